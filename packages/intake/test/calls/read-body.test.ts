@@ -1,0 +1,96 @@
+import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { inflateBody, readBody, readContentEncoding } from '../../src/calls/read-body.ts';
+
+function withWrongChecksum(gzip: Buffer): Buffer {
+  gzip.writeUInt32LE(0, gzip.length - 8);
+  return gzip;
+}
+const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+
+describe('plain bodies', () => {
+  test('JSON in UTF-8 is read, with its size in bytes', () => {
+    expect(readBody(bytes('{"name":"Zoë"}'))).toEqual({
+      outcome: 'read',
+      value: { name: 'Zoë' },
+      sizeBytes: 15,
+      hasEscapes: false,
+    });
+  });
+
+  test('escapes are noticed, since only they can bring in characters that Postgres refuses', () => {
+    expect(readBody(bytes('{"name":"\\ud800"}'))).toMatchObject({ hasEscapes: true });
+  });
+
+  test('no body is no error: some calls have none', () => {
+    expect(readBody(new Uint8Array())).toEqual({
+      outcome: 'read',
+      value: undefined,
+      sizeBytes: 0,
+      hasEscapes: false,
+    });
+  });
+
+  test.each([
+    ['a lone continuation byte', new Uint8Array([0x22, 0x80, 0x22])],
+    ['an overlong slash', new Uint8Array([0x22, 0xc0, 0xaf, 0x22])],
+    ['a surrogate in UTF-8', new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22])],
+    ['a cut sequence', new Uint8Array([0x22, 0xe2, 0x82])],
+  ])('%s is refused', (_, invalid) => {
+    expect(readBody(invalid)).toEqual({
+      outcome: 'invalid-json',
+      message: 'the body is not valid UTF-8',
+    });
+  });
+
+  test('what is wrong with JSON is told without repeating what was sent', () => {
+    const secret = 'card 4242424242424242';
+    const read = readBody(bytes(`{"note": ${secret}}`));
+    expect(read.outcome).toBe('invalid-json');
+    expect(JSON.stringify(read)).not.toContain('4242');
+    expect(readBody(bytes('{"a":'))).toEqual({
+      outcome: 'invalid-json',
+      message: 'the body is not valid JSON: it ends too early',
+    });
+  });
+
+  test('10,000 levels of nesting are read without a crash', () => {
+    expect(readBody(bytes('['.repeat(10_000) + ']'.repeat(10_000))).outcome).toBe('read');
+  });
+});
+
+describe('compressed bodies', () => {
+  const text = JSON.stringify({ event: 'x'.repeat(500) });
+
+  test.each([
+    ['gzip', 'gzip', gzipSync(text)],
+    ['deflate with the zlib wrapper', 'deflate', deflateSync(text)],
+    ['bare deflate', 'deflate', deflateRawSync(text)],
+  ] as const)('%s is inflated, and its inflated size counts', async (_, encoding, body) => {
+    expect(await inflateBody(body, encoding, text.length - 1)).toEqual({ outcome: 'too-large' });
+    expect(await inflateBody(body, encoding, text.length)).toEqual(Buffer.from(text));
+  });
+
+  test('a bomb costs no more than the limit', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * 1_048_576));
+    const before = process.memoryUsage().arrayBuffers;
+    expect(await inflateBody(bomb, 'gzip', 64 * 1_024)).toEqual({ outcome: 'too-large' });
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1_048_576);
+  });
+
+  test.each([
+    ['truncated gzip', 'gzip', gzipSync(text).subarray(0, -6)],
+    ['gzip that is plain text', 'gzip', Buffer.from(text)],
+    ['gzip with a wrong checksum', 'gzip', withWrongChecksum(gzipSync(text))],
+    ['an empty gzip body', 'gzip', Buffer.alloc(0)],
+    ['truncated deflate', 'deflate', deflateSync(text).subarray(0, 20)],
+  ] as const)('%s is an encoding error', async (_, encoding, body) => {
+    expect(await inflateBody(body, encoding, 1_024)).toMatchObject({ outcome: 'invalid-encoding' });
+  });
+});
+
+test('content encodings are recognised whatever their case', () => {
+  expect(
+    ['', 'identity', 'GZIP', 'x-gzip', ' deflate ', 'br', 'gzip, gzip'].map(readContentEncoding),
+  ).toEqual(['identity', 'identity', 'gzip', 'gzip', 'deflate', 'unsupported', 'unsupported']);
+});

@@ -1,0 +1,229 @@
+import { createHash } from 'node:crypto';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
+import { envelopeText } from '@sluice/platform/queue/envelope-writer';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { expect, test } from 'vitest';
+import { acceptCall, type AcceptDependencies, type Outcome } from '../../src/calls/accept.ts';
+import { KeyRing } from '../../src/auth/authenticate.ts';
+import { Batcher } from '../../src/commit/batcher.ts';
+import { routes } from '../../src/calls/calls.ts';
+import { RateLimiter, type RateStanding } from '../../src/auth/rate-limit.ts';
+import { readBody } from '../../src/calls/read-body.ts';
+import { createSkimCall, type SkimCaller } from '../../src/calls/skim-call.ts';
+import { TrackSkimmer } from '../../src/commit/track-skimmer.ts';
+import { operationsOfText } from '../support/operations-in.ts';
+
+const NOW_MS = 1_764_000_000_000;
+const SHARD_COUNT = 4;
+const basic = (key: string) => `Basic ${Buffer.from(`${key}:`).toString('base64')}`;
+
+type Overrides = Partial<Pick<SkimCaller, 'call' | 'authorization' | 'isStrict'>> & {
+  readonly name?: string;
+  readonly bytes?: Uint8Array;
+};
+
+/** Both ways into one batcher, before a broker that confirms, or not. */
+function createIntake(
+  options: Partial<AcceptDependencies> & {
+    isBrokerAway?: boolean;
+    pendingSizeBytesMax?: number;
+  } = {},
+) {
+  const flushes: { envelopes: ShardEnvelope[]; texts: string[]; isAtomic: boolean }[] = [];
+  const keys = new KeyRing();
+  const key = (name: string, testCredentialId: string | null) => ({
+    kind: 'pipelines' as const,
+    siteId: null,
+    secretHash: createHash('sha256').update(name).digest(),
+    environmentId: 1,
+    accountId: '1',
+    phoneIdentifies: false,
+    testCredentialId,
+  });
+  keys.replace([key('key', null), key('new key', '9')]);
+  const newId = createIdGenerator(() => NOW_MS);
+  const batcher = new Batcher({
+    shardCount: SHARD_COUNT,
+    commit: (envelopes, isAtomic) => {
+      if (options.isBrokerAway) return Promise.reject(new Error('away'));
+      // The buffers are used again once it has confirmed.
+      const texts = envelopes.map(({ envelope }) => envelopeText(envelope));
+      flushes.push({ envelopes: [...envelopes], texts, isAtomic });
+      return Promise.resolve('broker');
+    },
+    newId,
+    pendingSizeBytesMax: options.pendingSizeBytesMax ?? 1_000_000,
+    onCommitFailure: () => undefined,
+  });
+  const deps: AcceptDependencies = {
+    keys,
+    batcher,
+    rateLimiter: undefined,
+    recordUnauthorized: () => undefined,
+    retryAfterSeconds: () => 7,
+    now: () => NOW_MS,
+    newId,
+    ...options,
+  };
+  const skimCall = createSkimCall(deps, new TrackSkimmer(SHARD_COUNT));
+  const submissionOf = (body: unknown, overrides: Overrides) => {
+    const route = routes.find(({ call }) => call.name === (overrides.name ?? 'pipelines.track'));
+    if (route === undefined) throw new Error('no such call');
+    return {
+      call: route.call,
+      authorization: basic('key'),
+      isStrict: false,
+      bytes: new TextEncoder().encode(JSON.stringify(body)),
+      ...overrides,
+    };
+  };
+  /** Undefined where it is declined. */
+  const skim = (body: unknown, overrides: Overrides = {}) => {
+    let isTaken = false;
+    const answered = new Promise<{ outcome: Outcome; standing: RateStanding | undefined }>(
+      (resolve) => {
+        const { bytes, ...submission } = submissionOf(body, overrides);
+        const caller: SkimCaller = {
+          ...submission,
+          standing: undefined,
+          answer: (outcome) => resolve({ outcome, standing: caller.standing }),
+          committed: (outcome) => caller.answer(skimCall.outcomeOf(outcome)),
+        };
+        isTaken = skimCall.take(caller, bytes);
+      },
+    );
+    return isTaken ? answered : undefined;
+  };
+  /** The long way. */
+  const accept = (body: unknown, name: string) =>
+    new Promise<Outcome>((resolve) => {
+      const { bytes, ...submission } = submissionOf(body, { name });
+      acceptCall(deps, { ...submission, body: readBody(bytes), parameters: [] }, resolve);
+    });
+  return { skim, accept, flushes };
+}
+
+const call = { userId: 'u', event: 'e', properties: { a: 1 } };
+const track = (userId: string, event: string) => ({ type: 'track', userId, event });
+
+test('a plain call is answered once it is durable', async () => {
+  const { skim, flushes } = createIntake();
+  await expect(skim(call)).resolves.toEqual({ outcome: { outcome: 'accepted' } });
+  expect(flushes).toHaveLength(1);
+  expect(flushes[0]?.isAtomic).toBe(false);
+});
+
+test('what goes the short way and the long way keeps one order on each shard', async () => {
+  const { skim, accept, flushes } = createIntake();
+  const people = Array.from({ length: 40 }, (_, index) => `user-${index}`);
+  const batchOf = (round: number) => ({ batch: people.map((id) => track(id, `${round}`)) });
+  await Promise.all([
+    skim(batchOf(0), { name: 'pipelines.batch' }),
+    accept(batchOf(1), 'pipelines.batch'),
+    ...people.map((id) => skim({ userId: id, event: '2' })),
+    accept(batchOf(3), 'pipelines.batch'),
+  ]);
+  expect(flushes).toHaveLength(1);
+  expect(flushes[0]?.isAtomic).toBe(true);
+  const eventsByPerson = new Map<string, string>();
+  for (const [index, { shard }] of flushes[0]!.envelopes.entries()) {
+    for (const operation of operationsOfText(flushes[0]!.texts[index]!)) {
+      const { name } = operation as Extract<Operation, { type: 'event.track' }>;
+      const person = shardKeyOf(operation);
+      expect(shard).toBe(shardOf(1, person, SHARD_COUNT));
+      eventsByPerson.set(person, (eventsByPerson.get(person) ?? '') + name);
+    }
+  }
+  expect(Object.fromEntries(eventsByPerson)).toEqual(
+    Object.fromEntries(people.map((person) => [person, '0123'])),
+  );
+});
+
+test('a batch that spans envelopes of one shard is committed together, each of at most 1,000', async () => {
+  const { skim, flushes } = createIntake();
+  await skim(
+    { batch: Array.from({ length: 2_500 }, () => track('u', 'e')) },
+    { name: 'pipelines.batch' },
+  );
+  const sizes = flushes[0]!.texts.map((text) => operationsOfText(text).length);
+  expect({ sizes, isAtomic: flushes[0]!.isAtomic }).toEqual({
+    sizes: [1_000, 1_000, 500],
+    isAtomic: true,
+  });
+});
+
+test('a batch is committed together where it spans shards, and only there', async () => {
+  const { skim, flushes } = createIntake();
+  for (const people of [
+    ['u', 'u'],
+    ['u', 'v', 'w', 'x', 'y', 'z'],
+  ])
+    await skim({ batch: people.map((person) => track(person, 'e')) }, { name: 'pipelines.batch' });
+  expect(flushes.map(({ isAtomic }) => isAtomic)).toEqual([false, true]);
+});
+
+test('in strict mode 32 KB are taken', async () => {
+  const { skim } = createIntake();
+  const bytes = Buffer.from(JSON.stringify(call).padEnd(32_768));
+  await expect(skim(call, { isStrict: true, bytes })).resolves.toMatchObject({
+    outcome: { outcome: 'accepted' },
+  });
+});
+
+test('ids of events never come twice, also where the clock goes on between two looks at it', async () => {
+  let looks = 0;
+  const { skim, flushes } = createIntake({ now: () => NOW_MS + Math.ceil(looks++ / 3) });
+  const batch = { batch: Array.from({ length: 3 }, () => track('u', 'e')) };
+  for (let round = 0; round < 4; round++) await skim(batch, { name: 'pipelines.batch' });
+  const ids = flushes.flatMap(({ texts }) =>
+    texts.flatMap((text) =>
+      operationsOfText(text).map((each) => 'eventId' in each && each.eventId),
+    ),
+  );
+  expect(ids).toHaveLength(12);
+  expect(new Set(ids).size).toBe(12);
+});
+
+test('what cannot be made durable is told, and so is that too much waits', async () => {
+  const overloaded = { outcome: { outcome: 'overloaded', retryAfterSeconds: 7 } };
+  await expect(createIntake({ isBrokerAway: true }).skim(call)).resolves.toEqual(overloaded);
+  await expect(createIntake({ pendingSizeBytesMax: 10 }).skim(call)).resolves.toEqual(overloaded);
+});
+
+test('a workspace beyond its rate is told so, and what is declined is not counted', async () => {
+  const { skim, flushes } = createIntake({
+    rateLimiter: new RateLimiter({ perSecond: 1, windowSeconds: 2 }),
+  });
+  expect(skim({ ...call, event: 'e ' })).toBeUndefined();
+  await expect(skim(call)).resolves.toMatchObject({ standing: { remaining: 1 } });
+  await expect(skim(call)).resolves.toMatchObject({ standing: { remaining: 0 } });
+  await expect(skim(call)).resolves.toMatchObject({
+    outcome: { outcome: 'rate-limited' },
+    standing: { isTaken: false },
+  });
+  expect(flushes).toHaveLength(2);
+});
+
+test.each([
+  ['a key in the body', { authorization: '' }],
+  ['credentials that open nothing', { authorization: basic('other') }],
+  ['a key that is only tested', { authorization: basic('new key') }],
+  ['a call of another kind', { name: 'pipelines.page' }],
+  ['an API of another kind', { name: 'track.v1.anonymous_event' }],
+  [
+    'strict mode and more than 32 KB',
+    { isStrict: true, bytes: Buffer.from(JSON.stringify(call).padEnd(32_769)) },
+  ],
+])('with %s it is declined, and nothing has happened', (_, overrides) => {
+  const { skim, flushes } = createIntake();
+  expect(skim(call, overrides)).toBeUndefined();
+  expect(flushes).toEqual([]);
+});
+
+test('a workspace that is watched has no short way', () => {
+  const isWatched = (environmentId: number) => environmentId === 1;
+  const { skim } = createIntake({ tail: { isWatched, tell: () => undefined } });
+  expect(skim(call)).toBeUndefined();
+});

@@ -1,0 +1,93 @@
+/** How much an envelope, a flush and the memory before them hold. */
+import type { WrittenEnvelope } from '@sluice/platform/queue/envelope-writer';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { expect, test } from 'vitest';
+import type { CommittedTo } from '../../src/commit/commit-envelopes.ts';
+import { createBatcher, createBroker, event, eventIds } from '../support/batcher-under-test.ts';
+import { operationsIn } from '../support/operations-in.ts';
+
+test('an envelope holds at most 1,000 operations, and keeps their order across envelopes', async () => {
+  const committed: ShardEnvelope[] = [];
+  const areAtomic: boolean[] = [];
+  const batcher = createBatcher({
+    commit: (envelopes, isAtomic) => {
+      committed.push(...envelopes);
+      areAtomic.push(isAtomic);
+      return Promise.resolve('spill');
+    },
+  });
+  batcher.add(
+    Array.from({ length: 2_500 }, (_, n) => event('a', String(n))),
+    10,
+    () => undefined,
+  );
+  await batcher.drain();
+  expect(committed.map((envelope) => operationsIn([envelope]).length)).toEqual([1_000, 1_000, 500]);
+  expect(eventIds(committed)).toEqual(Array.from({ length: 2_500 }, (_, n) => String(n)));
+  expect(new Set(committed.map(({ envelope }) => envelope.id)).size).toBe(3);
+  // What one call brought is committed together, also where all of it is on one shard.
+  expect(areAtomic).toEqual([true]);
+});
+
+test('calls that are more than a flush may hold go in the next one, each whole and in order', async () => {
+  const broker = createBroker();
+  const batcher = createBatcher({ commit: broker.commit, pendingSizeBytesMax: 100_000_000 });
+  const megabytes = (count: number) => count * 1_048_576;
+  let arrival = broker.arrival();
+  batcher.add([event('a', '0')], megabytes(3), () => undefined);
+  batcher.add([event('a', '1')], megabytes(1), () => undefined);
+  batcher.add([event('a', '2'), event('b', '3')], megabytes(5), () => undefined);
+  batcher.add([event('a', '4')], 1, () => undefined);
+  await arrival;
+  for (const flush of [0, 1]) {
+    arrival = broker.arrival();
+    broker.flushes[flush]?.confirm();
+    await arrival;
+  }
+  broker.flushes[2]?.confirm();
+  await batcher.drain();
+  expect(broker.flushes.map(({ envelopes }) => eventIds(envelopes).toSorted())).toEqual([
+    ['0', '1'],
+    ['2', '3'],
+    ['4'],
+  ]);
+  expect(batcher.pendingSizeBytes).toBe(0);
+});
+
+test('more than the pending limit is refused at once, and room comes back with the confirmation', async () => {
+  const broker = createBroker();
+  const batcher = createBatcher({ commit: broker.commit, pendingSizeBytesMax: 100 });
+  const arrival = broker.arrival();
+  expect(batcher.add([event('a', '1')], 80, () => undefined)).toBe(true);
+  expect(batcher.add([event('a', '2')], 30, () => expect.unreachable())).toBe(false);
+  await arrival;
+  broker.flushes[0]?.confirm();
+  await batcher.drain();
+  expect(batcher.pendingSizeBytes).toBe(0);
+  const second = broker.arrival();
+  expect(batcher.add([event('a', '3')], 100, () => undefined)).toBe(true);
+  await second;
+  broker.flushes[1]?.confirm();
+  await batcher.drain();
+});
+
+test('what the broker has makes room for the next envelope; what is only in the spill is never overwritten', async () => {
+  const broker = createBroker();
+  const batcher = createBatcher({ commit: broker.commit });
+  const flushOf = async (eventId: string, committedTo: CommittedTo) => {
+    const arrival = broker.arrival();
+    batcher.add([event('a', eventId)], 10, () => undefined);
+    await arrival;
+    const [{ envelope } = expect.unreachable()] = broker.flushes.at(-1)?.envelopes ?? [];
+    broker.flushes.at(-1)?.confirm(committedTo);
+    await batcher.drain();
+    return (envelope as WrittenEnvelope).bytes;
+  };
+  const spilled = await flushOf('spilled', 'spill');
+  const first = await flushOf('first', 'broker');
+  const second = await flushOf('second', 'broker');
+  await flushOf('third', 'broker');
+  expect(second.buffer).toBe(first.buffer);
+  expect(first.buffer).not.toBe(spilled.buffer);
+  expect(spilled.toString()).toContain('"eventId":"spilled"');
+});

@@ -1,0 +1,145 @@
+/** One flush after another: to the broker, or to the spill while that is away. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { CommitterWorld, flush, unique, WAIT } from '../support/committer-world.ts';
+
+let world: CommitterWorld;
+beforeEach(() => void (world = new CommitterWorld()));
+afterEach(() => world.close());
+
+describe('a flush', () => {
+  test('goes to the broker alone while that confirms', async () => {
+    const committer = world.start();
+    expect(await committer.commit(flush('a'), false, world.nowMs)).toBe('broker');
+    expect(world.broker.added).toEqual(['a']);
+    expect(world.spill.isEmpty).toBe(true);
+  });
+
+  test.each(['refusing', 'hanging'] as const)(
+    'is kept, and is first when a broker that was %s is back; then calls go straight again',
+    async (mode) => {
+      const committer = world.start();
+      world.broker.mode = mode;
+      // The broker's client may still hold the bytes of the first.
+      expect(await committer.commit(flush('a'), false, world.nowMs)).toBe('spill');
+      expect(await committer.commit(flush('b'), false, world.nowMs)).toBe('spill');
+      await committer.commit(flush('c'), false, world.nowMs);
+      expect(world.broker.added).toEqual([]);
+      expect(world.spill.envelopeCount).toBe(3);
+      // Only small questions are asked meanwhile.
+      expect(world.broker.attempts).toEqual(['a']);
+      world.broker.wake();
+      await world.untilEmpty();
+      await committer.commit(flush('d'), false, world.nowMs);
+      expect(unique(world.broker.added)).toEqual(['a', 'b', 'c', 'd']);
+      expect(world.broker.attempts.at(-1)).toBe('d');
+    },
+  );
+
+  test('has what its oldest call has left of the deadline, not the whole of it', async () => {
+    const deadlineMs = 60_000;
+    const committer = world.start(undefined, deadlineMs);
+    world.broker.mode = 'hanging';
+    await committer.commit(flush('a'), false, world.nowMs - deadlineMs + 1);
+    expect(world.broker.attempts).toEqual(['a']);
+    expect(world.spill.envelopeCount).toBe(1);
+  });
+
+  test('waits no longer than the deadline where the clock went back since its calls came', async () => {
+    const committer = world.start();
+    world.broker.mode = 'hanging';
+    expect(await committer.commit(flush('a'), false, world.nowMs + 3_600_000)).toBe('spill');
+  }, 5_000);
+
+  test('however long its calls have waited, a broker that answers is asked and takes it', async () => {
+    const committer = world.start();
+    world.broker.mode = 'hanging';
+    const committed = committer.commit(flush('a'), false, world.nowMs - 3_600_000);
+    setTimeout(() => world.broker.wake(), 10);
+    await committed;
+    expect(world.spill.isEmpty).toBe(true);
+    expect(world.broker.added).toEqual(['a']);
+  });
+
+  test('one of unknown outcome reaches the broker before any later one, whenever it wakes', async () => {
+    const committer = world.start();
+    world.broker.mode = 'hanging';
+    await committer.commit(flush('a'), false, world.nowMs);
+    const asleep = world.broker.late.splice(0);
+    world.broker.mode = 'up';
+    await committer.commit(flush('b'), false, world.nowMs);
+    await world.untilEmpty();
+    // The first try is done at last, behind everything: a second copy of an id that is there.
+    for (const add of asleep) add();
+    expect(unique(world.broker.added)).toEqual(['a', 'b']);
+  });
+
+  test('of several shards, where these have no common transaction, outlives a process that dies in between', async () => {
+    const first = world.start();
+    world.broker.isAtomicAcrossShards = false;
+    await first.commit(flush('a'), true, world.nowMs);
+    expect(world.spill.isEmpty).toBe(true);
+    const adding = first.commit(flush('b'), true, world.nowMs);
+    // Some shards may have it now. What the next start finds:
+    expect(world.spill.envelopeCount).toBe(1);
+    await adding;
+    expect(world.spill.isEmpty).toBe(true);
+    expect(world.broker.added).toEqual(['a', 'b']);
+  });
+
+  test('of several shards is added again where only some of them confirmed it', async () => {
+    const committer = world.start();
+    world.broker.isAtomicAcrossShards = false;
+    world.broker.mode = 'refusing';
+    await committer.commit(flush('a'), true, world.nowMs);
+    expect(world.spill.envelopeCount).toBe(1);
+    world.broker.wake();
+    await world.untilEmpty();
+    expect(world.broker.added).toEqual(['a']);
+  });
+
+  test('that the broker refuses by itself holds back the later ones, and is never dropped', async () => {
+    const committer = world.start();
+    world.broker.poison = 'a';
+    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, world.nowMs);
+    await vi.waitFor(
+      () => expect(world.broker.attempts.filter((ids) => ids === 'a').length).toBeGreaterThan(3),
+      WAIT,
+    );
+    expect(world.broker.added).toEqual([]);
+    const movedAtMs = committer.lastMovedAtMs;
+    world.nowMs += 60_000;
+    expect(committer.lastMovedAtMs).toBe(movedAtMs);
+    world.broker.poison = undefined;
+    await world.untilEmpty();
+    expect(world.broker.added).toEqual(['a', 'b', 'c']);
+    expect(committer.lastMovedAtMs).toBe(world.nowMs);
+  });
+
+  test('is refused when there is no room, and taken again when there is', async () => {
+    const committer = world.start(100);
+    world.broker.mode = 'refusing';
+    await committer.commit(flush('a'), false, world.nowMs);
+    await expect(committer.commit(flush('b'), false, world.nowMs)).rejects.toMatchObject({
+      code: 'BROKER_UNAVAILABLE',
+    });
+    expect(world.spill.envelopeCount).toBe(1);
+    world.broker.mode = 'up';
+    await world.untilEmpty();
+    await committer.commit(flush('c'), false, world.nowMs);
+    expect(world.broker.added).toEqual(['a', 'c']);
+  });
+
+  test('is refused when the disk takes none, and the broker is asked again at the next', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    vi.spyOn(world.spill, 'append').mockImplementation(() => {
+      throw new Error('database or disk is full');
+    });
+    await expect(committer.commit(flush('a'), false, world.nowMs)).rejects.toMatchObject({
+      code: 'BROKER_UNAVAILABLE',
+    });
+    world.broker.mode = 'up';
+    await committer.commit(flush('b'), false, world.nowMs);
+    expect(world.broker.added).toEqual(['b']);
+  });
+});

@@ -1,0 +1,136 @@
+/** What is in the spill, on its way to the broker that is back; and when to come again meanwhile. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { CommitterWorld, flush, turn, unique, WAIT } from '../support/committer-world.ts';
+
+let world: CommitterWorld;
+beforeEach(() => void (world = new CommitterWorld()));
+afterEach(() => world.close());
+
+describe('the drain', () => {
+  test('ends while calls keep coming, in order', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    let next = 0;
+    const sent: string[] = [];
+    const send = async () => {
+      const id = `flush-${next++}`;
+      sent.push(id);
+      await committer.commit(flush(id), false, world.nowMs);
+    };
+    for (let n = 0; n < 100; n++) await send();
+    world.broker.mode = 'up';
+    // One in each turn of the event loop, as a batcher under load does.
+    while (!world.spill.isEmpty) {
+      await send();
+      await turn();
+      expect(next).toBeLessThan(1_000);
+    }
+    await send();
+    expect(world.broker.added).toEqual(sent);
+    expect(world.broker.attempts.at(-1)).toBe(sent.at(-1));
+  });
+
+  test('that is cut between the broker’s confirmation and the delete sends the same ids again', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, world.nowMs);
+    vi.spyOn(world.spill, 'deleteOldest').mockImplementation(() => {
+      // The process ends here.
+      world.broker.mode = 'refusing';
+      throw new Error('cut');
+    });
+    world.broker.mode = 'up';
+    await vi.waitFor(() => expect(world.broker.added).toEqual(['a']), WAIT);
+    await world.stop();
+
+    world.broker.mode = 'up';
+    const restarted = world.start();
+    await restarted.commit(flush('d'), false, world.nowMs);
+    await world.untilEmpty();
+    expect(world.broker.added[1]).toBe('a');
+    expect(unique(world.broker.added)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test('begins with what an earlier process left, before anything new', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    await committer.commit(flush('a'), false, world.nowMs);
+    await world.stop();
+    const restarted = world.start();
+    await restarted.commit(flush('b'), false, world.nowMs);
+    world.broker.mode = 'up';
+    await world.untilEmpty();
+    expect(unique(world.broker.added)).toEqual(['a', 'b']);
+  });
+
+  test('adds one flush first, then several together', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    await committer.commit(flush('a'), true, world.nowMs);
+    for (const id of ['b', 'c']) await committer.commit(flush(id), false, world.nowMs);
+    world.broker.attempts = [];
+    world.broker.mode = 'up';
+    await world.untilEmpty();
+    // One first: what the broker refuses is then alone.
+    expect(world.broker.attempts).toEqual(['a', 'b,c']);
+  });
+
+  test('is left to the next start where a stop would take too long', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    for (const id of ['a', 'b', 'c', 'd']) await committer.commit(flush(id), false, world.nowMs);
+    world.broker.onAdd = () => (world.nowMs += 5_000);
+    world.broker.mode = 'up';
+    await world.stop();
+    expect(world.broker.added).toEqual(['a']);
+    world.broker.onAdd = () => {};
+    world.start();
+    await world.untilEmpty();
+    expect(world.broker.added).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test('a stop moves what can be moved, and leaves nothing when the broker is there', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    for (const id of ['a', 'b', 'c', 'd']) await committer.commit(flush(id), false, world.nowMs);
+    world.broker.mode = 'up';
+    await world.stop();
+    expect(world.broker.added).toEqual(['a', 'b', 'c', 'd']);
+    world.start();
+    expect(world.spill.isEmpty).toBe(true);
+  });
+});
+
+describe('Retry-After', () => {
+  test('grows with the outage, within a minute', async () => {
+    const committer = world.start();
+    expect(committer.retryAfterSeconds()).toBe(1);
+    world.broker.mode = 'refusing';
+    await committer.commit(flush('a'), false, world.nowMs);
+    expect(committer.retryAfterSeconds()).toBe(1);
+    world.nowMs += 20_000;
+    expect(committer.retryAfterSeconds()).toBe(10);
+    world.nowMs += 3_600_000;
+    expect(committer.retryAfterSeconds()).toBe(60);
+    world.broker.mode = 'up';
+    await world.untilEmpty();
+    expect(committer.retryAfterSeconds()).toBe(1);
+  });
+
+  test('is the time until a tenth of the spill is free while it drains', async () => {
+    const sizeBytes = Buffer.byteLength(JSON.stringify(flush('flush-100')));
+    const committer = world.start(100 * sizeBytes);
+    world.broker.mode = 'refusing';
+    for (let n = 100; n < 200; n++) await committer.commit(flush(`flush-${n}`), false, world.nowMs);
+    const seen: number[] = [];
+    world.broker.onAdd = () => {
+      // Each step takes two seconds: after the first, one of a hundred left; nine more until a tenth is free.
+      seen.push(committer.retryAfterSeconds());
+      world.nowMs += 2_000;
+    };
+    world.broker.mode = 'up';
+    await world.untilEmpty();
+    expect(seen[1]).toBe(18);
+    expect(seen.at(-1)).toBe(1);
+  });
+});

@@ -1,0 +1,172 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openSpill, Spill } from '../../src/commit/spill.ts';
+
+let directory: string;
+const opened: Spill[] = [];
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sluice-test-spill-'));
+});
+afterEach(() => {
+  for (const spill of opened.splice(0)) spill.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function open(overrides: { name?: string; sizeBytesMax?: number } = {}): Spill {
+  const spill = openSpill({
+    directory,
+    name: 'sluice-test',
+    sizeBytesMax: 1_000_000,
+    ...overrides,
+  });
+  opened.push(spill);
+  return spill;
+}
+
+/** As the end of its process does. */
+function close(spill: Spill): void {
+  opened.splice(opened.indexOf(spill), 1);
+  spill.close();
+}
+
+const flush = (...ids: string[]): ShardEnvelope[] =>
+  ids.map((id, shard) => ({ shard, envelope: { id, operations: [] } }));
+
+const idsOf = (spill: Spill): string[] =>
+  spill
+    .readOldest(100, 1_000_000)
+    .flatMap(({ envelopes }) => envelopes.map(({ envelope }) => envelope.id));
+
+describe('the spill', () => {
+  test('gives flushes back in order and whole, also after its process ended without a word', () => {
+    const first = open();
+    first.append(flush('a', 'b'), 5);
+    first.append(flush('c'), 6);
+    close(first);
+
+    const second = open();
+    expect(second.readOldest(1, 1_000_000)).toMatchObject([{ envelopes: flush('a', 'b') }]);
+    expect(idsOf(second)).toEqual(['a', 'b', 'c']);
+    expect(second).toMatchObject({ isEmpty: false, envelopeCount: 3 });
+    expect(second.oldestAtMs()).toBe(5);
+  });
+
+  test('what was appended meanwhile stays behind when the oldest are deleted', () => {
+    const spill = open();
+    spill.append(flush('a'), 1);
+    const oldest = spill.readOldest(10, 1_000_000);
+    spill.append(flush('b'), 2);
+    spill.deleteOldest(oldest);
+    expect(idsOf(spill)).toEqual(['b']);
+    expect(spill.envelopeCount).toBe(1);
+    spill.deleteOldest(spill.readOldest(10, 1_000_000));
+    expect(spill).toMatchObject({ isEmpty: true, envelopeCount: 0, sizeBytes: 0 });
+  });
+
+  test('a step takes two large flushes and not a third', () => {
+    const spill = open();
+    for (const id of ['a', 'b', 'c']) spill.append(flush(id), 1);
+    expect(spill.readOldest(10, 1)).toHaveLength(2);
+    expect(spill.readOldest(1, 1)).toHaveLength(1);
+  });
+
+  test('over the limit it takes nothing, and takes again once there is room', () => {
+    const spill = open({ sizeBytesMax: 150 });
+    expect(spill.append(flush('a'), 1)).toBeDefined();
+    expect(spill.append(flush('b'), 1)).toBeDefined();
+    expect(spill.append(flush('c'), 1)).toBeUndefined();
+    expect(idsOf(spill)).toEqual(['a', 'b']);
+    spill.deleteOldest(spill.readOldest(1, 1));
+    expect(spill.append(flush('c'), 1)).toBeDefined();
+    expect(idsOf(spill)).toEqual(['b', 'c']);
+  });
+
+  test('counts bytes, not letters', () => {
+    const spill = open();
+    const kept = spill.append(flush('€'.repeat(1_000)), 1);
+    expect(kept?.sizeBytes).toBeGreaterThan(3_000);
+    expect(spill.sizeBytes).toBe(kept?.sizeBytes);
+  });
+
+  test('a full disk takes nothing and breaks nothing', () => {
+    close(open());
+    const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
+    database.exec('pragma max_page_count = 8');
+    const spill = new Spill(database, 1_000_000_000);
+    opened.push(spill);
+    spill.append(flush('a'), 1);
+    const sizeBytes = spill.sizeBytes;
+    expect(() => spill.append(flush('b'.repeat(100_000)), 1)).toThrow('full');
+    expect(spill).toMatchObject({ sizeBytes, envelopeCount: 1 });
+    expect(idsOf(spill)).toEqual(['a']);
+    spill.append(flush('c'), 1);
+    expect(idsOf(spill)).toEqual(['a', 'c']);
+  });
+
+  test('two processes never share a file; what both left is taken over by the next start', () => {
+    const first = open();
+    const second = open();
+    first.append(flush('a'), 1);
+    second.append(flush('b'), 2);
+    expect(idsOf(first)).toEqual(['a']);
+    close(first);
+    close(second);
+    const next = open();
+    expect(idsOf(next)).toEqual(['a', 'b']);
+    expect(next.envelopeCount).toBe(2);
+    // And it is nobody else's any more.
+    expect(open().isEmpty).toBe(true);
+  });
+
+  test('another installation in the same folder gets nothing of ours', () => {
+    const ours = open();
+    ours.append(flush('a'), 1);
+    close(ours);
+    expect(open({ name: 'sluice-test-2' }).isEmpty).toBe(true);
+    expect(open({ name: '../other/é' }).isEmpty).toBe(true);
+    expect(idsOf(open())).toEqual(['a']);
+    expect(readdirSync(directory).filter((name) => name.endsWith('.sqlite'))).toHaveLength(3);
+  });
+
+  test('an emptied file gives the disk its space back', () => {
+    const spill = open({ sizeBytesMax: 100_000_000 });
+    for (let n = 0; n < 20; n++) spill.append(flush('x'.repeat(1_000_000)), 1);
+    spill.deleteOldest(spill.readOldest(100, 100_000_000));
+    expect(statSync(join(directory, 'sluice-test-0.sqlite')).size).toBeLessThan(100_000);
+  });
+
+  test('a damaged file stops the start and says what to do', () => {
+    writeFileSync(join(directory, 'sluice-test-0.sqlite'), 'no database'.repeat(1_000));
+    expect(() => open()).toThrow(
+      expect.objectContaining({
+        code: 'SPILL_UNREADABLE',
+        message: expect.stringMatching(/sluice-test-0\.sqlite.*acknowledged.*Move it/),
+      }),
+    );
+  });
+
+  test('a file of a later version stops the start: it is not read as what it is not', () => {
+    close(open());
+    const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
+    database.exec('pragma user_version = 2');
+    database.close();
+    expect(() => open()).toThrow(
+      expect.objectContaining({
+        code: 'SPILL_UNREADABLE',
+        message: expect.stringContaining('format 2'),
+      }),
+    );
+  });
+
+  test('a folder that cannot be made stops the start and names its setting', () => {
+    writeFileSync(join(directory, 'file'), '');
+    expect(() =>
+      openSpill({ directory: join(directory, 'file', 'spill'), name: 'a', sizeBytesMax: 1 }),
+    ).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
+  });
+});

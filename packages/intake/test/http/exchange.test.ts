@@ -1,0 +1,155 @@
+/** What compressed bodies may hold of memory, before anybody knows whose they are. */
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test, vi } from 'vitest';
+import { routes, type Call } from '../../src/calls/calls.ts';
+import {
+  Exchange,
+  type Accept,
+  type ResponseWriter,
+  type ServerState,
+} from '../../src/http/exchange.ts';
+import type { Body } from '../../src/calls/read-body.ts';
+import { head } from '../../src/http/request-head.ts';
+
+const MEBIBYTE = 1_048_576;
+const batch = routes.find(({ pattern }) => pattern === '/v1/batch')?.call as Call;
+
+/** A body of 1 KB that inflates to just under the limit of a batch. */
+const BOMB = gzipSync(Buffer.alloc(batch.sizeBytesMax - 2, 0x20));
+
+const stateWith = (collectedSizeBytesMax: number): ServerState => ({
+  isStopping: false,
+  inFlightCount: 0,
+  receivedCount: 0,
+  refusedCounts: new Map(),
+  collectedSizeBytes: 0,
+  collectedSizeBytesMax,
+  inflations: { runningCount: 0, waiting: new Set() },
+  streams: new Set(),
+});
+
+/** A caller that sends `body` in one piece; `taken` is called when its call is submitted. */
+function send(state: ServerState, body: Uint8Array, taken: (body: Body) => void) {
+  const caller = begin(state, 'gzip', taken);
+  const { buffer } = new Uint8Array(body);
+  caller.receive(buffer, true);
+  // uWebSockets.js reads the next body into it.
+  new Uint8Array(buffer).fill(0);
+  return caller;
+}
+
+/** A caller whose body comes as `receive` is called; `taken` gets what is submitted. */
+function begin(state: ServerState, encoding: string, taken: (body: Body) => void) {
+  const told: { status: string | undefined; abort: () => void } = {
+    status: undefined,
+    abort: () => undefined,
+  };
+  let receive: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
+  const res: ResponseWriter = {
+    onAborted: (handler) => (told.abort = handler),
+    onData: (handler) => (receive = handler),
+    cork: (write) => write(),
+    writeStatus: (status) => (told.status = status),
+    writeHeader: () => undefined,
+    end: () => (told.status ??= '200 OK'),
+  };
+  head.clear();
+  head.contentEncoding = encoding;
+  state.inFlightCount++;
+  const accept: Accept = ({ body }, answer) => {
+    taken(body);
+    answer({ outcome: 'accepted' });
+  };
+  new Exchange(res, batch, [], state, accept, undefined).receive();
+  return Object.assign(told, { receive });
+}
+
+describe('bodies that come in parts', () => {
+  const part = (sizeBytes: number) => new Uint8Array(sizeBytes).fill(0x20).buffer;
+
+  test('are taken up to their limit, and are too large a byte beyond', () => {
+    const outcomeOf = (sizeBytes: number): string | undefined => {
+      let outcome: string | undefined;
+      const { receive } = begin(stateWith(MEBIBYTE), '', (body) => ({ outcome } = body));
+      receive(part(sizeBytes - 10), false);
+      receive(part(10), true);
+      return outcome;
+    };
+    expect(outcomeOf(batch.sizeBytesMax)).toBe('invalid-json');
+    expect(outcomeOf(batch.sizeBytesMax + 1)).toBe('too-large');
+  });
+
+  test('are held within the bound, and let go when their senders hang up', () => {
+    const state = stateWith(2_000);
+    const callers = [1_000, 1_000, 1].map((sizeBytes) => {
+      const caller = begin(state, '', () => undefined);
+      caller.receive(part(sizeBytes), false);
+      return caller;
+    });
+    expect(callers.map(({ status }) => status?.slice(0, 3))).toEqual([undefined, undefined, '503']);
+    expect(state.collectedSizeBytes).toBe(2_000);
+    for (const caller of callers.slice(0, 2)) caller.abort();
+    expect(state).toMatchObject({ collectedSizeBytes: 0, inFlightCount: 0 });
+  });
+});
+
+describe('compressed bodies', () => {
+  test('that come at once are inflated a few at a time, in turn, and all are taken', async () => {
+    const state = stateWith(4 * MEBIBYTE);
+    const before = process.memoryUsage().arrayBuffers;
+    let heldSizeBytes: number | undefined;
+    const taken: number[] = [];
+    const outcomes = new Set<string>();
+    const callers = Array.from({ length: 60 }, (_, n) =>
+      send(state, BOMB, ({ outcome }) => {
+        outcomes.add(outcome);
+        heldSizeBytes ??= process.memoryUsage().arrayBuffers - before;
+        taken.push(n);
+      }),
+    );
+    expect(state.collectedSizeBytes).toBe(60 * BOMB.length);
+    await vi.waitFor(() => expect(taken).toHaveLength(60), 10_000);
+    expect(heldSizeBytes).toBeLessThan(20 * MEBIBYTE);
+    // Inflated whole: it is white space.
+    expect(outcomes).toEqual(new Set(['invalid-json']));
+    // Four at a time: none is taken before one that came more than three before it.
+    for (const [place, n] of taken.entries()) expect(Math.abs(place - n)).toBeLessThan(4);
+    expect(new Set(callers.map(({ status }) => status))).toEqual(new Set(['200 OK']));
+    expect(state).toMatchObject({ collectedSizeBytes: 0, inFlightCount: 0 });
+  });
+
+  test('that wait are counted, and refused with 503 beyond the bound', async () => {
+    const state = stateWith(10 * BOMB.length);
+    let takenCount = 0;
+    const callers = Array.from({ length: 15 }, () => send(state, BOMB, () => takenCount++));
+    expect(callers.filter(({ status }) => status?.startsWith('503'))).toHaveLength(5);
+    await vi.waitFor(() => expect(takenCount).toBe(10), 10_000);
+    expect(state).toMatchObject({ collectedSizeBytes: 0, inFlightCount: 0 });
+    const late = send(state, BOMB, () => takenCount++);
+    await vi.waitFor(() => expect(late.status).toBe('200 OK'), 10_000);
+  });
+
+  test('whose senders hang up are let go once: those that wait at once, those under way at their end', async () => {
+    const state = stateWith(4 * MEBIBYTE);
+    const callers = Array.from({ length: 20 }, () => send(state, BOMB, () => undefined));
+    for (const caller of callers) caller.abort();
+    expect(state.inFlightCount).toBe(0);
+    expect(state.collectedSizeBytes).toBeLessThanOrEqual(4 * BOMB.length);
+    let isTaken = false;
+    send(state, BOMB, () => (isTaken = true));
+    await vi.waitFor(() => expect(isTaken).toBe(true), 10_000);
+    await vi.waitFor(() => expect(state.collectedSizeBytes).toBe(0), 10_000);
+    expect(state.inflations).toMatchObject({ runningCount: 0 });
+  });
+
+  test('that cannot be inflated, or not within the limit, give back their turn', async () => {
+    const state = stateWith(4 * MEBIBYTE);
+    let takenCount = 0;
+    const tooLarge = gzipSync(Buffer.alloc(batch.sizeBytesMax + 1, 0x20));
+    for (let n = 0; n < 20; n++) {
+      send(state, n % 2 === 0 ? tooLarge : Buffer.from('not gzip'), () => takenCount++);
+    }
+    await vi.waitFor(() => expect(takenCount).toBe(20), 10_000);
+    expect(state).toMatchObject({ collectedSizeBytes: 0, inflations: { runningCount: 0 } });
+  });
+});

@@ -1,0 +1,242 @@
+/**
+ * The broker goes away, in each of its ways, while a real intake process takes calls. What it made of
+ * them is read from the queues once the broker is back: that a consumer outlives its broker is not
+ * intake's to show.
+ */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  metric,
+  send,
+  startOutageWorld,
+  startSender,
+  type OutageWorld,
+} from '../support/outage-world.ts';
+import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
+
+const PEOPLE = ['ann', 'bob', 'cy', 'dee'];
+const WAIT = { timeout: 15_000, interval: 20 };
+const TEST_TIMEOUT_MS = 60_000;
+
+let world: OutageWorld;
+beforeEach(async () => {
+  world = await startOutageWorld();
+});
+afterEach(() => world.close());
+
+const names = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, n) => `event-${from + n}`);
+
+const untilSpillIsEmpty = (intake: ServiceUnderTest) =>
+  vi.waitFor(async () => {
+    expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(0);
+  }, WAIT);
+
+describe('a Redis that', () => {
+  test(
+    'is killed under load: every call is answered 200, once processed, in each person’s order',
+    async () => {
+      const intake = await world.startIntake();
+      const senders = PEOPLE.map((person) => startSender(intake, person));
+      const untilAcknowledged = (more: number) => {
+        const wanted = senders.map(({ acknowledged }) => acknowledged.length + more);
+        return vi.waitFor(() => {
+          for (const [index, count] of wanted.entries())
+            expect(senders[index]?.acknowledged.length).toBeGreaterThan(count);
+        }, WAIT);
+      };
+      await untilAcknowledged(50);
+      await world.killRedis();
+      await untilAcknowledged(50);
+      expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBeGreaterThan(0);
+      expect(await metric(intake, 'sluice_intake_spill_bytes')).toBeGreaterThan(0);
+      expect(await metric(intake, 'sluice_intake_spill_oldest_seconds')).toBeGreaterThan(0);
+      expect((await fetch(`${intake.url}/readyz`)).status).toBe(503);
+      await world.restartRedis();
+      // While the senders go on.
+      await untilSpillIsEmpty(intake);
+      await untilAcknowledged(20);
+      expect((await fetch(`${intake.url}/readyz`)).status).toBe(200);
+      await Promise.all(senders.map((sender) => sender.stop()));
+      await world.startConsuming();
+
+      for (const [index, person] of PEOPLE.entries()) {
+        const { acknowledged = [], others } = senders[index] ?? {};
+        expect(others).toEqual([]);
+        await vi.waitFor(
+          () => expect(world.processed(person)).toHaveLength(acknowledged.length),
+          WAIT,
+        );
+        expect(world.processed(person)).toEqual(acknowledged);
+      }
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'hangs: no call waits longer than the deadline, and all is processed in order when it wakes',
+    async () => {
+      const intake = await world.startIntake();
+      expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
+      process.kill(world.redis.pid, 'SIGSTOP');
+      const answers = [];
+      for (const name of names(1, 40)) answers.push(await send(intake, 'ann', name));
+      process.kill(world.redis.pid, 'SIGCONT');
+      await world.startConsuming();
+      expect(answers.map(({ status }) => status)).toEqual(names(1, 40).map(() => 200));
+      // 500 ms for the first one, which finds out; a shared machine adds its own.
+      expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(1_500);
+      expect(answers.filter(({ durationMs }) => durationMs > 400).length).toBeLessThanOrEqual(2);
+      await vi.waitFor(() => expect(world.processed('ann')).toHaveLength(40), WAIT);
+      await untilSpillIsEmpty(intake);
+      expect(world.processed('ann')).toEqual(names(0, 40));
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'is full, beside a spill that may hold nothing: calls are refused, somebody is woken, and it ends by itself',
+    async () => {
+      const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '0' });
+      await send(intake, 'ann', 'event-0');
+      expect(await world.command('CONFIG SET maxmemory 1')).toContain('OK');
+      expect(await send(intake, 'ann', 'refused')).toMatchObject({ status: 503 });
+      const readiness = await fetch(`${intake.url}/readyz`);
+      expect(readiness.status).toBe(503);
+      expect(await readiness.json()).toMatchObject({ full: true, spill: { filling: true } });
+      expect(await world.command('CONFIG SET maxmemory 0')).toContain('OK');
+      await vi.waitFor(
+        async () => expect(await send(intake, 'ann', 'event-1')).toMatchObject({ status: 200 }),
+        WAIT,
+      );
+      expect((await fetch(`${intake.url}/readyz`)).status).toBe(200);
+      await world.startConsuming();
+      await vi.waitFor(() => expect(world.processed('ann')).toEqual(names(0, 2)), WAIT);
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'does not take the password is told so, and gets what was acknowledged once it does',
+    async () => {
+      const url = world.redis.url.replace('redis://', 'redis://sluice:not-yet@');
+      const intake = await world.startIntake({ REDIS_URL: url });
+      const told = 'Redis does not take the user or password of REDIS_URL (WRONGPASS)';
+      expect(intake.logs.map(({ msg }) => msg)).toContain(`the broker does not answer: ${told}`);
+      expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
+      const readiness = await fetch(`${intake.url}/readyz`);
+      expect(readiness.status).toBe(503);
+      expect(await readiness.json()).toMatchObject({ broker: told, durable: false });
+      expect(JSON.stringify(intake.logs)).not.toContain('not-yet');
+
+      expect(await world.command('ACL SETUSER sluice on >not-yet ~* &* +@all')).toContain('OK');
+      await world.startConsuming();
+      await vi.waitFor(() => expect(world.processed('ann')).toEqual(['event-0']), WAIT);
+      expect((await fetch(`${intake.url}/readyz`)).status).toBe(200);
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'refuses for want of memory counts as away; a full spill answers 503 and when to come again',
+    async () => {
+      const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '2000' });
+      await send(intake, 'ann', 'event-0');
+      expect(await world.command('CONFIG SET maxmemory 1')).toContain('OK');
+      const statuses = [];
+      let last = await send(intake, 'ann', 'event-1');
+      for (let n = 2; last.status === 200; n++) {
+        statuses.push(last.status);
+        last = await send(intake, 'ann', `event-${n}`);
+      }
+      expect(statuses.length).toBeGreaterThan(1);
+      expect(last.status).toBe(503);
+      expect(Number(last.retryAfter)).toBeGreaterThanOrEqual(1);
+      const readiness = await fetch(`${intake.url}/readyz`);
+      expect(readiness.status).toBe(503);
+      expect(await readiness.json()).toMatchObject({ spill: { filling: true } });
+
+      expect(await world.command('CONFIG SET maxmemory 0')).toContain('OK');
+      await world.startConsuming();
+      await vi.waitFor(
+        () => expect(world.processed('ann')).toEqual(names(0, statuses.length + 1)),
+        WAIT,
+      );
+      await untilSpillIsEmpty(intake);
+      expect((await send(intake, 'ann', 'after')).status).toBe(200);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+describe('a Postgres that carries the queues and', () => {
+  test.each([
+    ['cut', 'restore'],
+    ['hold', 'restore'],
+    ['hold', 'forget'],
+  ] as const)(
+    'is away (%s, then %s): calls are taken within the deadline and processed once, in order',
+    async (ending, mending) => {
+      const proxy = await startTcpProxyTo(world.databaseUrl);
+      try {
+        await world.startConsuming('postgres');
+        const intake = await world.startIntake({ DATABASE_URL: proxy.url, REDIS_URL: '' });
+        for (const name of names(0, 10)) await send(intake, 'ann', name);
+        // On a busy machine the first of them are too late for a queue that is only being opened.
+        await untilSpillIsEmpty(intake);
+        proxy[ending]();
+        const answers = [];
+        for (const name of names(10, 40)) answers.push(await send(intake, 'ann', name));
+        expect(answers.map(({ status }) => status)).toEqual(names(10, 40).map(() => 200));
+        expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(1_500);
+        expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(30);
+        proxy[mending]();
+        await untilSpillIsEmpty(intake);
+        expect((await send(intake, 'ann', 'event-40')).status).toBe(200);
+        await vi.waitFor(() => expect(world.processed('ann')).toEqual(names(0, 41)), WAIT);
+        expect(await intake.kill('SIGTERM')).toBe(0);
+      } finally {
+        await proxy.close();
+      }
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+describe('an intake that ends with calls in its spill', () => {
+  test.each(['SIGKILL', 'SIGTERM'] as const)(
+    'by %s: the next start, with Redis still away, goes on with them first',
+    async (signal) => {
+      const first = await world.startIntake();
+      await world.killRedis();
+      for (const name of names(0, 20)) {
+        expect((await send(first, 'ann', name)).status).toBe(200);
+      }
+      expect(await first.kill(signal)).toBe(signal === 'SIGTERM' ? 0 : null);
+
+      const second = await world.startIntake();
+      expect(await metric(second, 'sluice_intake_spill_envelopes')).toBe(20);
+      for (const name of names(20, 40)) {
+        expect((await send(second, 'ann', name)).status).toBe(200);
+      }
+      await world.restartRedis();
+      await world.startConsuming();
+      await vi.waitFor(() => expect(world.processed('ann')).toHaveLength(40), WAIT);
+      expect(world.processed('ann')).toEqual(names(0, 40));
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'while Redis hangs: a start does not wait for it',
+    async () => {
+      process.kill(world.redis.pid, 'SIGSTOP');
+      const intake = await world.startIntake();
+      expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
+      process.kill(world.redis.pid, 'SIGCONT');
+      await world.startConsuming();
+      await vi.waitFor(() => expect(world.processed('ann')).toEqual(['event-0']), WAIT);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});

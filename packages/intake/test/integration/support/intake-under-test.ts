@@ -1,0 +1,130 @@
+/** A whole intake on real sockets, a real Redis and a real Postgres, and what it committed. */
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '@sluice/database/connection/connection';
+import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/events/message-deliveries';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { listWorkspaceKeys } from '@sluice/database/accounts/workspace-keys';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { unpackOperation } from '@sluice/domain/operations/packed-event';
+import { createLogger } from '@sluice/platform/process/logger';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
+import { openProducer } from '@sluice/platform/queue/queue';
+import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
+import { sql } from 'kysely';
+import { createAccept } from '../../../src/calls/accept-unsubscribe.ts';
+import { KeyRing } from '../../../src/auth/authenticate.ts';
+import { Batcher } from '../../../src/commit/batcher.ts';
+import { authPage, regionPage } from '../../../src/http/credential-pages.ts';
+import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
+import { startServer } from '../../../src/server.ts';
+import type { StreamOptions } from '../../../src/stream/stream-exchange.ts';
+import { UnauthorizedRecorder } from '../../../src/auth/unauthorized-recorder.ts';
+
+export const PIPELINES_AUTHORIZATION = `Basic ${Buffer.from('write-key:').toString('base64')}`;
+export const TRACK_AUTHORIZATION = `Basic ${Buffer.from('site:api-key').toString('base64')}`;
+
+export interface IntakeUnderTest {
+  readonly database: Database;
+  readonly port: number;
+  readonly url: string;
+  /** Everything that went through the broker so far, in order. */
+  readonly operations: readonly Operation[];
+  readonly unauthorized: UnauthorizedRecorder;
+  close(): Promise<void>;
+}
+
+export async function startIntakeUnderTest(
+  ratePolicy?: RatePolicy,
+  streams: Partial<StreamOptions> = {},
+): Promise<IntakeUnderTest> {
+  const { database, url } = await createTestDatabase();
+  const hash = (secret: string) => createHash('sha256').update(secret).digest();
+  await sql`insert into accounts (account_id, name) values (1, 'test')`.execute(database);
+  await sql`insert into environments (account_id, environment_id, name, webhook_signing_key)
+            values (1, 1, 'test', 'signing-key')`.execute(database);
+  await sql`insert into api_credentials (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint) values
+              (1, 1, 'pipelines', 'p', null, ${hash('write-key')}, '-key'),
+              (1, 1, 'track', 't', 'site', ${hash('api-key')}, '-key')`.execute(database);
+
+  const now = Date.now;
+  const newId = createIdGenerator(now);
+  const broker = {
+    databaseUrl: url,
+    redisUrl: testRedisUrl(),
+    prefix: uniquePrefix(),
+    shardCount: 2,
+    logger: createLogger('test', 'silent'),
+  };
+  const producer = await openProducer(broker);
+  const operations: Operation[] = [];
+  const consumers = await startConsumers(broker, {
+    processEnvelope(envelope) {
+      operations.push(...envelope.operations.map(unpackOperation));
+      return Promise.resolve({ outcome: 'done' });
+    },
+    wakeLane: () => Promise.resolve({ outcome: 'done' }),
+    laneConcurrency: 1,
+    now,
+  });
+  const keys = new KeyRing();
+  keys.replace(await listWorkspaceKeys(database));
+  const batcher = new Batcher({
+    shardCount: broker.shardCount,
+    commit: async (envelopes) => {
+      await producer.addEnvelopes(envelopes);
+      return 'broker';
+    },
+    newId,
+    pendingSizeBytesMax: 64 * 1_048_576,
+    onCommitFailure: () => undefined,
+  });
+  const unauthorized = new UnauthorizedRecorder();
+  const deps = {
+    keys,
+    batcher,
+    recordUnauthorized: (source: string, environmentId?: number) =>
+      unauthorized.record(source, environmentId),
+    retryAfterSeconds: () => 1,
+    rateLimiter: ratePolicy && new RateLimiter(ratePolicy),
+    now,
+    newId,
+  };
+  const server = await startServer({
+    host: '127.0.0.1',
+    port: 0,
+    collectedSizeBytesMax: 4 * 1_048_576,
+    accept: createAccept(deps, {
+      listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
+      hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
+    }),
+    streams: {
+      ...deps,
+      pause: (durationMs) => sleep(durationMs),
+      countMax: 4,
+      idleTimeoutMs: 60_000,
+      ...streams,
+    },
+    pages: {
+      '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
+      '/auth': (_, _host, authorization) => authPage(deps, authorization),
+      '/api/v1/accounts/region': (_, host, authorization) =>
+        regionPage(deps, authorization, host, 'eu'),
+    },
+  });
+  return {
+    database,
+    port: server.port,
+    url: `http://127.0.0.1:${server.port}`,
+    operations,
+    unauthorized,
+    async close() {
+      server.stopListening();
+      await batcher.drain();
+      server.close();
+      await consumers.close();
+      await producer.close();
+    },
+  };
+}

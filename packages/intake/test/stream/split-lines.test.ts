@@ -1,0 +1,48 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { LineSplitter } from '../../src/stream/split-lines.ts';
+
+const SIZE_BYTES_MAX = 8;
+
+/** What is made of the bytes when they come in pieces of these sizes. */
+function split(bytes: Uint8Array, sizes: readonly number[], firstLine = 1) {
+  const splitter = new LineSplitter(SIZE_BYTES_MAX, firstLine);
+  const lines: [number: number, text: string | null][] = [];
+  const take = (line: ReturnType<LineSplitter['next']>) => {
+    if (line)
+      lines.push([line.number, line.isTooLarge ? null : Buffer.from(line.bytes).toString()]);
+    return line !== undefined;
+  };
+  const piece = Buffer.alloc(bytes.length);
+  let position = 0;
+  for (let turn = 0; position < bytes.length; turn++) {
+    const end = Math.min(bytes.length, position + (sizes[turn % sizes.length] ?? 1));
+    // One buffer for all pieces, as sockets do: what is kept of a piece must be a copy.
+    piece.set(bytes.subarray(position, end));
+    splitter.add(piece.subarray(0, end - position));
+    while (take(splitter.next()));
+    position = end;
+  }
+  take(splitter.last());
+  return lines;
+}
+
+test('lines come out as they went in, wherever the pieces are cut; one past the bound does not hurt its neighbours', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.stringMatching(/^[a-z]{0,12}$/)),
+      fc.boolean(),
+      fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1 }),
+      (texts, endsWithNewline, sizes) => {
+        const body = texts.join('\n') + (endsWithNewline && texts.length > 0 ? '\n' : '');
+        const expected = texts.map((text, index): [number, string | null] => [
+          index + 7,
+          text.length > SIZE_BYTES_MAX ? null : text,
+        ]);
+        // Without its newline an empty last line is no line.
+        if (!endsWithNewline && texts.at(-1) === '') expected.pop();
+        expect(split(Buffer.from(body), sizes, 7)).toEqual(expected);
+      },
+    ),
+  );
+});

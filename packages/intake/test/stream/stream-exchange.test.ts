@@ -1,0 +1,222 @@
+/** One stream on a socket that is made here: what it may hold of memory, and whose words end it. */
+import { createHash } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, expect, test, vi } from 'vitest';
+import { KeyRing } from '../../src/auth/authenticate.ts';
+import { Batcher } from '../../src/commit/batcher.ts';
+import type { ServerState } from '../../src/http/exchange.ts';
+import { head } from '../../src/http/request-head.ts';
+import { StreamExchange } from '../../src/stream/stream-exchange.ts';
+
+const MEBIBYTE = 1_048_576;
+/** Small, and the longest answer that does not fill a group. */
+const BAD_LINES = new Uint8Array(Buffer.from('x\n'.repeat(99)));
+
+const opened: { abort(): void }[] = [];
+afterEach(() => {
+  for (const stream of opened.splice(0)) stream.abort();
+});
+
+const writeKey = (environmentId: number) => ({
+  kind: 'pipelines' as const,
+  siteId: null,
+  secretHash: createHash('sha256').update('write-key').digest(),
+  environmentId,
+  accountId: '1',
+  phoneIdentifies: false,
+  testCredentialId: null,
+});
+
+/** A stream with a write key of workspace 1, whose sender reads unless it is told not to. */
+function openStream(headers: { strictMode?: string } = {}) {
+  let hasRoom = true;
+  let isPaused = false;
+  let isEnded = false;
+  let text = '';
+  let abort: () => void = () => undefined;
+  let receive: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
+  let drain: () => boolean = () => true;
+  const refused: (number | undefined)[] = [];
+  let committedCount = 0;
+  const keys = new KeyRing();
+  keys.replace([writeKey(1)]);
+  const state: ServerState = {
+    isStopping: false,
+    inFlightCount: 0,
+    receivedCount: 0,
+    refusedCounts: new Map(),
+    collectedSizeBytes: 0,
+    collectedSizeBytesMax: MEBIBYTE,
+    inflations: { runningCount: 0, waiting: new Set() },
+    streams: new Set(),
+  };
+  const batcher = new Batcher({
+    shardCount: 1,
+    commit: (envelopes) => {
+      committedCount += envelopes.length;
+      return Promise.resolve('broker');
+    },
+    newId: () => 'id',
+    pendingSizeBytesMax: MEBIBYTE,
+    onCommitFailure: () => undefined,
+  });
+  const res = {
+    onAborted: (handler: () => void) => (abort = handler),
+    onData: (handler: typeof receive) => (receive = handler),
+    onWritable: (handler: () => boolean) => (drain = handler),
+    cork: (write: () => void) => write(),
+    writeStatus: () => undefined,
+    writeHeader: () => undefined,
+    write: (part: string) => {
+      text += part;
+      return hasRoom;
+    },
+    end: () => (isEnded = true),
+    close: () => (isEnded = true),
+    pause: () => void (isPaused = true),
+    resume: () => void (isPaused = false),
+  };
+  head.clear();
+  head.authorization = `Basic ${Buffer.from('write-key:').toString('base64')}`;
+  head.strictMode = headers.strictMode ?? '';
+  const options = {
+    keys,
+    batcher,
+    recordUnauthorized: (_: string, environmentId?: number) => void refused.push(environmentId),
+    retryAfterSeconds: () => 1,
+    rateLimiter: undefined,
+    now: Date.now,
+    newId: () => 'id',
+    // The pauses are those of the linger: they last until the sender has said that it was all.
+    pause: () => new Promise(() => undefined),
+    countMax: 4,
+    idleTimeoutMs: 60_000,
+  };
+  const query = { id: undefined, line: undefined };
+  new StreamExchange(res, query, state, options, undefined).receive(undefined);
+  const stream = {
+    keys,
+    refused,
+    committedCount: () => committedCount,
+    isPaused: () => isPaused,
+    isEnded: () => isEnded,
+    answers: () =>
+      text
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as { line: number; end?: string }),
+    push: (bytes: Uint8Array<ArrayBuffer>, isLast = false) => receive(bytes.buffer, isLast),
+    stopReading: () => (hasRoom = false),
+    read() {
+      hasRoom = true;
+      drain();
+    },
+    stop: () => {
+      for (const handle of state.streams) handle.stop();
+    },
+    abort: () => abort(),
+  };
+  opened.push(stream);
+  return stream;
+}
+
+const event = (name: string) =>
+  new Uint8Array(Buffer.from(`${JSON.stringify({ type: 'track', userId: 'ann', event: name })}\n`));
+
+/** Sends small pieces, each after the answer to the one before, for as long as the stream takes them; 100 at most. */
+async function sendPieces(stream: ReturnType<typeof openStream>): Promise<number> {
+  const lineBefore = stream.answers().at(-1)?.line ?? 0;
+  for (let sentCount = 0; sentCount < 100;) {
+    stream.push(BAD_LINES);
+    sentCount++;
+    const line = lineBefore + sentCount * 99;
+    await vi.waitFor(() => expect(stream.answers().at(-1)?.line).toBe(line), {
+      timeout: 10_000,
+      interval: 1,
+    });
+    for (let turns = 0; turns < 10 && stream.isPaused(); turns++) await turn();
+    if (stream.isPaused()) return sentCount;
+  }
+  return 100;
+}
+
+test('a sender of small pieces that reads no answers is not read, until it reads', async () => {
+  const stream = openStream();
+  stream.stopReading();
+  expect(await sendPieces(stream)).toBeLessThan(5);
+  const toldCount = stream.answers().length;
+  expect(toldCount).toBeLessThan(5);
+  stream.read();
+  await vi.waitFor(() => expect(stream.isPaused()).toBe(false), 5_000);
+  expect(await sendPieces(stream)).toBe(100);
+});
+
+test('a stop ends a stream whose sender reads no answers', async () => {
+  const stream = openStream();
+  stream.stopReading();
+  const sentCount = await sendPieces(stream);
+  stream.stop();
+  await vi.waitFor(() => expect(stream.answers().at(-1)?.end).toBe('stopping'), 5_000);
+  expect(stream.answers().at(-1)?.line).toBe(sentCount * 99);
+});
+
+test('what comes after the last answer is dropped as it comes, not kept', async () => {
+  const stream = openStream({ strictMode: '1' });
+  stream.push(BAD_LINES);
+  await vi.waitFor(() => expect(stream.answers().at(-1)?.end).toBe('rejected'), 5_000);
+  await vi.waitFor(() => expect(stream.isPaused()).toBe(false), 5_000);
+  const before = process.memoryUsage().arrayBuffers;
+  const piece = new Uint8Array(64 * 1024);
+  for (let sent = 0; sent < 64 * MEBIBYTE; sent += piece.length) {
+    stream.push(piece);
+    expect(stream.isPaused()).toBe(false);
+  }
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * MEBIBYTE);
+  expect(stream.isEnded()).toBe(false);
+  stream.push(piece, true);
+  await vi.waitFor(() => expect(stream.isEnded()).toBe(true), 5_000);
+});
+
+test.each([
+  ['revoked', []],
+  ['given to another workspace', [writeKey(2)]],
+  ['to be tested first', [{ ...writeKey(1), testCredentialId: '1' }]],
+])(
+  'a stream whose key is %s ends: what was acknowledged is all that is taken',
+  async (_, keysThen) => {
+    const stream = openStream();
+    stream.push(event('before'));
+    await vi.waitFor(() => expect(stream.answers()).toEqual([{ line: 1 }]), 5_000);
+    expect(stream.committedCount()).toBe(1);
+    stream.keys.replace(keysThen);
+    stream.push(event('after'));
+    await vi.waitFor(
+      () => expect(stream.answers().at(-1)).toMatchObject({ line: 1, end: 'unauthorized' }),
+      5_000,
+    );
+    expect(stream.committedCount()).toBe(1);
+    expect(stream.refused).toEqual([1]);
+  },
+);
+
+test('a stream whose key is revoked while a group is under way ends after that is acknowledged', async () => {
+  const stream = openStream();
+  stream.push(event('under way'));
+  await vi.waitFor(() => expect(stream.isPaused()).toBe(false), 5_000);
+  stream.push(event('after'));
+  stream.keys.replace([]);
+  await vi.waitFor(() => expect(stream.answers().at(-1)?.end).toBe('unauthorized'), 5_000);
+  expect(stream.answers().at(-1)?.line).toBe(stream.committedCount());
+});
+
+test('a stream goes on where keys change and its own does not', async () => {
+  const stream = openStream();
+  stream.push(event('before'));
+  await vi.waitFor(() => expect(stream.answers()).toEqual([{ line: 1 }]), 5_000);
+  stream.keys.replace([{ ...writeKey(2), secretHash: Buffer.from('other') }, writeKey(1)]);
+  stream.push(event('after'), true);
+  await vi.waitFor(
+    () => expect(stream.answers().at(-1)).toMatchObject({ line: 2, end: 'complete' }),
+    5_000,
+  );
+});

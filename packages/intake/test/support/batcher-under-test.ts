@@ -1,0 +1,58 @@
+/** A batcher with a broker whose confirmations the test gives out, and events for it. */
+import type { TrackEvent } from '@sluice/domain/operations/operation';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { Batcher, type BatcherOptions } from '../../src/commit/batcher.ts';
+import type { CommittedTo } from '../../src/commit/commit-envelopes.ts';
+import { operationsIn } from './operations-in.ts';
+
+export function event(person: string, eventId: string, receivedAtMs = 1): TrackEvent {
+  return {
+    type: 'event.track',
+    kind: 'event',
+    environmentId: 1,
+    receivedAtMs,
+    person: { kind: 'id', value: person },
+    eventId,
+    name: 'n',
+    data: {},
+    occurredAtMs: 1,
+  };
+}
+
+/** A broker whose confirmations the test gives out. */
+export function createBroker() {
+  const flushes: {
+    envelopes: readonly ShardEnvelope[];
+    arrivedAtMs: number;
+    confirm: (committedTo?: CommittedTo) => void;
+    fail: () => void;
+  }[] = [];
+  const arrivals: (() => void)[] = [];
+  return {
+    flushes,
+    commit: (envelopes: readonly ShardEnvelope[], _isAtomic: boolean, arrivedAtMs: number) =>
+      new Promise<CommittedTo>((resolve, reject) => {
+        // What is in the spill is not overwritten, so that the tests can look at it later.
+        const confirm = (committedTo: CommittedTo = 'spill') => resolve(committedTo);
+        const fail = () => reject(new Error('away'));
+        flushes.push({ envelopes, arrivedAtMs, confirm, fail });
+        arrivals.shift()?.();
+      }),
+    arrival: () => new Promise<void>((resolve) => arrivals.push(resolve)),
+  };
+}
+
+export function createBatcher(overrides: Partial<BatcherOptions>): Batcher {
+  let id = 0;
+  return new Batcher({
+    shardCount: 4,
+    commit: () => Promise.resolve('spill'),
+    newId: () => `envelope-${id++}`,
+    pendingSizeBytesMax: 1_000_000,
+    onCommitFailure: () => undefined,
+    ...overrides,
+  });
+}
+
+export const eventIds = (envelopes: readonly ShardEnvelope[]): string[] =>
+  operationsIn(envelopes).map((operation) => (operation as TrackEvent).eventId);

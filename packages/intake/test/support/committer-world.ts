@@ -1,0 +1,96 @@
+/** The committer over a real spill, and a broker that can be away in each way. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { vi } from 'vitest';
+import { EnvelopeCommitter } from '../../src/commit/commit-envelopes.ts';
+import { openSpill, type Spill } from '../../src/commit/spill.ts';
+
+type Mode = 'up' | 'refusing' | 'hanging';
+
+export const flush = (id: string): ShardEnvelope[] => [
+  { shard: 0, envelope: { id, operations: [] } },
+];
+
+/** As long as a broker takes at least. */
+export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** A broker that can be away in each way, and what it was given, in order. */
+function createBroker() {
+  const broker = {
+    mode: 'up' as Mode,
+    /** False as on a Redis Cluster. */
+    isAtomicAcrossShards: true,
+    added: [] as string[],
+    /** What it was given at a time. */
+    attempts: [] as string[],
+    /** Refused by content, whatever the mode. */
+    poison: undefined as string | undefined,
+    /** What it was given while it hung, and does when it wakes. */
+    late: [] as (() => void)[],
+    onAdd: () => {},
+    addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void> {
+      const ids = envelopes.map(({ envelope }) => envelope.id);
+      broker.attempts.push(ids.join());
+      const add = () => {
+        if (broker.poison !== undefined && ids.includes(broker.poison)) throw new Error('refused');
+        broker.added.push(...ids);
+        broker.onAdd();
+      };
+      if (broker.mode === 'refusing') return Promise.reject(new Error('OOM'));
+      if (broker.mode === 'up') return turn().then(add);
+      return new Promise((resolve) => broker.late.push(() => (add(), resolve())));
+    },
+    durability: () =>
+      broker.mode === 'up'
+        ? Promise.resolve({ isSafe: true, description: '' })
+        : Promise.reject(new Error('away')),
+    wake() {
+      broker.mode = 'up';
+      for (const add of broker.late.splice(0)) add();
+    },
+  };
+  return broker;
+}
+
+export const unique = (ids: readonly string[]): string[] => [...new Set(ids)];
+export const WAIT = { timeout: 10_000, interval: 1 };
+
+export class CommitterWorld {
+  readonly broker = createBroker();
+  /** Of the committer that was started last. */
+  spill!: Spill;
+  nowMs = 1_000_000;
+  readonly #directory = mkdtempSync(join(tmpdir(), 'sluice-test-commit-'));
+  readonly #committers: EnvelopeCommitter[] = [];
+
+  /** As a process does that starts on what earlier ones left. */
+  start(sizeBytesMax = 1_000_000, deadlineMs = 20): EnvelopeCommitter {
+    this.spill = openSpill({ directory: this.#directory, name: 'test', sizeBytesMax });
+    const committer = new EnvelopeCommitter({
+      producer: this.broker,
+      spill: this.spill,
+      now: () => this.nowMs,
+      deadlineMs,
+      pause: turn,
+      logger: { info: () => {}, warn: () => {} },
+    });
+    this.#committers.push(committer);
+    return committer;
+  }
+
+  /** The one that was started last. */
+  async stop(): Promise<void> {
+    await this.#committers.pop()?.stop();
+  }
+
+  async untilEmpty(): Promise<void> {
+    await vi.waitUntil(() => this.spill.isEmpty, WAIT);
+  }
+
+  async close(): Promise<void> {
+    while (this.#committers.length > 0) await this.stop();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
