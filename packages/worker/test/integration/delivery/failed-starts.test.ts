@@ -1,0 +1,71 @@
+/**
+ * A worker that cannot start, as an operator sees it: exit code 1, and one last line of level `fatal` that
+ * says what is wrong and what to do next. What all services share: `platform/test/begin-process.test.ts`,
+ * and `standalone/test/integration/late-database.test.ts` for a Postgres that lets nobody in.
+ */
+import { fileURLToPath } from 'node:url';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { ErrorCode } from '@sluice/domain/values/errors';
+import { secretContext } from '@sluice/domain/delivery/webhook';
+import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import {
+  runProgramUnderTest,
+  TEST_SEALING_KEYS,
+} from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+const TEST_TIMEOUT_MS = 60_000;
+
+async function expectFailedStart(
+  settings: Record<string, string>,
+  code: ErrorCode,
+  message: RegExp,
+): Promise<void> {
+  const ended = await runProgramUnderTest(MAIN, {
+    REDIS_URL: testRedisUrl(),
+    QUEUE_PREFIX: uniquePrefix(),
+    SEALING_KEYS: TEST_SEALING_KEYS,
+    ...settings,
+  });
+  expect(ended).toEqual({ code: 1, output: expect.stringMatching(/^{.*}\n$/) });
+  const line = JSON.parse(ended.output) as Record<string, unknown>;
+  expect(line).toMatchObject({ level: 60, code, msg: expect.stringMatching(message) });
+  expect(line).not.toHaveProperty('error');
+}
+
+test(
+  'a worker whose stop would cut its deliveries says which two settings do not go together',
+  () =>
+    expectFailedStart(
+      { DATABASE_URL: 'postgres://sluice@127.0.0.1:1/sluice', WEBHOOK_TIMEOUT_MS: '30000' },
+      'CONFIG_INVALID',
+      /WEBHOOK_TIMEOUT_MS: is 30000.*DRAIN_TIMEOUT_MS, which is 25000/,
+    ),
+  TEST_TIMEOUT_MS,
+);
+
+test(
+  'a worker without the key that sealed a secret says which setting to correct',
+  async () => {
+    const { database, url } = await createTestDatabase();
+    await seedDemoWorkspace(database);
+    const sealed = createSealedText([{ id: 'lost', key: Buffer.alloc(32, 1) }]).seal(
+      'a signing key',
+      secretContext(DEMO.environmentId),
+    );
+    await sql`
+      update environments set webhook_signing_key = ${sealed} where environment_id = ${DEMO.environmentId}`.execute(
+      database,
+    );
+    await expectFailedStart(
+      { DATABASE_URL: url },
+      'SECRET_UNREADABLE',
+      /SEALING_KEYS.*infra\/runbooks\/sealing-key-lost\.md$/,
+    );
+  },
+  TEST_TIMEOUT_MS,
+);

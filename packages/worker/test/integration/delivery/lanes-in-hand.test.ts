@@ -1,0 +1,96 @@
+/** What a process knows of the lanes that it drains itself: what it logs for them, and what wakes them. */
+import type { Database } from '@sluice/database/connection/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { LaneStore } from '../../../src/lane/lane-store.ts';
+import { LanesInHand } from '../../../src/delivery/lanes-in-hand.ts';
+import {
+  createGate,
+  createLaneWorld,
+  eventIds,
+  holdAnswers,
+  OK,
+  storeOf,
+  until,
+} from '../support/lane-world.ts';
+
+let database: Database;
+beforeAll(async () => {
+  ({ database } = await createTestDatabase());
+});
+
+describe('a drain', () => {
+  test('sends what this process logs meanwhile at once, and takes no word for what it will not look at', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(3);
+    const gate = createGate();
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e3') await gate.opened;
+      return OK;
+    };
+    const inHand = new LanesInHand();
+    const store = storeOf(world);
+    const delivering = world.deliver({
+      inHand,
+      // Nothing is kept until then, so Postgres' own word on the end of the log comes too late.
+      store: { ...store, keep: (report) => gate.opened.then(() => store.keep(report)) },
+    });
+    await until(() => world.sent.length === 3);
+    for (const lane of await world.log(4)) expect(inHand.tell(lane)).toBe(true);
+    await until(() => world.sent.length === 7);
+    gate.open();
+    expect(await delivering).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 7));
+    for (const lane of await world.log(1)) expect(inHand.tell(lane)).toBe(false);
+  });
+
+  test('is all that a wake-up of its lane needs, in the same process', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    const gate = holdAnswers(world, OK);
+    const inHand = new LanesInHand();
+    const delivering = world.deliver({ inHand });
+    await until(() => world.sent.length === 1);
+    await world.log(2);
+    const store: LaneStore = {
+      ...storeOf(world),
+      claim: () => Promise.reject(new Error('nobody should ask')),
+      find: () => Promise.reject(new Error('nobody should ask')),
+    };
+    expect(await world.deliver({ inHand, store })).toEqual({ outcome: 'held' });
+    gate.open();
+    // What was logged meanwhile is not forgotten.
+    const outcome = await delivering;
+    if (outcome.outcome === 'more') await world.deliverAll({ inHand });
+    else expect(outcome).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 3));
+  });
+
+  test('what is logged while it gives its lane back is sent: by itself, or it is woken', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    const inHand = new LanesInHand();
+    const store = storeOf(world);
+    const told: boolean[] = [];
+    const log = async (): Promise<void> => {
+      for (const lane of await world.log(1)) told.push(inHand.tell(lane));
+    };
+    const outcome = await world.deliver({
+      inHand,
+      store: {
+        ...store,
+        async keep(report) {
+          // On both sides of the statement that gives the lane back.
+          if (report.progress.isLast) await log();
+          const after = await store.keep(report);
+          if (report.progress.isLast) await log();
+          return after;
+        },
+      },
+    });
+    expect(told).toEqual([false, false]);
+    expect(outcome).toEqual({ outcome: 'more' });
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 3));
+  });
+});

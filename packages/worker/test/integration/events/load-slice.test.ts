@@ -1,0 +1,31 @@
+/** What of a person is loaded for an operation: what it names, however much there is. */
+import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
+import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/operations/testing';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { expect, test } from 'vitest';
+import { loadSlice, SAFEST } from '../../../src/events/load-slice.ts';
+import { inEnvironment } from '../support/envelope-world.ts';
+import { useWorkspace } from '../support/open-envelope.ts';
+
+const { world, environmentId, run } = useWorkspace();
+
+async function tokensLoadedFor(...operations: Operation[]): Promise<string[]> {
+  const needs = findSliceNeeds(inEnvironment(environmentId(), ...operations));
+  const { devices } = await world()
+    .database.transaction()
+    .execute((transaction) => loadSlice(transaction, needs, SAFEST));
+  return devices.map(({ token }) => token).toSorted();
+}
+
+test('of a person’s devices those that are named are loaded, and all of them for a merge', async () => {
+  await run(
+    identify('id:2'),
+    ...['t-1', 't-2', 't-3', 't-4'].map((token) => addDevice('id:1', token)),
+  );
+  expect(await tokensLoadedFor(addDevice('id:1', 't-2'))).toEqual(['t-2']);
+  expect(
+    await tokensLoadedFor(deleteDevice('id:1', 't-3'), addDevice('id:1', 't-5'), identify('id:2')),
+  ).toEqual(['t-3']);
+  expect(await tokensLoadedFor(identify('id:1'))).toEqual([]);
+  expect(await tokensLoadedFor(merge('id:2', 'id:1'))).toEqual(['t-1', 't-2', 't-3', 't-4']);
+});

@@ -1,0 +1,46 @@
+/**
+ * Workers that believe the same shard to be theirs, as in the second after somebody has emptied Redis, and its limit of one
+ * at a time with it. Each takes an envelope and reads the same others behind it.
+ */
+import { track } from '@sluice/domain/operations/testing';
+import { expect, test } from 'vitest';
+import { processEnvelope } from '../../../src/events/process-envelope.ts';
+import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
+import { createEnvelopeWorld, inEnvironment } from '../support/envelope-world.ts';
+
+const WORKERS = 4;
+const ENVELOPES = 60;
+const READ_BEHIND = 6;
+
+test('apply every envelope once, whoever of them read it', async () => {
+  const world = await createEnvelopeWorld();
+  const environmentId = world.newEnvironment();
+  const envelopes = Array.from({ length: ENVELOPES }, (_, index) => ({
+    id: world.newId(),
+    operations: inEnvironment(
+      environmentId,
+      ...['ann', 'ben', `only ${index}`].map((id) => track(`id:${id}`, `${id} ${index}`)),
+    ),
+  }));
+  let taken = 0;
+  const applied: number[] = [];
+  const work = async (): Promise<void> => {
+    const deps = { ...world.deps, takenIds: new TakenIdWatch() };
+    for (let place = taken++; place < ENVELOPES; place = taken++) {
+      const [first, ...behind] = envelopes.slice(place, place + 1 + READ_BEHIND);
+      if (!first) return;
+      const result = await processEnvelope(deps, first, behind);
+      if (result.outcome === 'applied') applied.push(result.operations);
+    }
+  };
+  await Promise.all(Array.from({ length: WORKERS }, work));
+  const names = envelopes.flatMap(({ operations }) =>
+    operations.flatMap((each) => (each.type === 'event.track' ? each.name : [])),
+  );
+  const stored = await world.eventNames(environmentId);
+  expect(stored).toHaveLength(names.length);
+  expect(new Set(stored)).toEqual(new Set(names));
+  expect(applied.reduce((sum, count) => sum + count, 0)).toBe(names.length);
+  // An operation that ran twice would be told of as an event that came again.
+  expect(await world.countOf('ingestion_issues', environmentId)).toBe(0);
+});

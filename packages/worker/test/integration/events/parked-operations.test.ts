@@ -1,0 +1,185 @@
+/** A fault of our own code on one operation: its neighbours and its shard go on, and nothing of it is lost. */
+import { agreeOnShardCount } from '@sluice/database/schema/installation';
+import {
+  listParkedOperations,
+  countParkedOperations,
+} from '@sluice/database/events/parked-operations';
+import { AppError } from '@sluice/domain/values/errors';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { Envelope, Operation } from '@sluice/domain/operations/operation';
+import type { QueuedOperation } from '@sluice/domain/operations/packed-event';
+import { identify, NOW_MS, track } from '@sluice/domain/operations/testing';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { beforeEach, expect, test } from 'vitest';
+import { processEnvelope } from '../../../src/events/process-envelope.ts';
+import { retryParked } from '../../../src/events/retry-parked.ts';
+import {
+  createEnvelopeWorld,
+  inEnvironment,
+  type EnvelopeWorld,
+} from '../support/envelope-world.ts';
+
+/** Attributes that no parser lets through: the fold takes them for an object and throws a TypeError. */
+const poison = (person: string): Operation => ({
+  ...identify(person, {}),
+  attributes: null as never,
+});
+
+let world: EnvelopeWorld;
+let environmentId: number;
+beforeEach(async () => {
+  world = await createEnvelopeWorld();
+  environmentId = world.newEnvironment();
+});
+
+test('operations that meet a fault are parked whole; the others are applied, in order, once', async () => {
+  const operations = inEnvironment(
+    environmentId,
+    identify('id:1', { step: 1 }),
+    track('id:1', 'a'),
+    poison('id:2'),
+    track('id:1', 'b'),
+    poison('id:3'),
+    identify('id:1', { step: 2 }),
+    track('id:1', 'c'),
+  );
+  const envelope = { id: world.newId(), operations };
+  expect(await processEnvelope(world.deps, envelope)).toMatchObject({
+    outcome: 'applied',
+    counts: { parked: 2 },
+  });
+  expect(await processEnvelope(world.deps, envelope)).toEqual({ outcome: 'already-applied' });
+
+  expect(await world.eventNames(environmentId)).toEqual(['a', 'b', 'c']);
+  expect(await world.rowsOf('people', environmentId, `attributes ->> 'step' as step`)).toEqual([
+    { step: '2' },
+  ]);
+  const parked = await listParkedOperations(world.database, 10);
+  expect(parked.map(({ operation }) => JSON.parse(operation))).toEqual([
+    operations[2],
+    operations[4],
+  ]);
+  expect(parked).toMatchObject([
+    { environmentId, envelopeId: envelope.id, error: expect.stringContaining('TypeError') },
+    { environmentId, envelopeId: envelope.id },
+  ]);
+  expect(await world.rowsOf('ingestion_issues', environmentId, 'code, count, source')).toEqual([
+    { code: 'parked', count: '2', source: 'person.identify' },
+  ]);
+});
+
+test('an operation that this version does not know waits for the newer one instead', async () => {
+  const unknown = { ...track('id:1', 'a'), type: 'person.frobnicate' } as unknown as Operation;
+  const operations = inEnvironment(environmentId, track('id:1', 'before'), unknown);
+  await expect(world.process(operations)).rejects.toMatchObject({ code: 'ENVELOPE_INVALID' });
+  expect(await world.eventNames(environmentId)).toEqual([]);
+  expect(await countParkedOperations(world.database, 10)).toBe(0);
+});
+
+test('an event packed in a way that this version does not know waits too, with what is around it', async () => {
+  const newer = [2, environmentId, 'and more'] as unknown as QueuedOperation;
+  const [before] = inEnvironment(environmentId, track('id:1', 'before'));
+  const envelope = { id: world.newId(), operations: [before as Operation, newer] };
+  await expect(processEnvelope(world.deps, envelope)).rejects.toMatchObject({
+    code: 'ENVELOPE_INVALID',
+  });
+  expect(await world.eventNames(environmentId)).toEqual([]);
+  expect(await countParkedOperations(world.database, 10)).toBe(0);
+});
+
+test('packed events are parked as the operations that they are, and their neighbours applied', async () => {
+  const [poisoned] = inEnvironment(environmentId, poison('id:2'));
+  const packed = (name: string, data: object): QueuedOperation => [
+    ...([1, environmentId, NOW_MS, 'id', '1', null, world.newId(), name] as const),
+    ...([data as JsonObject, NOW_MS, 'pipelines.track'] as const),
+  ];
+  const envelope = {
+    id: world.newId(),
+    // No JSON: only a value that Postgres refuses, which no call can bring.
+    operations: [
+      packed('a', {}),
+      packed('b', { text: '\0' }),
+      poisoned as Operation,
+      packed('c', {}),
+    ],
+  };
+  expect(await processEnvelope(world.deps, envelope)).toMatchObject({ counts: { parked: 2 } });
+  expect(await world.eventNames(environmentId)).toEqual(['a', 'c']);
+  const parked = await listParkedOperations(world.database, 10);
+  expect(parked.map(({ operation }) => JSON.parse(operation))).toMatchObject([
+    { type: 'event.track', name: 'b', person: { kind: 'id', value: '1' } },
+    { type: 'person.identify' },
+  ]);
+});
+
+const neverPauses = () => Promise.reject(new Error('nothing is full'));
+
+test('what was parked is queued again once, under one id however often that is cut', async () => {
+  await world.process(
+    inEnvironment(environmentId, poison('id:2'), track('id:1', 'a'), poison('id:3')),
+  );
+  const before = await listParkedOperations(world.database, 10);
+  const added: ShardEnvelope[] = [];
+  const cutAfterAdding = {
+    addEnvelopes(envelopes: readonly ShardEnvelope[]) {
+      added.push(...envelopes);
+      return Promise.reject(new Error('cut'));
+    },
+  };
+  await expect(retryParked(world.database, cutAfterAdding, 4, neverPauses)).rejects.toThrow('cut');
+  expect(await countParkedOperations(world.database, 10)).toBe(2);
+  const adding = {
+    addEnvelopes(envelopes: readonly ShardEnvelope[]) {
+      added.push(...envelopes);
+      return Promise.resolve();
+    },
+  };
+  expect(await retryParked(world.database, adding, 4, neverPauses)).toBe(2);
+  expect(await countParkedOperations(world.database, 10)).toBe(0);
+  expect(added.map(({ envelope }) => envelope.id)).toEqual([
+    before[0]?.parkedId,
+    before[0]?.parkedId,
+    before[1]?.parkedId,
+  ]);
+
+  // Not mended yet: parked again, once though it came twice.
+  for (const { envelope } of added) await processEnvelope(world.deps, envelope as Envelope);
+  const after = await listParkedOperations(world.database, 10);
+  expect(after.map(({ operation }) => operation)).toEqual(before.map(({ operation }) => operation));
+});
+
+test('what is queued again waits while the broker is full, and goes on by itself', async () => {
+  await agreeOnShardCount(world.database, 4);
+  await world.process(inEnvironment(environmentId, poison('id:1')));
+  let isFull = true;
+  const added: ShardEnvelope[] = [];
+  const broker = {
+    addEnvelopes: (envelopes: readonly ShardEnvelope[]) => {
+      if (isFull) return Promise.reject(new AppError('BROKER_FULL', 'full'));
+      added.push(...envelopes);
+      return Promise.resolve();
+    },
+  };
+  const pauses: number[] = [];
+  const pause = (durationMs: number) => {
+    isFull = pauses.push(durationMs) < 3;
+    return Promise.resolve();
+  };
+  expect(await retryParked(world.database, broker, 4, pause)).toBe(1);
+  expect(pauses).toEqual([1_000, 1_000, 1_000]);
+  expect(added).toHaveLength(1);
+  expect(await countParkedOperations(world.database, 10)).toBe(0);
+});
+
+test('nothing is queued again by another number of shards than the installation has: no worker would find it', async () => {
+  await agreeOnShardCount(world.database, 4);
+  await world.process(inEnvironment(environmentId, poison('id:1')));
+  const broker = {
+    addEnvelopes: () => Promise.reject(new Error('queued where no worker looks')),
+  };
+  await expect(retryParked(world.database, broker, 16, neverPauses)).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: expect.stringContaining('SHARD_COUNT'),
+  });
+  expect(await countParkedOperations(world.database, 10)).toBe(1);
+});

@@ -1,0 +1,76 @@
+/** Whose person a call is about: that of its own workspace, and of whoever has the message when it is applied. */
+import { svcId } from '@sluice/domain/values/svc-id';
+import {
+  identify,
+  merge,
+  metric,
+  remove,
+  track,
+  unsubscribeDelivery,
+} from '@sluice/domain/operations/testing';
+import { expect, test } from 'vitest';
+import { inEnvironment } from '../support/envelope-world.ts';
+import { useWorkspace } from '../support/open-envelope.ts';
+
+const { world, environmentId, run, runAndKeepOpen, untilWaiting } = useWorkspace();
+
+const personIdOf = async (id: string) =>
+  (await world().rowsOf('people', environmentId())).find((row) => row['id'] === id)?.['person_id'];
+
+/** Each one's id, and whether they are unsubscribed. */
+const unsubscribed = async () =>
+  (await world().rowsOf('people', environmentId(), 'id, unsubscribed'))
+    .map((row) => `${String(row['id'])} ${String(row['unsubscribed'])}`)
+    .toSorted();
+
+test('a message whose person is merged meanwhile is that of whoever has them now: unsubscribed, and reported about', async () => {
+  await run(identify('id:1'), identify('email:b@x'), identify('id:3'));
+  await run(metric('m', 'sent', { recipient: 'b@x' }));
+  const merging = await runAndKeepOpen(merge('id:1', 'email:b@x'));
+  const reported = run(metric('m', 'opened'));
+  const unsubscribing = run(unsubscribeDelivery('m'));
+  await untilWaiting(3);
+  await merging.end();
+  await Promise.all([reported, unsubscribing]);
+  expect(await world().rowsOf('message_deliveries', environmentId(), 'person_id')).toEqual([
+    { person_id: await personIdOf('1') },
+  ]);
+  expect(await unsubscribed()).toEqual(['1 true', '3 null']);
+});
+
+test('a message that goes from hand to hand while it is waited for ends with the last', async () => {
+  await run(identify('id:1'), identify('email:b@x'), identify('id:3'));
+  await run(metric('m', 'sent', { recipient: 'b@x' }));
+  const merging = await runAndKeepOpen(merge('id:3', 'email:b@x'), merge('id:1', 'id:3'));
+  const unsubscribing = run(unsubscribeDelivery('m'));
+  await untilWaiting(2);
+  await merging.end();
+  await unsubscribing;
+  expect(await unsubscribed()).toEqual(['1 true']);
+});
+
+test('an unsubscribe by a message of somebody who is deleted meanwhile is told as such', async () => {
+  await run(identify('email:b@x'));
+  await run(metric('m', 'sent', { recipient: 'b@x' }));
+  const removing = await runAndKeepOpen(remove('email:b@x'));
+  const unsubscribing = run(unsubscribeDelivery('m'));
+  await untilWaiting(2);
+  await removing.end();
+  expect(await unsubscribing).toMatchObject({ outcome: 'applied', counts: { issues: 1 } });
+});
+
+test('what another workspace says of the number of somebody’s person takes nothing from their calls', async () => {
+  const other = world().newEnvironment();
+  await run(identify('id:1'));
+  const who = `svc_id:${svcId(Number(await personIdOf('1')))}`;
+  await world().process([
+    ...inEnvironment(environmentId(), identify(who, { plan: 'pro' }), track(who, 'seen')),
+    ...inEnvironment(other, identify(who, { plan: 'theirs' }), track(who, 'theirs')),
+  ]);
+  expect(await world().rowsOf('people', environmentId(), 'attributes')).toEqual([
+    { attributes: { plan: 'pro' } },
+  ]);
+  expect(await world().eventNames(environmentId())).toEqual(['seen']);
+  expect(await world().countOf('people', other)).toBe(0);
+  expect(await world().countOf('events', other)).toBe(0);
+});

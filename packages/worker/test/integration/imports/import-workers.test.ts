@@ -1,0 +1,193 @@
+/** A worker at an import dies, is slow, is told to stop or finds it cancelled: every row once, none after. */
+import { cancelImport } from '@sluice/database/imports/import-changes';
+import { BY_TEST } from '@sluice/database/testing/testing';
+import { claimImport } from '@sluice/database/imports/imports';
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { ImportsWorld } from '../support/imports-world.ts';
+
+const WAIT = { timeout: 10_000, interval: 10 };
+
+let world: ImportsWorld;
+beforeEach(async () => {
+  world = await ImportsWorld.create();
+});
+
+describe('a worker', () => {
+  const LINES = 5_000;
+  const file = () =>
+    `_svc_name,_svc_customer_id,note\n${Array.from({ length: LINES }, (_, n) => `e-${n},p-${n % 7},"a, ""b""\n${'x'.repeat(n % 90)}"\n`).join('')}`;
+  const PEOPLE = Array.from({ length: 7 }, (_, n) => `p-${n}`);
+
+  test('that dies anywhere is followed by one that goes on: every row once', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    let statementsLeft = 0;
+    // As a kill does: what is in hand is rolled back, nothing is said to anybody.
+    const dying = world.database.withPlugin({
+      transformQuery: ({ node }) => {
+        if (statementsLeft-- <= 0) throw new Error('killed');
+        return node;
+      },
+      transformResult: ({ result }) => Promise.resolve(result),
+    });
+    for (let statements = 3, runs = 0; runs < 40; statements += 2, runs++) {
+      statementsLeft = statements;
+      await world.run({ database: dying }).catch(() => undefined);
+      // Its lease has to end first.
+      expect(await claimImport(world.database, 0)).toBeUndefined();
+      await world.endLeases();
+    }
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsRead: LINES,
+      rowsImported: LINES,
+    });
+    const { rows } = await sql<{ count: string; distinct: string }>`
+    select count(*), count(distinct event_id) as distinct from events where kind = 'event'`.execute(
+      world.database,
+    );
+    expect(rows[0]).toEqual({ count: String(LINES), distinct: String(LINES) });
+  }, 60_000);
+
+  // Two workers fetched one file, each throwing away what the other had brought.
+  test('whose clock is days ahead, or behind, has the same mind as others about who has an import', async () => {
+    const LEASE_MS = 60_000;
+    const key = await world.upload(file());
+    const held = await claimImport(world.database, LEASE_MS);
+    expect(held?.importId).toBe(key.importId);
+    world.nowMs += 2 * 86_400_000;
+    expect(await world.run()).toBe(false);
+    world.nowMs -= 4 * 86_400_000;
+    await world.endLeases();
+    expect(await world.run()).toBe(true);
+  });
+
+  test('that was away while another took its import writes nothing more', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    let hasBeenAway = false;
+    let isOver: Promise<void> | undefined;
+    const first = world.run({
+      stopping: {
+        get aborted() {
+          if (!hasBeenAway) {
+            hasBeenAway = true;
+            // Between two batches: its lease ends.
+            isOver = world.endLeases();
+          }
+          return false;
+        },
+      } as AbortSignal,
+    });
+    await expect.poll(() => hasBeenAway, { timeout: 10_000 }).toBe(true);
+    await isOver;
+    const second = world.run();
+    await Promise.all([first, second]);
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
+    expect(await world.events()).toHaveLength(LINES);
+  });
+
+  test.each([
+    ['its workspace is deleted', sql`update environments set deleted_at = now()`],
+    ['its account is closed', sql`update accounts set status = 'closed'`],
+  ])('brings nothing more in once %s, and takes no such import', async (_, end) => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    let isBetweenBatches = false;
+    let ended: Promise<unknown> | undefined;
+    const database = world.database.withPlugin({
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        if (isBetweenBatches) await (ended ??= end.execute(world.database));
+        return result;
+      },
+    });
+    const stopping = {
+      get aborted() {
+        isBetweenBatches = true;
+        return false;
+      },
+    } as AbortSignal;
+    await world.run({ database, stopping });
+    const brought = (await world.events()).length;
+    expect(brought).toBeLessThan(LINES);
+    await world.endLeases();
+    expect(await world.run()).toBe(false);
+    expect(await world.events()).toHaveLength(brought);
+    expect(await world.shown(key)).toMatchObject({ state: 'importing', rowsImported: brought });
+  });
+
+  // Each took it from the one before, whose batch was then for nothing, and none came to its end.
+  test('whose batch takes longer than its lease keeps the import for it', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    const released = Promise.withResolvers<void>();
+    const locked = Promise.withResolvers<void>();
+    const other = world.database.transaction().execute(async (transaction) => {
+      await sql`select from person_identifiers for update`.execute(transaction);
+      locked.resolve();
+      await released.promise;
+    });
+    await locked.promise;
+    const slow = world.run({ leaseMs: 1 });
+    await vi.waitFor(async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+        world.database,
+      );
+      expect(rows).toHaveLength(1);
+    }, WAIT);
+    expect(await claimImport(world.database, 15_000)).toBeUndefined();
+    released.resolve();
+    await Promise.all([other, slow]);
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
+  });
+
+  test('that is told to stop finishes its batch and gives the import back at once', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    const stopping = AbortSignal.abort();
+    await world.run({ stopping });
+    expect(await world.shown(key)).toMatchObject({ state: 'importing', rowsRead: 1_000 });
+    world.nowMs += 1;
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
+  });
+
+  test.each([
+    ['a newline', '\n', 'a\rb'],
+    ['both', '\r\n', 'a\rb'],
+    ['a carriage return', '\r', '"a\nb"'],
+  ])(
+    'that goes on finds the rows that the one before would have, where each ends with %s',
+    async (_, end, cell) => {
+      await world.people(...PEOPLE);
+      const row = (n: number) => `e-${n},p-${n % 7},${n === 1_000 ? cell : 'x'}${end}`;
+      const rows = Array.from({ length: 1_500 }, (__, n) => row(n));
+      const key = await world.upload(`_svc_name,_svc_customer_id,note${end}${rows.join('')}`);
+      await world.run({ stopping: AbortSignal.abort() });
+      expect(await world.shown(key)).toMatchObject({ state: 'importing', rowsRead: 1_000 });
+      world.nowMs += 1;
+      await world.run();
+      expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: 1_500 });
+      const notes = (await world.events()).map(({ data }) => (data as { note: string }).note);
+      expect(notes.filter((note) => note !== 'x')).toEqual([cell.replaceAll('"', '')]);
+    },
+  );
+
+  test('stops at a cancelled import, whose rows until then stay', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    await world.run({ stopping: AbortSignal.abort() });
+    expect(await cancelImport(world.database, key, BY_TEST, world.nowMs)).toMatchObject({
+      state: 'canceled',
+    });
+    world.nowMs += 1;
+    expect(await world.run()).toBe(false);
+    expect(await world.events()).toHaveLength(1_000);
+    expect(await world.chunkCount()).toBe(0);
+    expect(await cancelImport(world.database, key, BY_TEST, world.nowMs)).toBeUndefined();
+  });
+});

@@ -1,0 +1,163 @@
+/** An uploaded file of events on a real Postgres: what becomes of its rows, and what is said of them. */
+import type { TailLine } from '@sluice/domain/operations/tail';
+import { identify, suppress } from '@sluice/domain/operations/testing';
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { ImportsWorld } from '../support/imports-world.ts';
+
+let world: ImportsWorld;
+beforeEach(async () => {
+  world = await ImportsWorld.create();
+});
+
+describe('an uploaded file', () => {
+  test('gives its people their events, and says row by row what was wrong with the others', async () => {
+    await world.people('ann', 'bob', 'gone');
+    await world.process(suppress('id:gone'));
+    const key = await world.upload(
+      [
+        '\uFEFF_svc_name,_svc_customer_id,_svc_timestamp,cart.total,note',
+        'bought,ann,2026-01-01 10:00:00,42,"two\nlines, ""quoted"""',
+        'bought,nobody,,1,',
+        ',bob,,1,',
+        'bought,gone,,1,',
+        '',
+        'looked,bob,1767261600000,,',
+        'late,bob,sometime,,',
+      ].join('\r\n'),
+    );
+    expect(await world.run()).toBe(true);
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsRead: 6,
+      rowsImported: 2,
+      rowsFailed: 4,
+      rowsWarned: 1,
+      error: null,
+    });
+    expect(await world.events()).toEqual([
+      {
+        name: 'bought',
+        eventId: `import:${key.importId}:1`,
+        id: 'ann',
+        data: { 'cart.total': '42', note: 'two\nlines, "quoted"' },
+      },
+      { name: 'looked', eventId: `import:${key.importId}:5`, id: 'bob', data: {} },
+    ]);
+    expect(await world.problems(key, 'error')).toMatchObject([
+      { rowNumber: 2, column: '_svc_customer_id', code: 'person_not_found' },
+      { rowNumber: 3, column: '_svc_name', code: 'required', record: ['', 'bob', '', '1', ''] },
+      { rowNumber: 4, column: '_svc_customer_id', code: 'suppressed' },
+      { rowNumber: 6, column: '_svc_timestamp', code: 'invalid' },
+    ]);
+    expect(await world.problems(key, 'warning')).toMatchObject([
+      { rowNumber: 5, code: 'timestamp_in_milliseconds' },
+    ]);
+    // Nobody was made, and the bytes are gone.
+    const { rows } = await sql`select id from people where environment_id = 1`.execute(
+      world.database,
+    );
+    expect(rows).toHaveLength(2);
+    expect(await world.chunkCount()).toBe(0);
+    expect(await world.run()).toBe(false);
+  });
+
+  test('by email finds people in either letter case, and by no other identifier', async () => {
+    await world.process(identify('id:ann', { email: 'Ann@Example.com' }));
+    const key = await world.upload(
+      '_svc_name,_svc_customer_id\na,ANN@example.com\nb,ann@other.example\n',
+      { identifier: 'email' },
+    );
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 1 });
+    expect(await world.events()).toMatchObject([{ name: 'a', id: 'ann' }]);
+  });
+
+  test('of one workspace cannot name people of another', async () => {
+    await world.people('ann');
+    const key = await world.upload('_svc_name,_svc_customer_id\na,ann\n', { environmentId: 2 });
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsImported: 0,
+      rowsFailed: 1,
+    });
+    expect(await world.events()).toEqual([]);
+  });
+
+  test.each([
+    ['', 'empty'],
+    ['a,b\n1,2\n', '_svc_name'],
+    ['_svc_name,_svc_customer_id\na,"b\n', 'never closed'],
+    ['_svc_name,_svc_customer_id\na,b"c\n', 'quote'],
+  ])('%j fails, and says why', async (text, reason) => {
+    const key = await world.upload(text);
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({
+      state: 'failed',
+      error: expect.stringContaining(reason),
+    });
+    expect(await world.chunkCount()).toBe(0);
+  });
+
+  test('is told row by row to whoever watches its workspace, and costs nothing where nobody does', async () => {
+    await world.people('ann');
+    const told: { environmentId: number; lines: readonly TailLine[] }[] = [];
+    const tail = {
+      isWatched: (environmentId: number) => environmentId === 1,
+      tell: (environmentId: number, lines: readonly TailLine[]) =>
+        void told.push({ environmentId, lines }),
+    };
+    const text = [
+      '_svc_name,_svc_customer_id,_svc_timestamp,secret',
+      'bought,ann,1767261600000,1',
+      'bought,nobody,,2',
+    ].join('\n');
+    const { importId } = await world.upload(text);
+    await world.upload(text, { environmentId: 2 });
+    expect(await world.run({ tail })).toBe(true);
+    expect(await world.run({ tail })).toBe(true);
+    const place = { source: 'imports', import_id: importId };
+    expect(told).toEqual([
+      {
+        environmentId: 1,
+        lines: [
+          expect.objectContaining({
+            kind: 'received',
+            outcome: 'accepted',
+            name: 'bought',
+            people: [{ id: 'ann' }],
+            details: { type: 'event.track', source: 'imports', event_id: `import:${importId}:1` },
+          }),
+          expect.objectContaining({
+            outcome: 'mended',
+            details: expect.objectContaining({ ...place, row: 1, field: '_svc_timestamp' }),
+          }),
+          expect.objectContaining({
+            kind: 'refused',
+            outcome: 'refused',
+            details: expect.objectContaining({ ...place, row: 2, code: 'person_not_found' }),
+          }),
+        ],
+      },
+    ]);
+  });
+
+  test('with a value that Postgres refuses loses that row and no other', async () => {
+    await world.people('ann', 'bob');
+    await sql`alter table events add constraint refused check (name <> 'refused')`.execute(
+      world.database,
+    );
+    const key = await world.upload(
+      '_svc_name,_svc_customer_id\na,ann\nrefused,ann\nb,bob\nrefused,bob\nc,ann\n',
+    );
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsImported: 3,
+      rowsFailed: 2,
+    });
+    expect(await world.problems(key, 'error')).toMatchObject([{ rowNumber: 2 }, { rowNumber: 4 }]);
+    expect((await world.events()).map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+  });
+});

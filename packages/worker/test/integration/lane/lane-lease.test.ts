@@ -1,0 +1,157 @@
+/** Workers that are lost, that meet, and that lose their database. */
+import { createDatabase, type Database } from '@sluice/database/connection/connection';
+import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/testing';
+import { sql } from 'kysely';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { leasesOf } from '../../../src/delivery/deliver-webhook.ts';
+import {
+  createGate,
+  createLaneWorld,
+  eventIds,
+  HOUR_MS,
+  OK,
+  status,
+  storeOf,
+  until,
+} from '../support/lane-world.ts';
+
+let testDatabase: TestDatabase;
+let database: Database;
+const closes: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  ({ database } = testDatabase);
+});
+
+afterEach(async () => {
+  for (let close = closes.pop(); close; close = closes.pop()) await close();
+});
+
+describe('a worker that is lost', () => {
+  const leases = { timeoutMs: 20, leaseMs: 400, sliceMs: 300 };
+
+  test('leaves the lane to another when its lease ends; nothing is lost, order is kept, and it writes nothing more', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(12);
+    const gate = createGate();
+    world.behave = async () => {
+      if (world.sent.length > 5) await gate.opened;
+      return OK;
+    };
+    // Frozen in the middle: some are kept, some are in flight.
+    const frozen = world.deliver({ leases });
+    await until(async () => ((await world.lane())?.cursor ?? 0) >= 5);
+    const inFlight = world.sent.length;
+    expect(await world.deliver({ leases })).toEqual({ outcome: 'held' });
+
+    world.behave = () => OK;
+    await until(async () => (await world.deliver({ leases })).outcome === 'idle');
+    const resent = world.sent.slice(inFlight);
+    expect(resent).toEqual(eventIds(6, 12));
+    expect(await world.lane()).toMatchObject({ cursor: 12 });
+
+    await world.log(1);
+    gate.open();
+    expect(await frozen).toEqual({ outcome: 'fenced' });
+    expect(await world.lane()).toMatchObject({ cursor: 12, lastSequence: 13, state: 'healthy' });
+    for (let sequence = 1; sequence <= 12; sequence++) {
+      expect(await world.attempts(sequence)).toEqual([
+        expect.objectContaining({ attempt: 1, outcome: 'delivered' }),
+      ]);
+    }
+  });
+
+  test('does not shorten a wait', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(4);
+    await world.deliverAll();
+    await world.log(4);
+    const gate = createGate();
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e5') return status(404);
+      await gate.opened;
+      return OK;
+    };
+    const frozen = world.deliver({ leases });
+    await until(async () => (await world.lane())?.state === 'failing');
+    await until(async () => !(await world.lane())?.isHeld);
+    expect(await world.deliver({ leases })).toEqual({
+      outcome: 'waiting',
+      untilMs: world.nowMs + 3 + HOUR_MS,
+    });
+    gate.open();
+    // Nobody took the lane meanwhile, so what it knows may still be kept.
+    expect(await frozen).toEqual({ outcome: 'waiting', untilMs: world.nowMs + 3 + HOUR_MS });
+  });
+
+  test('starts nothing that its lease would not outlive', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(5);
+    expect(
+      await world.deliver({ leases: { timeoutMs: 500, leaseMs: 400, sliceMs: 1_000 } }),
+    ).toEqual({ outcome: 'more' });
+    expect(world.sent).toEqual([]);
+  });
+});
+
+// Who sets WEBHOOK_TIMEOUT_MS past the lease would otherwise be sent nothing, and hear nothing of it.
+test.each([1, 4_000, 15_000, 60_000])(
+  'a lease is long enough for requests of %i ms',
+  async (timeoutMs) => {
+    const world = await createLaneWorld(database);
+    await world.log(3);
+    expect(await world.deliver({ leases: leasesOf(timeoutMs) })).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e2', 'e3']);
+  },
+);
+
+test('many workers on one lane: one drains it, and nothing is sent twice', async () => {
+  const world = await createLaneWorld(database);
+  await world.log(150);
+  world.behave = async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    return OK;
+  };
+  const leases = { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 5 };
+  const outcomes = new Set<string>();
+  await Promise.all(
+    Array.from({ length: 6 }, async () => {
+      for (let outcome = ''; outcome !== 'idle';) {
+        ({ outcome } = await world.deliver({ leases }));
+        outcomes.add(outcome);
+      }
+    }),
+  );
+  expect(world.sent).toEqual(eventIds(1, 150));
+  expect(outcomes).toEqual(new Set(['more', 'held', 'idle']));
+});
+
+test('progress that could not be written is written when the database is back, and nothing is sent twice', async () => {
+  const world = await createLaneWorld(database);
+  await world.log(60);
+  const separate = createDatabase({
+    url: testDatabase.url,
+    poolMax: 2,
+    applicationName: 'cut',
+    onError: () => {},
+  });
+  closes.push(() => separate.destroy());
+  world.behave = async (_, eventId) => {
+    if (eventId === 'e20') {
+      await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'cut'`.execute(
+        database,
+      );
+    }
+    return OK;
+  };
+  const leases = { timeoutMs: 1_000, leaseMs: 15_000, sliceMs: 10_000 };
+  await until(async () => {
+    const outcome = await world
+      .deliver({ store: storeOf(world, separate), leases })
+      .catch(() => ({ outcome: 'failed' }));
+    return outcome.outcome === 'idle';
+  });
+  expect(world.sent).toEqual(eventIds(1, 60));
+  expect(await world.lane()).toMatchObject({ cursor: 60 });
+});

@@ -1,0 +1,195 @@
+/** What becomes of a lane when its webhook is changed while it is being drained. */
+import type { Database } from '@sluice/database/connection/connection';
+import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks/webhooks';
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { clearDeletedWebhooks } from '../../../src/maintenance/clear-deleted-webhooks.ts';
+import {
+  createGate,
+  createLaneWorld,
+  eventIds,
+  OK,
+  status,
+  until,
+  type LaneWorld,
+} from '../support/lane-world.ts';
+
+let database: Database;
+
+/** Sends the webhook elsewhere; the change is committed once `commit` is opened. */
+function changeEndpoint({ environmentId, webhookId, nowMs }: LaneWorld) {
+  const made = createGate();
+  const commit = createGate();
+  const ended = database.transaction().execute(async (transaction) => {
+    const changes = { endpoint: 'http://elsewhere.test/' };
+    await updateWebhook(transaction, environmentId, webhookId, changes, nowMs);
+    made.open();
+    await commit.opened;
+  });
+  return { made: made.opened, commit: () => commit.open(), ended };
+}
+
+async function isOneWaiting(): Promise<boolean> {
+  const { rows } = await sql`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+    database,
+  );
+  return rows.length > 0;
+}
+
+beforeAll(async () => {
+  ({ database } = await createTestDatabase());
+});
+
+describe('a webhook that is changed meanwhile', () => {
+  test('disabled: stops, holds what is held, and resumes in order when enabled', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(300);
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e3') await world.change({ disabled: true });
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return OK;
+    };
+    expect(await world.deliver()).toEqual({ outcome: 'paused' });
+    const sentBefore = world.sent.length;
+    expect(sentBefore).toBeLessThan(300);
+    expect(await world.deliver()).toEqual({ outcome: 'paused' });
+    await world.log(5);
+    expect(world.sent.length).toBe(sentBefore);
+
+    world.behave = () => OK;
+    expect(await world.change({ disabled: false })).toMatchObject({ mustWake: true });
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 300));
+  });
+
+  test('deleted: stops, and what it leaves is cleared', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(300);
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e3') await deleteWebhook(database, world.environmentId, world.webhookId);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return OK;
+    };
+    expect(await world.deliver()).toEqual({ outcome: 'fenced' });
+    expect(world.sent.length).toBeLessThan(300);
+    expect(await world.deliver()).toEqual({ outcome: 'gone' });
+    expect(await clearDeletedWebhooks(database, 100)).toBe(2);
+    expect(await listDeliveries(database, world.key, 100)).toEqual([]);
+    expect(await clearDeletedWebhooks(database, 100)).toBe(0);
+  });
+
+  test('sent elsewhere: a failing lane probes there at once', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    world.behave = ({ endpoint }) => (endpoint.includes('elsewhere') ? OK : status(404));
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    await world.change({ endpoint: 'http://elsewhere.test/' });
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+  });
+
+  test('sent elsewhere while an attempt was under way: its failure costs no wait', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    world.behave = async ({ endpoint }) => {
+      if (endpoint.includes('elsewhere')) return OK;
+      await world.change({ endpoint: 'http://elsewhere.test/' });
+      return status(404);
+    };
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2 });
+  });
+
+  test('sent elsewhere while others are under way to where it was: their failures cost no wait either', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(200);
+    const gate = createGate();
+    world.behave = async ({ endpoint }, eventId) => {
+      if (endpoint.includes('elsewhere')) {
+        gate.open();
+        return OK;
+      }
+      if (eventId === 'e1') {
+        const changes = { endpoint: 'http://elsewhere.test/' };
+        await world.change(changes);
+      }
+      if (eventId === 'e2') {
+        await gate.opened;
+        return status(404);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return OK;
+    };
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent.filter((eventId) => eventId === 'e2')).toHaveLength(2);
+    expect(new Set(world.sent)).toEqual(new Set(eventIds(1, 200)));
+  });
+
+  test('enabled again while others are under way: their failures cost no wait either', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(200);
+    const gate = createGate();
+    const set = (disabled: boolean) => world.change({ disabled });
+    let isMended = false;
+    world.behave = async (_, eventId) => {
+      if (isMended) return OK;
+      if (eventId === 'e2') {
+        await set(true);
+        isMended = true;
+        await set(false);
+        gate.open();
+        return status(404);
+      }
+      // Begun before, ended after.
+      if (eventId === 'e3') {
+        await gate.opened;
+        return status(404);
+      }
+      return OK;
+    };
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(new Set(world.sent)).toEqual(new Set(eventIds(1, 200)));
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 200 });
+  });
+
+  // Postgres shows the statement that waited the lane as it is now, and the webhook as it was before.
+  test('sent elsewhere while a failure waits to be written down: it is probed there at once', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    let change: ReturnType<typeof changeEndpoint> | undefined;
+    world.behave = async ({ endpoint }) => {
+      if (endpoint.includes('elsewhere')) return OK;
+      change = changeEndpoint(world);
+      await change.made;
+      return status(404);
+    };
+    const delivered = world.deliverAll();
+    await until(isOneWaiting);
+    change?.commit();
+    await change?.ended;
+    expect(await delivered).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+  });
+
+  test('sent elsewhere while its lane is being claimed: nothing goes where it was', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    const endpoints: string[] = [];
+    world.behave = ({ endpoint }) => {
+      endpoints.push(endpoint);
+      return OK;
+    };
+    const change = changeEndpoint(world);
+    await change.made;
+    const delivered = world.deliverAll();
+    await until(isOneWaiting);
+    change.commit();
+    await change.ended;
+    expect(await delivered).toEqual({ outcome: 'idle' });
+    expect(endpoints).toEqual(['http://elsewhere.test/', 'http://elsewhere.test/']);
+  });
+});

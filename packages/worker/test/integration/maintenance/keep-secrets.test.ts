@@ -1,0 +1,97 @@
+/** Security: no secret of a webhook stands in the database as it is once a worker has started. */
+import type { Database } from '@sluice/database/connection/connection';
+import { startRotation } from '@sluice/database/webhooks/signing-keys';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { secretContext } from '@sluice/domain/delivery/webhook';
+import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+import { keepSecrets } from '../../../src/maintenance/keep-secrets.ts';
+import { createLaneWorld, SIGNING_KEY, type LaneWorld } from '../support/lane-world.ts';
+
+const OLD = { id: 'old', key: Buffer.alloc(32, 1) };
+const NEW = { id: 'new', key: Buffer.alloc(32, 2) };
+const HEADERS = '{"authorization":"Basic abc"}';
+let database: Database;
+let world: LaneWorld;
+
+beforeEach(async () => {
+  ({ database } = await createTestDatabase());
+  world = await createLaneWorld(database);
+  await startRotation(
+    database,
+    world.key,
+    { signingKey: 'the next key', signsFromMs: world.nowMs + 1_000 },
+    world.nowMs,
+  );
+  // As the API stores them.
+  const headers = createSealedText([OLD]).seal(HEADERS, secretContext(world.environmentId));
+  await sql`update webhooks set custom_headers = ${headers}`.execute(database);
+});
+
+const keep = (...keys: [typeof OLD, ...(typeof OLD)[]]) =>
+  keepSecrets({ database, sealedText: createSealedText(keys), now: () => world.nowMs });
+
+async function storedSecrets(): Promise<string[]> {
+  const { rows } = await sql<{ secret: string }>`
+    select webhook_signing_key as secret from environments
+    union all select signing_key from webhooks
+    union all select next_signing_key from webhooks where next_signing_key is not null
+    union all select custom_headers from webhooks where custom_headers is not null`.execute(
+    database,
+  );
+  return rows.map((row) => row.secret);
+}
+
+async function openedSecrets(...keys: [typeof OLD, ...(typeof OLD)[]]): Promise<string[]> {
+  const sealedText = createSealedText(keys);
+  return (await storedSecrets()).map((secret) =>
+    sealedText.open(secret, secretContext(world.environmentId)),
+  );
+}
+
+test('what stands there as plain text is sealed: the workspace’s, the webhook’s and the next one', async () => {
+  await keep(OLD);
+  expect((await storedSecrets()).filter((key) => !key.startsWith('sealed:old:'))).toEqual([]);
+  expect(await openedSecrets(OLD)).toEqual([SIGNING_KEY, SIGNING_KEY, 'the next key', HEADERS]);
+});
+
+test('more secrets than one step takes are all sealed', async () => {
+  await sql`
+    insert into webhooks (environment_id, name, endpoint, events, signing_key)
+    select ${world.environmentId}, 'x', 'http://x.test', '{email_sent}', 'key ' || n from generate_series(1, 1100) n`.execute(
+    database,
+  );
+  await keep(OLD);
+  const opened = await openedSecrets(OLD);
+  expect(opened).toHaveLength(1_104);
+  expect(opened).toContain('key 1100');
+  expect((await storedSecrets()).filter((key) => !key.startsWith('sealed:old:'))).toEqual([]);
+});
+
+test('all of it is sealed anew under the first key, after which the others are not needed', async () => {
+  await keep(OLD);
+  await keep(NEW, OLD);
+  expect(await openedSecrets(NEW)).toEqual([SIGNING_KEY, SIGNING_KEY, 'the next key', HEADERS]);
+});
+
+test('what is sealed already is left as it is', async () => {
+  await keep(OLD);
+  const before = await storedSecrets();
+  await keep(OLD, NEW);
+  expect(await storedSecrets()).toEqual(before);
+});
+
+test('without the key that sealed it, it says so and changes nothing', async () => {
+  await keep(OLD);
+  const before = await storedSecrets();
+  await expect(keep(NEW)).rejects.toMatchObject({ code: 'SECRET_UNREADABLE' });
+  expect(await storedSecrets()).toEqual(before);
+});
+
+test('a rotation that is over leaves one key', async () => {
+  await keep(OLD);
+  world.nowMs += 1_000;
+  await keep(OLD);
+  expect(await openedSecrets(OLD)).toEqual([SIGNING_KEY, 'the next key', HEADERS]);
+});

@@ -1,0 +1,239 @@
+/** A sealing key that is lost for good costs the secrets that it sealed, one by one and told, and nothing else. */
+import { findAccountOf } from '@sluice/database/accounts/environments';
+import { deleteWebhook } from '@sluice/database/webhooks/webhooks';
+import { findSigningKeys, startRotation } from '@sluice/database/webhooks/signing-keys';
+import type { Database } from '@sluice/database/connection/connection';
+import { listSecrets } from '@sluice/database/webhooks/sealed-secrets';
+import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { secretContext } from '@sluice/domain/delivery/webhook';
+import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+import { keepSecrets } from '../../../src/maintenance/keep-secrets.ts';
+import {
+  findLostSecrets,
+  replaceLostSecrets,
+  type ReplacedSecret,
+} from '../../../src/maintenance/lost-secrets.ts';
+import { createLaneWorld, SIGNING_KEY, type LaneWorld } from '../support/lane-world.ts';
+
+const LOST = { id: 'lost', key: Buffer.alloc(32, 1) };
+const KEPT = { id: 'kept', key: Buffer.alloc(32, 2) };
+const sealedText = createSealedText([KEPT]);
+let database: Database;
+let world: LaneWorld;
+let secretCount: number;
+
+beforeEach(async () => {
+  ({ database } = await createTestDatabase());
+  world = await createLaneWorld(database);
+  secretCount = 0;
+});
+
+const seal = (text: string, key = LOST) =>
+  createSealedText([key]).seal(text, secretContext(world.environmentId));
+
+const replaceAll = async (
+  keyId = 'lost',
+  onTold: (replaced: ReplacedSecret) => Promise<void> = async () => {},
+) => {
+  const done: string[] = [];
+  await replaceLostSecrets(
+    {
+      database,
+      sealedText,
+      newSecret: () => `new secret ${++secretCount}`,
+      tell: async (replaced) => {
+        const { place, webhookId, change } = replaced;
+        const secret = 'secret' in replaced ? ` ${replaced.secret}` : '';
+        done.push(`${place} ${webhookId} ${change}${secret}`);
+        await onTold(replaced);
+      },
+      now: () => world.nowMs,
+    },
+    keyId,
+  );
+  return done;
+};
+
+/** What each secret says now, by its place; of the first webhook. */
+async function openedSecrets(): Promise<Record<string, string>> {
+  const secrets = await listSecrets(database);
+  return Object.fromEntries(
+    secrets
+      .filter(({ webhookId }) => webhookId === 0 || webhookId === world.webhookId)
+      .map(({ place, environmentId, stored }) => [
+        place,
+        sealedText.open(stored, secretContext(environmentId)),
+      ]),
+  );
+}
+
+async function loseEverything(): Promise<void> {
+  await keepSecrets({ database, sealedText: createSealedText([LOST]), now: () => world.nowMs });
+  const headers = seal('{"authorization":"Basic abc"}');
+  await sql`update webhooks set custom_headers = ${headers}`.execute(database);
+}
+
+test('what no key opens is told by webhook and by the key that sealed it, and nothing is changed', async () => {
+  await loseEverything();
+  const before = await listSecrets(database);
+  const { lost, count } = await findLostSecrets(database, sealedText);
+  const { environmentId, webhookId } = world;
+  expect(count).toBe(3);
+  expect(lost).toMatchObject([
+    { place: 'environment', environmentId, webhookId: 0, keyId: 'lost' },
+    { place: 'headers', environmentId, webhookId, keyId: 'lost' },
+    { place: 'webhook', environmentId, webhookId, keyId: 'lost' },
+  ]);
+  expect(await listSecrets(database)).toEqual(before);
+});
+
+test('what is given up is replaced once, opens from then on, and stands in the audit log without a secret', async () => {
+  await loseEverything();
+  const { webhookId } = world;
+  expect(await replaceAll()).toEqual([
+    'environment 0 key_replaced new secret 1',
+    `headers ${webhookId} headers_removed`,
+    `webhook ${webhookId} key_replaced new secret 2`,
+  ]);
+  expect(await openedSecrets()).toEqual({ environment: 'new secret 1', webhook: 'new secret 2' });
+  expect(await findLostSecrets(database, sealedText)).toEqual({ lost: [], count: 2 });
+  expect(await replaceAll()).toEqual([]);
+
+  const accountId = await findAccountOf(database, world.environmentId);
+  const { rows } = await sql<{ entry: string; object_type: string }>`
+    select object_type, changes::text as entry from audit_logs where account_id = ${accountId}
+     order by audit_log_id`.execute(database);
+  expect(rows.map((row) => row.object_type)).toEqual([
+    'environment',
+    'reporting_webhook',
+    'reporting_webhook',
+  ]);
+  expect(rows.map((row) => row.entry).join()).not.toMatch(/sealed:|new secret/);
+});
+
+test('a new key is told before it is in force, and what cannot be told replaces nothing', async () => {
+  await loseEverything();
+  const keys = async () =>
+    (await findLostSecrets(database, sealedText)).lost
+      .map(({ place }) => place)
+      .filter((place) => place !== 'headers');
+  const lostWhenTold: string[][] = [];
+  await expect(
+    replaceAll('lost', async ({ place }) => {
+      if (place === 'headers') return;
+      lostWhenTold.push(await keys());
+      if (place === 'webhook') throw new Error('nobody reads');
+    }),
+  ).rejects.toThrow('nobody reads');
+  expect(lostWhenTold).toEqual([['environment', 'webhook'], ['webhook']]);
+  expect(await keys()).toEqual(['webhook']);
+  expect(await replaceAll()).toEqual([`webhook ${world.webhookId} key_replaced new secret 3`]);
+  expect(await openedSecrets()).toEqual({ environment: 'new secret 1', webhook: 'new secret 3' });
+});
+
+test('another key’s secrets stay, though they do not open either, and so does all that opens', async () => {
+  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+  await sql`
+    update webhooks set custom_headers = ${seal('{}', { id: 'other', key: Buffer.alloc(32, 3) })}`.execute(
+    database,
+  );
+  const before = await listSecrets(database);
+  expect(await replaceAll()).toEqual([]);
+  expect(await replaceAll('kept')).toEqual([]);
+  expect(await listSecrets(database)).toEqual(before);
+});
+
+test('a key of the same id but other bytes is told apart by what it opens', async () => {
+  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+  await sql`
+    update webhooks set signing_key = ${seal('unknown', { id: 'kept', key: Buffer.alloc(32, 3) })}`.execute(
+    database,
+  );
+  expect(await replaceAll('kept')).toEqual([
+    `webhook ${world.webhookId} key_replaced new secret 1`,
+  ]);
+  expect(await openedSecrets()).toEqual({ environment: SIGNING_KEY, webhook: 'new secret 1' });
+});
+
+test.each([
+  [
+    'of a key whose next one opens, the next one takes the place at once',
+    { stored: { key: LOST, next: KEPT }, done: ['webhook rotation_promoted'], key: 'the next key' },
+  ],
+  [
+    'of a next key that is lost the rotation is cancelled, and the key stays',
+    { stored: { key: KEPT, next: LOST }, done: ['next rotation_cancelled'], key: 'the key' },
+  ],
+  [
+    'of a rotation whose keys are both lost one new key is left',
+    {
+      stored: { key: LOST, next: LOST },
+      done: ['next rotation_cancelled', 'webhook key_replaced new secret 1'],
+      key: 'new secret 1',
+    },
+  ],
+] as const)('%s', async (_, { stored, done, key }) => {
+  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+  await sql`update webhooks set signing_key = ${seal('the key', stored.key)}`.execute(database);
+  const signingKey = seal('the next key', stored.next);
+  const rotation = { signingKey, signsFromMs: world.nowMs + 60_000 };
+  await startRotation(database, world.key, rotation, world.nowMs);
+  expect((await replaceAll()).map((line) => line.replace(` ${world.webhookId} `, ' '))).toEqual(
+    done,
+  );
+  expect(await openedSecrets()).toEqual({ environment: SIGNING_KEY, webhook: key });
+  expect(await findSigningKeys(database, world.key, world.nowMs)).toMatchObject({
+    next: undefined,
+  });
+});
+
+test('what a rotation that is over has left is no reason to replace the key that followed', async () => {
+  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+  await sql`update webhooks set signing_key = ${seal('the key')}`.execute(database);
+  const rotation = { signingKey: seal('the next key', KEPT), signsFromMs: world.nowMs + 1_000 };
+  await startRotation(database, world.key, rotation, world.nowMs);
+  world.nowMs += 1_000;
+  expect(await replaceAll()).toEqual([]);
+  expect(await openedSecrets()).toEqual({ environment: SIGNING_KEY, webhook: 'the next key' });
+});
+
+test.each([
+  [
+    'headers and a next key',
+    ['custom_headers', 'next_signing_key'],
+    ['webhook rotation_promoted'],
+    { headers: 'changed', webhook: 'changed' },
+  ],
+  [
+    'a key and a next key',
+    ['signing_key', 'next_signing_key'],
+    ['headers headers_removed'],
+    { webhook: 'changed', next: 'changed' },
+  ],
+])('%s that are changed meanwhile stay', async (_, columns, done, opened) => {
+  await loseEverything();
+  const rotation = { signingKey: seal('the next key'), signsFromMs: world.nowMs + 60_000 };
+  await startRotation(database, world.key, rotation, world.nowMs);
+  const changed = sql.join(
+    columns.map((column) => sql`${sql.ref(column)} = ${seal('changed', KEPT)}`),
+  );
+  const lines = await replaceAll('lost', async ({ place }) => {
+    if (place === 'environment') await sql`update webhooks set ${changed}`.execute(database);
+  });
+  expect(lines.slice(1).map((line) => line.replace(` ${world.webhookId} `, ' '))).toEqual(done);
+  expect(await openedSecrets()).toEqual({ environment: 'new secret 1', ...opened });
+});
+
+test('a webhook that was deleted keeps nobody from starting, though its secrets do not open', async () => {
+  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+  const deleted = await insertTestWebhook(database, world.environmentId, {
+    customHeaders: seal('{}'),
+  });
+  expect((await findLostSecrets(database, sealedText)).lost).toHaveLength(1);
+  await deleteWebhook(database, world.environmentId, deleted.webhookId);
+  expect((await findLostSecrets(database, sealedText)).lost).toEqual([]);
+  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+});

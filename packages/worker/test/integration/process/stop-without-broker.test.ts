@@ -1,0 +1,33 @@
+/** A worker that is told to stop while Redis does not answer. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { startRedisServer } from '@sluice/platform/testing/redis-server';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { expect, onTestFinished, test } from 'vitest';
+
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+
+// Its tasks by the clock waited for Redis without an end: the stop was cut, and with it the deliveries under way.
+test('ends well, and before its stop would be cut', { timeout: 60_000 }, async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-own-redis-'));
+  const redis = await startRedisServer({ directory });
+  onTestFinished(async () => {
+    await redis.kill();
+    await rm(directory, { recursive: true, force: true });
+  });
+  const { url } = await createTestDatabase();
+  const worker = await startServiceUnderTest(MAIN, {
+    DATABASE_URL: url,
+    REDIS_URL: redis.url,
+    SHARD_COUNT: '1',
+    WORKER_PORT: '0',
+  });
+  process.kill(redis.pid, 'SIGSTOP');
+  expect(await worker.kill('SIGTERM')).toBe(0);
+  expect(worker.logs.map(({ msg }) => msg)).not.toContain(
+    'draining took too long; exiting with work unfinished',
+  );
+});

@@ -1,0 +1,152 @@
+/**
+ * Work moves when a worker joins, leaves, dies or hangs: how long the slowest shard stands. Printed,
+ * because the figure is what an operator wants to know of `QUEUE_STALLED_AFTER_MS`.
+ */
+import { fileURLToPath } from 'node:url';
+import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { Envelope } from '@sluice/domain/operations/operation';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
+import { sql } from 'kysely';
+import { expect, test, vi } from 'vitest';
+
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+const STALLED_AFTER_MS = 2_000;
+/** Beside what the machine itself is late: some steps of a move are a few looks long. */
+const MARGIN_MS = 2_000;
+/** Of a machine that others use too, everything takes longer, and a move has so many steps. */
+const STEPS_MAX = 10;
+const SHARD_COUNT = 4;
+const WAIT = { timeout: 60_000, interval: 20 };
+
+const envelopeOf = (id: string, shard: number): Envelope => ({
+  id,
+  operations: [
+    {
+      type: 'event.track',
+      kind: 'event',
+      environmentId: 1,
+      receivedAtMs: 1_700_000_000_000,
+      person: { kind: 'id', value: `person-${shard}` },
+      eventId: id,
+      name: 'moved',
+      data: {},
+      occurredAtMs: 1_700_000_000_000,
+    },
+  ],
+});
+
+test.each(['redis', 'postgres'] as const)(
+  'on %s no shard stands longer than the stall time, whatever happens to a worker',
+  async (kind) => {
+    const { database, url } = await createTestDatabase();
+    await seedDemoWorkspace(database);
+    const broker = {
+      redisUrl: kind === 'redis' ? testRedisUrl() : undefined,
+      prefix: uniquePrefix(),
+      shardCount: SHARD_COUNT,
+    };
+    const producer: Producer = await openProducer({
+      ...broker,
+      databaseUrl: url,
+      logger: createLogger('test', 'silent'),
+    });
+    const start = (): Promise<ServiceUnderTest> =>
+      startServiceUnderTest(MAIN, {
+        DATABASE_URL: url,
+        ...(broker.redisUrl !== undefined && { REDIS_URL: broker.redisUrl }),
+        QUEUE_PREFIX: broker.prefix,
+        SHARD_COUNT: String(SHARD_COUNT),
+        QUEUE_STALLED_AFTER_MS: String(STALLED_AFTER_MS),
+        WORKER_PORT: '0',
+      });
+
+    let round = 0;
+    const addEverywhere = async (): Promise<string[]> => {
+      round++;
+      const envelopes = Array.from({ length: SHARD_COUNT }, (_, shard) => ({
+        shard,
+        envelope: envelopeOf(`move-${round}-${shard}`, shard),
+      }));
+      await producer.addEnvelopes(envelopes);
+      return envelopes.map(({ envelope }) => envelope.id);
+    };
+    const untilApplied = (ids: readonly string[]) =>
+      vi.waitFor(async () => {
+        const { rows } = await sql<{ id: string }>`
+          select event_id as id from event_ids
+           where environment_id = 1 and event_id = any (${ids})`.execute(database);
+        expect(rows).toHaveLength(ids.length);
+      }, WAIT);
+    /** How long the slowest shard had work and nothing of it was applied, from the event until all is done. */
+    const standstillMs = async (disturb: () => Promise<unknown>): Promise<number> => {
+      for (let n = 0; n < 20; n++) await addEverywhere();
+      await disturb();
+      await addEverywhere();
+      const startedAtMs = performance.now();
+      const movedAtMs = Array.from({ length: SHARD_COUNT }, () => startedAtMs);
+      const applied = Array.from({ length: SHARD_COUNT }, () => 0);
+      let longestMs = 0;
+      await vi.waitFor(async () => {
+        const { rows } = await sql<{ shard: number; count: number }>`
+          select split_part(event_id, '-', 3)::int as shard, count(*)::int as count
+            from event_ids where environment_id = 1 group by 1`.execute(database);
+        const nowMs = performance.now();
+        for (const { shard, count } of rows) {
+          if (applied[shard] === round) continue;
+          longestMs = Math.max(longestMs, nowMs - (movedAtMs[shard] ?? nowMs));
+          if (applied[shard] === count) continue;
+          applied[shard] = count;
+          movedAtMs[shard] = nowMs;
+        }
+        expect(applied).toEqual(applied.map(() => round));
+      }, WAIT);
+      return longestMs;
+    };
+
+    const first = await start();
+    await untilApplied(await addEverywhere());
+    const figures: Record<string, number> = {};
+    const undisturbed = () => standstillMs(() => Promise.resolve());
+    const calmBeforeMs = await undisturbed();
+    const second = await start();
+    figures['one joins'] = await undisturbed();
+    figures['one leaves (SIGTERM)'] = await standstillMs(async () => void first.kill('SIGTERM'));
+    const third = await start();
+    figures['one dies (SIGKILL)'] = await standstillMs(async () => void second.kill('SIGKILL'));
+    const fourth = await start();
+    figures['one hangs (SIGSTOP)'] = await standstillMs(() => {
+      process.kill(third.pid, 'SIGSTOP');
+      return Promise.resolve();
+    });
+    // What it had in hand has been applied by another one; it notices and does nothing twice.
+    process.kill(third.pid, 'SIGCONT');
+    figures['it wakes'] = await undisturbed();
+    const calmMs = Math.max(calmBeforeMs, await undisturbed());
+
+    // oxlint-disable-next-line no-console -- the figures are what this is for
+    console.log(
+      [
+        `${kind}, stall time ${STALLED_AFTER_MS} ms: the slowest of ${SHARD_COUNT} shards stood`,
+        `  while nothing happens: ${Math.round(calmMs)} ms`,
+        ...Object.entries(figures).map(([name, ms]) => `  ${name}: ${Math.round(ms)} ms`),
+      ].join('\n'),
+    );
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::int as count from events where environment_id = 1 and kind = 'event'`.execute(
+      database,
+    );
+    expect(rows[0]?.count).toBe(round * SHARD_COUNT);
+    for (const ms of Object.values(figures))
+      expect(ms).toBeLessThan(STALLED_AFTER_MS + MARGIN_MS + STEPS_MAX * calmMs);
+    await Promise.all([third, fourth].map((worker) => worker.kill('SIGKILL')));
+    await producer.close();
+  },
+  180_000,
+);

@@ -1,0 +1,269 @@
+/** Plans and add-ons that a bank pays for: on the subscription at once, paid or not days later. */
+import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
+import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
+import { findReceipt } from '@sluice/database/billing/receipts';
+import { findRun, listRunsWithPaymentDue, type Run } from '@sluice/database/billing/runs';
+import { statementsSentBy } from '@sluice/database/connection/statements-sent';
+import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import { createLogger } from '@sluice/platform/process/logger';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+import { lookAtDuePayments } from '../../../src/purchases/due-payments.ts';
+import { renewCredits } from '../../../src/purchases/renew-credits.ts';
+import { CATALOGUE } from '../support/purchase-world.ts';
+import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
+
+const GOOD = 'pm_usBankAccount_success';
+const BAD = 'pm_usBankAccount_insufficientFunds';
+
+let world: Subscriptions;
+beforeEach(async () => {
+  world = await startSubscriptions();
+});
+
+const bankDecides = () => world.moveClocks(SETTLING_SECONDS * 1_000);
+const look = async (run: Run) => (await findRun(world.database, run.accountId, run.runId))!;
+const receiptOf = (run: Run) => findReceipt(world.database, run.accountId, run.runId);
+const renew = () => renewCredits({ ...world.deps, catalogue: CATALOGUE });
+const standing = async (accountId: number) => {
+  const { rows } = await sql<{ status: string; planId: string }>`
+    select status, plan_id as "planId" from accounts where account_id = ${accountId}`.execute(
+    world.database,
+  );
+  return rows[0];
+};
+
+async function expectUnpaid(run: Run, amount: number): Promise<void> {
+  expect(await look(run)).toMatchObject({
+    status: 'success',
+    result: { charged: null, due: { amount, currency: 'usd' } },
+  });
+  expect((await look(run)).result).not.toHaveProperty('receiptId');
+  expect(await receiptOf(run)).toBeUndefined();
+}
+
+async function expectPaid(run: Run, amount: number): Promise<void> {
+  const { result } = await look(run);
+  expect(result).toMatchObject({
+    charged: { amount, currency: 'usd' },
+    receiptId: run.runId,
+  });
+  expect(result).not.toHaveProperty('due');
+  expect(await receiptOf(run)).toMatchObject({ total: amount });
+}
+
+test('a plan has its receipt and its allowance when the bank has paid, once, and not before', async () => {
+  const accountId = await world.addAccount(GOOD);
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.tellEvents();
+  await renew();
+  await expectUnpaid(run, 100_000);
+  expect(await world.balance(accountId)).toBe(0);
+  expect(await standing(accountId)).toEqual({ status: 'active', planId: 'premium_month' });
+  bankDecides();
+  for (let time = 0; time < 2; time++) {
+    await world.tellEvents((events) => [...events, ...events.map(again)]);
+    await renew();
+    await lookAtDuePayments(world.deps);
+  }
+  await expectPaid(run, 100_000);
+  expect(await world.balance(accountId)).toBe(200);
+});
+
+const again = (event: { eventId: string; type: string; objectId: string }) => ({
+  ...event,
+  eventId: `${event.eventId}_again`,
+});
+
+test('a plan that the bank does not pay is past due and brings nothing, until another card has paid', async () => {
+  const accountId = await world.addAccount(BAD);
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  bankDecides();
+  await world.tellEvents();
+  await renew();
+  await expectUnpaid(run, 100_000);
+  expect(await standing(accountId)).toMatchObject({ status: 'past_due' });
+  expect(await world.balance(accountId)).toBe(0);
+  await world.putCard(accountId, 'pm_card_visa');
+  world.moveClocks(4 * 86_400_000);
+  await world.tellEvents();
+  await expectPaid(run, 100_000);
+  expect(await standing(accountId)).toMatchObject({ status: 'active' });
+  expect(await world.balance(accountId)).toBe(200);
+});
+
+test('what another plan has given stays while the bank pays for a better one', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  await world.finish(await world.checkout(accountId, 'essentials_month'));
+  expect(await world.balance(accountId)).toBe(20);
+  await world.putCard(accountId, GOOD);
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.tellEvents();
+  await renew();
+  expect(await world.balance(accountId)).toBe(20);
+  expect((await look(run)).result?.due?.amount).toBeGreaterThan(0);
+  bankDecides();
+  await world.tellEvents();
+  expect(await world.balance(accountId)).toBe(200);
+});
+
+test('add-ons have their receipt when the bank has paid', async () => {
+  const accountId = await world.addAccount('pm_card_visa', 'card');
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.putCard(accountId, GOOD);
+  const run = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+  const due = (await look(run)).result!.due!.amount;
+  await world.tellEvents();
+  await expectUnpaid(run, due);
+  bankDecides();
+  await world.tellEvents();
+  await expectPaid(run, due);
+});
+
+test('what the bank has paid is found without the vendor’s events', async () => {
+  const accountId = await world.addAccount(GOOD);
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  bankDecides();
+  world.takeEvents();
+  await lookAtDuePayments(world.deps);
+  await expectPaid(run, 100_000);
+  expect(await world.balance(accountId)).toBe(200);
+});
+
+test('I21: what the bank has paid, and the vendor told, before the purchase was written down is not lost', async () => {
+  const accountId = await world.addAccount(GOOD);
+  const run = await world.checkout(accountId, 'premium_month');
+  await world.advance(run, {
+    async onPoint(point) {
+      if (point !== 'after-vendor:subscribe') return;
+      bankDecides();
+      await world.tellEvents();
+    },
+  });
+  await world.settleEvents();
+  await expectPaid(run, 100_000);
+  expect(await world.balance(accountId)).toBe(200);
+});
+
+test.each(['after-intent:subscribe', 'after-vendor:subscribe', 'after-record:subscribe'] as const)(
+  'I15: a worker that dies at %s gives nothing early, and all of it in the end',
+  async (point) => {
+    const accountId = await world.addAccount(GOOD);
+    const run = await world.finish(await world.checkout(accountId, 'premium_month'), point);
+    await world.tellEvents();
+    await expectUnpaid(run, 100_000);
+    expect(await world.balance(accountId)).toBe(0);
+    bankDecides();
+    await world.tellEvents();
+    await expectPaid(run, 100_000);
+    expect(await world.balance(accountId)).toBe(200);
+    expect(world.charges()).toHaveLength(1);
+  },
+);
+
+test('a plan that is refunded before its payment was looked at keeps no allowance', async () => {
+  const accountId = await world.addAccount(GOOD);
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.tellEvents();
+  bankDecides();
+  const [charge] = world.succeeded();
+  refundCharge(world.simulator.state, charge!.id, undefined);
+  await world.tellEvents((events) => events.filter(({ type }) => type === 'charge.refunded'));
+  await lookAtDuePayments(world.deps);
+  expect(await world.balance(accountId)).toBe(0);
+  expect((await look(run)).result).toMatchObject({ reversal: { isWhole: true } });
+});
+
+test('payments that are due are not asked about by a worker that stops, nor of a vendor that does not answer', async () => {
+  for (let count = 0; count < 3; count++) {
+    const accountId = await world.addAccount(GOOD);
+    await world.finish(await world.checkout(accountId, 'premium_month'));
+  }
+  const asked: string[] = [];
+  const vendor: Vendor = {
+    ...world.vendor,
+    findInvoice(invoiceId) {
+      asked.push(invoiceId);
+      return Promise.resolve({ outcome: 'unknown', reason: 'timeout', isFinal: false });
+    },
+  };
+  await lookAtDuePayments({ ...world.deps, vendor }, () => true);
+  expect(asked).toEqual([]);
+  await lookAtDuePayments({ ...world.deps, vendor });
+  expect(asked).toHaveLength(1);
+});
+
+test('a due payment that the vendor refuses to show is logged, and the next one is looked at', async () => {
+  const runs: Run[] = [];
+  for (let count = 0; count < 2; count++)
+    runs.push(
+      await world.finish(await world.checkout(await world.addAccount(GOOD), 'premium_month')),
+    );
+  bankDecides();
+  const logged: unknown[] = [];
+  const logger = createLogger('test', 'silent');
+  logger.error = (fields: unknown) => logged.push(fields);
+  const [refused, other] = runs.map((run) => run.result!.invoiceId!);
+  const vendor: Vendor = {
+    ...world.vendor,
+    findInvoice: (invoiceId) =>
+      invoiceId === refused
+        ? Promise.resolve({
+            outcome: 'refused',
+            code: 'forbidden',
+          })
+        : world.vendor.findInvoice(invoiceId),
+  };
+  await lookAtDuePayments({ ...world.deps, vendor, logger });
+  expect(logged).toMatchObject([{ item: { invoiceId: refused } }]);
+  expect((await look(runs[1]!)).result).toMatchObject({
+    invoiceId: other,
+    receiptId: expect.any(String),
+  });
+  await expectUnpaid(runs[0]!, 100_000);
+});
+
+test('the account is locked before its purchase is written as paid', async () => {
+  const accountId = await world.addAccount(GOOD);
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  bankDecides();
+  const sent = await statementsSentBy(() => lookAtDuePayments(world.deps));
+  const at = (pattern: RegExp) => sent.findIndex(({ text }) => pattern.test(text));
+  expect(at(/from runs .* for update/s)).toBeGreaterThan(-1);
+  expect(at(/update accounts/)).toBeGreaterThan(at(/from runs .* for update/s));
+  expect(at(/update runs/)).toBeGreaterThan(at(/update accounts/));
+});
+
+test('what the bank never pays is given up with its invoice, is due no more, and counts when it is paid after all', async () => {
+  const accountId = await world.addAccount(BAD);
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  bankDecides();
+  const { state } = world.simulator;
+  const invoice = () => state.get('invoice', run.result!.invoiceId!)!;
+  state.save('invoice', { ...invoice(), status: 'uncollectible' });
+  await lookAtDuePayments(world.deps);
+  const { result } = await look(run);
+  expect(result).toMatchObject({ charged: null, givenUp: { amount: 100_000 } });
+  expect(result).not.toHaveProperty('due');
+  expect(await receiptOf(run)).toBeUndefined();
+  await renew();
+  expect(await world.balance(accountId)).toBe(0);
+  state.save('invoice', { ...invoice(), status: 'paid' });
+  await insertVendorEvent(
+    world.database,
+    { eventId: 'evt_paid', type: 'invoice.paid', objectId: invoice().id },
+    Date.now() - 1_000,
+  );
+  await world.settleEvents();
+  await expectPaid(run, 100_000);
+  expect((await look(run)).result).not.toHaveProperty('givenUp');
+});
+
+test('what a bank should have paid a month ago is not asked about any more', async () => {
+  await world.finish(await world.checkout(await world.addAccount(GOOD), 'premium_month'));
+  const listed = (aheadMs: number) =>
+    listRunsWithPaymentDue(world.database, world.deps.now() + aheadMs, 10);
+  expect(await listed(29 * 86_400_000)).toHaveLength(1);
+  expect(await listed(31 * 86_400_000)).toEqual([]);
+});

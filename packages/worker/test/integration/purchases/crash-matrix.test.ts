@@ -1,0 +1,145 @@
+/**
+ * Every workflow, every step, every moment at which a worker can die, with a vendor that fails at random
+ * and tells its events late, twice and out of order. Whatever happens: what the vendor took and what we
+ * gave are one to one, every run ends, and nothing can be collected for one that failed.
+ *
+ * The worker is one function here, and dies by an exception, which is quick.
+ * `npm run chaos:billing -- --seed N` kills real processes.
+ */
+import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-controls';
+import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
+import type { Run } from '@sluice/database/billing/runs';
+import type { StepName } from '@sluice/domain/billing/run-workflow';
+import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import type { CrashPoint } from '../../../src/purchases/advance-run.ts';
+import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
+
+const SEED = 1;
+const COUNT = 30;
+
+const MOMENTS = ['before-intent', 'after-intent', 'after-vendor', 'after-record'] as const;
+const INVOICE_STEPS: StepName[] = ['customer', 'invoice', 'line', 'finalize'];
+
+type Workflow =
+  | 'invoiced'
+  | 'invoiced declined'
+  | 'card paid'
+  | 'card unpaid'
+  | 'add-ons'
+  | 'checkout';
+const WORKFLOWS: Record<Workflow, StepName[]> = {
+  invoiced: [...INVOICE_STEPS, 'pay'],
+  'invoiced declined': [...INVOICE_STEPS, 'pay', 'void'],
+  'card paid': INVOICE_STEPS,
+  'card unpaid': [...INVOICE_STEPS, 'void'],
+  'add-ons': ['customer', 'inspect', 'apply'],
+  checkout: ['customer', 'subscribe'],
+};
+
+/** A slow answer is none that a crash could meet. */
+const FAULTS = FAULT_KINDS.filter((kind) => kind !== 'slow');
+
+const cells = Object.entries(WORKFLOWS).flatMap(([workflow, steps]) =>
+  steps.flatMap((step) =>
+    MOMENTS.map((moment): { workflow: Workflow; point: CrashPoint } => ({
+      workflow: workflow as Workflow,
+      point: `${moment}:${step}`,
+    })),
+  ),
+);
+
+/** @returns a run of the workflow, on an account that is ready for it. */
+async function begin(world: Subscriptions, workflow: Workflow): Promise<Run> {
+  const card = workflow === 'invoiced declined' ? 'pm_card_chargeCustomerFail' : 'pm_card_visa';
+  const rail = workflow.startsWith('card') || workflow === 'add-ons' ? 'card' : 'invoiced';
+  const accountId = await world.addAccount(card, rail);
+  if (workflow === 'checkout') return world.checkout(accountId, 'premium_month');
+  if (workflow !== 'add-ons') return world.buyPack(accountId, rail);
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  return world.start(accountId, 'card', 'addons', {
+    type: 'addons',
+    skus: ['price_addon_ip_month'],
+  } as never);
+}
+
+/** Everything that the vendor has to tell, in any order, twice. */
+const tellEvents = (world: Subscriptions, random: Random) =>
+  world.tellEvents((events) =>
+    [...events, ...events]
+      .map((event) => ({ event, at: random() }))
+      .toSorted((one, other) => one.at - other.at)
+      .map(({ event }) => event),
+  );
+
+test(
+  `I2: the books match whatever breaks (seed ${SEED}, ${COUNT} of ${cells.length} crashes)`,
+  { timeout: 120_000 },
+  async () => {
+    const random = seededRandom(SEED);
+    const world = await startSubscriptions({ random, vendorTimeoutMs: 150 });
+    const chosen = cells
+      .map((cell) => ({ cell, at: random() }))
+      .toSorted((one, other) => one.at - other.at)
+      .slice(0, COUNT)
+      .map(({ cell }) => cell);
+    for (const { workflow, point } of chosen) {
+      const run = await begin(world, workflow);
+      world.simulator.faults.setChaos({ probability: 0.2, kinds: FAULTS });
+      if (workflow.startsWith('card')) {
+        await world.wait(run, point);
+        if (workflow === 'card paid') {
+          // The customer's own call; they would try again.
+          world.simulator.faults.clear();
+          await world.confirm(run);
+          world.simulator.faults.setChaos({ probability: 0.2, kinds: FAULTS });
+        } else world.clock.aheadMs += 3_700_000;
+        // The customer's payment is known by an event or by looking: each is right.
+        if (random() < 0.5) await tellEvents(world, random);
+      }
+      const ended = await world.finish(run, point);
+      world.simulator.faults.clear();
+      await tellEvents(world, random);
+      const wanted = {
+        invoiced: 'success',
+        'invoiced declined': 'declined',
+        'card paid': 'success',
+        'card unpaid': 'failed',
+        'add-ons': 'success',
+        checkout: 'success',
+      }[workflow];
+      expect({ workflow, point, status: ended.status }).toEqual({
+        workflow,
+        point,
+        status: wanted,
+      });
+    }
+    await expectBooksToMatch(world);
+  },
+);
+
+async function expectBooksToMatch(world: Subscriptions): Promise<void> {
+  const { rows: runs } = await sql<{ runId: string; status: string; review: string | null }>`
+    select run_id as "runId", status, review_reason as review from runs`.execute(world.database);
+  expect(runs.filter((run) => run.status === 'pending' || run.review !== null)).toEqual([]);
+  const paid = world.succeeded();
+  const succeeded = runs.filter((run) => run.status === 'success').map((run) => run.runId);
+  // One charge for each purchase that succeeded, and none for any other.
+  expect(new Set(paid.map((charge) => charge.runId))).toEqual(new Set(succeeded));
+  expect(paid).toHaveLength(succeeded.length);
+  const { rows: grants } = await sql<{ key: string }>`
+    select transaction_key as key from credit_transactions
+     where reason = 'grant' and transaction_key not like 'allowance:%'`.execute(world.database);
+  const { rows: packs } = await sql<{ invoiceId: string }>`
+    select invoice_id as "invoiceId" from runs where kind = 'inbox_previews' and status = 'success'`.execute(
+    world.database,
+  );
+  expect(new Set(grants.map((grant) => grant.key))).toEqual(
+    new Set(packs.map((pack) => `grant:invoice:${pack.invoiceId}`)),
+  );
+  expect(grants).toHaveLength(packs.length);
+  expect(await listCreditDifferences(world.database)).toEqual([]);
+  expect(collectEverything(world.simulator.state)).toEqual([]);
+}

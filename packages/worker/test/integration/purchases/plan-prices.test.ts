@@ -1,0 +1,131 @@
+/** Plans at their prices: the amount that was shown, a price that was exchanged, and what is left over. */
+import type { Money } from '@sluice/domain/values/money';
+import { sql } from 'kysely';
+import { itemsOf } from '@sluice/billing-vendor/simulator/objects/simulator-items';
+import { findRun } from '@sluice/database/billing/runs';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { CATALOGUE } from '../support/purchase-world.ts';
+import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
+
+let world: Subscriptions;
+beforeEach(async () => {
+  world = await startSubscriptions();
+});
+
+describe('a plan for which an amount was shown', () => {
+  const usd = (amount: number) => ({ amount, currency: 'usd' });
+
+  test('is bought at that amount, with its coupon, and at no other', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    for (const wrong of [usd(4_999), { amount: 5_000, currency: 'eur' }]) {
+      const refused = await world.finish(
+        await world.checkout(accountId, 'essentials_month', {
+          couponCode: 'FIFTY',
+          expectedAmount: wrong,
+        }),
+      );
+      expect(refused).toMatchObject({
+        status: 'failed',
+        message: 'The amount is not the one that was shown; nothing was charged.',
+        result: { refusal: 'amount_changed', charged: null },
+      });
+    }
+    expect(world.charges()).toEqual([]);
+    const bought = await world.checkout(accountId, 'essentials_month', {
+      couponCode: 'FIFTY',
+      expectedAmount: usd(5_000),
+    });
+    expect(await world.finish(bought)).toMatchObject({ status: 'success' });
+    expect(world.succeeded()).toMatchObject([{ amount: 5_000 }]);
+  });
+
+  test('in place of another plan is charged what the preview of that moment says', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await world.finish(await world.checkout(accountId, 'essentials_month'));
+    // Half a month later half of each is due, to the second.
+    world.simulator.state.advanceClock(15 * 86_400_000);
+    world.clock.aheadMs += 15 * 86_400_000;
+    const refused = await world.finish(
+      await world.checkout(accountId, 'premium_month', { expectedAmount: usd(90_000) }),
+    );
+    expect(refused).toMatchObject({ status: 'failed', result: { refusal: 'amount_changed' } });
+    const steps = await world.steps(refused);
+    const { amount } = steps.find((step) => step.step === 'subscribe')!.input as { amount: Money };
+    expect(amount.amount).toBeGreaterThan(40_000);
+    expect(amount.amount).toBeLessThan(50_000);
+    expect(world.succeeded()).toHaveLength(1);
+  });
+});
+
+describe('of a plan whose price the catalogue has exchanged', () => {
+  const NEW_PRICE = 'price_essentials_month_2027';
+  const exchanged = {
+    ...CATALOGUE,
+    plans: CATALOGUE.plans.map((plan) =>
+      plan.id === 'essentials_month' ? { ...plan, priceId: NEW_PRICE } : plan,
+    ),
+  };
+  const pricesOf = () =>
+    world.simulator.state
+      .list('subscription')
+      .map((each) => itemsOf(each).map((item) => item.price.id));
+
+  test('another plan takes the place, and is not charged beside it', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await world.finish(await world.checkout(accountId, 'essentials_month'));
+    const run = await world.checkout(accountId, 'premium_month');
+    await world.advance(run, { catalogue: exchanged });
+    expect(await findRun(world.database, accountId, run.runId)).toMatchObject({
+      status: 'success',
+    });
+    expect(pricesOf()).toEqual([['price_premium_month']]);
+  });
+
+  test('what is on the subscription and was sold by nobody here is not charged beside a plan either', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await world.finish(await world.checkout(accountId, 'essentials_month'));
+    await sql`truncate runs cascade`.execute(world.database);
+    const run = await world.checkout(accountId, 'premium_month');
+    await world.advance(run, { catalogue: exchanged });
+    expect(await findRun(world.database, accountId, run.runId)).toMatchObject({
+      status: 'failed',
+      result: { charged: null, refusal: 'unknown_subscription_item' },
+    });
+    expect(pricesOf()).toEqual([['price_essentials_month']]);
+    expect(world.succeeded()).toHaveLength(1);
+  });
+});
+
+test('a coupon that is used up at the vendor is told as that, and not as a card that was refused', async () => {
+  const { state } = world.simulator;
+  state.save('coupon', { ...state.get('coupon', 'FIFTY')!, max_redemptions: 1 });
+  const buy = async () =>
+    world.finish(
+      await world.checkout(await world.addAccount('pm_card_visa'), 'essentials_month', {
+        couponCode: 'FIFTY',
+      }),
+    );
+  expect(await buy()).toMatchObject({ status: 'success', result: { charged: { amount: 5_000 } } });
+  expect(await buy()).toMatchObject({
+    status: 'failed',
+    message: 'The coupon is used up or has expired; nothing was charged.',
+    result: { refusal: 'coupon_expired', charged: null },
+  });
+  expect(world.succeeded()).toHaveLength(1);
+});
+
+test('a plan that costs less leaves a credit with the vendor, which pays for what is bought next', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  const less = await world.finish(await world.checkout(accountId, 'essentials_month'));
+  expect(less).toMatchObject({ status: 'success', result: { charged: { amount: 0 } } });
+  const included = await world.balance(accountId);
+  const pack = await world.finish(await world.buyPack(accountId));
+  expect(pack).toMatchObject({ status: 'success' });
+  expect((await world.balance(accountId)) - included).toBe(100);
+  // Of the card nothing was taken but for the first plan.
+  expect(world.succeeded()).toMatchObject([{ amount: 100_000 }]);
+  const customers = world.simulator.state.list('customer');
+  const spent = pack.result!.charged!.amount;
+  expect(customers.map((each) => each['balance'])).toEqual([-(100_000 - 10_000 - spent)]);
+});

@@ -1,0 +1,173 @@
+/** Money that goes back to the customer for a plan, and the allowance that it had brought. */
+import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
+import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
+import { findRun, type Run } from '@sluice/database/billing/runs';
+import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+import { lookAtDuePayments } from '../../../src/purchases/due-payments.ts';
+import { renewCredits } from '../../../src/purchases/renew-credits.ts';
+import { CATALOGUE } from '../support/purchase-world.ts';
+import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
+
+let world: Subscriptions;
+beforeEach(async () => {
+  world = await startSubscriptions();
+});
+
+const refund = (run: Run) => {
+  const { id } = world.succeeded().find((charge) => charge.runId === run.runId)!;
+  return refundCharge(world.simulator.state, id, undefined);
+};
+const look = async (run: Run) => (await findRun(world.database, run.accountId, run.runId))!;
+const reversalOf = async (run: Run) => (await look(run)).result?.reversal;
+const renew = () => renewCredits({ ...world.deps, catalogue: CATALOGUE });
+
+/** Its operator ends it at the vendor. */
+async function endSubscription(accountId: number): Promise<void> {
+  const customerId = (await findVendorCustomer(world.database, accountId))!;
+  const found = await world.vendor.findSubscription(customerId);
+  const { subscriptionId } = (found.outcome === 'ok' && found.value) || { subscriptionId: '' };
+  await world.vendor.cancelSubscription(subscriptionId, `end:${subscriptionId}`);
+  await world.tellEvents();
+}
+
+function toNextMonth(): void {
+  const today = new Date(world.deps.now());
+  const nextMonthMs = Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + 1, 1);
+  world.clock.aheadMs += nextMonthMs - today.getTime() + 1;
+}
+
+test('a plan whose price is refunded loses what is left of the allowance of the month, and keeps what was bought', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.finish(await world.buyPack(accountId));
+  await world.tellEvents();
+  expect(await world.balance(accountId)).toBe(300);
+  await world.spend(accountId, 50);
+  refund(run);
+  await world.tellEvents();
+  expect(await world.balance(accountId)).toBe(100);
+  // 150 of the previews, and all of the others.
+  expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 11_150 });
+  expect(await listCreditDifferences(world.database)).toEqual([]);
+});
+
+test('a plan refunded after it was renewed keeps the allowance, which the renewal has paid for', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  // Within the month of the grant, whatever day it is.
+  const { result } = await look(run);
+  const ended = { ...result!.subscription!, currentPeriodEndMs: world.deps.now() };
+  await sql`
+    update runs set result = ${JSON.stringify({ ...result, subscription: ended })}
+     where run_id = ${run.runId}`.execute(world.database);
+  refund(run);
+  await world.tellEvents();
+  expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 0 });
+  expect(await world.balance(accountId)).toBe(200);
+});
+
+test('a plan refunded in a new month, before the allowance of that month came, brings none', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.tellEvents();
+  toNextMonth();
+  refund(run);
+  await world.tellEvents();
+  await renew();
+  expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 0 });
+  expect(await world.balance(accountId)).toBe(0);
+});
+
+test('a plan that is refunded and bought again in the month brings its allowance again, once, and each refund takes what is left', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  toNextMonth();
+  let spent = 0;
+  for (const time of [1, 2, 3]) {
+    const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+    await world.tellEvents();
+    await renew();
+    expect(await world.balance(accountId)).toBe(200 - spent);
+    await endSubscription(accountId);
+    await world.spend(accountId, 10, `job_${time}`);
+    spent += 10;
+    refund(run);
+    await world.tellEvents();
+    await renew();
+    expect(await world.balance(accountId)).toBe(0);
+  }
+  expect(await listCreditDifferences(world.database)).toEqual([]);
+});
+
+test('a plan that is refunded before the allowance of the month came, and bought again in it, brings it', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.tellEvents();
+  await endSubscription(accountId);
+  toNextMonth();
+  refund(run);
+  await world.tellEvents();
+  const again = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.tellEvents();
+  await renew();
+  expect(await world.balance(accountId)).toBe(200);
+  refund(again);
+  await world.tellEvents();
+  expect(await world.balance(accountId)).toBe(0);
+});
+
+test('a plan that is refunded, and bought again by a bank account in the month, brings its allowance when the bank has paid', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  // The bank takes days.
+  toNextMonth();
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await endSubscription(accountId);
+  refund(run);
+  await world.tellEvents();
+  await world.putCard(accountId, 'pm_usBankAccount_success');
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.tellEvents();
+  expect(await world.balance(accountId)).toBe(0);
+  world.moveClocks(SETTLING_SECONDS * 1_000);
+  for (let time = 0; time < 2; time++) {
+    await world.tellEvents();
+    await renew();
+    await lookAtDuePayments(world.deps);
+  }
+  expect(await world.balance(accountId)).toBe(200);
+});
+
+test('a plan that is refunded and goes on is not bought again for nothing', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  refund(run);
+  await world.tellEvents();
+  const again = await world.finish(await world.checkout(accountId, 'premium_month'));
+  expect(again).toMatchObject({ status: 'success', result: { charged: { amount: 0 } } });
+  await world.tellEvents();
+  expect(await world.balance(accountId)).toBe(0);
+});
+
+test('a plan whose allowance was spent and refunded brings the next plan only the rest of its own', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const first = await world.finish(await world.checkout(accountId, 'essentials_month'));
+  await world.spend(accountId, 5);
+  refund(first);
+  await world.tellEvents();
+  expect(await world.balance(accountId)).toBe(0);
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  expect(await world.balance(accountId)).toBe(195);
+});
+
+test('a plan that another has taken the place of takes nothing from the other', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const first = await world.finish(await world.checkout(accountId, 'essentials_month'));
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  expect(await world.balance(accountId)).toBe(200);
+  refund(first);
+  await world.tellEvents();
+  expect(await reversalOf(first)).toMatchObject({ isWhole: true, creditsTaken: 0 });
+  expect(await world.balance(accountId)).toBe(200);
+});

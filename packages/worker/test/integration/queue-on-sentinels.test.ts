@@ -1,7 +1,0 @@
-import { startRedisSentinels } from '@sluice/platform/testing/redis-fleet';
-import { describe } from 'vitest';
-import { testFailover } from './queue-failover.ts';
-
-describe('the queue on three Redis servers watched by three Sentinels', () => {
-  testFailover(startRedisSentinels);
-});

@@ -1,0 +1,142 @@
+/** What becomes of an account when its subscription renews, is past due, or ends at the vendor. */
+import { findAccount } from '@sluice/database/accounts/accounts';
+import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
+
+let world: Subscriptions;
+let accountId: number;
+let customerId: string;
+
+beforeEach(async () => {
+  world = await startSubscriptions();
+  accountId = await world.addAccount('pm_card_visa');
+  const run = await world.checkout(accountId, 'premium_month');
+  await world.finish(run);
+  const found = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
+  customerId = (found.outcome === 'ok' && found.value) || '';
+});
+
+const DAY_MS = 86_400_000;
+const later = (days: number) =>
+  fetch(`http://127.0.0.1:${world.simulator.port}/simulator/clock`, {
+    method: 'POST',
+    body: JSON.stringify({ advance_ms: days * DAY_MS }),
+  });
+
+/** The newest first. */
+const tellEvents = () => world.tellEvents((events) => events.toReversed());
+const standing = async () => {
+  const { rows } = await sql<{ status: string; plan: string }>`
+    select status, plan_status as plan from accounts where account_id = ${accountId}`.execute(
+    world.database,
+  );
+  return rows[0];
+};
+const auditCount = async () => {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int from audit_logs where object_type = 'account'`.execute(world.database);
+  return rows[0]!.count;
+};
+
+test('a renewal is charged to the card on file, and changes nothing here', async () => {
+  const credits = () =>
+    sql`select * from credit_transactions order by 1, 2, 3`.execute(world.database);
+  const { rows: bought } = await credits();
+  await later(32);
+  await tellEvents();
+  expect(world.succeeded().map((charge) => charge.amount)).toEqual([100_000, 100_000]);
+  expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+  expect(await auditCount()).toBe(0);
+  expect((await credits()).rows).toEqual(bought);
+});
+
+test('a card that refuses the renewal makes the account past due, and active again when it is paid', async () => {
+  await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
+  await later(32);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'past_due', plan: 'active' });
+  await world.vendor.setDefaultCard(customerId, 'pm_card_visa');
+  await later(4);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+  expect(await auditCount()).toBe(2);
+});
+
+test('a card that asks for its holder when it renews makes the account past due, until they have confirmed', async () => {
+  await world.vendor.setDefaultCard(customerId, 'pm_card_authenticationRequired');
+  await later(32);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'past_due', plan: 'active' });
+  expect(await world.finish(await world.checkout(accountId, 'essentials_month'))).toMatchObject({
+    status: 'failed',
+    result: { refusal: 'payment_past_due' },
+  });
+  const [intent] = world.simulator.state
+    .list('payment_intent')
+    .filter((each) => each['status'] === 'requires_action');
+  await fetch(`http://127.0.0.1:${world.simulator.port}/v1/payment_intents/${intent!.id}/confirm`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer pk_test' },
+    body: new URLSearchParams({ payment_method: 'pm_card_authenticationRequired' }),
+  });
+  await later(0);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+  expect(world.succeeded().map((charge) => charge.amount)).toEqual([100_000, 100_000]);
+});
+
+test('a subscription that ends unpaid ends the plan; a plan bought afterwards begins a new one', async () => {
+  await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
+  await later(60);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
+  await world.vendor.setDefaultCard(customerId, 'pm_card_visa');
+  const run = await world.checkout(accountId, 'essentials_month');
+  expect(await world.finish(run)).toMatchObject({ status: 'success' });
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+  expect(await findAccount(world.database, accountId)).toMatchObject({
+    planId: 'essentials_month',
+  });
+});
+
+test('an event that comes again, late, or of a customer of somebody else changes nothing', async () => {
+  const [subscription] = world.simulator.state.list('subscription');
+  world.simulator.state.save('subscription', { ...subscription!, status: 'paused' });
+  const tell = async (eventId: string, objectId: string) => {
+    const event = { eventId, type: 'customer.subscription.updated', objectId };
+    await insertVendorEvent(world.database, event, Date.now() - 1_000);
+    await world.settleEvents();
+  };
+  for (let time = 0; time < 3; time++) await tell(`evt_${time}`, subscription!.id);
+  expect(await standing()).toEqual({ status: 'paused', plan: 'paused' });
+  expect(await auditCount()).toBe(1);
+  world.simulator.state.save('subscription', {
+    ...subscription!,
+    id: 'sub_else',
+    customer: 'cus_else',
+    status: 'canceled',
+  });
+  await tell('evt_else', 'sub_else');
+  await tell('evt_none', 'sub_none');
+  expect(await standing()).toEqual({ status: 'paused', plan: 'paused' });
+});
+
+test('what becomes of a subscription before its purchase is written down is not lost', async () => {
+  await tellEvents();
+  const run = await world.checkout(accountId, 'essentials_month');
+  await world.advance(run, {
+    async onPoint(point) {
+      if (point !== 'after-vendor:subscribe') return;
+      // Changed, ended by hand at once, and the vendor's events are worked off before the worker goes on.
+      const [subscription] = world.simulator.state.list('subscription');
+      await world.vendor.cancelSubscription(subscription!.id, 'by hand');
+      await tellEvents();
+      expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
+    },
+  });
+  await world.settleEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
+});

@@ -1,0 +1,214 @@
+/** The vendor's events, in whatever order, as often and as late as they come. */
+import {
+  claimVendorEvents,
+  clearVendorEvents,
+  insertVendorEvent,
+  type VendorEvent,
+} from '@sluice/database/billing/vendor-events';
+import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
+import { findRun } from '@sluice/database/billing/runs';
+import { releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import { startPurchases, type Purchases } from '../support/purchase-world.ts';
+
+/** What the vendor has to tell of this purchase, taken from it. */
+const takeEvents = (world: Purchases) =>
+  world.takeEvents().filter(({ type }) => type.startsWith('invoice.'));
+
+/** A pack whose invoice the customer has paid, of which the worker has not been told. */
+async function startPaid() {
+  const world = await startPurchases();
+  const accountId = await world.addAccount(null, 'card');
+  takeEvents(world);
+  const run = await world.buyPack(accountId, 'card');
+  expect(await world.advance(run)).toBe('waiting');
+  await world.confirm(run);
+  const events = takeEvents(world);
+  return { world, accountId, run, events };
+}
+
+test('I21: events in any order, repeated, and before or after the worker looks, end in the same state', async () => {
+  const world = await startPurchases();
+  const order = fc.record({
+    isPaid: fc.boolean(),
+    /** Sorts the events, each of which is there twice. */
+    ranks: fc.array(fc.nat(1_000), { minLength: 20, maxLength: 20 }),
+    /** After how many of them the worker looks by itself. */
+    workerAfter: fc.nat(12),
+  });
+  await fc.assert(
+    fc.asyncProperty(order, async ({ isPaid, ranks, workerAfter }) => {
+      const accountId = await world.addAccount(null, 'card');
+      takeEvents(world);
+      const run = await world.buyPack(accountId, 'card');
+      expect(await world.advance(run)).toBe('waiting');
+      if (isPaid) await world.confirm(run);
+      else {
+        const { invoiceId } = (await world.steps(run))[1]!.output as { invoiceId: string };
+        await world.vendor.discardInvoice(invoiceId, `void ${run.runId}`);
+      }
+      const events = takeEvents(world);
+      const told = [...events, ...events]
+        .map((event, index) => ({ event, rank: ranks[index % ranks.length]! }))
+        .toSorted((one, other) => one.rank - other.rank);
+      for (const [index, { event }] of told.entries()) {
+        if (index === workerAfter) await world.turn(run);
+        await insertVendorEvent(world.database, event, Date.now() - 1_000);
+        await world.settleEvents();
+      }
+      const { rows } = await sql<{ status: string; review: string | null }>`
+        select status, review_reason as review from runs where run_id = ${run.runId}`.execute(
+        world.database,
+      );
+      expect(rows).toEqual([{ status: isPaid ? 'success' : 'failed', review: null }]);
+      expect(await world.balance(accountId)).toBe(isPaid ? 100 : 0);
+      expect(world.succeeded().filter((charge) => charge.runId === run.runId)).toHaveLength(
+        isPaid ? 1 : 0,
+      );
+    }),
+    { numRuns: 20 },
+  );
+}, 60_000);
+
+test('I22: events of objects that are not ours, or not there, are worked off and change nothing', async () => {
+  const world = await startPurchases();
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.finish(await world.buyPack(accountId));
+  const invoice = world.simulator.state.get('invoice', run.invoiceId)!;
+  // Its own name for somebody else's purchase, another account's, and one without any.
+  const foreign = [
+    { ...invoice, id: 'in_else', metadata: { run_id: 'run_else', account_id: String(accountId) } },
+    { ...invoice, id: 'in_other', metadata: { run_id: run.runId, account_id: '999999' } },
+    { ...invoice, id: 'in_plain', metadata: {} },
+  ];
+  for (const each of foreign) world.simulator.state.save('invoice', each);
+  for (const objectId of [...foreign.map((each) => each.id), 'in_none'])
+    await insertVendorEvent(
+      world.database,
+      { eventId: `evt_${objectId}`, type: 'invoice.paid', objectId },
+      Date.now() - 1_000,
+    );
+  expect(await world.settleEvents()).toBe(4);
+  expect(await world.balance(accountId)).toBe(100);
+  const { rows } = await sql`select from runs where review_reason is not null`.execute(
+    world.database,
+  );
+  expect(rows).toEqual([]);
+});
+
+test('a copy of a purchase’s invoice, paid beside it, is set aside for a person; one that is void changes nothing', async () => {
+  const world = await startPurchases();
+  const accountId = await world.addAccount(null, 'card');
+  const run = await world.buyPack(accountId, 'card');
+  expect(await world.advance(run)).toBe('waiting');
+  const { invoiceId } = (await world.steps(run))[1]!.output as { invoiceId: string };
+  const copy = { ...world.simulator.state.get('invoice', invoiceId)!, id: 'in_copy' };
+  const tell = async (status: string) => {
+    world.simulator.state.save('invoice', { ...copy, status });
+    const event = { eventId: `evt_${status}`, type: 'invoice.updated', objectId: copy.id };
+    await insertVendorEvent(world.database, event, Date.now() - 1_000);
+    await world.settleEvents();
+    return findRun(world.database, accountId, run.runId);
+  };
+  // Its own invoice can still be paid.
+  expect(await tell('void')).toMatchObject({ status: 'pending', reviewReason: null });
+  await world.confirm(run);
+  await world.turn(run);
+  const twice = await tell('paid');
+  expect(twice).toMatchObject({
+    status: 'success',
+    reviewReason: expect.stringContaining(copy.id),
+  });
+  expect(await world.balance(accountId)).toBe(100);
+});
+
+test('a copy that is paid, and refunded while the purchase is under way, sets it aside once', async () => {
+  const world = await startPurchases();
+  const { state } = world.simulator;
+  const accountId = await world.addAccount(null, 'card');
+  const run = await world.buyPack(accountId, 'card');
+  expect(await world.advance(run)).toBe('waiting');
+  const { invoiceId } = (await world.steps(run))[1]!.output as { invoiceId: string };
+  // The copy has a payment of its own: another purchase's, that was not written down yet.
+  const other = await world.addAccount(null, 'card');
+  const copied = await world.buyPack(other, 'card');
+  expect(await world.advance(copied)).toBe('waiting');
+  const { invoiceId: copyId } = (await world.steps(copied))[1]!.output as { invoiceId: string };
+  await world.confirm(copied);
+  const { metadata, customer } = state.get('invoice', invoiceId)!;
+  state.save('invoice', { ...state.get('invoice', copyId)!, metadata, customer });
+  const look = () => findRun(world.database, accountId, run.runId);
+  await world.tellEvents();
+  expect(await look()).toMatchObject({
+    status: 'pending',
+    reviewReason: expect.stringContaining(copyId),
+  });
+  const [charge] = world.succeeded();
+  refundCharge(state, charge!.id, undefined);
+  await releaseSetAsideRun(
+    world.database,
+    run.runId,
+    { actor: { type: 'system' } },
+    world.deps.now(),
+  );
+  await world.tellEvents();
+  world.clock.aheadMs += 600_000;
+  await world.settleEvents();
+  expect(await look()).toMatchObject({ status: 'pending', reviewReason: null });
+  const { rows } = await sql`select from vendor_events where settled_at is null`.execute(
+    world.database,
+  );
+  expect(rows).toEqual([]);
+  await world.confirm(run);
+  await world.turn(run);
+  expect(await look()).toMatchObject({ status: 'success', reviewReason: null });
+  expect(await world.balance(accountId)).toBe(100);
+});
+
+test('I3: events that come again after they were forgotten grant nothing again, nor set a run aside', async () => {
+  const { world, accountId, run, events } = await startPaid();
+  for (let time = 0; time < 2; time++) {
+    for (const event of events) await insertVendorEvent(world.database, event, Date.now() - 1_000);
+    expect(await world.settleEvents()).toBe(events.length);
+    await clearVendorEvents(world.database, Date.now() + 1, 100);
+  }
+  const { rows } = await sql<{ status: string; review: string | null }>`
+    select status, review_reason as review from runs where run_id = ${run.runId}`.execute(
+    world.database,
+  );
+  expect(rows).toEqual([{ status: 'success', review: null }]);
+  expect(await world.balance(accountId)).toBe(100);
+});
+
+test('an event that cannot be read does not keep those behind it from being worked off, and is looked at ever less often', async () => {
+  const { world, accountId, events } = await startPaid();
+  const [{ objectId }] = events as [VendorEvent];
+  const invoice = world.simulator.state.get('invoice', objectId)!;
+  // Postgres takes no such text.
+  const metadata = { run_id: 'run\0', account_id: String(accountId) };
+  world.simulator.state.save('invoice', { ...invoice, id: 'in_unreadable', metadata });
+  await insertVendorEvent(
+    world.database,
+    { eventId: 'evt_0', type: 'invoice.paid', objectId: 'in_unreadable' },
+    Date.now() - 60_000,
+  );
+  for (const event of events) await insertVendorEvent(world.database, event, Date.now() - 1_000);
+  expect(await world.settleEvents()).toBe(events.length);
+  expect(await world.balance(accountId)).toBe(100);
+  const waitsMs: number[] = [];
+  for (let count = 0; count < 8; count++) {
+    const nowMs = Date.now();
+    await sql`update vendor_events set next_at = ${new Date(nowMs)} where settled_at is null`.execute(
+      world.database,
+    );
+    await claimVendorEvents(world.database, nowMs, { firstMs: 5_000, mostMs: 300_000 }, 10);
+    const { rows: waiting } = await sql<{ nextAt: Date }>`
+      select next_at as "nextAt" from vendor_events where settled_at is null`.execute(
+      world.database,
+    );
+    waitsMs.push(waiting[0]!.nextAt.getTime() - nowMs);
+  }
+  expect(waitsMs).toEqual([10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
+});

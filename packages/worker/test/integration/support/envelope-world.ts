@@ -1,0 +1,67 @@
+/** A database of envelopes: workspaces of their own for tests that share it, and what was made of them. */
+import { sql } from 'kysely';
+import type { Database } from '@sluice/database/connection/connection';
+import { NumberStock } from '@sluice/database/people/numbers';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { NOW_MS } from '@sluice/domain/operations/testing';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
+import {
+  processEnvelope,
+  type ProcessEnvelopeDeps,
+  type ProcessOutcome,
+} from '../../../src/events/process-envelope.ts';
+import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
+
+type Row = Record<string, unknown>;
+
+export interface EnvelopeWorld {
+  readonly database: Database;
+  readonly deps: ProcessEnvelopeDeps;
+  readonly newId: () => string;
+  /** A workspace that no other test uses. */
+  newEnvironment(): number;
+  /** Processes operations as one new envelope. */
+  process(operations: Operation[], by?: ProcessEnvelopeDeps): Promise<ProcessOutcome>;
+  /** `columns` is SQL. */
+  rowsOf(table: string, environmentId: number, columns?: string): Promise<Row[]>;
+  countOf(table: string, environmentId: number): Promise<number>;
+  eventNames(environmentId: number): Promise<unknown[]>;
+}
+
+export async function createEnvelopeWorld(): Promise<EnvelopeWorld> {
+  const { database } = await createTestDatabase();
+  const newId = createIdGenerator(Date.now);
+  const deps = {
+    database,
+    numbers: new NumberStock(),
+    takenIds: new TakenIdWatch(),
+    newId,
+    now: () => NOW_MS,
+  };
+  let lastEnvironment = 100;
+
+  async function rowsOf(table: string, environmentId: number, columns = '*'): Promise<Row[]> {
+    const { rows } = await sql<Row>`
+      select ${sql.raw(columns)} from ${sql.table(table)} where environment_id = ${environmentId}`.execute(
+      database,
+    );
+    return rows;
+  }
+  return {
+    database,
+    deps,
+    newId,
+    newEnvironment: () => ++lastEnvironment,
+    process: (operations, by = deps) => processEnvelope(by, { id: newId(), operations }),
+    rowsOf,
+    countOf: async (table, environmentId) => (await rowsOf(table, environmentId, '1')).length,
+    eventNames: async (environmentId) =>
+      (await rowsOf('events', environmentId, `name`))
+        .map((row) => row['name'])
+        .filter((name) => name !== null),
+  };
+}
+
+export const inEnvironment = (environmentId: number, ...operations: Operation[]): Operation[] =>
+  operations.map((operation) => ({ ...operation, environmentId }));

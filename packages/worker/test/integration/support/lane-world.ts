@@ -1,0 +1,257 @@
+/**
+ * A webhook with a real lane in a real Postgres, and what a test needs to move it: events to log, a
+ * clock of its own, and a receiver that answers as the test says.
+ */
+import type { Database } from '@sluice/database/connection/connection';
+import { appendDeliveries, type LoggedLane } from '@sluice/database/delivery/deliveries';
+import { listAttempts, listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { skipHead } from '@sluice/database/replays/lane-actions';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import { findLane, type LaneKey, type LaneReport } from '@sluice/database/delivery/lanes';
+import { BY_TEST } from '@sluice/database/testing/testing';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
+import { updateWebhook, type WebhookSettings } from '@sluice/database/webhooks/webhooks';
+import type { ClockDifference } from '@sluice/domain/values/clock-difference';
+import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
+import type { LanePolicy } from '@sluice/domain/delivery/lane';
+import { createLogger } from '@sluice/platform/process/logger';
+import {
+  deliverLane,
+  type DeliverLaneDeps,
+  type LaneOutcome,
+} from '../../../src/delivery/deliver-webhook.ts';
+import { FairSlots } from '../../../src/scheduling/fair-slots.ts';
+import type { HttpOutcome, HttpPost } from '../../../src/http/http-outcome.ts';
+import { SpareTime } from '../../../src/scheduling/spare-time.ts';
+import { replayDeliveries, type ReplayDeps } from '../../../src/delivery/replay-deliveries.ts';
+import type { LaneSlots } from '../../../src/scheduling/lane-slots.ts';
+import { createLaneStore, type LaneStore } from '../../../src/lane/lane-store.ts';
+import { LanesInHand } from '../../../src/delivery/lanes-in-hand.ts';
+import { WorkerClock } from '../../../src/process/worker-clock.ts';
+
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+export const SIGNING_KEY = '755781b5e03a973f3405a85474d5a032a60fd56fabaad66039b12eadd83955fa';
+
+export const POLICY: LanePolicy = {
+  listedFailureWaitMs: HOUR_MS,
+  backoffBaseMs: 10_000,
+  backoffCapMs: HOUR_MS,
+  giveUpAfterMs: 7 * DAY_MS,
+  windowMax: 8,
+};
+
+export type Behave = (request: HttpPost, eventId: string) => HttpOutcome | Promise<HttpOutcome>;
+
+export const OK: HttpOutcome = {
+  outcome: 'response',
+  status: 200,
+  head: '',
+  body: '',
+  durationMs: 3,
+};
+export const status = (code: number): HttpOutcome => ({
+  outcome: 'response',
+  status: code,
+  head: `HTTP/1.1 ${code}`,
+  body: `said ${code}`,
+  durationMs: 3,
+});
+export const TIMEOUT: HttpOutcome = {
+  outcome: 'failure',
+  failure: 'timeout',
+  message: 'no answer',
+  status: null,
+  head: '',
+  body: '',
+  durationMs: 4_000,
+};
+
+export interface LaneWorld extends LaneKey {
+  readonly database: Database;
+  readonly key: LaneKey;
+  /** Event ids, in the order in which requests were started. */
+  readonly sent: string[];
+  readonly wakes: (number | 'now')[];
+  nowMs: number;
+  /** How far ahead of Postgres' that is; its days pass for both. */
+  clock: ClockDifference;
+  /** What workers ended with. */
+  readonly endings: unknown[];
+  behave: Behave;
+  /** Logs so many events, named e1, e2, … over the whole life of the world. */
+  log(count: number): Promise<LoggedLane[]>;
+  deliver(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
+  /** Delivers until the lane answers something else than `more`. */
+  deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
+  /** Drains a replay that is due, whosever it is, for a slice. */
+  replay(changes?: Partial<ReplayDeps>): Promise<boolean>;
+  /** Changes the webhook as its owner does. */
+  change(changes: Partial<WebhookSettings>): ReturnType<typeof updateWebhook>;
+  lane(): Promise<LaneReport | undefined>;
+  attempts(sequence: number): Promise<AttemptRecord[]>;
+}
+
+const logger = createLogger('test', 'silent');
+let lastEnvironmentId = 0;
+
+export async function createLaneWorld(
+  database: Database,
+  settings: Partial<WebhookSettings> = {},
+): Promise<LaneWorld> {
+  const environmentId = ++lastEnvironmentId;
+  await insertTestWorkspace(database, environmentId, SIGNING_KEY);
+  const { webhookId } = await insertTestWebhook(database, environmentId, {
+    endpoint: 'http://receiver.test/hook',
+    ...settings,
+  });
+  const key = { environmentId, webhookId };
+  let logged = 0;
+
+  const world: LaneWorld = {
+    ...key,
+    database,
+    key,
+    sent: [],
+    wakes: [],
+    nowMs: 1_800_000_000_000,
+    clock: { aheadMs: 0, uncertaintyMs: 1 },
+    endings: [],
+    behave: () => OK,
+
+    async log(count) {
+      const events = Array.from({ length: count }, () => ({
+        environmentId,
+        eventId: `e${++logged}`,
+        eventType: 'customer_subscribed' as const,
+        objectType: 'customer' as const,
+        metric: 'subscribed',
+        occurredAtMs: world.nowMs,
+        data: { customer_id: '42' },
+      }));
+      return database.transaction().execute((transaction) => appendDeliveries(transaction, events));
+    },
+
+    deliver: (changes = {}) => deliverLane({ ...depsOf(world), ...changes }, key).ended,
+
+    async deliverAll(changes) {
+      for (;;) {
+        const outcome = await world.deliver(changes);
+        if (outcome.outcome !== 'more') return outcome;
+      }
+    },
+
+    replay: (changes = {}) => replayDeliveries({ ...depsOf(world), database, ...changes }),
+    change: (changes) => updateWebhook(database, environmentId, webhookId, changes, world.nowMs),
+    lane: () => findLane(database, key),
+    attempts: (sequence) => listAttempts(database, key, [sequence]),
+  };
+  return world;
+}
+
+function createSlots(): LaneSlots {
+  const options = {
+    slotsMax: 100,
+    slowMax: 100,
+    slowAfterMs: 50,
+    monotonicNow: () => performance.now(),
+    spareMs: () => performance.now(),
+  };
+  return { deliveries: new FairSlots(options), probes: new FairSlots(options) };
+}
+
+/** Statements by the world's clock and schedule. */
+export function storeOf(world: LaneWorld, database: Database = world.database): LaneStore {
+  return createLaneStore(database, () => world.nowMs, longestWaitMs(POLICY));
+}
+
+function depsOf(world: LaneWorld): DeliverLaneDeps {
+  const clock = new WorkerClock({
+    measure: async () => world.clock,
+    now: () => world.nowMs,
+    monotonicNow: () => performance.now(),
+    fail: (error) => void world.endings.push(error),
+  });
+  return {
+    slots: createSlots(),
+    inHand: new LanesInHand(),
+    store: storeOf(world),
+    policy: POLICY,
+    leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 1_000 },
+    async post(request) {
+      const { event_id: eventId } = JSON.parse(request.body) as { event_id: string };
+      world.sent.push(eventId);
+      return world.behave(request, eventId);
+    },
+    isPlaceWanted: () => true,
+    openSecret: (_, sealed) => sealed,
+    wakeLane: async () => void world.wakes.push('now'),
+    wakeLaneAt: async (_, atMs) => void world.wakes.push(atMs),
+    now: () => world.nowMs,
+    confirmGivingUp: (endedAtMs) => clock.confirmGivingUp(endedAtMs),
+    confirmFailure: (endedAtMs) => clock.confirmFailure(endedAtMs),
+    monotonicNow: () => performance.now(),
+    spare: new SpareTime({
+      idleMs: () => performance.now(),
+      monotonicNow: () => performance.now(),
+    }),
+    pause: (durationMs) => new Promise((resolve) => setTimeout(resolve, durationMs)),
+    random: () => 0.5,
+    logger,
+  };
+}
+
+/** e1, e2, …, both ends included. */
+export function eventIds(from: number, through: number): string[] {
+  return Array.from({ length: through - from + 1 }, (_, index) => `e${from + index}`);
+}
+
+/** e1 was delivered, e2 is the head of a failing lane, e3 to e5 are held back. */
+export async function createFailingLane(database: Database): Promise<LaneWorld> {
+  const world = await createLaneWorld(database);
+  await world.log(1);
+  await world.deliverAll();
+  await world.log(4);
+  world.behave = () => status(500);
+  await world.deliverAll();
+  world.behave = () => OK;
+  world.sent.length = 0;
+  return world;
+}
+
+/** A promise, and what ends it. */
+export function createGate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
+
+/** `event origin state attempts` of every delivery, oldest first. */
+/** The operator skips the head. */
+export const skip = ({ database, key, nowMs }: LaneWorld, sequence = 2) =>
+  skipHead(database, key, { sequence, note: 'by a test' }, BY_TEST, nowMs);
+
+export const statesOf = async ({ database, key }: LaneWorld): Promise<string[]> =>
+  (await listDeliveries(database, key, 100))
+    .toReversed()
+    .map((row) => `${row.eventId} ${row.origin} ${row.state} ${row.attempts}`);
+
+/** Every request from now on is held open until the gate is, and answered so then. */
+export function holdAnswers(world: LaneWorld, answer: HttpOutcome): ReturnType<typeof createGate> {
+  const gate = createGate();
+  world.behave = async () => {
+    await gate.opened;
+    return answer;
+  };
+  return gate;
+}
+
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadlineMs = performance.now() + 30_000;
+  while (!(await condition())) {
+    if (performance.now() > deadlineMs) throw new Error('it did not come about');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

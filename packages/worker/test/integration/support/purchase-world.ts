@@ -1,0 +1,254 @@
+/** Purchases over a real database and the simulated vendor, with a clock of the test's own. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
+import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { findRun, insertRun, type Run } from '@sluice/database/billing/runs';
+import { listRunSteps } from '@sluice/database/billing/run-steps';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { insertVendorEvent, type VendorEvent } from '@sluice/database/billing/vendor-events';
+import { pricePack } from '@sluice/domain/billing/catalogue';
+import { fingerprintOf, laneOf, type Rail } from '@sluice/domain/billing/run';
+import type { RunContent } from '@sluice/domain/billing/run-content';
+import { createLogger } from '@sluice/platform/process/logger';
+import { sql } from 'kysely';
+import { onTestFinished } from 'vitest';
+import {
+  advanceRun,
+  type AdvanceRunDeps,
+  type CrashPoint,
+} from '../../../src/purchases/advance-run.ts';
+import { settleVendorEvents } from '../../../src/settlement/settle-vendor-events.ts';
+
+export const CATALOGUE = readCatalogue(undefined);
+
+/** For one run, on a machine that others use too. */
+const DEADLINE_MS = 30_000;
+const VENDOR_TIMEOUT_MS = 20_000;
+
+/** What a worker that was killed leaves: nothing more. */
+class Killed extends Error {}
+
+export async function startPurchases(
+  options: {
+    readonly random?: () => number;
+    /** Absent: long enough for a busy machine. Short where the vendor shall often not answer, and every answer may be missed. */
+    readonly vendorTimeoutMs?: number;
+  } = {},
+) {
+  const { database, url } = await createTestDatabase();
+  const simulator = await startSimulator({
+    host: '127.0.0.1',
+    port: 0,
+    webhookSecret: 'whsec_test',
+    catalogue: CATALOGUE,
+    now: Date.now,
+    random: options.random ?? Math.random,
+  });
+  onTestFinished(() => simulator.close());
+  const openVendor = (timeoutMs: number) =>
+    createStripeVendor(
+      openStripeClient({
+        secretKey: 'sk_test_simulator',
+        baseUrl: `http://127.0.0.1:${simulator.port}`,
+        timeoutMs,
+      }),
+    );
+  const vendor = openVendor(VENDOR_TIMEOUT_MS);
+  const clock = { aheadMs: 0 };
+  const now = () => Date.now() + clock.aheadMs;
+  const logger = createLogger('test', 'silent');
+  // What comes before a purchase, and what looks at it, is no part of the test and waits.
+  const askedVendor = openVendor(options.vendorTimeoutMs ?? VENDOR_TIMEOUT_MS);
+  const deps = {
+    database,
+    vendor: askedVendor,
+    catalogue: CATALOGUE,
+    leaseMs: 60_000,
+    now,
+    logger,
+  };
+  let runCount = 0;
+
+  const world = {
+    database,
+    url,
+    simulator,
+    vendor,
+    /** For the one turn in which the vendor does not answer. */
+    hastyVendor: openVendor(1_000),
+    clock,
+    deps,
+    charges: () => listCharges(simulator.state),
+    succeeded: () => world.charges().filter((charge) => charge.status === 'succeeded'),
+
+    /** An account with its customer at the vendor and this card on file. */
+    async addAccount(card: string | null, rail: Rail = 'invoiced'): Promise<number> {
+      const { rows } = await sql<{ accountId: number }>`
+        insert into accounts (name, billing_rail, plan_id, plan_tier, plan_status)
+        values ('Acme', ${rail}, 'premium_month', 'premium', 'active')
+        returning account_id::int as "accountId"`.execute(database);
+      const { accountId } = rows[0]!;
+      const email = `billing-${accountId}@example.com`;
+      const customer = await vendor.createCustomer(
+        { accountId, name: 'Acme', email },
+        `account_${accountId}:customer:1`,
+      );
+      if (customer.outcome !== 'ok') throw new Error(customer.outcome);
+      if (card !== null) await vendor.setDefaultCard(customer.value, card);
+      return accountId;
+    },
+
+    /** The account pays with this card from now on. */
+    async putCard(accountId: number, card: string): Promise<void> {
+      const email = `billing-${accountId}@example.com`;
+      const found = await vendor.findCustomer(accountId, email);
+      if (found.outcome !== 'ok' || found.value === null) throw new Error('there is no customer');
+      await vendor.setDefaultCard(found.value, card);
+    },
+
+    async start(
+      accountId: number,
+      rail: Rail,
+      kind: 'inbox_previews' | 'addons' | 'checkout',
+      content: RunContent extends infer Each ? Omit<Each & RunContent, 'contact'> : never,
+    ): Promise<Run> {
+      const run = await insertRun(
+        database,
+        {
+          accountId,
+          runId: `run_${++runCount}_${accountId}`,
+          lane: laneOf(kind, rail),
+          kind,
+          rail,
+          fingerprint: fingerprintOf(kind, {}),
+          content: {
+            ...content,
+            contact: { name: 'Acme', email: `billing-${accountId}@example.com` },
+          } as RunContent,
+          origin: { actor: { type: 'system' } },
+          expiresAtMs: rail === 'card' && kind === 'inbox_previews' ? now() + 3_600_000 : null,
+        },
+        now(),
+      );
+      if (!run) throw new Error('the lane is taken');
+      return run;
+    },
+
+    buyPack: (accountId: number, rail: Rail = 'invoiced') =>
+      world.start(accountId, rail, 'inbox_previews', {
+        type: 'purchase',
+        purchase: pricePack(CATALOGUE, 'pack_100')!,
+      } as never),
+
+    advance: (run: Run, changes: Partial<AdvanceRunDeps> = {}) =>
+      advanceRun({ ...deps, ...changes }, run),
+
+    /** Runs it until it ends, moving the clock past every wait; the first worker may be killed. */
+    async finish(
+      run: Run,
+      killAt?: CrashPoint,
+      changes: Partial<AdvanceRunDeps> = {},
+    ): Promise<Run> {
+      const deadlineMs = performance.now() + DEADLINE_MS;
+      for (let turn = 0; performance.now() < deadlineMs; turn++) {
+        // The first worker dies at that moment, the second one works where it stopped.
+        await world.turn(run, turn === 0 ? killAt : undefined, changes);
+        const current = (await findRun(database, run.accountId, run.runId))!;
+        if (current.status !== 'pending' || current.reviewReason !== null) return current;
+        clock.aheadMs += 3_700;
+        // A slow request of the vendor takes its time, whatever our clock says.
+        await sleep(10);
+      }
+      throw new Error('the run does not end');
+    },
+
+    /** Gives a vendor up that does not answer at once, or on a busy machine one that would have, and asks again. */
+    finishHastily: (run: Run): Promise<Run> =>
+      world.finish(run, undefined, { vendor: openVendor(150) }),
+
+    /** Card rail: until the customer may pay. */
+    async wait(run: Run, killAt: CrashPoint): Promise<void> {
+      const deadlineMs = performance.now() + DEADLINE_MS;
+      for (let turn = 0; performance.now() < deadlineMs; turn++) {
+        const steps = await world.steps(run);
+        if (steps.some((step) => step.step === 'finalize' && step.state === 'done')) return;
+        await world.turn(run, turn === 0 ? killAt : undefined);
+      }
+      throw new Error('the invoice is never finalized');
+    },
+
+    /** One worker takes the run as far as it goes, or until it is killed; then its time is over. */
+    async turn(
+      run: Run,
+      killAt?: CrashPoint,
+      changes: Partial<AdvanceRunDeps> = {},
+    ): Promise<void> {
+      await advanceRun(
+        {
+          ...deps,
+          ...changes,
+          async onPoint(point) {
+            if (point === killAt) throw new Killed();
+          },
+        },
+        run,
+      ).catch((error: unknown) => {
+        if (!(error instanceof Killed)) throw error;
+      });
+      // A killed worker's lease runs out; a wait is over.
+      await sql`update runs set lease_until = null, next_at = now() where run_id = ${run.runId}`.execute(
+        database,
+      );
+    },
+
+    async balance(accountId: number): Promise<number> {
+      const balances = await listBalances(database, accountId, ['inbox_previews']);
+      return balances.get('inbox_previews')!.reduce((sum, grant) => sum + grant.available, 0);
+    },
+
+    steps: (run: Run) => listRunSteps(database, run),
+
+    settleEvents: () => settleVendorEvents({ database, vendor, now, logger }),
+
+    /** What the vendor has to tell until now, which it then forgets; of it, what the API would keep. */
+    takeEvents: (): VendorEvent[] =>
+      simulator.state
+        .list('event')
+        .map((event) => {
+          const { object } = event['data'] as { object: { id: string } };
+          simulator.state.delete('event', event.id);
+          return { eventId: event.id, type: String(event['type']), objectId: object.id };
+        })
+        .filter(({ type }) => eventSubject(type) !== undefined),
+
+    /** All of it comes, the oldest first or as `order` says, and is settled. */
+    async tellEvents(
+      order: (events: VendorEvent[]) => VendorEvent[] = (events) => events,
+    ): Promise<void> {
+      for (const event of order(world.takeEvents()))
+        await insertVendorEvent(database, event, Date.now() - 1_000);
+      await world.settleEvents();
+    },
+
+    /** The customer of an invoice of the card rail confirms with this card. */
+    async confirm(run: Run, card = 'pm_card_visa'): Promise<void> {
+      const steps = await world.steps(run);
+      const output = steps.find((step) => step.step === 'finalize')?.output as {
+        clientSecret: string;
+      };
+      const intent = output.clientSecret.split('_secret_')[0]!;
+      await fetch(`http://127.0.0.1:${simulator.port}/v1/payment_intents/${intent}/confirm`, {
+        method: 'POST',
+        headers: { authorization: 'Bearer pk_test' },
+        body: new URLSearchParams({ payment_method: card, client_secret: output.clientSecret }),
+      });
+    },
+  };
+  return world;
+}
+
+export type Purchases = Awaited<ReturnType<typeof startPurchases>>;

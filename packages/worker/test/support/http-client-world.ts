@@ -1,0 +1,79 @@
+/** What the tests of the client share: a client and receivers that are closed when a test ends. */
+import { spawn } from 'node:child_process';
+import { connect } from 'node:net';
+import { afterEach } from 'vitest';
+import {
+  createHttpClient,
+  type HttpClient,
+  type HttpClientOptions,
+} from '../../src/http/http-client.ts';
+import type { HttpOutcome } from '../../src/http/http-outcome.ts';
+import { startReceiver, type ReceivedRequest, type Receiver } from './receiver.ts';
+
+export const TIMEOUT_MS = 400;
+/** What a busy test machine may add. */
+export const LATENESS_MS_MAX = 500;
+
+export const closes: (() => unknown)[] = [];
+afterEach(async () => {
+  for (let close = closes.pop(); close; close = closes.pop()) await close();
+});
+
+export function clientOf(options: Partial<HttpClientOptions> = {}): HttpClient {
+  const client = createHttpClient({
+    timeoutMs: TIMEOUT_MS,
+    allowPrivateAddresses: true,
+    ...options,
+  });
+  closes.push(() => client.close());
+  return client;
+}
+
+export async function receiverOf(
+  ...[onRequest, tls]: Parameters<typeof startReceiver>
+): Promise<Receiver> {
+  const receiver = await startReceiver(onRequest, tls);
+  closes.push(() => receiver.close());
+  return receiver;
+}
+
+export const post = (client: HttpClient, endpoint: string): Promise<HttpOutcome> =>
+  client.post({
+    endpoint,
+    headers: { 'content-type': 'application/json' },
+    body: '{"text":"Grüße"}',
+  });
+
+export const respond = (text: string) => (request: ReceivedRequest) =>
+  void request.socket.write(text);
+
+/** Sends once to a receiver that behaves so. */
+export async function sendTo(
+  onRequest: (request: ReceivedRequest) => void,
+): Promise<HttpOutcome & { receiver: Receiver }> {
+  const receiver = await receiverOf(onRequest);
+  return { ...(await post(clientOf(), receiver.url)), receiver };
+}
+
+export async function until(condition: () => boolean): Promise<void> {
+  const deadlineMs = performance.now() + 5_000;
+  while (!condition()) {
+    if (performance.now() > deadlineMs) throw new Error('it did not come about');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** A listener that is stopped, with its backlog full: the system completes no further connection. */
+export async function startDeafListener(whenDone = closes): Promise<number> {
+  const script = `require('node:net').createServer().listen({port: 0, host: '127.0.0.1', backlog: 1}, function () { console.log(this.address().port) })`;
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  whenDone.push(() => child.kill('SIGKILL'));
+  const port = await new Promise<number>((resolve) =>
+    child.stdout.once('data', (text: Buffer) => resolve(Number(text))),
+  );
+  child.kill('SIGSTOP');
+  const fillers = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}));
+  whenDone.push(() => fillers.forEach((socket) => socket.destroy()));
+  await until(() => fillers.filter((socket) => socket.readyState === 'open').length >= 2);
+  return port;
+}
