@@ -1,0 +1,191 @@
+/**
+ * Security: nothing tells whether something exists that is not the caller's, neither by what is answered
+ * nor by the time that it takes.
+ *
+ * Time is what is done: the same bytes go out, after the same statements, whose plans are the same for
+ * a key that is there and one that is not (`account-plans.test.ts`). A clock would tell less, and now and
+ * then something that is not so.
+ */
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { insertToken, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import {
+  fillPath,
+  keyOf,
+  listOperations,
+  type Operation,
+  WORDS_IN_PATHS,
+} from '../support/every-operation.ts';
+import { completion, otherThan, startSignups, type SignupWorld } from '../support/signup-world.ts';
+import { statementsSentBy } from '@sluice/database/connection/statements-sent';
+import { insertOwned, ownedBody } from '../support/tenant-world.ts';
+
+let api: ApiUnderTest;
+let ownedByB: Readonly<Record<string, string>>;
+beforeAll(async () => {
+  api = await startApi({ recordCredentialUse: async () => {} });
+  ownedByB = await insertOwned(api, api.b, 'belongs-to-b');
+});
+afterAll(() => api.close());
+
+type Answer = Awaited<ReturnType<ApiUnderTest['call']>>;
+
+/** Everything of an answer but the id of its request. */
+function shownBy(answer: Answer) {
+  const id = String(answer.headers['x-request-id']);
+  const {
+    'x-request-id': _id,
+    date: _date,
+    'content-length': _length,
+    link,
+    ...headers
+  } = answer.headers;
+  // It repeats the path that was asked for.
+  const successor =
+    link === undefined ? undefined : String(link).replace(/accounts\/\d+/, 'accounts/asked');
+  return {
+    status: answer.statusCode,
+    headers,
+    successor,
+    body: answer.body.replaceAll(id, 'the request'),
+  };
+}
+
+async function observe(call: () => Promise<Answer>) {
+  // Once unobserved: a token is looked up and remembered for a second, and tables of types are read once.
+  await call();
+  let answer: Answer | undefined;
+  const sent = await statementsSentBy(async () => {
+    answer = await call();
+  });
+  return { ...shownBy(answer!), statements: sent.map(({ text }) => text) };
+}
+
+test("I35: what is another's is answered as what is nobody's, after the same work, on every path", async () => {
+  const operations = listOperations(api).filter(
+    ({ pathParameters, opensWith, path }) =>
+      pathParameters.length > 0 &&
+      opensWith !== 'nothing' &&
+      !path.startsWith('/v1/account_signup/partner_application'),
+  );
+  expect(operations.length).toBeGreaterThan(40);
+  let compared = 0;
+  for (const operation of operations) {
+    const call = (valueOf: (name: string) => string) => () =>
+      api.call(operation.method, fillPath(operation, valueOf), {
+        key: keyOf(operation, api.a),
+        ...(operation.takesBody && { body: ownedBody(operation, 'belongs-to-b') }),
+      });
+    const isId = (name: string) => WORDS_IN_PATHS[name] === undefined;
+    const ids = operation.pathParameters.filter(isId);
+    const places = [
+      (own: (name: string) => string) => own,
+      // In the caller's own account, what is another's.
+      ...(ids.includes('account_id') && ids.length > 1
+        ? [
+            (own: (name: string) => string) => (name: string) =>
+              name === 'account_id' ? String(api.a.accountId) : own(name),
+          ]
+        : []),
+    ];
+    for (const place of places) {
+      const ofB = await observe(call(place((name) => ownedByB[name]!)));
+      const ofNobody = await observe(call(place((name) => likeButNobodys(name, operation))));
+      const shown = `${operation.method} ${operation.path}`;
+      expect(ofB.status, shown).toBe(404);
+      expect(ofB, shown).toEqual(ofNobody);
+      compared += 1;
+    }
+  }
+  expect(compared).toBeGreaterThan(45);
+});
+
+/** Of the form that such a value has, and nobody's. */
+function likeButNobodys(name: string, operation: Operation): string {
+  const words = WORDS_IN_PATHS[name];
+  if (words !== undefined) return words;
+  const ofB = ownedByB[name]!;
+  if (/^\d+$/.test(ofB)) return '2000000000';
+  if (name === 'link') throw new Error(`${operation.path} opens with its link, not with a key`);
+  // As long, so that the answers are.
+  return `${ofB.slice(0, -1)}${ofB.endsWith('9') ? '8' : '9'}`;
+}
+
+test('tokens that are wrong, revoked, expired or of a closed account are refused alike, after one statement', async () => {
+  const { accountId } = api.a;
+  await insertToken(api.database, accountId, 'sa_live_revoked_one');
+  await insertToken(api.database, accountId, 'sa_live_expired_one', {
+    expiresAt: new Date(api.clock.nowMs - 1).toISOString(),
+  });
+  await sql`
+    update api_credentials set revoked_at = now() where secret_hint = ${'sa_live_revoked_one'.slice(-4)}
+       and secret_hash = sha256('sa_live_revoked_one')`.execute(api.database);
+  const seen = [];
+  for (const token of ['sa_live_unknown_one', 'sa_live_revoked_one', 'sa_live_expired_one']) {
+    const call = () => api.call('GET', `/v1/accounts/${accountId}/all_users`, { key: token });
+    // Not what a second of remembering hides.
+    api.clock.nowMs += 2_000;
+    let answer: Answer | undefined;
+    const sent = await statementsSentBy(async () => {
+      answer = await call();
+    });
+    seen.push({ ...shownBy(answer!), statements: sent.map(({ text }) => text) });
+  }
+  expect(seen[0]!.status).toBe(401);
+  expect(seen[0]!.statements).toHaveLength(1);
+  for (const each of seen) expect(each).toEqual(seen[0]);
+});
+
+describe('signup', () => {
+  let world: SignupWorld;
+  beforeAll(async () => {
+    world = await startSignups();
+  });
+  afterAll(() => world.close());
+
+  test('starts alike, and does the same, for known and unknown addresses and those that had their codes', async () => {
+    const known = world.newAddress();
+    await world.complete(known, await world.startedCode(known));
+    const spent = world.newAddress();
+    for (let starts = 0; starts < 3; starts += 1) await world.start(spent);
+    await world.relay();
+    const seen = [];
+    for (const address of [world.newAddress(), known, spent]) {
+      let answer: Answer | undefined;
+      const sent = await statementsSentBy(async () => {
+        answer = await world.start(address);
+      });
+      seen.push({ ...shownBy(answer!), statements: sent.map(({ text }) => text) });
+    }
+    expect(seen[0]!.status).toBe(200);
+    expect(seen[0]!.statements.length).toBeGreaterThan(3);
+    for (const each of seen) expect(each).toEqual(seen[0]);
+    const before = world.mails.length;
+    await world.relay();
+    const to = world.mails.slice(before).map((mail) => mail.to);
+    // The fourth of the hour is mailed nothing.
+    expect(to).not.toContain(spent);
+  });
+
+  test('I36: wrong, used and unknown codes are refused alike, after the same work', async () => {
+    const used = world.newAddress();
+    const usedCode = await world.startedCode(used);
+    await world.complete(used, usedCode);
+    const started = world.newAddress();
+    const wrong = otherThan(await world.startedCode(started));
+    const seen = [];
+    for (const [address, code] of [
+      [started, wrong],
+      [used, usedCode],
+      [world.newAddress(), '123456'],
+    ] as const) {
+      let answer: Answer | undefined;
+      const sent = await statementsSentBy(async () => {
+        answer = await world.post('/v1/account_signup/code', completion(address, code));
+      });
+      seen.push({ ...shownBy(answer!), statements: sent.map(({ text }) => text) });
+    }
+    expect(seen[0]!.status).toBe(422);
+    for (const each of seen) expect(each).toEqual(seen[0]);
+  });
+});

@@ -1,0 +1,137 @@
+/**
+ * Security: every route that the API declares, tried with every kind of credential, answers exactly as
+ * `access-table.ts` says. Calls that are let in go no further: what a tenant may then see is shown by
+ * `tenant-isolation.test.ts` and `existence.test.ts`.
+ */
+import { includesRole } from '@sluice/domain/accounts/account';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { RequestTracer } from '../../../src/serving/trace-requests.ts';
+import {
+  insertCredentials,
+  listCredentials,
+  type AccountInPath,
+  type Credential,
+} from '../support/access-credentials.ts';
+import { OPENERS, ROUTES_BY_OPENER, type Opener } from '../support/access-table.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+
+/** As Fastify was given it; `url` is `/v1/customers/:identifier/attributes`. */
+interface Route {
+  readonly method: string;
+  readonly url: string;
+}
+
+/** What a path does not take is declared at once, OPTIONS among it, to be refused. */
+const refusals: Route[] = [];
+const routes: Route[] = [];
+let api: ApiUnderTest;
+let accounts: Readonly<Record<AccountInPath, number>>;
+let credentials: readonly Credential[];
+
+const LET_IN = 'let in';
+/** Which no route answers. */
+const LET_IN_STATUS = 418;
+
+/** The one dependency that is given the app before its first route. */
+const watcher: Pick<RequestTracer, 'watch'> = {
+  watch(app) {
+    app.addHook('onRoute', ({ method, url }) => {
+      const methods = [method].flat();
+      const declared = methods.includes('OPTIONS') ? refusals : routes;
+      for (const each of methods) declared.push({ method: each, url });
+    });
+    // After all that asks who calls, and before the body is read.
+    app.addHook('preParsing', (_request, reply) => {
+      void reply.code(LET_IN_STATUS).send(LET_IN);
+    });
+  },
+};
+
+beforeAll(async () => {
+  api = await startApi({
+    requestTracer: watcher as RequestTracer,
+    recordCredentialUse: async () => {},
+  });
+  accounts = await insertCredentials(api);
+  credentials = await listCredentials(api);
+});
+afterAll(() => api.close());
+
+const nameOf = ({ method, url }: Route): string => `${method === 'HEAD' ? 'GET' : method} ${url}`;
+
+test('every route says in the table what opens it, once, and the table has no other', () => {
+  expect([...new Set(routes.map(nameOf))].toSorted()).toEqual(
+    Object.values(ROUTES_BY_OPENER).flat().toSorted(),
+  );
+});
+
+/** The order of the questions is that of `account-guard.ts`. */
+function expectedOf(opener: Opener, { method, url }: Route, credential: Credential): string {
+  const { opens, in: account = 'a' } = credential;
+  if (opener === 'anybody') return LET_IN;
+  if (opener === 'app_key') return opens === 'app_key' ? LET_IN : 'unauthorized';
+  if (opens === undefined || opens === 'app_key') return 'unauthorized';
+  if (url.includes(':account_id') && account !== opens.of) return 'not_found';
+  if (opens.isElsewhere) return 'ip_not_allowed';
+  if (opens.isReadOnly && method !== 'GET' && method !== 'HEAD') return 'read_only';
+  if (opener === 'usage:write' || opener === 'partners:write')
+    return opens.scopes.includes(opener) ? LET_IN : 'forbidden';
+  return includesRole(opens.role, opener) ? LET_IN : 'forbidden';
+}
+
+const STATUSES: Readonly<Record<string, number>> = {
+  [LET_IN]: LET_IN_STATUS,
+  unauthorized: 401,
+  ip_not_allowed: 403,
+  read_only: 403,
+  forbidden: 403,
+  not_found: 404,
+};
+
+async function answerOf({ method, url }: Route, { authorization, in: account = 'a' }: Credential) {
+  const path = url.replaceAll(/:(\w+)/g, (_all, name: string) =>
+    name === 'account_id' ? String(accounts[account]) : '1',
+  );
+  const { statusCode, headers, body } = await api.app.inject({
+    method: method as 'GET',
+    url: path,
+    ...(authorization !== undefined && { headers: { authorization } }),
+  });
+  return {
+    status: statusCode,
+    // To HEAD nothing is answered but the status.
+    outcome: body === LET_IN || body === '' ? body : JSON.parse(body).code,
+    asksForBearer: headers['www-authenticate'] === 'Bearer',
+  };
+}
+
+test('every route lets in each credential that opens it, and answers every other as it should', async () => {
+  const wrong: object[] = [];
+  let letIn = 0;
+  for (const route of routes) {
+    for (const credential of credentials) {
+      const expected = expectedOf(OPENERS.get(nameOf(route))!, route, credential);
+      const answer = await answerOf(route, credential);
+      if (expected === LET_IN) letIn++;
+      const isRight =
+        answer.status === STATUSES[expected] &&
+        (route.method === 'HEAD' || answer.outcome === expected) &&
+        answer.asksForBearer === (expected === 'unauthorized');
+      if (!isRight) wrong.push({ ...route, credential: credential.name, expected, answer });
+    }
+  }
+  expect(wrong).toEqual([]);
+  expect(letIn).toBeGreaterThan(routes.length);
+});
+
+test('what a path does not take is refused to everybody alike', async () => {
+  const wrong: object[] = [];
+  for (const route of refusals) {
+    for (const credential of [credentials[0]!, ...credentials.filter(({ opens }) => opens)]) {
+      const { status } = await answerOf(route, credential);
+      if (status !== (route.method === 'OPTIONS' ? 204 : 405))
+        wrong.push({ ...route, credential: credential.name, status });
+    }
+  }
+  expect(wrong).toEqual([]);
+});

@@ -1,0 +1,83 @@
+/** Limits of calls hold for two real API processes together. */
+import { clearCallCounts, takeCalls } from '@sluice/database/changes/call-counts';
+import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/testing';
+import { sql } from 'kysely';
+import { beforeAll, expect, test } from 'vitest';
+import { insertToken } from '../support/api-under-test.ts';
+import { startProcess } from '../support/process-under-test.ts';
+
+let testDatabase: TestDatabase;
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+});
+
+const startTwo = async (settings: Record<string, string>) => {
+  const both = [startProcess(testDatabase, settings), startProcess(testDatabase, settings)];
+  return Promise.all(both.map((each) => each.ready()));
+};
+
+/** Two processes start, on a machine that others use too. */
+const PROCESSES_TIMEOUT_MS = 90_000;
+
+test(
+  'a token and an address get through as often as is allowed, whichever process they ask',
+  { timeout: PROCESSES_TIMEOUT_MS },
+  async () => {
+    const { database } = testDatabase;
+    const { rows } = await sql<{ id: number }>`
+    insert into accounts (name) values ('A') returning account_id::int as id`.execute(database);
+    const accountId = rows[0]!.id;
+    await insertToken(database, accountId, 'sa_live_limited');
+    const urls = await startTwo({ API_RATE_LIMIT_PER_MINUTE: '20' });
+
+    const read = async (url: string) => {
+      const answer = await fetch(`${url}/v1/accounts/${accountId}`, {
+        headers: { authorization: 'Bearer sa_live_limited' },
+      });
+      await answer.arrayBuffer();
+      return answer;
+    };
+    const readAll = () =>
+      Promise.all(Array.from({ length: 50 }, (_, index) => read(urls[index % 2]!)));
+    const resetOf = ({ headers }: Response) => Number(headers.get('ratelimit-reset'));
+    let answers = await readAll();
+    // The minute ended on the way: the next one has 59 seconds left.
+    if (new Set(answers.map(resetOf)).size > 2) answers = await readAll();
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(20);
+    expect(refused).toHaveLength(30);
+    // Each process refused some.
+    for (const url of urls) expect(refused.some((answer) => answer.url.startsWith(url))).toBe(true);
+    for (const { headers } of refused) {
+      expect(headers.get('ratelimit-limit')).toBe('20');
+      expect(headers.get('ratelimit-remaining')).toBe('0');
+      expect(headers.get('retry-after')).toBe(headers.get('ratelimit-reset'));
+    }
+
+    const apply = (url: string) =>
+      fetch(`${url}/v1/account_signup/partner_application`, { method: 'POST' }).then(
+        ({ status }) => status,
+      );
+    const statuses: number[] = [];
+    for (let index = 0; index < 34; index += 1) statuses.push(await apply(urls[index % 2]!));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(30);
+    expect(statuses.slice(30)).toEqual([429, 429, 429, 429]);
+  },
+);
+
+test('a process whose clock is behind counts in the newer window', async () => {
+  const { database } = testDatabase;
+  expect(await takeCalls(database, 'a', 5, 60_000)).toBe(5);
+  expect(await takeCalls(database, 'a', 1, 120_000)).toBe(1);
+  expect(await takeCalls(database, 'a', 1, 60_000)).toBe(2);
+});
+
+test('counts of windows that are over are cleared', async () => {
+  const { database } = testDatabase;
+  await takeCalls(database, 'old', 1, 1_000);
+  await takeCalls(database, 'new', 1, 2_000);
+  await clearCallCounts(database, 2_000, 10);
+  const { rows } =
+    await sql`select subject from call_counts where subject in ('old', 'new')`.execute(database);
+  expect(rows).toEqual([{ subject: 'new' }]);
+});

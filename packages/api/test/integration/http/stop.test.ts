@@ -1,0 +1,78 @@
+/** The end of the process, as SIGTERM brings it about. */
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { createDatabase } from '@sluice/database/connection/connection';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { expect, onTestFinished, test } from 'vitest';
+import { MAIN } from '../support/process-under-test.ts';
+
+const call = (url: string, agent: Agent) =>
+  new Promise<{ status: number | undefined; connection: string | undefined }>((resolve, reject) => {
+    request(url, { agent }, (answer) => {
+      answer
+        .resume()
+        .once('end', () =>
+          resolve({ status: answer.statusCode, connection: answer.headers.connection }),
+        );
+    })
+      .once('error', reject)
+      .end();
+  });
+
+test('calls on connections that are kept are answered to the end, and told that it is', async () => {
+  const { url: databaseUrl } = await createTestDatabase();
+  const api = await startServiceUnderTest(MAIN, { DATABASE_URL: databaseUrl, API_PORT: '0' });
+  const clients = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+  // Nobody waits for an answer here. They are cut in the end.
+  const idle = [connect(api.port), connect(api.port).setNoDelay()];
+  for (const socket of idle) socket.on('error', () => {});
+  onTestFinished(() => [...clients, ...idle].forEach((client) => client.destroy()));
+  await Promise.all(idle.map((socket) => once(socket, 'connect')));
+  idle[1]?.write('GET /livez HTTP/1.1\r\n');
+
+  // One after the other, for as long as their connection is kept.
+  const callUntilClosed = async (agent: Agent): Promise<void> => {
+    for (;;) {
+      const { status, connection } = await call(`${api.url}/readyz`, agent);
+      expect(status).toBe(200);
+      if (connection === 'close') return;
+    }
+  };
+  const called = clients.map(callUntilClosed);
+  await call(`${api.url}/readyz`, new Agent());
+  expect(await api.kill('SIGTERM')).toBe(0);
+  await Promise.all(called);
+}, 60_000);
+
+test('callers who went away are not waited for', async () => {
+  const { url: databaseUrl } = await createTestDatabase();
+  const database = createDatabase({
+    url: databaseUrl,
+    poolMax: 1,
+    applicationName: 'test',
+    onError: () => {},
+  });
+  await seedDemoWorkspace(database);
+  await database.destroy();
+  const api = await startServiceUnderTest(MAIN, { DATABASE_URL: databaseUrl, API_PORT: '0' });
+  const headers = { authorization: `Bearer ${DEMO.appKey}` };
+  // A live tail whose reader ends it, and a body that breaks off.
+  const tail = new AbortController();
+  const answer = await fetch(`${api.url}/v1/stream`, { headers, signal: tail.signal });
+  expect(answer.status).toBe(200);
+  tail.abort();
+  const broken = connect(api.port);
+  broken.on('error', () => {});
+  broken.write(
+    `POST /v1/reporting_webhooks HTTP/1.1\r\nHost: a\r\nAuthorization: ${headers.authorization}\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n`,
+  );
+  // "100 Continue": the call is in hand.
+  await once(broken, 'data');
+  broken.destroy();
+  const startedAtMs = performance.now();
+  expect(await api.kill('SIGTERM')).toBe(0);
+  expect(performance.now() - startedAtMs).toBeLessThan(10_000);
+}, 60_000);

@@ -1,0 +1,182 @@
+/** What stands on an account's invoices reaches the payment vendor, by the outbox, in the end as it is. */
+import type { Simulator } from '@sluice/billing-vendor/simulator/simulator';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import type { Stripe } from 'stripe';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createRelay } from '../../../src/outbox/outbox-relay.ts';
+import { statementsOn } from '../../../src/statements.ts';
+import { tellVendorCustomer } from '../../../src/outbox/tell-vendor-customer.ts';
+import { SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startVendorBeside } from '../support/vendor-under-test.ts';
+
+let api: ApiUnderTest;
+let simulator: Simulator;
+let stripe: Stripe;
+let vendor: Vendor;
+let failures: unknown[];
+beforeEach(async () => {
+  api = await startApi();
+  ({ simulator, stripe, vendor } = await startVendorBeside(api));
+  failures = [];
+});
+afterEach(async () => {
+  await simulator.close();
+  await api.close();
+});
+
+const relayTo = (told: Pick<Vendor, 'updateCustomer'>) =>
+  createRelay({
+    ...statementsOn(api.database),
+    mailer: { send: async () => {} },
+    analytics: undefined,
+    tellVendorCustomer: (entry) =>
+      tellVendorCustomer({ ...statementsOn(api.database), vendor: told }, entry),
+    secret: SECRET,
+    now: () => api.clock.nowMs,
+    onFailure: (_entry, error) => failures.push(error),
+  });
+
+async function makeCustomer(): Promise<string> {
+  const { accountId } = api.a;
+  const made = await vendor.createCustomer(
+    { accountId, name: 'A', email: 'a@example.com' },
+    'make',
+  );
+  if (made.outcome !== 'ok') throw new Error(made.outcome);
+  await api.database
+    .transaction()
+    .execute((transaction) =>
+      insertVendorCustomer(transaction, accountId, made.value, api.clock.nowMs),
+    );
+  return made.value;
+}
+
+const ADDRESS = {
+  company: 'Acme Limited',
+  line1: '1 Main Street',
+  line2: 'Floor 2',
+  city: 'Springfield',
+  state: 'IL',
+  postal_code: '62701',
+  country: 'US',
+};
+const setAddress = (change: object = {}) =>
+  api.call('POST', `/v1/accounts/${api.a.accountId}/address`, {
+    key: api.a.token,
+    body: { address: { ...ADDRESS, ...change } },
+  });
+const setAccount = (account: object) =>
+  api.call('PUT', `/v1/accounts/${api.a.accountId}`, { key: api.a.token, body: { account } });
+const readCustomer = (id: string) => stripe.customers.retrieve(id) as Promise<Stripe.Customer>;
+const waitingCount = async () => {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from outbox
+     where topic = 'vendor.customer' and next_attempt_at is not null`.execute(api.database);
+  return rows[0]!.count;
+};
+
+test('the tax id of an address is put in place of the one before, and one that the vendor refuses holds up nothing', async () => {
+  const customer = await makeCustomer();
+  const relay = relayTo(vendor);
+  const taxIdsAfter = async (tax_id: object | null, line1: string) => {
+    expect((await setAddress({ tax_id, line1 })).statusCode).toBeLessThan(300);
+    await relay();
+    expect((await readCustomer(customer)).address?.line1).toBe(line1);
+    const { data } = await stripe.taxIds.list({ owner: { type: 'customer', customer } });
+    return data.map(({ type, value }) => [type, value]);
+  };
+  expect(await taxIdsAfter({ type: 'us_ein', value: '12-3456789' }, '1')).toEqual([
+    ['us_ein', '12-3456789'],
+  ]);
+  expect(await taxIdsAfter({ type: 'us_ein', value: '98-7654321' }, '2')).toEqual([
+    ['us_ein', '98-7654321'],
+  ]);
+  expect(await taxIdsAfter({ type: 'us_ein', value: '98-7654321' }, '3')).toHaveLength(1);
+  expect(await taxIdsAfter({ type: 'us_ein', value: '1' }, '4')).toEqual([]);
+  expect(await taxIdsAfter(null, '5')).toEqual([]);
+  expect(failures).toEqual([]);
+  expect(await waitingCount()).toBe(0);
+});
+
+test('a new address and a new billing address for mail reach the vendor, what is left out is unset', async () => {
+  const customer = await makeCustomer();
+  const relay = relayTo(vendor);
+  await relay();
+  await setAddress();
+  await setAccount({ billing_email: 'billing@acme.example' });
+  await relay();
+  expect(await readCustomer(customer)).toMatchObject({
+    name: 'Acme Limited',
+    email: 'billing@acme.example',
+    address: {
+      line1: '1 Main Street',
+      line2: 'Floor 2',
+      city: 'Springfield',
+      state: 'IL',
+      postal_code: '62701',
+      country: 'US',
+    },
+  });
+  await setAddress({ line2: null, company: null });
+  await relay();
+  const after = await readCustomer(customer);
+  expect(after.address?.line2).toBeNull();
+  expect(after.name).toBe('key_of_a');
+  expect(failures).toEqual([]);
+  expect(await waitingCount()).toBe(0);
+});
+
+test('a change that is on no invoice, and one that changes nothing, tell nothing', async () => {
+  await setAccount({ timezone: 'Europe/Berlin', website: 'https://acme.example' });
+  await setAddress();
+  expect(await waitingCount()).toBe(1);
+  await setAddress();
+  expect(await waitingCount()).toBe(1);
+});
+
+test('what was changed before there was a customer is told once there is one', async () => {
+  await setAddress();
+  const relay = relayTo(vendor);
+  await relay();
+  const customer = await makeCustomer();
+  await relay();
+  expect((await readCustomer(customer)).address?.city).toBe('Springfield');
+});
+
+test('a vendor that is away is told later', async () => {
+  const customer = await makeCustomer();
+  await setAddress();
+  const away = createStripeVendor(
+    openStripeClient({ secretKey: 'sk_test', baseUrl: 'http://127.0.0.1:9', timeoutMs: 200 }),
+  );
+  await relayTo(away)();
+  expect(failures.length).toBeGreaterThan(0);
+  expect(await waitingCount()).toBe(2);
+  api.clock.nowMs += 600_000;
+  await relayTo(vendor)();
+  expect((await readCustomer(customer)).address?.city).toBe('Springfield');
+  expect(await waitingCount()).toBe(0);
+});
+
+test('words that overtake each other on the way leave the newest at the vendor', async () => {
+  const customer = await makeCustomer();
+  await relayTo(vendor)();
+  await setAddress({ city: 'Older' });
+  let isHeld = true;
+  // The first telling is slow: a newer one is told, whole, before it arrives.
+  const slow: Pick<Vendor, 'updateCustomer'> = {
+    async updateCustomer(...rest) {
+      if (isHeld) {
+        isHeld = false;
+        await setAddress({ city: 'Newest' });
+        await relayTo(vendor)();
+      }
+      return vendor.updateCustomer(...rest);
+    },
+  };
+  await relayTo(slow)();
+  expect((await readCustomer(customer)).address?.city).toBe('Newest');
+});

@@ -1,0 +1,271 @@
+import { REPORTING_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+
+let api: ApiUnderTest;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+beforeEach(async () => {
+  await sql`delete from webhooks`.execute(api.database);
+  api.woken.length = 0;
+});
+
+const PATH = '/v1/reporting_webhooks';
+const CONFIGURATION = {
+  name: 'Orders',
+  endpoint: 'https://example.com/in?a=1',
+  events: ['customer_subscribed'],
+};
+
+async function make(changes: Record<string, unknown> = {}): Promise<{ id: number }> {
+  const answer = await api.call('POST', PATH, { body: { ...CONFIGURATION, ...changes } });
+  expect({ status: answer.statusCode, body: answer.body }).toMatchObject({ status: 200 });
+  return answer.json();
+}
+
+describe('POST', () => {
+  test('answers 200 with the configuration, its defaults, an id and a type', async () => {
+    const answer = await api.call('POST', PATH, { body: CONFIGURATION });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toEqual({
+      ...CONFIGURATION,
+      id: expect.any(Number),
+      type: 'webhook',
+      disabled: false,
+      full_resolution: false,
+      with_content: false,
+      standard_webhooks: false,
+      rate_limit_per_second: null,
+      window_max: null,
+      headers: {},
+      attribute_filters: null,
+    });
+  });
+
+  test('keeps every field that is given', async () => {
+    const given = {
+      ...CONFIGURATION,
+      disabled: true,
+      full_resolution: true,
+      with_content: true,
+      standard_webhooks: true,
+    };
+    const { id } = await make(given);
+    expect((await api.call('GET', `${PATH}/${id}`)).json()).toMatchObject({
+      ...given,
+      id,
+      type: 'webhook',
+    });
+  });
+
+  test('takes all 72 event types, and each only once', async () => {
+    const { id } = await make({ events: [...REPORTING_EVENT_TYPES, ...REPORTING_EVENT_TYPES] });
+    expect((await api.call('GET', `${PATH}/${id}`)).json().events).toEqual(REPORTING_EVENT_TYPES);
+  });
+
+  test('ignores fields that it does not know, also id and type', async () => {
+    const { id } = await make({
+      id: 7_000_000,
+      type: 'js',
+      colour: 'red',
+      ['__proto__']: { admin: true },
+    });
+    expect(id).not.toBe(7_000_000);
+  });
+});
+
+describe('GET', () => {
+  test('lists what was made, oldest first, and an empty list when there is none', async () => {
+    expect((await api.call('GET', PATH)).json()).toEqual({ reporting_webhooks: [] });
+    const made = [await make({ name: 'first' }), await make({ name: 'second' })];
+    expect((await api.call('GET', PATH)).json()).toEqual({ reporting_webhooks: made });
+  });
+
+  test('of one id answers its configuration', async () => {
+    const made = await make();
+    const answer = await api.call('GET', `${PATH}/${made.id}`);
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toEqual(made);
+  });
+});
+
+describe('PUT', () => {
+  test('changes what it names and keeps the rest', async () => {
+    const made = await make();
+    for (const change of [
+      { disabled: true },
+      { full_resolution: true },
+      { with_content: true },
+      { standard_webhooks: true },
+      { name: 'New name' },
+      { endpoint: 'http://127.0.0.1:9999/' },
+      { events: ['email_sent', 'email_opened'] },
+    ]) {
+      const before = (await api.call('GET', `${PATH}/${made.id}`)).json();
+      const answer = await api.call('PUT', `${PATH}/${made.id}`, { body: change });
+      expect(answer.statusCode).toBe(200);
+      expect(answer.json()).toEqual({ ...before, ...change });
+      expect((await api.call('GET', `${PATH}/${made.id}`)).json()).toEqual({
+        ...before,
+        ...change,
+      });
+    }
+  });
+
+  test('of nothing changes nothing', async () => {
+    const made = await make();
+    expect((await api.call('PUT', `${PATH}/${made.id}`, { body: {} })).json()).toEqual(made);
+  });
+
+  test('refuses what is malformed with 400 and changes nothing', async () => {
+    const made = await make();
+    for (const change of [
+      { endpoint: 'nowhere' },
+      { events: [] },
+      { events: ['nothing'] },
+      { name: '' },
+      { disabled: 0 },
+    ]) {
+      const answer = await api.call('PUT', `${PATH}/${made.id}`, {
+        body: { ...change, with_content: true },
+      });
+      expectProblem(answer, 400, 'invalid_request');
+    }
+    expect((await api.call('GET', `${PATH}/${made.id}`)).json()).toEqual(made);
+  });
+
+  describe('with deliveries held back', () => {
+    const makeHeldBack = async () => {
+      const { id } = await make();
+      await sql`
+        update lanes set last_sequence = 5, state = 'failing', next_probe_at = ${new Date(api.clock.nowMs + 3_600_000)}
+        where environment_id = ${api.a.environmentId} and webhook_id = ${id}`.execute(api.database);
+      const nextProbe = async () => {
+        const { rows } = await sql<{ at: Date }>`
+          select next_probe_at as at from lanes
+          where environment_id = ${api.a.environmentId} and webhook_id = ${id}`.execute(
+          api.database,
+        );
+        return rows[0]!.at.getTime() - api.clock.nowMs;
+      };
+      return { id, lane: { environmentId: api.a.environmentId, webhookId: id }, nextProbe };
+    };
+
+    test('a changed endpoint is tried at once', async () => {
+      const { id, lane, nextProbe } = await makeHeldBack();
+      await api.call('PUT', `${PATH}/${id}`, { body: { endpoint: 'https://example.com/mended' } });
+      expect(api.woken).toEqual([lane]);
+      expect(await nextProbe()).toBe(0);
+    });
+
+    test('disabling wakes nobody, enabling tries at once', async () => {
+      const { id, lane, nextProbe } = await makeHeldBack();
+      await api.call('PUT', `${PATH}/${id}`, { body: { disabled: true } });
+      expect(api.woken).toEqual([]);
+      expect(await nextProbe()).toBe(3_600_000);
+      await api.call('PUT', `${PATH}/${id}`, { body: { disabled: false } });
+      expect(api.woken).toEqual([lane]);
+      expect(await nextProbe()).toBe(0);
+    });
+
+    test('the change is kept and answered also when the broker is away', async () => {
+      const { id } = await makeHeldBack();
+      api.broker.isAway = true;
+      const answer = await api.call('PUT', `${PATH}/${id}`, {
+        body: { endpoint: 'https://example.com/mended' },
+      });
+      api.broker.isAway = false;
+      expect(answer.statusCode).toBe(200);
+      expect((await api.call('GET', `${PATH}/${id}`)).json()).toMatchObject({
+        endpoint: 'https://example.com/mended',
+      });
+    });
+  });
+});
+
+describe('DELETE', () => {
+  test('answers 200 with no body, and the webhook is gone', async () => {
+    const { id } = await make();
+    const answer = await api.call('DELETE', `${PATH}/${id}`);
+    expect(answer.statusCode).toBe(200);
+    expect(answer.body).toBe('');
+    expect(answer.headers['content-type']).toBeUndefined();
+    expectProblem(await api.call('GET', `${PATH}/${id}`), 404, 'not_found');
+    expectProblem(await api.call('DELETE', `${PATH}/${id}`), 404, 'not_found');
+    expect((await api.call('GET', PATH)).json()).toEqual({ reporting_webhooks: [] });
+  });
+
+  test('takes a JSON content type without a body, as a real client sends it', async () => {
+    const { id } = await make();
+    const answer = await api.call('DELETE', `${PATH}/${id}`, {
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(answer.statusCode).toBe(200);
+  });
+});
+
+test.each([
+  '1',
+  '0',
+  '-1',
+  '1.5',
+  '2147483647',
+  '2147483648',
+  '99999999999999999999',
+  'abc',
+  '1e3',
+  '0x1',
+  '%00',
+  '%20',
+  '01',
+  'null',
+])('the id %s, which nothing has, is 404 to every method', async (id) => {
+  for (const [method, body] of [['GET'], ['PUT', { disabled: true }], ['DELETE']] as const) {
+    expectProblem(await api.call(method, `${PATH}/${id}`, { body }), 404, 'not_found');
+  }
+  expectProblem(await api.call('GET', `${PATH}/${id}/deliveries`), 404, 'not_found');
+});
+
+test('what is made, changed and deleted is in the audit log, with the key and the call', async () => {
+  const { id } = await make();
+  const headers = { 'user-agent': 'curl/8', 'x-request-id': 'req-of-change' };
+  await api.call('PUT', `${PATH}/${id}`, { body: { disabled: true }, headers });
+  await api.call('PUT', `${PATH}/${id}`, { body: { disabled: true } });
+  await api.call('DELETE', `${PATH}/${id}`);
+
+  const { rows } = await sql`
+    select action, changed_attributes as attributes, environment_id as "environmentId", object_name as name,
+           actor_type as actor, c.kind = 'app' as "isKey", host(ip_addr::inet) as address
+      from audit_logs l join api_credentials c using (environment_id, credential_id)
+     where object_type = 'reporting_webhook' and object_id = ${String(id)}
+     order by audit_log_id`.execute(api.database);
+  const common = {
+    environmentId: api.a.environmentId,
+    name: 'Orders',
+    actor: 'service_account',
+    isKey: true,
+    address: '127.0.0.1',
+  };
+  const all = [
+    'name',
+    'endpoint',
+    'events',
+    'disabled',
+    'full_resolution',
+    'with_content',
+    'standard_webhooks',
+  ];
+  expect(rows).toEqual([
+    { ...common, action: 'created', attributes: all },
+    { ...common, action: 'updated', attributes: ['disabled'] },
+    { ...common, action: 'deleted', attributes: all },
+  ]);
+  const { rows: calls } = await sql`
+    select user_agent as agent, request_id as request from audit_logs
+     where object_id = ${String(id)} and action = 'updated'`.execute(api.database);
+  expect(calls).toEqual([{ agent: 'curl/8', request: 'req-of-change' }]);
+});

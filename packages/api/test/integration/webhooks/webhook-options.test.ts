@@ -1,0 +1,150 @@
+/** How a webhook wants to be sent to, as it is configured: what is kept, what is shown, what is refused by name. */
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+
+const PATH = '/v1/reporting_webhooks';
+const CONFIGURATION = { name: 'a', endpoint: 'https://example.com', events: ['email_sent'] };
+const OPTIONS = {
+  standard_webhooks: true,
+  rate_limit_per_second: 50,
+  window_max: 3,
+  headers: { authorization: 'Bearer abc', 'x-tenant': 'one two' },
+  attribute_filters: [
+    { field: 'data.campaign_id', operator: 'eq', values: ['7', '8'] },
+    { field: 'data.machine', operator: 'not_exists' },
+  ],
+};
+let api: ApiUnderTest;
+
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+const make = async (options: object) =>
+  (await api.call('POST', PATH, { body: { ...CONFIGURATION, ...options } })).json();
+
+test('all of them are kept when a webhook is made, and taken back one by one', async () => {
+  const made = await make(OPTIONS);
+  expect(made).toMatchObject(OPTIONS);
+  expect((await api.call('GET', PATH)).json().reporting_webhooks).toContainEqual(made);
+  for (const [change, shown] of [
+    [{ rate_limit_per_second: null }, { rate_limit_per_second: null }],
+    [{ window_max: null }, { window_max: null }],
+    [{ headers: {} }, { headers: {} }],
+    [{ attribute_filters: [] }, { attribute_filters: null }],
+  ]) {
+    const before = (await api.call('GET', `${PATH}/${made.id}`)).json();
+    const changed = await api.call('PUT', `${PATH}/${made.id}`, { body: change });
+    expect(changed.json()).toEqual({ ...before, ...shown });
+  }
+});
+
+test('a configuration that is read can be written back as it is', async () => {
+  const made = await make(OPTIONS);
+  expect((await api.call('PUT', `${PATH}/${made.id}`, { body: made })).json()).toEqual(made);
+});
+
+test('names of headers are kept in lower case, numbers in filters as text', async () => {
+  const made = await make({
+    headers: { 'X-API-Key': 'K' },
+    attribute_filters: [{ field: 'data.campaign_id', operator: 'eq', values: [7, true, 'x'] }],
+  });
+  expect(made.headers).toEqual({ 'x-api-key': 'K' });
+  expect(made.attribute_filters[0].values).toEqual(['7', 'true', 'x']);
+});
+
+// Security: a header is where a receiver's token is.
+test('headers are stored sealed', async () => {
+  const { id } = await make({ headers: { authorization: 'Bearer very-secret' } });
+  const { rows } = await sql<{ row: string }>`
+    select webhooks::text as row from webhooks where webhook_id = ${id}`.execute(api.database);
+  expect(rows[0]?.row).toContain('sealed:test:');
+  expect(rows[0]?.row).not.toContain('very-secret');
+});
+
+describe('refused with the field named', () => {
+  test.each<[string, object]>([
+    ['rate_limit_per_second', { rate_limit_per_second: 0 }],
+    ['rate_limit_per_second', { rate_limit_per_second: 1.5 }],
+    ['rate_limit_per_second', { rate_limit_per_second: 10_001 }],
+    ['window_max', { window_max: 0 }],
+    ['window_max', { window_max: 1_001 }],
+    ['standard_webhooks', { standard_webhooks: 'yes' }],
+    ['headers', { headers: ['x'] }],
+    ['headers.x', { headers: { x: 1 } }],
+    ['headers.x', { headers: { x: '' } }],
+    ['headers.x', { headers: { x: ' padded ' } }],
+    ['headers.x', { headers: { x: 'é' } }],
+    ['headers.x', { headers: { x: 'a'.repeat(2_001) } }],
+    ['headers.x y', { headers: { 'x y': 'a' } }],
+    ['headers.X', { headers: { x: 'a', X: 'b' } }],
+    [
+      'headers',
+      { headers: Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`h${n}`, 'v'])) },
+    ],
+    [
+      'headers',
+      {
+        headers: Object.fromEntries(
+          Array.from({ length: 5 }, (_, n) => [`h${n}`, 'v'.repeat(1_990)]),
+        ),
+      },
+    ],
+    ['attribute_filters', { attribute_filters: {} }],
+    ['attribute_filters.0.field', { attribute_filters: [{ operator: 'exists' }] }],
+    ['attribute_filters.0.field', { attribute_filters: [{ field: '', operator: 'exists' }] }],
+    ['attribute_filters.0.operator', { attribute_filters: [{ field: 'a', operator: 'like' }] }],
+    ['attribute_filters.0.values', { attribute_filters: [{ field: 'a', operator: 'eq' }] }],
+    [
+      'attribute_filters.0.values',
+      { attribute_filters: [{ field: 'a', operator: 'exists', values: ['x'] }] },
+    ],
+    [
+      'attribute_filters.0.values',
+      { attribute_filters: [{ field: 'a', operator: 'eq', values: [] }] },
+    ],
+    [
+      'attribute_filters.0.values.1',
+      { attribute_filters: [{ field: 'a', operator: 'eq', values: ['x', {}] }] },
+    ],
+  ])('%s: %j', async (field, options) => {
+    const answer = await api.call('POST', PATH, { body: { ...CONFIGURATION, ...options } });
+    expectProblem(answer, 400, 'invalid_request');
+    expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
+  });
+
+  // Security: a line break in a header would be another header, or another request.
+  test.each(['a\r\nx-svc-signature: b', 'a\nb', 'a\rb', 'a\0b', 'a\u0085b'])(
+    'a header with %j in it',
+    async (value) => {
+      const options = { headers: { 'x-note': value } };
+      const answer = await api.call('POST', PATH, { body: { ...CONFIGURATION, ...options } });
+      expectProblem(answer, 400, 'invalid_request');
+      expect(answer.json().errors[0].field).toBe('headers.x-note');
+    },
+  );
+
+  test.each([
+    'X-SVC-Signature',
+    'x-svc-anything',
+    'x-cio-signature',
+    'Webhook-Id',
+    'content-type',
+    'Content-Length',
+    'transfer-encoding',
+    'host',
+    'Connection',
+    'expect',
+    'proxy-authorization',
+    'user-agent',
+  ])('the reserved header %s', async (name) => {
+    const answer = await api.call('POST', PATH, {
+      body: { ...CONFIGURATION, headers: { [name]: 'x' } },
+    });
+    expectProblem(answer, 400, 'invalid_request');
+    expect(answer.json().errors[0].field).toBe(`headers.${name}`);
+  });
+});

@@ -1,0 +1,124 @@
+import { applyOperations } from '@sluice/domain/apply/apply-operations';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { Operation } from '@sluice/domain/operations/operation';
+import {
+  isMessageChannel,
+  REPORTING_EVENT_TYPES,
+  SELECTABLE_EVENT_TYPES,
+  type ReportingEvent,
+  type ReportingEventType,
+} from '@sluice/domain/delivery/reporting-event';
+import { identify, metric, NOW_MS } from '@sluice/domain/operations/testing';
+import { deliveryBody } from '@sluice/domain/delivery/webhook';
+import { describe, expect, test } from 'vitest';
+import { EVENT_SCHEMAS, metricOf, sampleBody } from '../../src/openapi/event-schemas.ts';
+import { openServer } from '../support/fake-dependencies.ts';
+
+const channelOf = (type: ReportingEventType) =>
+  type.startsWith('in_app_') ? 'in_app' : (type.split('_')[0] ?? '');
+
+/** Everything that the fold can report, from calls that tell all there is to tell. */
+function reportEverything(): readonly ReportingEvent[] {
+  const operations: Operation[] = [
+    identify('id:1', { email: 'ada@example.com' }),
+    identify('id:1', { unsubscribed: true }),
+    identify('id:1', { unsubscribed: false }),
+    identify('id:1', { svc_subscription_preferences: { topics: { topic_1: true } } }),
+    ...REPORTING_EVENT_TYPES.filter((type) => isMessageChannel(channelOf(type))).map((type) =>
+      metric(`message-${type}`, metricOf(type), {
+        channel: channelOf(type),
+        recipient: 'ada@example.com',
+        reason: 'full',
+        href: 'https://example.com',
+        deviceToken: 'device-1',
+      }),
+    ),
+  ];
+  let last = 0;
+  const nothing = {
+    identifiers: [],
+    people: [],
+    objects: [],
+    relationships: [],
+    devices: [],
+    segmentMembers: [],
+    messageDeliveries: [],
+    takenEvents: [],
+  };
+  return applyOperations(nothing, operations, {
+    newPersonId: () => ++last,
+    newObjectNumber: () => ++last,
+    newId: () => `made-${++last}`,
+    nowMs: NOW_MS,
+  }).reports;
+}
+
+describe('the schema of every event type', () => {
+  test('there is one for each of the 72 and of our own', () => {
+    expect([...EVENT_SCHEMAS.keys()]).toEqual(SELECTABLE_EVENT_TYPES);
+    expect(EVENT_SCHEMAS.size).toBe(72 + 3);
+  });
+
+  test('every event that the fold makes fits its schema, with content and without, and holds nothing undescribed', () => {
+    const reports = reportEverything();
+    expect(new Set(reports.map((report) => report.eventType))).toEqual(
+      new Set(REPORTING_EVENT_TYPES),
+    );
+    for (const report of reports) {
+      const schema = EVENT_SCHEMAS.get(report.eventType)!;
+      for (const withContent of [true, false]) {
+        const body = JSON.parse(deliveryBody(report, withContent)) as { data: JsonObject };
+        expect({ type: report.eventType, error: schema.safeParse(body).error }).toEqual({
+          type: report.eventType,
+          error: undefined,
+        });
+        expect(Object.keys(schema.shape.data.shape)).toEqual(
+          expect.arrayContaining(Object.keys(body.data)),
+        );
+      }
+    }
+  });
+
+  test.each(SELECTABLE_EVENT_TYPES)(
+    'the sample of %s fits it and says that it is a test',
+    (type) => {
+      const body: unknown = JSON.parse(sampleBody(type, 'made-1', NOW_MS));
+      expect(EVENT_SCHEMAS.get(type)!.safeParse(body).error).toBeUndefined();
+      expect(body).toMatchObject({ event_id: 'made-1', metric: metricOf(type), test: true });
+    },
+  );
+
+  test.each([
+    ['another metric', { metric: 'sent' }],
+    ['another channel', { object_type: 'sms' }],
+    ['a time with a fraction', { timestamp: 1.5 }],
+    ['no person', { data: { delivery_id: 'm1' } }],
+    [
+      'a link that is no text',
+      { data: { delivery_id: 'm1', identifiers: { id: null, email: null }, href: 1 } },
+    ],
+  ])('%s does not fit', (_, change) => {
+    const body = JSON.parse(sampleBody('email_clicked', 'made-1', NOW_MS)) as JsonObject;
+    expect(EVENT_SCHEMAS.get('email_clicked')!.safeParse({ ...body, ...change }).success).toBe(
+      false,
+    );
+  });
+
+  test('the document describes each as a webhook', async () => {
+    const { app } = await openServer();
+    const document = (await app.inject('/openapi.json')).json<{
+      webhooks: Record<string, { post: { requestBody: object } }>;
+    }>();
+    expect(Object.keys(document.webhooks)).toEqual(SELECTABLE_EVENT_TYPES);
+    expect(document.webhooks['email_clicked']?.post.requestBody).toMatchObject({
+      content: {
+        'application/json': {
+          schema: {
+            properties: { data: { properties: { href: { type: 'string' } } } },
+            required: ['event_id', 'object_type', 'metric', 'timestamp', 'data'],
+          },
+        },
+      },
+    });
+  });
+});

@@ -1,0 +1,314 @@
+import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { renderReferencePage } from '../../src/openapi/reference-page.ts';
+import type { ApiServer } from '../../src/http/api-server.ts';
+import { buildServer } from '../../src/server.ts';
+import { fakeDependencies } from '../support/fake-dependencies.ts';
+import { OPENERS } from '../integration/support/access-table.ts';
+
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly version: string };
+  readonly security: unknown;
+  readonly paths: Record<string, Record<string, Record<string, unknown>>>;
+  readonly components: { readonly schemas: Record<string, Record<string, unknown>> };
+}
+
+let app: ApiServer;
+let document: Document;
+let text: string;
+beforeAll(async () => {
+  app = await buildServer(fakeDependencies().dependencies);
+  const answer = await app.inject('/openapi.json');
+  text = answer.body;
+  document = answer.json();
+});
+afterAll(() => app.close());
+
+describe('/openapi.json', () => {
+  test('is JSON', async () => {
+    const answer = await app.inject('/openapi.json');
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+  });
+
+  test('is OpenAPI 3.1 and has every operation', () => {
+    expect(document.openapi).toBe('3.1.0');
+    // `account-billing.md` §9.
+    expect(document.info.version).toBe('1.0.0');
+    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(operations).toEqual(
+      expect.arrayContaining([
+        'DELETE /v1/reporting_webhooks/{webhook_id}',
+        'DELETE /v1/reporting_webhooks/{webhook_id}/secrets/next',
+        'GET /v1/account_by_environment/{environment_id}',
+        'GET /v1/accounts/{account_id}',
+        'GET /v1/accounts/{account_id}/audit_log/{audit_log_id}',
+        'GET /v1/accounts/{account_id}/audit_logs',
+        'GET /v1/accounts/{account_id}/audit_logs/exports/{export_id}',
+        'GET /v1/accounts/{account_id}/audit_logs/field_options',
+        'GET /v1/audit_log_exports/{link}',
+        'GET /v1/customers',
+        'GET /v1/customers/{identifier}/activities',
+        'GET /v1/customers/{identifier}/attributes',
+        'GET /v1/customers/{identifier}/relationships',
+        'GET /v1/info/ip_addresses',
+        'GET /v1/ingestion_issues',
+        'GET /v1/object_types',
+        'GET /v1/objects/{object_type_id}/{object_id}/attributes',
+        'GET /v1/objects/{object_type_id}/{object_id}/relationships',
+        'GET /v1/reporting_webhooks',
+        'GET /v1/reporting_webhooks/{webhook_id}',
+        'GET /v1/reporting_webhooks/{webhook_id}/deliveries',
+        'GET /v1/reporting_webhooks/{webhook_id}/replays',
+        'GET /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}',
+        'GET /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/attempts',
+        'GET /v1/reporting_webhooks/{webhook_id}/secrets',
+        'GET /v1/reporting_webhooks/{webhook_id}/state',
+        'GET /v1/workspaces',
+        'POST /v1/accounts/{account_id}/audit_logs/export',
+        'POST /v1/objects',
+        'POST /v1/reporting_webhooks',
+        'POST /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend',
+        'POST /v1/reporting_webhooks/{webhook_id}/probe',
+        'POST /v1/reporting_webhooks/{webhook_id}/replays',
+        'POST /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/cancel',
+        'POST /v1/reporting_webhooks/{webhook_id}/secrets',
+        'POST /v1/reporting_webhooks/{webhook_id}/secrets/promote',
+        'POST /v1/reporting_webhooks/{webhook_id}/skip_head',
+        'POST /v1/reporting_webhooks/{webhook_id}/test',
+        'POST /v1/service_accounts/oauth/token',
+        'PUT /v1/reporting_webhooks/{webhook_id}',
+      ]),
+    );
+  });
+
+  test('every reference leads somewhere, and no schema is left over', () => {
+    const pointedAt = new Set(
+      [...text.matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map((match) => match[1]),
+    );
+    expect(pointedAt).toEqual(new Set(Object.keys(document.components.schemas)));
+  });
+
+  test('account routes need a token of a service account', () => {
+    for (const path of ['/v1/accounts/{account_id}', '/v1/account_by_environment/{environment_id}'])
+      expect(document.paths[path]?.['get']?.['security']).toEqual([{ account_token: [] }]);
+  });
+
+  test('every operation needs the key and tells how it can fail', () => {
+    expect(document.security).toEqual([{ app_key: [] }]);
+    for (const methods of Object.values(document.paths)) {
+      for (const operation of Object.values(methods)) {
+        expect(operation['summary']).toEqual(expect.any(String));
+        expect(operation['responses']).toMatchObject({
+          401: {
+            content: {
+              'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
+            },
+          },
+        });
+      }
+    }
+  });
+
+  test('the values of a webhook are described as they are checked', () => {
+    const { properties, required } = document.components.schemas['NewReportingWebhookInput'] as {
+      properties: Record<string, unknown>;
+      required: string[];
+    };
+    expect(required.toSorted()).toEqual(['endpoint', 'events', 'name']);
+    expect(properties).toMatchObject({
+      endpoint: { type: 'string', format: 'uri', maxLength: 2048 },
+      events: { type: 'array', minItems: 1, items: { enum: [...SELECTABLE_EVENT_TYPES] } },
+      disabled: { type: 'boolean', default: false },
+      full_resolution: { type: 'boolean', default: false },
+      with_content: { type: 'boolean', default: false },
+    });
+  });
+
+  test('account routes say which role or scope they need', () => {
+    for (const [route, opener] of OPENERS) {
+      const [method = '', url = ''] = route.split(' ');
+      const path = url.replaceAll(/:(\w+)/g, '{$1}');
+      const description = document.paths[path]?.[method.toLowerCase()]?.['description'];
+      if (opener === 'anybody' || opener === 'app_key') continue;
+      expect({ route, description }).toEqual({
+        route,
+        description: expect.stringMatching(
+          new RegExp(`Needs the (role|scope) \\W${opener}\\W.*\\.$`),
+        ),
+      });
+    }
+  });
+
+  // Clients that check answers would refuse what a later version adds.
+  test('answers may gain fields, and a body says where it refuses what it does not know', () => {
+    const responses = Object.values(document.paths).flatMap((methods) =>
+      Object.values(methods).map((operation) => operation['responses']),
+    );
+    expect(JSON.stringify(responses)).not.toContain('"additionalProperties":false');
+    const { schemas } = document.components;
+    expect(schemas['Account']).not.toHaveProperty('additionalProperties');
+    expect(schemas['UpdateAccountRequestInput']).toMatchObject({ additionalProperties: false });
+    expect(schemas['NewReportingWebhookInput']).not.toHaveProperty('additionalProperties');
+  });
+
+  test('POST and PUT say that they take an Idempotency-Key, and how that can fail; no others do', () => {
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, { parameters = [], responses }] of Object.entries(methods)) {
+        const names = (parameters as { name: string }[]).map(({ name }) => name);
+        const isTaken = ['post', 'put'].includes(method);
+        expect({ method, path, isTaken: names.includes('Idempotency-Key') }).toEqual({
+          method,
+          path,
+          isTaken,
+        });
+        if (isTaken)
+          expect(Object.keys(responses as object)).toEqual(
+            expect.arrayContaining(['400', '409', '422']),
+          );
+      }
+    }
+  });
+
+  test('no answer is described by a placeholder', () => {
+    expect(text).not.toContain('Default Response');
+  });
+
+  test('deleting answers 200 without a body', () => {
+    const responses =
+      document.paths['/v1/reporting_webhooks/{webhook_id}']?.['delete']?.['responses'];
+    expect(responses).toMatchObject({ 200: { description: 'Deleted.' } });
+    expect((responses as Record<string, object>)['200']).not.toHaveProperty('content');
+  });
+
+  test('an id in a path is an int32, a limit an integer with its bounds', () => {
+    const operation = document.paths['/v1/reporting_webhooks/{webhook_id}/deliveries']?.['get'];
+    const parameters = operation?.['parameters'] as { name: string }[];
+    expect(parameters.find(({ name }) => name === 'webhook_id')).toMatchObject({
+      in: 'path',
+      required: true,
+      schema: { type: 'integer', format: 'int32', minimum: 1 },
+    });
+    expect(parameters.find(({ name }) => name === 'limit')).toMatchObject({
+      in: 'query',
+      required: false,
+      description: 'Rows a page; 50 by default.',
+      schema: { type: 'integer', minimum: 1, maximum: 100 },
+    });
+  });
+});
+
+describe('/docs', () => {
+  test('shows every operation, loads nothing and runs nothing', async () => {
+    const answer = await app.inject('/docs');
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
+    for (const path of Object.keys(document.paths)) expect(answer.body).toContain(path);
+    const withoutExamples = answer.body.replaceAll(/<pre>.*?<\/pre>/gs, '');
+    expect(withoutExamples).not.toMatch(/<script|<img|<link|@import|url\(|src=|https?:\/\//i);
+  });
+
+  test('each of its links leads to a place that is there', async () => {
+    const { body } = await app.inject('/docs');
+    const targets = new Set([...body.matchAll(/ id="([^"]+)"/g)].map((match) => match[1]));
+    const links = [...body.matchAll(/href="#([^"]+)"/g)].map((match) => match[1]);
+    expect(links.length).toBeGreaterThan(13);
+    for (const link of links) expect(targets).toContain(link);
+  });
+
+  test('shows the example of a body, and that it refuses other fields', async () => {
+    const { body } = await app.inject('/docs');
+    const section = (id: string) => body.split(`id="${id}"`)[1]?.split('<h2')[0];
+    expect(section('put-v1-accounts-account-id-')).toContain('&quot;timezone&quot;: &quot;Europe');
+    expect(section('schema-UpdateAccountRequestInput')).toContain('Other fields are refused.');
+    expect(section('schema-NewReportingWebhookInput')).not.toContain('Other fields are refused.');
+    expect(section('schema-Account')).not.toContain('Other fields are refused.');
+    // A body that may be left out.
+    expect(section('post-v1-accounts-account-id-audit-logs-export')).toContain('ndjson');
+  });
+
+  test('shows the bounds of numbers, texts and lists, and the fields of what may be null', () => {
+    const page = renderReferencePage({
+      info: { title: '', version: '' },
+      paths: {},
+      components: {
+        schemas: {
+          A: {
+            properties: {
+              both: { type: 'integer', minimum: 1, maximum: 100, pattern: '^\\d{1,3}$' },
+              any: { type: 'integer', minimum: -9007199254740991, maximum: 9007199254740991 },
+              least: { type: 'integer', minimum: 0, maximum: 9007199254740991 },
+              text: { type: 'string', maxLength: 200 },
+              code: { type: 'string', pattern: '^\\d{6}$' },
+              day: { type: 'string', format: 'date', pattern: 'long' },
+              list: {
+                type: 'array',
+                minItems: 1,
+                maxItems: 20,
+                items: { type: 'string', maxLength: 50 },
+              },
+              none: {
+                anyOf: [
+                  { type: 'object', properties: { inner: { type: 'integer', maximum: 5 } } },
+                  { type: 'null' },
+                ],
+              },
+            },
+          },
+        },
+      },
+    });
+    const rows = Object.fromEntries(
+      [...page.matchAll(/<tr><td><code>([\w.]+)<\/code><\/td><td>.*?<\/td><td>(.*?)<\/td>/g)].map(
+        ([, name, said]) => [name, said],
+      ),
+    );
+    expect(rows).toMatchObject({
+      both: '1 to 100',
+      any: '',
+      least: 'at least 0',
+      text: 'at most 200 characters',
+      code: 'matches <code>^\\d{6}$</code>',
+      day: '',
+      list: '1 to 20 entries; each at most 50 characters',
+      'none.inner': 'at most 5',
+    });
+  });
+
+  test('what comes from the document is text and never HTML', () => {
+    const evil = '<script>alert("1")</script>';
+    const page = renderReferencePage({
+      info: { title: evil, version: evil, description: evil },
+      paths: {
+        [`/${evil}`]: {
+          get: {
+            summary: evil,
+            description: evil,
+            parameters: [
+              {
+                name: evil,
+                in: 'query',
+                description: evil,
+                schema: { type: evil, enum: [evil], default: evil, pattern: evil },
+              },
+            ],
+            requestBody: { content: { [evil]: { schema: { examples: [evil] } } } },
+            responses: {
+              200: {
+                description: evil,
+                content: {
+                  'application/json': { schema: { properties: { [evil]: { $ref: evil } } } },
+                },
+              },
+            },
+          },
+        },
+      },
+      components: { schemas: { [evil]: { description: evil } } },
+    });
+    expect(page).not.toContain('<script');
+    expect(page).not.toContain('"1"');
+  });
+});
