@@ -1,6 +1,6 @@
 /**
- * Run starts and debits over HTTP, against the use cases behind the routes (`api/src/start-run.ts`,
- * `api/src/record-preview-run.ts`) called in this process, with the same concurrency and connections.
+ * Run starts and debits over HTTP, against the use cases behind the routes (`api/src/billing/start-run.ts`,
+ * `api/src/usage/record-preview-run.ts`) called in this process, with the same concurrency and connections.
  *
  * The routes also parse the request, look up the token, check role, body and owner, read the account and
  * answer; a start wakes its worker. Each start uses its own account, so its token is never found in the cache; tokens

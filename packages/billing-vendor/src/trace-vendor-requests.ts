@@ -1,5 +1,5 @@
 /**
- * Requests of the vendor as client spans, where traces are on (`platform/src/tracing.ts`): one for each HTTP
+ * Requests of the vendor as client spans, where traces are on (`platform/src/telemetry/tracing.ts`): one for each HTTP
  * request that a traced request of ours makes. The vendor itself is told nothing of the trace.
  */
 import { clientRequest } from '@sluice/platform/telemetry/span-conventions';

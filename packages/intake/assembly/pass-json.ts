@@ -10,7 +10,7 @@ export const DECLINED: i32 = 0;
 const DEPTH_MAX: i32 = 64;
 /** With so many digits and no exponent a number is finite. */
 const NUMBER_SIZE_BYTES_MAX: i32 = 24;
-/** With so many digits a whole number is below 2^53, and no double rounds it (`domain/src/clean-json.ts`). */
+/** With so many digits a whole number is below 2^53, and no double rounds it (`domain/src/parsing/clean-json.ts`). */
 const WHOLE_DIGITS_MAX: i32 = 15;
 
 /** Of the text that was passed last: ASCII without escapes. */

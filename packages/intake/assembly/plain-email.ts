@@ -1,5 +1,5 @@
 /**
- * Emails of common characters alone, which are emails by `domain/src/identifiers.ts` too.
+ * Emails of common characters alone, which are emails by `domain/src/parsing/identifiers.ts` too.
  *
  * AssemblyScript. Part of `skim-track.ts`.
  */

@@ -1,5 +1,5 @@
 /**
- * Instants as nearly all senders write them, as `domain/src/timestamps.ts` reads them; what else that takes is
+ * Instants as nearly all senders write them, as `domain/src/parsing/timestamps.ts` reads them; what else that takes is
  * declined here.
  *
  * AssemblyScript. Part of `skim-track.ts`.

@@ -2,18 +2,18 @@
  * Track calls, from the bytes that came to the operations that go, without a value in between.
  *
  * AssemblyScript, not TypeScript: `npm run assembly` compiles it to `skim-track.wasm`, which
- * `intake/src/track-skimmer.ts` loads. It reads by 16 bytes and makes no garbage: 0.6 µs for a call for which
+ * `intake/src/commit/track-skimmer.ts` loads. It reads by 16 bytes and makes no garbage: 0.6 µs for a call for which
  * decoding, `JSON.parse` and `JSON.stringify` take 4.3 (benchmarks/README.md, "intake").
  *
  * Positions are addresses in memory; they are handed on as values, since a global one costs as much again.
  * A function that passes something returns where it ends, or `DECLINED`.
  *
- * What it trades away: it is a second reader of what `domain/src/pipelines.ts` reads. So it understands
+ * What it trades away: it is a second reader of what `domain/src/pipelines/pipelines.ts` reads. So it understands
  * plain calls only and declines all others, which then go that other way: every fault, every warning,
  * every rare form. Where it does not decline, both must give the same operation;
- * `test/track-skimmer.test.ts` holds them side by side.
+ * `test/commit/track-skimmer.test.ts` holds them side by side.
  *
- * Before: `intake/src/track-skimmer.ts`, which calls it. After: `intake/src/commit-group.ts`.
+ * Before: `intake/src/commit/track-skimmer.ts`, which calls it. After: `intake/src/commit/commit-group.ts`.
  */
 
 import { DECLINED, passSpace, passValue } from './pass-json';
@@ -27,7 +27,7 @@ export { nextId, results } from './write-operation';
 const BODY_SIZE_BYTES_MAX: i32 = 1_048_576;
 /** Sixteen bytes are read and written at once, also at the end. */
 const SLACK_SIZE_BYTES: i32 = 64;
-// `domain/src/limits.ts`.
+// `domain/src/operations/limits.ts`.
 const ITEM_SIZE_BYTES_MAX: i32 = 65_536;
 
 export const input: i32 = <i32>memory.data(BODY_SIZE_BYTES_MAX + SLACK_SIZE_BYTES);

@@ -45,7 +45,7 @@ export const results: i32 = <i32>memory.data(OPERATION_COUNT_MAX * RESULT_SIZE_B
 /** The ULID of the next event that comes without an id. */
 export const nextId: i32 = <i32>memory.data(ID_ROOM_SIZE_BYTES);
 
-// `domain/src/limits.ts`.
+// `domain/src/operations/limits.ts`.
 const ID_SIZE_BYTES_MAX: i32 = 150;
 const EMAIL_SIZE_BYTES_MAX: i32 = 254;
 const NAME_SIZE_BYTES_MAX: i32 = 100;
@@ -133,7 +133,7 @@ function isPlainName(): bool {
   return true;
 }
 
-/** As in `domain/src/shard.ts`; of a unit of ASCII the high byte is 0. */
+/** As in `domain/src/operations/shard.ts`; of a unit of ASCII the high byte is 0. */
 function shardOf(environmentId: u32, person: i32, isEmail: bool, shardCount: i32): i32 {
   let hash: u32 = 0x811c9dc5;
   for (let shift: u32 = 0; shift < 32; shift += 8) {

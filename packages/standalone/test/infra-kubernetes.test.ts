@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { defaultsOf, parseSettingsOf, readInfra, SECRETS, SERVICES } from './infra-files.ts';
 
-/** A store that does not answer is waited for so long (`api/src/main.ts`, `worker/src/readiness.ts`). */
+/** A store that does not answer is waited for so long (`api/src/main.ts`, `worker/src/process/readiness.ts`). */
 const READYZ_SECONDS_MAX = 2;
 
 interface Probe {

@@ -1,5 +1,5 @@
 /** The README's walk of one event, held to the files that it names. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -25,6 +25,16 @@ function filesOfWalk(): string[] {
     });
 }
 
+/** The names of all source files of the package that has the file. */
+function sourcesOf(file: string): readonly string[] {
+  const [name = ''] = file.split('/');
+  const sources = readdirSync(join(ROOT, 'packages', name, 'src'), {
+    recursive: true,
+    encoding: 'utf8',
+  });
+  return sources.map((path) => basename(path));
+}
+
 const files = filesOfWalk();
 
 test('every step of the walk is found', () => {
@@ -40,11 +50,13 @@ describe('is there, and its header names what is before and after it', () => {
     // Nothing is before the socket.
     const words = name === FIRST_FILE ? [/after/i] : [/before/i, /after/i];
     for (const word of words) expect(header, name).toMatch(word);
-    const named = [...header.matchAll(/`(?:([\w-]+\/src\/))?([\w-]+\.ts)`/g)];
+    const named = [...header.matchAll(/`((?:[\w-]+\/)*)([\w-]+\.ts)`/g)];
     for (const [text, folder, file = ''] of named) {
+      // A name without a folder is a file of the same package.
       const found = folder
-        ? existsSync(join(ROOT, 'packages', folder, file))
-        : existsSync(join(dirname(path), file));
+        ? existsSync(join(ROOT, 'packages', folder, file)) ||
+          existsSync(join(ROOT, 'packages', name.split('/')[0] ?? '', folder, file))
+        : sourcesOf(name).includes(file);
       expect(found, `${name} names ${text}`).toBe(true);
     }
   });

@@ -2,7 +2,7 @@
  * Exports of the audit log: ordered, polled, fetched (`account-conventions.md` §4.4).
  *
  * An order is written down, with its own entry in the log, before it is answered; a worker writes the
- * file (`worker/src/export-audit-logs.ts`). A poll only reads. The file is fetched by a link that is
+ * file (`worker/src/maintenance/export-audit-logs.ts`). A poll only reads. The file is fetched by a link that is
  * made anew at each poll and good for ten minutes.
  */
 import { Readable } from 'node:stream';

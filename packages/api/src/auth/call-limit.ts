@@ -1,7 +1,7 @@
 /**
  * How many calls a key, a token or an IP address may make in a window of time: one count for all processes.
  *
- * The count is a row of Postgres (`database/src/call-counts.ts`), and each process takes calls from it in blocks of a
+ * The count is a row of Postgres (`database/src/changes/call-counts.ts`), and each process takes calls from it in blocks of a
  * thousandth of the limit. So limits up to a thousand are counted one by one and are exact; of a larger limit an idle
  * process may hold back a thousandth. The cost of counting is bounded by the limit, and once a window is used up
  * nothing is asked any more. Calls that come while the count is asked for share the next question. Windows begin at

@@ -1,9 +1,9 @@
 /**
  * Starts a purchase: one transaction that writes the run and its audit entry, then a wake-up. A start that finds the
- * lane taken joins the purchase there or is refused (`domain/src/run.ts`). The database's unique index decides, so
+ * lane taken joins the purchase there or is refused (`domain/src/billing/run.ts`). The database's unique index decides, so
  * any number may ask at the same moment, in any process.
  *
- * A wake-up that is lost is made good by the workers' sweep. After: `worker/src/advance-run.ts`.
+ * A wake-up that is lost is made good by the workers' sweep. After: `worker/src/purchases/advance-run.ts`.
  */
 import { recordChange, type ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import { holdAccountToBuy } from '@sluice/database/billing/card-changes';

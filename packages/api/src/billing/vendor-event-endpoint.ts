@@ -1,7 +1,7 @@
 /**
  * Where the payment vendor tells us what has happened. There is no token: the signature over the bytes as they came
  * shows that the vendor calls. An event is written down and answered at once, and applied later
- * (`worker/src/settle-vendor-events.ts`). Events that we have no use for are answered 200 too, or the vendor would
+ * (`worker/src/settlement/settle-vendor-events.ts`). Events that we have no use for are answered 200 too, or the vendor would
  * stop calling.
  */
 import { eventSubject } from '@sluice/billing-vendor/port/event-subject';

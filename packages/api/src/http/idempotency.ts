@@ -13,7 +13,7 @@
  * (AES-256-GCM) under a key made from it: only a caller who sends the key again can have it opened.
  *
  * The answer is written after the change is committed, but what came of the change is committed with
- * it (`database/src/transact-once.ts`). If the process dies between the two, or what follows the change fails, the
+ * it (`database/src/changes/transact-once.ts`). If the process dies between the two, or what follows the change fails, the
  * same call goes on from there. If it dies before the commit, the same call runs once the lock is over, after a
  * minute.
  */

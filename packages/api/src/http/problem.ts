@@ -1,7 +1,7 @@
 /**
  * What can fail on this API: one table from code to status and meaning, shown at `/docs`.
  *
- * Every failure leaves as the one body of `domain/src/problem.ts`, which clients of both older
+ * Every failure leaves as the one body of `domain/src/values/problem.ts`, which clients of both older
  * shapes read too (ingestion-conventions.md §5.4). Where several values are refused, `meta.error`
  * holds all of them in one line, because a client that reads it looks no further.
  *

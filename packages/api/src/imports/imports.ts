@@ -2,7 +2,7 @@
  * Imports of events from CSV (`ingestion-webhooks.md` §2, `ingestion-conventions.md` §7): watched, cancelled, and
  * what was wrong with their rows as CSV.
  *
- * The API takes the file and keeps it (`new-imports.ts`), a worker reads it (`worker/src/run-import.ts`); they
+ * The API takes the file and keeps it (`new-imports.ts`), a worker reads it (`worker/src/imports/run-import.ts`); they
  * meet in Postgres.
  */
 import { Readable } from 'node:stream';

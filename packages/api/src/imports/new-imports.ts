@@ -4,7 +4,7 @@
  * A file is stored before anybody knows whether the call is a new one, because an `Idempotency-Key` covers the whole
  * body, its file too. So a file that had come before, or must not be taken, is deleted again.
  *
- * Before: `receive-upload.ts`. After: `worker/src/run-import.ts`.
+ * Before: `receive-upload.ts`. After: `worker/src/imports/run-import.ts`.
  */
 import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import type { NewImport } from '@sluice/database/imports/import-changes';

@@ -5,7 +5,7 @@
  * The fields come before the file, so that what is wrong with them is said before a gigabyte is taken; a field after
  * the file is refused. A file that breaks off leaves nothing, nor does a form with too many parts.
  *
- * Before: `new-imports.ts` declares the content type. After: `database/src/import-chunks.ts`.
+ * Before: `new-imports.ts` declares the content type. After: `database/src/imports/import-chunks.ts`.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';

@@ -1,5 +1,5 @@
 /**
- * Traces of requests, where they are on (`platform/src/tracing.ts`): a span a request, from its head to the
+ * Traces of requests, where they are on (`platform/src/telemetry/tracing.ts`): a span a request, from its head to the
  * end of its answer, under the sender's `traceparent` if it gives one. What goes on elsewhere goes on with
  * it: an import and a replay keep its place for the worker, and requests of the payment vendor are its
  * children.

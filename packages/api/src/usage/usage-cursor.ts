@@ -1,6 +1,6 @@
 /**
  * The cursor of the usage log: where the next page begins, and what the following pages keep of the first: its range,
- * and its mark between closed days and runs (`database/src/inbox-preview-usage-reads.ts`). So a log that is read over
+ * and its mark between closed days and runs (`database/src/credits/inbox-preview-usage-reads.ts`). So a log that is read over
  * midnight, or while a day is closed, is one log.
  *
  * Base64url of JSON with a truncated HMAC bound to the account. It names the filters that it was given

@@ -1,6 +1,6 @@
 /**
  * Which of the vendor's events we have a use for, by their type, and what each is about: the one list of those who keep
- * them (`api/src/vendor-event-endpoint.ts`) and those who act on them (`worker/src/settle-vendor-events.ts`). What is
+ * them (`api/src/billing/vendor-event-endpoint.ts`) and those who act on them (`worker/src/settlement/settle-vendor-events.ts`). What is
  * not on it is not kept, so it can never be acted on.
  */
 

@@ -39,7 +39,7 @@ const ATTEMPTS_MAX = 5;
  * Starts a signup; the mail goes by the outbox. Where the address has had its codes nothing is
  * mailed, and the outcome does not tell: `too_many` is about the IP address only.
  *
- * @param given.ip - what starts are counted by (`domain/src/network-address.ts`, `callerNetwork`).
+ * @param given.ip - what starts are counted by (`domain/src/delivery/network-address.ts`, `callerNetwork`).
  */
 export async function startSignup(
   database: Database,

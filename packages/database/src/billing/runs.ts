@@ -26,7 +26,7 @@ export interface Run extends RunKey {
   readonly fingerprint: string;
   readonly status: RunStatus;
   readonly message: string | null;
-  /** What is bought (`domain/src/run-content.ts`). */
+  /** What is bought (`domain/src/billing/run-content.ts`). */
   readonly content: RunContent;
   readonly result: RunResult | null;
   readonly invoiceId: string | null;

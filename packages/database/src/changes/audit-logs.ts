@@ -10,7 +10,7 @@
  * The hash is made here, not in SQL: `verify` and whoever keeps an export can make it again from the
  * entry as the API shows it. Finding: the primary key of `audit_chains`.
  *
- * Before: `domain/src/audit-change.ts`. Read side: `audit-log-reads.ts`.
+ * Before: `domain/src/accounts/audit-change.ts`. Read side: `audit-log-reads.ts`.
  */
 import { createHash } from 'node:crypto';
 import {

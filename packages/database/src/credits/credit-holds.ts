@@ -1,7 +1,7 @@
 /**
  * Holds: credits set aside for work whose cost is not known yet, so that others cannot spend them
  * meanwhile. A hold ends once: part of it is used, the rest goes back to the grants it came from; one that
- * nobody ends goes back whole when its time is over (`worker/src/renew-credits.ts`).
+ * nobody ends goes back whole when its time is over (`worker/src/purchases/renew-credits.ts`).
  *
  *     hold ──captured (a part, all or nothing of it)──▶ ended
  *       └────────────────time is over────────────────▶ ended

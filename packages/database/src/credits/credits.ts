@@ -1,6 +1,6 @@
 /**
  * The credit ledger in Postgres. Each change locks the account's row of that kind of credit, reads the
- * grants, asks the rules (`domain/src/credit-ledger.ts`) and writes the moves, all in the caller's
+ * grants, asks the rules (`domain/src/billing/credit-ledger.ts`) and writes the moves, all in the caller's
  * transaction; so changes of one kind of one account happen one after another, and a pool cannot fall
  * below nothing (the table's own checks would refuse it too). Holds: `credit-holds.ts`.
  *
@@ -149,7 +149,7 @@ export type DebitOutcome =
 
 /**
  * Takes `amount` in burn order, or nothing. The allowance counts from the first moment of its month, not from the
- * next run of `worker/src/renew-credits.ts`: until then paid credits would be spent.
+ * next run of `worker/src/purchases/renew-credits.ts`: until then paid credits would be spent.
  */
 export async function debitCredits(
   transaction: Transaction,

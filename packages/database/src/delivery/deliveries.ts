@@ -5,7 +5,7 @@
  * the envelope's transaction ends, so they become visible in order and a reader that has seen n has
  * seen all before it.
  *
- * Walk: before `worker/src/process-envelope.ts` calls `appendDeliveries` (step 9); after
+ * Walk: before `worker/src/events/process-envelope.ts` calls `appendDeliveries` (step 9); after
  * `logged-deliveries.ts` reads the log (step 11). Attempts are written in `lane-progress.ts`,
  * together with the cursor (step 14).
  */

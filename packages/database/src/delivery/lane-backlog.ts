@@ -4,7 +4,7 @@
  * The one statement reads the partial index `lanes_to_wake`, which holds the lanes with work, and the
  * primary key of `delivery_log` once a lane. It is the installation's, of every tenant.
  *
- * Used by `worker/src/backlog-metrics.ts`.
+ * Used by `worker/src/process/backlog-metrics.ts`.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';

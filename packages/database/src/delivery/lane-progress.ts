@@ -3,8 +3,8 @@
  * write names the fencing number of its claim (`lanes.ts`), so a worker that lost its lease writes
  * nothing. Lanes are found by their primary key and locked in its order.
  *
- * Step 14, the last of the walk. Before: `worker/src/lane-store.ts`, under a claim of `lanes.ts`. After: the lane is
- * woken again where there is more to do (`worker/src/deliver-webhook.ts`).
+ * Step 14, the last of the walk. Before: `worker/src/lane/lane-store.ts`, under a claim of `lanes.ts`. After: the lane is
+ * woken again where there is more to do (`worker/src/delivery/deliver-webhook.ts`).
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';

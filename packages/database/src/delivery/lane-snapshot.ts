@@ -1,4 +1,4 @@
-/** A lane's columns as the rules of a lane want them (`domain/src/lane.ts`). */
+/** A lane's columns as the rules of a lane want them (`domain/src/delivery/lane.ts`). */
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { sql } from 'kysely';
 

@@ -4,7 +4,7 @@
  * A part of a log is read from a day on, so that partitions before it are not looked at; where a clock was days behind
  * this may leave something out, so what has a gap is read again without that bound.
  *
- * Walk: before `deliveries.ts` writes the log (step 10); after `worker/src/deliver-webhook.ts` sends it (step 11).
+ * Walk: before `deliveries.ts` writes the log (step 10); after `worker/src/delivery/deliver-webhook.ts` sends it (step 11).
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import {

@@ -13,7 +13,7 @@
  * is made without holding anybody up; a replay that begins at that very moment finds what is left. Detaching a
  * partition locks its table for a moment; if that lock cannot be had soon, it is tried again the next time.
  *
- * Run by `worker/src/keep-delivery-days.ts` every hour, on any number of workers.
+ * Run by `worker/src/maintenance/keep-delivery-days.ts` every hour, on any number of workers.
  */
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';

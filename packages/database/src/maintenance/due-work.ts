@@ -7,7 +7,7 @@
  * `lanes_to_wake`, `runs_due`, `vendor_events_due`, `imports_unfinished`, `webhook_replays_running`,
  * `audit_log_exports_unfinished`, `audit_log_exports_expiring`. The order makes the planner take them.
  *
- * Before: nothing. After: `worker/src/sweeps.ts`.
+ * Before: nothing. After: `worker/src/process/sweeps.ts`.
  */
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';

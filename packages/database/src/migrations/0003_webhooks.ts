@@ -101,7 +101,7 @@ export const webhooks: Migration = {
         status int,
         -- What the attempt made of the delivery.
         outcome text collate "C" not null check (outcome in ('delivered', 'retrying', 'abandoned')),
-        -- A class of domain/src/delivery-failure.ts; null where delivered.
+        -- A class of domain/src/delivery/delivery-failure.ts; null where delivered.
         failure text collate "C" check ((failure is null) = (outcome = 'delivered')),
         failure_message text,
         -- The first part, as text.

@@ -11,7 +11,7 @@ export const webhookSendOptions: Migration = {
         add column window_max int check (window_max > 0),
         -- Name to value, as JSON, sealed: a value may be a token.
         add column custom_headers text,
-        -- Of domain/src/attribute-filter.ts.
+        -- Of domain/src/delivery/attribute-filter.ts.
         add column attribute_filters jsonb`.execute(database);
     // No request before it, where the webhook has a rate limit. Not indexed, so that a lane's row stays heap-only.
     await sql`alter table lanes add column next_start_at timestamptz`.execute(database);

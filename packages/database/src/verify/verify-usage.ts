@@ -49,7 +49,7 @@ export async function listUsageDayDifferences(
 }
 
 /**
- * Of all accounts, in one snapshot: each run is one debit of its quantity (`api/src/record-preview-run.ts`
+ * Of all accounts, in one snapshot: each run is one debit of its quantity (`api/src/usage/record-preview-run.ts`
  * names it `preview:<job>`), and its refund gives back what the run says.
  */
 export async function listUsageCreditDifferences(

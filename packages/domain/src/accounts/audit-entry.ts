@@ -3,7 +3,7 @@
  * (`account-conventions.md` §4.4). One shape for both, so that a line of an NDJSON export is the API's
  * answer for that entry, from which its hash can be made again.
  *
- * Before: `database/src/audit-log-reads.ts`.
+ * Before: `database/src/audit/audit-log-reads.ts`.
  */
 import type { AttributeChange, AuditActorType } from './audit-change.ts';
 import type { AuditAction } from './audit-registry.ts';

@@ -5,7 +5,7 @@
  * runs it, also when somebody has called a webhook that. Such a cell gets an apostrophe in front, which
  * spreadsheets show as text. So CSV is for reading; NDJSON keeps every character.
  *
- * Before: `audit-entry.ts`. After: `worker/src/export-audit-logs.ts`.
+ * Before: `audit-entry.ts`. After: `worker/src/maintenance/export-audit-logs.ts`.
  */
 import { wholeAuditLogToWire, type WholeAuditLogEntry } from './audit-entry.ts';
 

@@ -2,7 +2,7 @@
  * The fold: what operations mean for the rows that are there. Pure: the slice in, the changes out.
  *
  * Step 9 of the walk, between the loading of the slice and the writing of the changes, both by
- * `worker/src/process-envelope.ts`. Operations apply in order, each to what the ones before it left,
+ * `worker/src/events/process-envelope.ts`. Operations apply in order, each to what the ones before it left,
  * so folding them together gives the same rows as folding them one envelope after the other.
  */
 import { unknownOperation } from '../values/errors.ts';

@@ -1,7 +1,7 @@
 /**
  * The monthly allowance: a grant that a plan brings each calendar month (UTC) and that ends with it. Its key is month
  * and plan, so it is granted once, whoever grants it and however often; after an upgrade the difference is granted, and
- * to who buys a plan again what was taken back with the price of the first time (`database/src/credits.ts`).
+ * to who buys a plan again what was taken back with the price of the first time (`database/src/credits/credits.ts`).
  */
 import type { CreditKind, Plan } from './catalogue.ts';
 

@@ -13,7 +13,7 @@
  * Invariants: no place below nothing; a reset touches the monthly allowance only; a refund goes back to
  * the grants it came from, and credits whose time is over do not come back to life.
  *
- * Pure: `database/src/credits.ts` locks the grants, asks this file, and writes the moves.
+ * Pure: `database/src/credits/credits.ts` locks the grants, asks this file, and writes the moves.
  */
 
 /** In the order in which they are spent: free credits before paid ones. */

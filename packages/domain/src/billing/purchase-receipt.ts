@@ -1,6 +1,6 @@
 /**
  * The receipt of a purchase that took money: made from what its run bought and what was charged, so that
- * it is the same however often it is made. Pure; `worker/src/record-ending.ts` writes it down.
+ * it is the same however often it is made. Pure; `worker/src/settlement/record-ending.ts` writes it down.
  */
 import { describeCredits } from './catalogue.ts';
 import type { Money } from '../values/money.ts';

@@ -18,7 +18,7 @@
  * attempt. A step that provably had no effect (`absent`) is tried under the next attempt's key, after a wait
  * like any other; one whose outcome is not known is called again under the same key.
  *
- * Pure; `worker/src/advance-run.ts` does what this says.
+ * Pure; `worker/src/purchases/advance-run.ts` does what this says.
  */
 import type { Rail, RunEnding, RunKind } from './run.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Usage of inbox previews summed by days, weeks or months, and by workspace or user.
  *
- * The database adds up by bucket and group (`database/src/inbox-preview-usage-reads.ts`). Totals and series are made
+ * The database adds up by bucket and group (`database/src/credits/inbox-preview-usage-reads.ts`). Totals and series are made
  * from those sums, so they agree on every field by construction:
  *
  *     totals = sum of series = sum of groups,   each group = sum of its own series

@@ -19,7 +19,7 @@
  *
  * Deliveries that failed beside one another wait together (`lane.ts`): none is tried within the hour of any of them.
  * So a wait may be longer than its own delivery needs, and another's success never cuts an hour short; only a person
- * does (`skipHead` and `probe` of `database/src/lane-actions.ts`).
+ * does (`skipHead` and `probe` of `database/src/replays/lane-actions.ts`).
  *
  * The last attempt is made at the give-up time itself, so a delivery is never given up without
  * having been tried at the end, and never before. Give-up counts from the delivery's own first
@@ -32,7 +32,7 @@ import { isListedFailure, type DeliveryFailure } from './delivery-failure.ts';
 /** Seven days (`ingestion-webhooks.md` §8): the default of the workers, and of the API, which tells when a delivery ends. */
 export const GIVE_UP_AFTER_MS_DEFAULT = 7 * 24 * 3_600_000;
 
-/** The rules' numbers. The defaults of `worker/src/webhook-settings.ts` are the spec's where it has one. */
+/** The rules' numbers. The defaults of `worker/src/process/webhook-settings.ts` are the spec's where it has one. */
 export interface DeliveryPolicy {
   readonly listedFailureWaitMs: number;
   readonly backoffBaseMs: number;

@@ -3,7 +3,7 @@
  * that webhooks may choose like any other, beside the registry.
  *
  * The failing webhook is not told itself: it would hear of it only once it works again. An alert that is given up
- * makes no alert, or two dead endpoints would report each other for ever (`database/src/lanes.ts` does not count it
+ * makes no alert, or two dead endpoints would report each other for ever (`database/src/delivery/lanes.ts` does not count it
  * as given up).
  */
 import type { JsonObject } from '../values/json.ts';

@@ -22,8 +22,8 @@
  * A snapshot taken at any moment is safe to continue from after a crash: as soon as a failure is
  * known it says `failing`, so that a crash cannot shorten a wait.
  *
- * Step 12 of the walk. Before and after: `worker/src/lane-drain.ts` (step 11) feeds it and does what it says.
- * The simulation in `test/lane-simulation.test.ts` drives it over months of virtual time.
+ * Step 12 of the walk. Before and after: `worker/src/lane/lane-drain.ts` (step 11) feeds it and does what it says.
+ * The simulation in `test/delivery/lane-simulation.test.ts` drives it over months of virtual time.
  */
 import {
   judgeFailure,

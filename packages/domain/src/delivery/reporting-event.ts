@@ -2,7 +2,7 @@
  * What reporting webhooks can be told about: the registry of event types and the one shape that
  * all of them have until they are written as deliveries.
  *
- * Step 9 of the walk: `apply-operations.ts` finds reporting events; `database/src/deliveries.ts`
+ * Step 9 of the walk: `apply-operations.ts` finds reporting events; `database/src/delivery/deliveries.ts`
  * (step 10) writes one delivery for each webhook that selected the type.
  */
 import type { JsonObject } from '../values/json.ts';

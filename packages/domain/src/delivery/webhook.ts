@@ -4,9 +4,9 @@
  * The body is written once, when the delivery is logged, and sent byte for byte on every attempt,
  * so that attempts of one delivery differ in their timestamp and signature only.
  *
- * Walk: before `database/src/deliveries.ts` logs what `deliveryBody` wrote (step 10); after
- * `worker/src/deliver-webhook.ts` signs it and sends it (step 11). The key is worked with outside,
- * where there is cryptography (`worker/src/sign-delivery.ts`).
+ * Walk: before `database/src/delivery/deliveries.ts` logs what `deliveryBody` wrote (step 10); after
+ * `worker/src/delivery/deliver-webhook.ts` signs it and sends it (step 11). The key is worked with outside,
+ * where there is cryptography (`worker/src/lane/sign-delivery.ts`).
  */
 import type { ReportingEvent } from './reporting-event.ts';
 

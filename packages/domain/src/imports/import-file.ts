@@ -9,7 +9,7 @@
  *
  * The event id is made from the import and the row, so that a row that is read twice is counted once.
  *
- * Pure. Before: `worker/src/read-csv.ts`. After: `worker/src/import-rows.ts`.
+ * Pure. Before: `worker/src/imports/read-csv.ts`. After: `worker/src/imports/import-rows.ts`.
  */
 import { cleanObject } from '../parsing/clean-json.ts';
 import { readEventName } from '../parsing/event-fields.ts';

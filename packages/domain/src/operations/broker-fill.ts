@@ -10,7 +10,7 @@
  * may hold it between the two for ever. What one of several masters has no room for cannot
  * go to another: a queue is where it is, and the next flush may touch every one of them. So the fullest decides.
  *
- * Before: `platform/src/redis-room.ts`, which reads the figures and does what this says.
+ * Before: `platform/src/redis/redis-room.ts`, which reads the figures and does what this says.
  */
 
 /** Of one master, as it compares them itself. */

@@ -1,13 +1,13 @@
 /**
  * A plain event as a row of values instead of an object with names: how calls that take the short way
- * (`intake/src/track-skimmer.ts`) travel through the broker.
+ * (`intake/src/commit/track-skimmer.ts`) travel through the broker.
  *
  * The names of an operation's fields are the same for each and longer than what most of them hold: an event of the
  * benchmarks takes 201 bytes instead of 323, in Redis, in its file and on every wire, and a worker reads it in 1.1 µs instead of
  * 1.7. It trades away that a queue's job explains itself, and that a field can be left out: a row that means
  * something else needs another format, which workers must know before intakes write it.
  *
- * Before: `intake/src/commit-group.ts`. After: `worker/src/process-envelope.ts`. Pure.
+ * Before: `intake/src/commit/commit-group.ts`. After: `worker/src/events/process-envelope.ts`. Pure.
  */
 import { AppError } from '../values/errors.ts';
 import type { JsonObject } from '../values/json.ts';

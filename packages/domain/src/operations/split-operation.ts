@@ -6,7 +6,7 @@
  * Shards have no order between them. So without halves a group call could be applied after a later deletion of its
  * person and would make the person anew; an identify could do that to its object. Each half makes only what its own
  * shard is about, and adds or deletes the relationship where the other side is there already. Both hold the person's
- * name while they are applied (`worker/src/load-slice.ts`), so whichever comes second meets what the first did, and
+ * name while they are applied (`worker/src/events/load-slice.ts`), so whichever comes second meets what the first did, and
  * doing the same again changes nothing.
  *
  * What remains: where the person or object was deleted and made anew at once, a late half gives the relationship to
@@ -14,7 +14,7 @@
  * call that may find nobody to apply to (`_update`, an anonymous id alone) stays whole, because only the calls about
  * that person tell which objects it makes.
  *
- * Between the parser and `shardOf`, in `intake/src/commit-group.ts`. Pure.
+ * Between the parser and `shardOf`, in `intake/src/commit/commit-group.ts`. Pure.
  */
 import { namedIdentifiers } from './named-identifiers.ts';
 import type {

@@ -4,9 +4,9 @@
  * A tail is a view of what passes, not a log: lines may be dropped, and nothing depends on them. A line is small,
  * holds no attributes and no event data, and its texts are cut.
  *
- * Beside the walk: `intake/src/tell-call.ts` (after step 8), `worker/src/tell-rows.ts` (imports) and
- * `worker/src/tell-attempt.ts` (step 13) make lines, `platform/src/tail-source.ts` carries them to
- * `api/src/tail-hub.ts`.
+ * Beside the walk: `intake/src/calls/tell-call.ts` (after step 8), `worker/src/imports/tell-rows.ts` (imports) and
+ * `worker/src/lane/tell-attempt.ts` (step 13) make lines, `platform/src/tail/tail-source.ts` carries them to
+ * `api/src/events/tail-hub.ts`.
  */
 import { isError, type Issue } from './issue.ts';
 import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';

@@ -2,7 +2,7 @@
  * What every parser takes and gives, and the draft that it fills on the way.
  *
  * Step 4 of the walk: a body that `JSON.parse` gave becomes operations and issues. Before:
- * `intake/src/rate-limit.ts`; after: `intake/src/accept.ts`. The parsers themselves are
+ * `intake/src/auth/rate-limit.ts`; after: `intake/src/calls/accept.ts`. The parsers themselves are
  * `pipelines.ts`, `track-v1.ts` and `track-v2.ts`.
  *
  * Invariants: no JSON value makes a parser throw; a call or batch item with an error gives no

@@ -1,7 +1,7 @@
 /**
  * Pipelines: identify, track, page, screen, group, alias and batches of them (`ingestion-webhooks.md`
- * §2, §7; `ingestion-conventions.md` §3). Step 4 of the walk: after `intake/src/rate-limit.ts`, before
- * `intake/src/accept.ts`; see `parse.ts`. Identify and group are in `pipelines-traits.ts`, track calls
+ * §2, §7; `ingestion-conventions.md` §3). Step 4 of the walk: after `intake/src/auth/rate-limit.ts`, before
+ * `intake/src/calls/accept.ts`; see `parse.ts`. Identify and group are in `pipelines-traits.ts`, track calls
  * that are commands in `semantic-events.ts`.
  *
  * `context` and `integrations` are read only where a semantic event needs them; they are not stored.

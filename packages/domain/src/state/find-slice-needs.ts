@@ -2,7 +2,7 @@
  * What must be loaded before operations can be folded: every identifier and object they name,
  * wherever in them it stands.
  *
- * Step 9 of the walk, before `database/src/person-identifiers.ts` and its neighbours (step 10). The
+ * Step 9 of the walk, before `database/src/people/person-identifiers.ts` and its neighbours (step 10). The
  * fold finds nobody who is not named here, so naming too many costs a look-up and too few a person.
  */
 import { unknownOperation } from '../values/errors.ts';

@@ -4,12 +4,12 @@
  * A plain event of a known person asks whose an identifier is and changes nothing about it. Where another operation
  * deletes, suppresses or renames the person meanwhile, it is as if the event had come first: the history stays
  * theirs. A merge is the exception, because it moves what is stored: nobody may read without holding while one goes
- * on (`database/src/merge-gate.ts`).
+ * on (`database/src/people/merge-gate.ts`).
  *
  * Everything else that an operation may change is held, and every other name of the same people: within one envelope
  * each operation must meet what the one before it did.
  *
- * Part of step 9 of the walk, called by `worker/src/load-slice.ts`. Pure.
+ * Part of step 9 of the walk, called by `worker/src/events/load-slice.ts`. Pure.
  */
 import { typeOfQueued, type QueuedOperation } from '../operations/packed-event.ts';
 import type { IdentifierRow } from './slice.ts';

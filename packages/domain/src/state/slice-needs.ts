@@ -2,7 +2,7 @@
  * What must be loaded before operations can be folded, and the draft in which it is gathered: each identifier
  * and object once, however often it is named.
  *
- * Step 9 of the walk. `find-slice-needs.ts` fills the draft; `worker/src/load-slice.ts` loads what it came to.
+ * Step 9 of the walk. `find-slice-needs.ts` fills the draft; `worker/src/events/load-slice.ts` loads what it came to.
  */
 import type {
   ObjectIdentifier,

@@ -1,6 +1,6 @@
 /**
  * Track v1 about people: one function a route (`ingestion-conventions.md` §1.1). Step 4 of the walk:
- * after `intake/src/rate-limit.ts`, before `intake/src/accept.ts`; what they take and give is in
+ * after `intake/src/auth/rate-limit.ts`, before `intake/src/calls/accept.ts`; what they take and give is in
  * `parse.ts`. The other routes: `track-v1-messages.ts`, `track-v1-forms.ts`, `track-v1-segments.ts`.
  *
  * Path values come percent-decoded. Routes that need no body take none: clients send `{}`, nothing, or

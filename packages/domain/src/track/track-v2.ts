@@ -1,6 +1,6 @@
 /**
  * Track v2: what a body means is in its `type` and `action` (`ingestion-conventions.md` §2.1). Step 4
- * of the walk: after `intake/src/rate-limit.ts`, before `intake/src/accept.ts`; see `parse.ts`.
+ * of the walk: after `intake/src/auth/rate-limit.ts`, before `intake/src/calls/accept.ts`; see `parse.ts`.
  */
 import { OBJECT_CONTROL_KEYS, readAttributes } from '../parsing/read-attributes.ts';
 import { readBatch } from '../parsing/batch.ts';

@@ -1,6 +1,6 @@
 /**
- * A database in memory for tests of the fold: loads slices as `worker/src/load-slice.ts` does and
- * takes changes as `worker/src/write-changes.ts` does, refusing what a unique key would refuse. The
+ * A database in memory for tests of the fold: loads slices as `worker/src/events/load-slice.ts` does and
+ * takes changes as `worker/src/events/write-changes.ts` does, refusing what a unique key would refuse. The
  * real ones have tests of their own, in `worker/test/integration`.
  */
 import { applyOperations } from '../../src/apply/apply-operations.ts';

@@ -4,8 +4,8 @@
  *
  * A new call is a row here and a parser in `domain`.
  *
- * Step 3 of the walk. Before: `rate-limit.ts`. After: the call's parser (step 4), of `domain/src/pipelines.ts`,
- * `domain/src/track-v1.ts` or `domain/src/track-v2.ts`.
+ * Step 3 of the walk. Before: `rate-limit.ts`. After: the call's parser (step 4), of `domain/src/pipelines/pipelines.ts`,
+ * `domain/src/track/track-v1.ts` or `domain/src/track/track-v2.ts`.
  */
 import {
   PIPELINES_BATCH_SIZE_BYTES_MAX,

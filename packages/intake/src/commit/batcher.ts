@@ -6,7 +6,7 @@
  * ```
  *
  * - What one call brought is committed together or not at all: a flush is one transaction of the
- *   broker (`platform/src/queue-envelopes.ts`; what a Cluster needs is in `commit-envelopes.ts`).
+ *   broker (`platform/src/queue/queue-envelopes.ts`; what a Cluster needs is in `commit-envelopes.ts`).
  * - Calls are answered only after the broker's confirmation.
  * - When a flush could be made durable nowhere, its callers are told so; it is not tried again.
  *

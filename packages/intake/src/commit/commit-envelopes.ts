@@ -28,7 +28,7 @@
  * nothing is dropped, nothing overtakes; `/readyz` and the log say that it is stuck. A Redis that is nearly full gets
  * nothing (`BROKER_FULL`), so that workers have memory to take jobs with; it is the spill that fills then.
  *
- * Before: `batcher.ts`. After: `platform/src/queue.ts`.
+ * Before: `batcher.ts`. After: `platform/src/queue/queue.ts`.
  */
 import { AppError } from '@sluice/domain/values/errors';
 import type { Logger } from '@sluice/platform/process/logger';

@@ -1,5 +1,5 @@
 /**
- * Plain track calls of Pipelines → their operations, packed (`domain/src/packed-event.ts`), as the JSON that the broker gets,
+ * Plain track calls of Pipelines → their operations, packed (`domain/src/operations/packed-event.ts`), as the JSON that the broker gets,
  * without a value in between.
  * `assembly/skim-track.ts` does it and says what it declines; this file calls it.
  *

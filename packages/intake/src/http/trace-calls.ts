@@ -1,5 +1,5 @@
 /**
- * Traces of calls, where they are on (`platform/src/tracing.ts`): a span a call, from its head to its
+ * Traces of calls, where they are on (`platform/src/telemetry/tracing.ts`): a span a call, from its head to its
  * answer, and a span an envelope, from its making to its confirmation.
  *
  * ```

@@ -5,7 +5,7 @@
  * hand is ours. A worker may wrongly believe that it is: it was stopped until its lock ran out, or it was handed the
  * job so late that its own watch had put it back. Then the one in hand waits itself, or another worker has it (all behind
  * it wait), or it is applied already, and its claim keeps those behind it from being claimed
- * (`database/src/envelopes.ts`). What was applied is removed from the queue; where that fails, it runs like any other,
+ * (`database/src/events/envelopes.ts`). What was applied is removed from the queue; where that fails, it runs like any other,
  * and its claim is found.
  *
  * The queue is only read where the last envelope has just ended: a shard that keeps up costs nothing. As many are
@@ -26,7 +26,7 @@ export interface ShardBehindOptions {
   readonly logger: Logger;
 }
 
-/** In hand and behind it: as much as one envelope may hold (`intake/src/batcher.ts`). */
+/** In hand and behind it: as much as one envelope may hold (`intake/src/commit/batcher.ts`). */
 const OPERATIONS_MAX = 1_000;
 const COUNT_MIN = 4;
 const COUNT_MAX = 128;

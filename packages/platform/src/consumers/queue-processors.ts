@@ -1,8 +1,8 @@
 /**
  * What a job of each kind of queue is to the process that takes it: a call of one of its processors.
  *
- * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/process-envelope.ts`,
- * `worker/src/deliver-webhook.ts`, `worker/src/advance-run.ts`.
+ * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/events/process-envelope.ts`,
+ * `worker/src/delivery/deliver-webhook.ts`, `worker/src/purchases/advance-run.ts`.
  */
 import type { Logger } from '../process/logger.ts';
 import { ShardBehind } from './queue-behind.ts';

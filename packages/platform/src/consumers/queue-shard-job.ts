@@ -2,7 +2,7 @@
  * One envelope's job of a shard, from when BullMQ hands it over until BullMQ may end it: tried in place until
  * it is done, so that no later envelope of the shard overtakes it.
  *
- * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/process-envelope.ts`.
+ * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/events/process-envelope.ts`.
  */
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { UnrecoverableError, WaitingError, type Job } from 'bullmq';

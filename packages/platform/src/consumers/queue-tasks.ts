@@ -24,13 +24,13 @@ export interface TaskKind<Task> {
   readonly keyOf: (task: Task) => string;
 }
 
-/** Exports of the audit log: `worker/src/export-audit-logs.ts`. */
+/** Exports of the audit log: `worker/src/maintenance/export-audit-logs.ts`. */
 export const EXPORT_TASKS: TaskKind<{ readonly accountId: number; readonly exportId: string }> = {
   queue: 'exports',
   keyOf: ({ accountId, exportId }) => `export-${accountId}-${exportId}`,
 };
 
-/** Closing days of usage: `worker/src/close-usage.ts`. One task, of all accounts. */
+/** Closing days of usage: `worker/src/maintenance/close-usage.ts`. One task, of all accounts. */
 export const USAGE_TASKS: TaskKind<Record<string, never>> = {
   queue: 'usage',
   keyOf: () => 'close-days',

@@ -5,7 +5,7 @@
  * Why: a worker drains hundreds of lanes at a time, and a statement costs Postgres and us the same
  * for one lane as for fifty. The price: a call takes as long as its group.
  *
- * Used by `worker/src/lane-store.ts` and, for wake-ups on Postgres, by `queue-wake-ups.ts`.
+ * Used by `worker/src/lane/lane-store.ts` and, for wake-ups on Postgres, by `queue-wake-ups.ts`.
  */
 
 export interface GroupedCallsOptions<Input, Output> {

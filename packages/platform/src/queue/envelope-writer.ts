@@ -4,7 +4,7 @@
  * Bytes, not text: V8's collector copies texts that wait, and ioredis would copy such a large one twice more on its
  * way to the socket.
  *
- * Between `intake/src/commit-group.ts` and `queue-envelopes.ts`.
+ * Between `intake/src/commit/commit-group.ts` and `queue-envelopes.ts`.
  */
 import type { Envelope } from '@sluice/domain/operations/operation';
 

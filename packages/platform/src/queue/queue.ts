@@ -8,14 +8,14 @@
  *   nothing: lanes with work are found in Postgres and woken again.
  *
  * BullMQ is at least once: a stalled job runs again on another worker. Effects are made once by the
- * envelope's claim (`database/src/envelopes.ts`) and by the lane's lease.
+ * envelope's claim (`database/src/events/envelopes.ts`) and by the lane's lease.
  *
  * Tasks by the clock (exports, days of usage) have queues of their own: `queue-tasks.ts`.
  *
  * This file adds, by `queue-adding.ts` and `queue-wake-ups.ts`; `queue-consumers.ts` takes, by `queue-taking.ts`. Only
  * files of the queue import `bullmq`.
  *
- * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
+ * Before: `intake/src/commit/commit-envelopes.ts`. After: `queue-consumers.ts`.
  */
 import { FILL_PERCENT_MAX } from '@sluice/domain/operations/broker-fill';
 import { AppError } from '@sluice/domain/values/errors';

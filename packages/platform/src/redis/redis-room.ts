@@ -1,5 +1,5 @@
 /**
- * Whether Redis has room for more envelopes, asked by whoever adds them (`domain/src/broker-fill.ts` is the rule).
+ * Whether Redis has room for more envelopes, asked by whoever adds them (`domain/src/operations/broker-fill.ts` is the rule).
  *
  * It looks while envelopes are added: a second after the last look, after a small part of the free memory has been
  * added, and at once after a refusal. So how far it is overshot does not depend on the clock: an intake that adds

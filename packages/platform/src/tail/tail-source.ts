@@ -10,7 +10,7 @@
  * is forgotten when its time is up. What there is no room for is dropped and counted: nothing in
  * the pipeline ever waits for a reader, nor for the channel.
  *
- * The reading side: `api/src/tail-hub.ts`.
+ * The reading side: `api/src/events/tail-hub.ts`.
  */
 import { matchesTail, type TailFilter, type TailLine } from '@sluice/domain/operations/tail';
 import type { Logger } from '../process/logger.ts';

@@ -9,7 +9,7 @@
  * same event id.
  *
  * Step 11 of the walk. Before: `appendDeliveries` logged what to send, and the queue's wake-up. After:
- * `http-client.ts` (step 13) and `recordProgress` of `database/src/lane-progress.ts` (step 14).
+ * `http-client.ts` (step 13) and `recordProgress` of `database/src/delivery/lane-progress.ts` (step 14).
  */
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { LaneDrain, type DrainOutcome, type ReleasedLane } from '../lane/lane-drain.ts';

@@ -2,7 +2,7 @@
  * Everything that a worker process does to deliver: the lanes that the queue wakes, with the slots, the room and the
  * connections that they share. What it does about webhooks by the clock is `webhook-tasks.ts`.
  *
- * The queue is `platform/src/queue-consumers.ts`, the draining `deliver-webhook.ts` (step 11 of the walk).
+ * The queue is `platform/src/consumers/queue-consumers.ts`, the draining `deliver-webhook.ts` (step 11 of the walk).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';

@@ -6,7 +6,7 @@
  * Safe, because the lane's lease keeps others off, not the job. A wake-up meanwhile finds the lane held, and the
  * lane's end sees what was logged in between.
  *
- * Between `platform/src/queue-consumers.ts`, which runs the jobs, and `deliver-webhook.ts`.
+ * Between `platform/src/consumers/queue-consumers.ts`, which runs the jobs, and `deliver-webhook.ts`.
  */
 import type { LaneDelivery } from './deliver-webhook.ts';
 

@@ -2,7 +2,7 @@
  * What a worker process does with the envelopes that the queue brings: it has them applied, counts them, and wakes
  * the lanes that they logged for.
  *
- * The queue is `platform/src/queue-consumers.ts`, the applying `process-envelope.ts` (step 9 of the walk).
+ * The queue is `platform/src/consumers/queue-consumers.ts`, the applying `process-envelope.ts` (step 9 of the walk).
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { LoggedLane } from '@sluice/database/delivery/deliveries';

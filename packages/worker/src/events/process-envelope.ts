@@ -2,7 +2,7 @@
  * Processes one envelope, and those that wait behind it, in one transaction: claim them, load what their
  * operations touch, fold them, write what changed, log the deliveries.
  *
- * Step 9 of the walk. Before: `platform/src/queue.ts` hands the envelope over, once or more often.
+ * Step 9 of the walk. Before: `platform/src/queue/queue.ts` hands the envelope over, once or more often.
  * After: the lanes it names are woken and `deliver-webhook.ts` (step 11) sends what was logged.
  *
  * Exactly once in effect: claim and effects are one transaction, so a run that was cut leaves

@@ -10,7 +10,7 @@
  * which all wait for. Names whose servers do not answer can hold all of the threads. So where a look-up takes too
  * long, or no name server answers, the addresses of the last look-up are judged anew and used (as in RFC 8767).
  *
- * Used by `http-client.ts` (step 13); the rules are `domain/src/network-address.ts`.
+ * Used by `http-client.ts` (step 13); the rules are `domain/src/delivery/network-address.ts`.
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import {

@@ -10,7 +10,7 @@
  * Envelopes of the shards go on between batches. A person's events in the file and their calls of today have no
  * order; each is applied under the person's locks.
  *
- * Before: `run-import.ts`, `domain/src/import-file.ts`. After: `load-slice.ts`, `write-changes.ts`, and
+ * Before: `run-import.ts`, `domain/src/imports/import-file.ts`. After: `load-slice.ts`, `write-changes.ts`, and
  * `tell-rows.ts` once it is committed.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';

@@ -4,7 +4,7 @@
  * In constant memory: a record past the bound is a fault of the file. Faults of CSV itself (a quote
  * that is never closed) end the reading: what comes after one cannot be told from what is inside.
  *
- * Before: `database/src/import-chunks.ts`. After: `domain/src/import-file.ts`.
+ * Before: `database/src/imports/import-chunks.ts`. After: `domain/src/imports/import-file.ts`.
  */
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';

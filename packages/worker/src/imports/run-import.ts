@@ -6,7 +6,7 @@
  * one batch of reading: the next worker begins at the byte behind the last batch. A file that is being fetched is
  * fetched again from its start.
  *
- * Before: `api/src/new-imports.ts`, which kept the file, and `import-sweep.ts`, which has it run. After: `read-csv.ts`,
+ * Before: `api/src/imports/new-imports.ts`, which kept the file, and `import-sweep.ts`, which has it run. After: `read-csv.ts`,
  * `import-rows.ts`.
  */
 import {

@@ -2,7 +2,7 @@
  * One drain of one lane: what `deliver-webhook.ts` (step 11) does between claiming the lease and
  * giving it back.
  *
- * Which delivery may start is the domain's to say (`domain/src/lane.ts`); this file feeds it the
+ * Which delivery may start is the domain's to say (`domain/src/delivery/lane.ts`); this file feeds it the
  * log, has what it starts sent (`lane-attempts.ts`), and what ended written down under its lease (`lane-lease.ts`).
  *
  * Each request needs a slot of `fair-slots.ts`; where there is none, the lane waits for its turn, until

@@ -2,7 +2,7 @@
  * What a worker asks of Postgres about lanes, grouped over all the lanes that it drains: claims, parts
  * of the log, progress. Each lane sees calls of its own.
  *
- * Between `deliver-webhook.ts`, `lane-drain.ts` and the statements of `database/src/lanes.ts` and
+ * Between `deliver-webhook.ts`, `lane-drain.ts` and the statements of `database/src/delivery/lanes.ts` and
  * `logged-deliveries.ts` (step 14).
  */
 import type { Database } from '@sluice/database/connection/connection';

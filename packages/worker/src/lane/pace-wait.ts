@@ -2,7 +2,7 @@
  * One drain's rate limit: says whether a request must wait for it, and comes back in time while others
  * are in flight. With none in flight the lane is given back instead, and woken when it may send again.
  *
- * Between `lane-drain.ts` and `domain/src/send-pace.ts`.
+ * Between `lane-drain.ts` and `domain/src/delivery/send-pace.ts`.
  */
 import type { ClaimedLane } from '@sluice/database/delivery/lanes';
 import { SendPace } from '@sluice/domain/delivery/send-pace';

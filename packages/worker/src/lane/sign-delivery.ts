@@ -1,5 +1,5 @@
 /**
- * Signs the attempts of one webhook. What is signed is the domain's (`domain/src/webhook.ts`); here
+ * Signs the attempts of one webhook. What is signed is the domain's (`domain/src/delivery/webhook.ts`); here
  * is the cryptography.
  *
  * While keys are rotated `x-svc-signature` stays with the old one and `x-svc-signature-next` has

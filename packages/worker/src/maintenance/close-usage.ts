@@ -1,5 +1,5 @@
 /**
- * Sums up the days of usage that are over, of every account (`database/src/usage-watermarks.ts`). A day
+ * Sums up the days of usage that are over, of every account (`database/src/credits/usage-watermarks.ts`). A day
  * is over some time after its end, so that its runs can be looked at one by one for a while.
  *
  * May be cut short, run again and run by several workers at once: each step is one transaction that

@@ -2,10 +2,10 @@
  * Writes one export of the audit log, part by part, and goes on where an earlier attempt stood.
  *
  * The entries are final and numbered without a gap, so the position is one id; a part and the position
- * after it are one write (`database/src/audit-log-exports.ts`). One worker at a time, by lease. When a worker dies,
+ * after it are one write (`database/src/audit/audit-log-exports.ts`). One worker at a time, by lease. When a worker dies,
  * the next one follows when the lease is over; a worker that is stopped gives it back.
  *
- * Before: `api/src/audit-log-exports.ts`, which orders it. Woken by its queue and by `sweepExports`.
+ * Before: `api/src/audit/audit-log-exports.ts`, which orders it. Woken by its queue and by `sweepExports`.
  */
 import { createHash } from 'node:crypto';
 import {

@@ -1,5 +1,5 @@
 /**
- * Makes the days of deliveries ahead and drops the old ones (`database/src/delivery-retention.ts`).
+ * Makes the days of deliveries ahead and drops the old ones (`database/src/maintenance/delivery-retention.ts`).
  *
  * A row is of the day that Postgres wrote it on. So days are made by its clock, and dropped by the earlier of its clock
  * and ours: a worker whose clock is ahead must not drop what is kept for a month, nor the day that is being written to,

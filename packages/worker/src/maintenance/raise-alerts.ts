@@ -3,7 +3,7 @@
  * up: once an episode, to the webhooks of the workspace that chose these events.
  *
  * Run it every few seconds on any number of workers. The alert is logged in the transaction that
- * marks it as told (`database/src/lane-alerts.ts`); what is logged is sent like anything else.
+ * marks it as told (`database/src/delivery/lane-alerts.ts`); what is logged is sent like anything else.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';

@@ -1,6 +1,6 @@
 /**
  * Looks for what is due and for what nobody may know of, because the broker was flushed, a wake-up was lost or a
- * worker died. One statement a look asks for all of them (`database/src/due-work.ts`), and only a sweep that has
+ * worker died. One statement a look asks for all of them (`database/src/maintenance/due-work.ts`), and only a sweep that has
  * something to find is run, so that a fleet with nothing to do asks Postgres once a second.
  *
  * Sweeps do not wait for each other: an import takes minutes, a lane must not. Any number of workers may
@@ -31,7 +31,7 @@ export interface SweepsDeps {
   readonly logger: Logger;
 }
 
-/** A replay is found within a second (`database/src/replay-start.ts`). */
+/** A replay is found within a second (`database/src/replays/replay-start.ts`). */
 const LOOK_INTERVAL_MS_MAX = 1_000;
 /** While replays run: how late a replay that waits for its rate or its probe may go on. */
 const REPLAY_LOOK_INTERVAL_MS = 500;

@@ -1,5 +1,5 @@
 /**
- * What a worker may do by its own clock: nothing by one that is minutes from Postgres' (`domain/src/clock-difference.ts`).
+ * What a worker may do by its own clock: nothing by one that is minutes from Postgres' (`domain/src/values/clock-difference.ts`).
  *
  *   start ──────▶ require ── wrong twice ─▶ the start ends
  *   each minute ▶ watch ──── wrong twice ─▶ the worker ends

@@ -1,13 +1,13 @@
 /**
- * Takes one run as far as it will go now: claims it, does the step that `domain/src/run-workflow.ts`
+ * Takes one run as far as it will go now: claims it, does the step that `domain/src/billing/run-workflow.ts`
  * names, writes down what came of it together with what it means for the account, and goes on to the next step.
  *
  * A crash at any point costs nothing but time: before the intent nothing has happened, after it the
  * same key is used again, and a step's outcome is written in one transaction with its effects. Two
  * workers on one run: the second claim's number fences the first one off.
  *
- * Before: `api/src/start-run.ts` (through `platform/src/queue.ts`), `sweep-runs.ts`. After:
- * `settle-invoice.ts`, `billing-vendor/src/vendor.ts`.
+ * Before: `api/src/billing/start-run.ts` (through `platform/src/queue/queue.ts`), `sweep-runs.ts`. After:
+ * `settle-invoice.ts`, `billing-vendor/src/port/vendor.ts`.
  */
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import { recordCardOnFile } from '@sluice/database/billing/card-changes';

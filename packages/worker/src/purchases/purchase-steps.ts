@@ -1,5 +1,5 @@
 /**
- * The steps of a run by their names. Which comes when is `domain/src/run-workflow.ts`'s to say;
+ * The steps of a run by their names. Which comes when is `domain/src/billing/run-workflow.ts`'s to say;
  * `advance-run.ts` calls them.
  */
 import type { StepName } from '@sluice/domain/billing/run-workflow';

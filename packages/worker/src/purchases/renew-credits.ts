@@ -3,7 +3,7 @@
  * and the end of grants whose time is over. Each changes only what is its own: a reset never touches what
  * was bought or given.
  *
- * An allowance comes once however often and on however many workers this runs (`domain/src/allowance.ts`). It
+ * An allowance comes once however often and on however many workers this runs (`domain/src/billing/allowance.ts`). It
  * is given earlier where it is needed earlier: by the first debit of the month, and with a plan that is bought.
  */
 import { listAccountsWithoutGrant, listEndedCredits } from '@sluice/database/billing/account-plans';

@@ -1,7 +1,7 @@
 /**
  * Ends a run, in one transaction with everything that says so: the run itself, the receipt of what it
- * took (`domain/src/purchase-receipt.ts`), the event for the account's webhooks
- * (`domain/src/purchase-event.ts`) and the entry in its audit log.
+ * took (`domain/src/billing/purchase-receipt.ts`), the event for the account's webhooks
+ * (`domain/src/billing/purchase-event.ts`) and the entry in its audit log.
  */
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
 import { recordChange } from '@sluice/database/changes/audit-logs';

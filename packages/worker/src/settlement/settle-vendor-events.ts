@@ -4,7 +4,7 @@
  * `settle-subscription.ts`, money that went back to `settle-reversal.ts`. So events may come twice, late
  * and in any order.
  *
- * Before: `api/src/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
+ * Before: `api/src/billing/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
  */
 import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';

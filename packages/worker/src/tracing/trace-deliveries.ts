@@ -1,5 +1,5 @@
 /**
- * Traces of what a worker does, where they are on (`platform/src/tracing.ts`): a span for each envelope
+ * Traces of what a worker does, where they are on (`platform/src/telemetry/tracing.ts`): a span for each envelope
  * that is traced, one for each attempt to deliver what it brought about. Its place in the trace is
  * kept with the envelope's claim, so that whoever sends the deliveries, and however late, goes on with it.
  *

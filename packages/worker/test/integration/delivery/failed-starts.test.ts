@@ -1,6 +1,6 @@
 /**
  * A worker that cannot start, as an operator sees it: exit code 1, and one last line of level `fatal` that
- * says what is wrong and what to do next. What all services share: `platform/test/begin-process.test.ts`,
+ * says what is wrong and what to do next. What all services share: `platform/test/process/begin-process.test.ts`,
  * and `standalone/test/integration/late-database.test.ts` for a Postgres that lets nobody in.
  */
 import { fileURLToPath } from 'node:url';
