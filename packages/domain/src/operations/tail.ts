@@ -5,7 +5,7 @@
  * holds no attributes and no event data, and its texts are cut.
  *
  * Beside the walk: `intake/src/calls/tell-call.ts` (after step 8), `worker/src/imports/tell-rows.ts` (imports) and
- * `worker/src/lane/tell-attempt.ts` (step 13) make lines, `platform/src/tail/tail-source.ts` carries them to
+ * `worker/src/lane/lane-attempts.ts` (step 13) make lines, `platform/src/tail/tail-source.ts` carries them to
  * `api/src/events/tail-hub.ts`.
  */
 import { isError, type Issue } from './issue.ts';

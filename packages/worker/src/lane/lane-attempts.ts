@@ -8,12 +8,12 @@ import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { LaneRun } from '@sluice/domain/delivery/lane';
-import { recordOf } from './attempt-record.ts';
+import { lineOfAttempt, type TailTeller } from '@sluice/domain/operations/tail';
+import type { Json } from '@sluice/domain/values/json';
 import { outcomeOf, type HttpOutcome } from '../http/http-outcome.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneEndpoint } from './lane-endpoint.ts';
 import type { LaneLease } from './lane-lease.ts';
-import { tellAttempt } from './tell-attempt.ts';
 
 export interface LaneAttemptsOptions {
   readonly deps: LaneDrainDeps;
@@ -78,4 +78,37 @@ export class LaneAttempts {
     lease.add(ended);
     tellAttempt(deps.tail, lane, delivery, ended);
   }
+}
+
+/** What is kept of one attempt. @param judged - what the lane's rules make of the answer, and why it is no success. */
+function recordOf(
+  { sequence, attempt, startedAtMs }: Pick<AttemptRecord, 'sequence' | 'attempt' | 'startedAtMs'>,
+  answer: HttpOutcome,
+  { outcome, failure }: Pick<AttemptRecord, 'outcome' | 'failure'>,
+): AttemptRecord {
+  return {
+    sequence,
+    attempt,
+    startedAtMs,
+    durationMs: answer.durationMs,
+    status: answer.status,
+    outcome,
+    failure,
+    failureMessage: answer.outcome === 'failure' ? answer.message : null,
+    responseHead: answer.head || null,
+    responseBody: answer.body || null,
+  };
+}
+
+/** One line for whoever watches the workspace (`GET /v1/stream` of the API); costs nothing where nobody does. */
+function tellAttempt(
+  tail: TailTeller | undefined,
+  lane: LaneKey,
+  { eventType, body }: LoggedDelivery,
+  ended: AttemptRecord,
+): void {
+  if (!tail?.isWatched(lane.environmentId)) return;
+  const attempt = { ...ended, ...lane, eventType, body: JSON.parse(body) as Json };
+  const atMs = ended.startedAtMs + Math.round(ended.durationMs);
+  tail.tell(lane.environmentId, [lineOfAttempt(attempt, atMs)]);
 }
