@@ -1,6 +1,7 @@
 /**
  * A drain's place in its lane's log: reads it page by page, and knows from which day on there is
- * something to read, so that the partitions of the days before are not looked at, and where the log ends.
+ * something to read, so that the partitions of the days before are not looked at, and where the log ends. How much is
+ * loaded at a time, and with how many requests a drain of it begins.
  *
  * Between `lane-drain.ts` and `lane-store.ts`.
  */
@@ -8,6 +9,27 @@ import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries
 import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
 import { AppError } from '@sluice/domain/values/errors';
 import type { LaneStore } from './lane-store.ts';
+
+/** As much as goes out in a few round trips, so that many lanes fit into memory: 1,000 hold some 48 MB of 1 KB bodies. */
+const PAGE_SIZE_MIN = 32;
+const PAGE_SIZE_MAX = 512;
+const PAGE_WINDOWS = 4;
+const FIRST_WINDOW_MIN = 8;
+
+/** Deliveries to load at a time. */
+export function pageSize(window: number): number {
+  return Math.min(Math.max(window * PAGE_WINDOWS, PAGE_SIZE_MIN), PAGE_SIZE_MAX);
+}
+
+/**
+ * A small backlog needs no more connections than it can use again; the window grows with each success. In a busy
+ * process it begins with one: there a further connection costs as much as it saves.
+ */
+export function firstWindow(claimed: ClaimedLane, isBusy: boolean): number {
+  if (isBusy) return 1;
+  const backlog = claimed.lastSequence - claimed.cursor;
+  return Math.min(claimed.window, Math.max(FIRST_WINDOW_MIN, Math.ceil(backlog / 8)));
+}
 
 export class LaneLog {
   readonly #store: Pick<LaneStore, 'load'>;
