@@ -8,11 +8,11 @@
 import type { Database } from '@sluice/database/connection/connection';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { clearReplays } from '@sluice/database/replays/replays';
+import { clearDeletedWebhook } from '@sluice/database/webhooks/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { repeat } from '@sluice/platform/process/repeat';
 import type { SealedText } from '@sluice/platform/secrets/sealed-text';
-import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { FairSlots } from '../scheduling/fair-slots.ts';
 import { keepDeliveryDays } from './keep-delivery-days.ts';
 import { keepSecrets } from './keep-secrets.ts';
@@ -40,7 +40,8 @@ const REPLAY_DRAINS = 2;
 const REPLAY_REQUESTS_MAX = 16;
 const REPLAY_SLOW_AFTER_MS = 50;
 const CLEARING_INTERVAL_MS = 60_000;
-const CLEANING_STEPS_MAX = 1_000;
+const CLEARING_STEPS_MAX = 1_000;
+const CLEARED_ROWS_PER_STEP = 1_000;
 const RETENTION_INTERVAL_MS = 3_600_000;
 const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
 const REPLAYS_CLEARED_MAX = 10;
@@ -62,7 +63,7 @@ export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
     clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
   );
   start('clear deleted webhooks', CLEARING_INTERVAL_MS, () =>
-    clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
+    clearDeletedWebhooks(database, CLEARING_STEPS_MAX),
   );
   start('keep days of deliveries', RETENTION_INTERVAL_MS, () =>
     keepDeliveryDays({ database, now, logger }, deps.retentionDays),
@@ -92,4 +93,19 @@ export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
       run: replayAll,
     })),
   ];
+}
+
+/**
+ * Clears the log of deleted webhooks away, in steps small enough to disturb nobody, until nothing is left or
+ * `stepsMax` steps are made. A deleted webhook is gone for its owner at once; what it leaves behind may be millions
+ * of rows.
+ *
+ * @returns the steps made.
+ */
+export async function clearDeletedWebhooks(database: Database, stepsMax: number): Promise<number> {
+  for (let steps = 0; steps < stepsMax; steps++) {
+    const hasMore = await clearDeletedWebhook(database, CLEARED_ROWS_PER_STEP);
+    if (!hasMore) return steps;
+  }
+  return stepsMax;
 }

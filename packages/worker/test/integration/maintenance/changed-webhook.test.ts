@@ -5,7 +5,7 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { clearDeletedWebhooks } from '../../../src/maintenance/clear-deleted-webhooks.ts';
+import { clearDeletedWebhooks } from '../../../src/maintenance/webhook-tasks.ts';
 import {
   createGate,
   createLaneWorld,
