@@ -30,7 +30,7 @@ export const EXPORT_TASKS: TaskKind<{ readonly accountId: number; readonly expor
   keyOf: ({ accountId, exportId }) => `export-${accountId}-${exportId}`,
 };
 
-/** Closing days of usage: `worker/src/maintenance/close-usage.ts`. One task, of all accounts. */
+/** Closing days of usage: `worker/src/maintenance/usage-tasks.ts`. One task, of all accounts. */
 export const USAGE_TASKS: TaskKind<Record<string, never>> = {
   queue: 'usage',
   keyOf: () => 'close-days',

@@ -13,7 +13,7 @@ import { connectProducer } from '@sluice/platform/redis/redis';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { closeUsage } from '../../../src/maintenance/close-usage.ts';
+import { closeUsage } from '../../../src/maintenance/usage-tasks.ts';
 
 const DAY_MS = 86_400_000;
 
