@@ -1,10 +1,19 @@
-/** Starts what a worker does by the clock for tables that grow: partitions made ahead, old records forgotten. */
+/**
+ * What a worker does by the clock for tables that grow: partitions are made ahead, and records that nobody looks back at
+ * are forgotten, which are old days of the issues log and old imports.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import { makeEventPartitions } from '@sluice/database/events/events';
+import { deleteOldIssues } from '@sluice/database/events/ingestion-issues';
+import { deleteOldImports } from '@sluice/database/imports/imports';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat } from '@sluice/platform/process/repeat';
-import { forgetOldRecords, type Retention } from './forget-old-records.ts';
+
+export interface Retention {
+  readonly issuesKeptDays: number;
+  readonly importsKeptDays: number;
+}
 
 export interface TableUpkeepDeps {
   readonly database: Database;
@@ -20,6 +29,9 @@ export interface TableUpkeepDeps {
 const PARTITIONS_AHEAD_MONTHS = 3;
 const FORGETTING_INTERVAL_MS = 3_600_000;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
+const ISSUES_A_STEP = 5_000;
+/** Each may take 200,000 rows of problems with it. */
+const IMPORTS_A_STEP = 10;
 
 /** It stops with `lifecycle`. */
 export function startTableUpkeep(deps: TableUpkeepDeps): void {
@@ -35,4 +47,20 @@ export function startTableUpkeep(deps: TableUpkeepDeps): void {
     makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
   );
   lifecycle.defer('partitions', () => partitions.stop());
+}
+
+/** A few thousand rows a statement, so that none holds locks for long. May be run by several workers at once. */
+export async function forgetOldRecords(
+  database: Database,
+  { issuesKeptDays, importsKeptDays }: Retention,
+  nowMs: number,
+  stopping: AbortSignal,
+): Promise<void> {
+  const steps = [
+    [ISSUES_A_STEP, () => deleteOldIssues(database, issuesKeptDays, nowMs, ISSUES_A_STEP)],
+    [IMPORTS_A_STEP, () => deleteOldImports(database, importsKeptDays, nowMs, IMPORTS_A_STEP)],
+  ] as const;
+  for (const [limit, step] of steps) {
+    while (!stopping.aborted && (await step()) === limit);
+  }
 }

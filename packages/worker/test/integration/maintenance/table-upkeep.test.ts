@@ -4,7 +4,7 @@ import { insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { forgetOldRecords } from '../../../src/maintenance/forget-old-records.ts';
+import { forgetOldRecords } from '../../../src/maintenance/table-upkeep.ts';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-03-01T01:00:00Z');
