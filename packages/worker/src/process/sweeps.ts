@@ -6,7 +6,7 @@
  * Sweeps do not wait for each other: an import takes minutes, a lane must not. Any number of workers may
  * look at the same time; each sweep takes what it finds by claims or wakes what runs once.
  *
- * Before: `main.ts`, which lists them. After: `sweep-lanes.ts`, `sweep-runs.ts`, `settle-vendor-events.ts`,
+ * Before: `main.ts`, which lists them. After: `sweep-lanes.ts`, `purchases.ts`, `settle-vendor-events.ts`,
  * `run-import.ts`, `replay-deliveries.ts`, `export-audit-logs.ts`.
  */
 import type { DueKind } from '@sluice/database/maintenance/due-work';

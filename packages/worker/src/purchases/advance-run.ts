@@ -6,7 +6,7 @@
  * same key is used again, and a step's outcome is written in one transaction with its effects. Two
  * workers on one run: the second claim's number fences the first one off.
  *
- * Before: `api/src/billing/start-run.ts` (through `platform/src/queue/queue.ts`), `sweep-runs.ts`. After:
+ * Before: `api/src/billing/start-run.ts` (through `platform/src/queue/queue.ts`), `purchases.ts`. After:
  * `settle-invoice.ts`, `billing-vendor/src/port/vendor.ts`.
  */
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';

@@ -5,6 +5,7 @@
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { listDueRuns, listRunsWithPaymentDue } from '@sluice/database/billing/runs';
 import type { Database } from '@sluice/database/connection/connection';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';
@@ -12,12 +13,15 @@ import type { PurchaseProcessors } from '@sluice/platform/consumers/queue-proces
 import { repeat, type Repetition } from '@sluice/platform/process/repeat';
 import type { z } from 'zod';
 import { advanceRun } from './advance-run.ts';
-import { lookAtDuePayments } from './due-payments.ts';
 import { endClosedSubscriptions } from './end-closed-subscriptions.ts';
 import { renewCredits } from './renew-credits.ts';
+import { eachAsked } from '../process/each-alone.ts';
 import type { workerSettings } from '../process/settings.ts';
-import { settleVendorEvents } from '../settlement/settle-vendor-events.ts';
-import { sweepRuns } from './sweep-runs.ts';
+import {
+  lookAtInvoice,
+  settleVendorEvents,
+  type SettleVendorEventsDeps,
+} from '../settlement/settle-vendor-events.ts';
 import type { Sweep } from '../process/sweeps.ts';
 
 export interface PurchasesDeps {
@@ -44,9 +48,11 @@ const RENEW_INTERVAL_MS = 60_000;
 const CLOSED_INTERVAL_MS = 60_000;
 /** Only where the vendor's event was lost. */
 const DUE_PAYMENTS_INTERVAL_MS = 3_600_000;
+/** Of one sweep, and of one look at due payments; the rest waits for the next time. */
+const RUNS_MAX = 1_000;
 
 export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
-  const { database, producer, settings, now, logger } = deps;
+  const { database, settings, now, logger } = deps;
   const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
   const vendorCalls = new Map<string, number>();
   const vendor = countVendorCalls(await openVendor(settings), vendorCalls);
@@ -68,7 +74,7 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
         name: 'sweep purchases',
         kind: 'runs',
         intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
-        run: () => sweepRuns({ database, wakeRun: (run) => producer.wakeRun(run), now }),
+        run: () => sweepRuns(deps),
       },
       {
         name: 'settle vendor events',
@@ -89,4 +95,36 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
       ),
     ],
   };
+}
+
+/**
+ * Wakes runs that nobody works on although their time has come: a wake-up was lost, the broker was flushed, a worker
+ * died, the vendor has to be asked again. Run it every second, on any number of workers.
+ *
+ * @returns how many were woken.
+ */
+async function sweepRuns({ database, producer, now }: PurchasesDeps): Promise<number> {
+  const runs = await listDueRuns(database, now(), RUNS_MAX);
+  await Promise.all(runs.map((run) => producer.wakeRun(run)));
+  return runs.length;
+}
+
+/**
+ * Looks at what banks still have to pay for, in case the vendor's event was lost: without it the plan's allowance and
+ * the receipt would never come. Run it every hour, on any number of workers; a bank pays within days.
+ *
+ * @param isStopping - asked before each: the rest waits for the next time.
+ */
+export async function lookAtDuePayments(
+  deps: SettleVendorEventsDeps,
+  isStopping: () => boolean = () => false,
+): Promise<void> {
+  const runs = await listRunsWithPaymentDue(deps.database, deps.now(), RUNS_MAX);
+  await eachAsked(
+    deps.logger,
+    'look at due payment',
+    runs,
+    ({ invoiceId }) => lookAtInvoice(deps, invoiceId),
+    isStopping,
+  );
 }

@@ -9,7 +9,7 @@ import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { lookAtDuePayments } from '../../../src/purchases/due-payments.ts';
+import { lookAtDuePayments } from '../../../src/purchases/purchases.ts';
 import { renewCredits } from '../../../src/purchases/renew-credits.ts';
 import { CATALOGUE } from '../support/purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';

@@ -6,7 +6,7 @@ import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { lookAtDuePayments } from '../../../src/purchases/due-payments.ts';
+import { lookAtDuePayments } from '../../../src/purchases/purchases.ts';
 import { renewCredits } from '../../../src/purchases/renew-credits.ts';
 import { CATALOGUE } from '../support/purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
