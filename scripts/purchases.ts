@@ -5,7 +5,7 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
 import { printable, printableJson } from '@sluice/domain/values/printable';
-import { failSetAsideRun } from '@sluice/worker/purchases/fail-set-aside-run';
+import { failSetAsideRun } from '@sluice/worker/settlement/end-run';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 /** If more than these wait, they have one cause: mend it, release some, and list again. */

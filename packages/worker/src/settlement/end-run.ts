@@ -1,9 +1,13 @@
-/** The endings of runs that are not an invoice's fate: refused, declined, failed, and bought subscriptions. */
+/**
+ * The endings of runs that are not an invoice's fate: refused, declined, failed, failed by a person, and bought
+ * subscriptions.
+ */
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import { updateAccountPlan } from '@sluice/database/billing/account-plans';
 import { giveAllowance } from '@sluice/database/credits/credits';
 import { lockRun, type Run } from '@sluice/database/billing/runs';
 import type { RunStep } from '@sluice/database/billing/run-steps';
+import { lockSetAsideRun, type SetAsideRun } from '@sluice/database/billing/set-aside-runs';
 import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import { explainRefusal } from '@sluice/domain/billing/addon-decision';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
@@ -51,6 +55,31 @@ export async function endRun(
     if (!locked || locked.fence !== run.fence) return 'overtaken';
     await recordEnding(transaction, locked, { status, message, result }, deps.now());
     return 'ended';
+  });
+}
+
+/**
+ * Ends a purchase that was set aside and cannot go on: what the vendor took is not the price, or a step is never done.
+ * For a person who has put things right at the vendor, because nothing is asked of it here: an invoice is void there
+ * or refunded. One that is paid later sets the purchase aside again (`settle-invoice.ts`).
+ *
+ * Used by `sluice purchases` (`scripts/purchases.ts`).
+ *
+ * @returns the run as it was set aside; undefined where none is, or it has ended before.
+ */
+export async function failSetAsideRun(
+  database: Database,
+  runId: string,
+  nowMs: number,
+): Promise<SetAsideRun | undefined> {
+  return database.transaction().execute(async (transaction) => {
+    const setAside = await lockSetAsideRun(transaction, runId);
+    const run = setAside && (await lockRun(transaction, setAside));
+    if (run?.status !== 'pending') return undefined;
+    const result = { charged: null, invoiceId: run.invoiceId };
+    const ending = { status: 'failed', message: FAILURE_MESSAGES.setAside, result } as const;
+    await recordEnding(transaction, run, ending, nowMs);
+    return setAside;
   });
 }
 

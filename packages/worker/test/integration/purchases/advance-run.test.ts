@@ -4,7 +4,7 @@ import { findRun, listDueRuns, lockRun, parkRun, type Run } from '@sluice/databa
 import { releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { failSetAsideRun } from '../../../src/purchases/fail-set-aside-run.ts';
+import { failSetAsideRun } from '../../../src/settlement/end-run.ts';
 import { settleInvoice } from '../../../src/settlement/settle-invoice.ts';
 import { startPurchases, type Purchases } from '../support/purchase-world.ts';
 
