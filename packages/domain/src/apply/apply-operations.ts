@@ -22,11 +22,11 @@ import type {
   ChangeObjectRelationships,
   ChangePersonRelationships,
   Operation,
+  SubmitForm,
 } from '../operations/operation.ts';
 import { deletePerson, suppressPerson, unsuppressPerson } from './remove-person.ts';
 import { reportMetric, unsubscribeDelivery } from './report-metric.ts';
 import type { Slice, SliceChanges } from '../state/slice.ts';
-import { submitForm } from './submit-form.ts';
 import { trackEvent } from './track-event.ts';
 import { WorkingSet, type FoldEffects } from '../state/working-set.ts';
 
@@ -107,4 +107,15 @@ function isRefusedByPerson(
     const { outcome } = set.directory.resolve(environmentId, person);
     return outcome === 'suppressed' || (outcome !== 'found' && person.kind === 'svc_id');
   });
+}
+
+/** A form (`ingestion-conventions.md` §1.1): its fields become the person's attributes, its sending part of their history. */
+function submitForm(set: WorkingSet, operation: SubmitForm): void {
+  const { person: identifier, fields, formId } = operation;
+  const person = identifyPerson(set, operation, {
+    person: identifier,
+    attributes: fields,
+    mayCreate: true,
+  });
+  if (person) set.addActivity(person, operation, 'form', formId, fields);
 }
