@@ -1,5 +1,5 @@
 /** Mail by SMTP: what is said of one that was not taken. */
-import { errorForLog } from '@sluice/platform/process/error-for-log';
+import { errorForLog } from '@sluice/platform/process/logger';
 import { SMTPServer } from 'smtp-server';
 import { expect, onTestFinished, test } from 'vitest';
 import { createMailer } from '../../src/outbox/mailer.ts';

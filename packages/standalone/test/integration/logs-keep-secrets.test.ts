@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import { errorForLog } from '@sluice/platform/process/error-for-log';
+import { errorForLog } from '@sluice/platform/process/logger';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
