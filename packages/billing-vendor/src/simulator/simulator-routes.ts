@@ -22,7 +22,12 @@ import {
   type Form,
 } from './engine/simulator-request.ts';
 import { listInvoicePayments, refundCharge } from './objects/simulator-reversals.ts';
-import type { Collection, SimulatorState, VendorObject } from './engine/simulator-state.ts';
+import {
+  wireOf,
+  type Collection,
+  type SimulatorState,
+  type VendorObject,
+} from './engine/simulator-state.ts';
 import {
   cancelSubscription,
   createSubscription,
@@ -47,9 +52,6 @@ const find = (call: VendorCall, collection: Collection, what: string): VendorObj
   return found;
 };
 
-const show = (object: VendorObject): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(object).filter(([key]) => !key.startsWith('simulated_')));
-
 const PAGE_SIZE_MAX = 100;
 /** The vendor's rules for each type are not copied; none takes fewer characters. */
 const TAX_ID_LENGTH_MIN = 5;
@@ -59,7 +61,7 @@ function list(
   call: VendorCall,
   collection: Collection,
   isWanted: (object: VendorObject) => boolean,
-  render: (object: VendorObject) => Record<string, unknown> = show,
+  render: (object: VendorObject) => Record<string, unknown> = wireOf,
 ) {
   const all = call.state.list(collection).filter(isWanted).toReversed();
   const after = textOf(call.body['starting_after']);
@@ -92,7 +94,7 @@ const showInvoice =
     renderInvoice(call.state, invoice, call.expand);
 
 function showSubscription(call: VendorCall, subscription: VendorObject): Record<string, unknown> {
-  const shown = show(subscription);
+  const shown = wireOf(subscription);
   const invoice = call.state.get('invoice', shown['latest_invoice']);
   return invoice && call.expand.some((path) => path.endsWith('latest_invoice'))
     ? { ...shown, latest_invoice: renderInvoice(call.state, invoice, []) }
@@ -108,14 +110,14 @@ function couponOfNew({ state, body }: VendorCall, customerId: string): string | 
 
 /** `:id` stands for an id. */
 const ROUTES: Readonly<Record<string, Handler>> = {
-  'POST /v1/customers': (call) => show(saveCustomer(call.state, call.body, undefined)),
+  'POST /v1/customers': (call) => wireOf(saveCustomer(call.state, call.body, undefined)),
   'GET /v1/customers': (call) => {
     const email = textOf(call.body['email']);
     return list(call, 'customer', (each) => email === undefined || each['email'] === email);
   },
-  'GET /v1/customers/:id': (call) => show(find(call, 'customer', 'customer')),
+  'GET /v1/customers/:id': (call) => wireOf(find(call, 'customer', 'customer')),
   'POST /v1/customers/:id': (call) =>
-    show(saveCustomer(call.state, call.body, find(call, 'customer', 'customer'))),
+    wireOf(saveCustomer(call.state, call.body, find(call, 'customer', 'customer'))),
   'GET /v1/tax_ids': (call) => {
     const customer = textOf(formOf(call.body['owner'])['customer']);
     return list(call, 'tax_id', (each) => each['customer'] === customer);
@@ -139,11 +141,11 @@ const ROUTES: Readonly<Record<string, Handler>> = {
     return { id: call.id, object: 'tax_id', deleted: true };
   },
   'POST /v1/payment_methods/:id/attach': (call) =>
-    show(attachPaymentMethod(call.state, call.id, required(call.body['customer'], 'customer'))),
-  'GET /v1/payment_methods/:id': (call) => show(find(call, 'payment_method', 'PaymentMethod')),
+    wireOf(attachPaymentMethod(call.state, call.id, required(call.body['customer'], 'customer'))),
+  'GET /v1/payment_methods/:id': (call) => wireOf(find(call, 'payment_method', 'PaymentMethod')),
   'GET /v1/payment_methods': (call) => list(call, 'payment_method', ofCustomer(call)),
-  'GET /v1/prices/:id': (call) => show(find(call, 'price', 'price')),
-  'GET /v1/coupons/:id': (call) => show(find(call, 'coupon', 'coupon')),
+  'GET /v1/prices/:id': (call) => wireOf(find(call, 'price', 'price')),
+  'GET /v1/coupons/:id': (call) => wireOf(find(call, 'coupon', 'coupon')),
   'POST /v1/invoices': (call) => {
     const customer = required(call.body['customer'], 'customer');
     if (!call.state.get('customer', customer)) throw noSuch('customer', customer);
@@ -201,7 +203,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
     });
     return { ...line, object: 'invoiceitem', invoice: invoice.id };
   },
-  'GET /v1/payment_intents/:id': (call) => show(find(call, 'payment_intent', 'payment_intent')),
+  'GET /v1/payment_intents/:id': (call) => wireOf(find(call, 'payment_intent', 'payment_intent')),
   'POST /v1/payment_intents/:id/confirm': (call) => {
     const intent = find(call, 'payment_intent', 'payment_intent');
     const secret = textOf(call.body['client_secret']);
@@ -216,16 +218,16 @@ const ROUTES: Readonly<Record<string, Handler>> = {
       paymentMethodId: required(call.body['payment_method'], 'payment_method'),
       isOnSession: true,
     });
-    return show(find(call, 'payment_intent', 'payment_intent'));
+    return wireOf(find(call, 'payment_intent', 'payment_intent'));
   },
-  'GET /v1/charges/:id': (call) => show(find(call, 'charge', 'charge')),
+  'GET /v1/charges/:id': (call) => wireOf(find(call, 'charge', 'charge')),
   'POST /v1/refunds': ({ state, body }) =>
-    show(
+    wireOf(
       refundCharge(state, required(body['charge'], 'charge'), integerOf(body['amount'], 'amount')),
     ),
   'GET /v1/refunds': (call) => list(call, 'refund', () => true),
-  'GET /v1/refunds/:id': (call) => show(find(call, 'refund', 'refund')),
-  'GET /v1/disputes/:id': (call) => show(find(call, 'dispute', 'dispute')),
+  'GET /v1/refunds/:id': (call) => wireOf(find(call, 'refund', 'refund')),
+  'GET /v1/disputes/:id': (call) => wireOf(find(call, 'dispute', 'dispute')),
   'GET /v1/disputes': (call) => {
     const charge = textOf(call.body['charge']);
     return list(call, 'dispute', (each) => charge === undefined || each['charge'] === charge);
@@ -249,7 +251,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
       updateSubscription(call.state, find(call, 'subscription', 'subscription'), call.body),
     ),
   'DELETE /v1/subscriptions/:id': (call) =>
-    show(cancelSubscription(call.state, find(call, 'subscription', 'subscription'))),
+    wireOf(cancelSubscription(call.state, find(call, 'subscription', 'subscription'))),
 };
 
 const PATTERNS = Object.entries(ROUTES).map(([route, handler]) => {

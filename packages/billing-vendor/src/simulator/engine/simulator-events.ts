@@ -2,7 +2,7 @@
  * Events of the simulated vendor: made with every change, sent signed to one endpoint, tried again
  * until it answers 2xx, in no promised order. Tests may hold them back, repeat and delay them.
  */
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import { wireOf, type SimulatorState, type VendorObject } from './simulator-state.ts';
 
 /** Notes that something happened. It is sent by the pump below, after the request is answered. */
 export function emit(state: SimulatorState, type: string, object: VendorObject): void {
@@ -57,10 +57,7 @@ export function startEventPump(options: EventPumpOptions): EventPump {
   let running: Promise<unknown> = Promise.resolve();
 
   const send = async (event: VendorObject): Promise<void> => {
-    const wire = Object.fromEntries(
-      Object.entries(event).filter(([key]) => !key.startsWith('simulated_')),
-    );
-    const payload = JSON.stringify(wire);
+    const payload = JSON.stringify(wireOf(event));
     const answer = await fetch(endpoint as string, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'stripe-signature': options.sign(payload) },

@@ -26,6 +26,12 @@ export type Collection = (typeof COLLECTIONS)[number];
 
 export type VendorObject = Record<string, unknown> & { id: string };
 
+/** An object as the wire shows it: without what only the simulator knows of it. */
+export const wireOf = (object: VendorObject): VendorObject =>
+  Object.fromEntries(
+    Object.entries(object).filter(([key]) => !key.startsWith('simulated_')),
+  ) as VendorObject;
+
 export class SimulatorState {
   readonly #collections = new Map<Collection, Map<string, VendorObject>>(
     COLLECTIONS.map((name) => [name, new Map()]),

@@ -1,5 +1,5 @@
 /** Invoices of the simulated vendor as its answers show them. */
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import { wireOf, type SimulatorState, type VendorObject } from '../engine/simulator-state.ts';
 
 /** What the wire shows: client secret and payments only where they are asked for, as with the vendor. */
 export function renderInvoice(
@@ -8,7 +8,7 @@ export function renderInvoice(
   expand: readonly string[],
 ): VendorObject {
   const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
-  const wire = show(invoice);
+  const wire = wireOf(invoice);
   if (intent && expand.some((path) => path.endsWith('confirmation_secret')))
     wire['confirmation_secret'] = {
       client_secret: intent['client_secret'],
@@ -24,14 +24,9 @@ export function renderInvoice(
           object: 'invoice_payment',
           is_default: true,
           status: invoice['status'] === 'paid' ? 'paid' : 'open',
-          payment: { type: 'payment_intent', payment_intent: show(intent) },
+          payment: { type: 'payment_intent', payment_intent: wireOf(intent) },
         },
       ],
     };
   return wire;
 }
-
-const show = (object: VendorObject): VendorObject =>
-  Object.fromEntries(
-    Object.entries(object).filter(([key]) => !key.startsWith('simulated_')),
-  ) as VendorObject;
