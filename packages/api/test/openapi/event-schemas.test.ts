@@ -8,7 +8,7 @@ import {
   type ReportingEvent,
   type ReportingEventType,
 } from '@sluice/domain/delivery/reporting-event';
-import { identify, metric, NOW_MS } from '@sluice/domain/operations/testing';
+import { identify, metric, NOW_MS } from '@sluice/domain/testing/sample-operations';
 import { deliveryBody } from '@sluice/domain/delivery/webhook';
 import { describe, expect, test } from 'vitest';
 import { EVENT_SCHEMAS, metricOf, sampleBody } from '../../src/openapi/event-schemas.ts';

@@ -13,7 +13,7 @@ import {
   relateObject,
   remove,
   suppress,
-} from '../../src/operations/testing.ts';
+} from '../../src/testing/sample-operations.ts';
 import { MemoryStore } from '../support/memory-store.ts';
 
 const SHARD_COUNT = 256;

@@ -5,7 +5,7 @@ import {
   linesOfIssues,
   matchesTail,
 } from '../../src/operations/tail.ts';
-import { identify, merge, NOW_MS, track } from '../../src/operations/testing.ts';
+import { identify, merge, NOW_MS, track } from '../../src/testing/sample-operations.ts';
 
 const line = lineOfOperation(
   track('email:Ada@Example.com', 'bought', {

@@ -14,7 +14,7 @@ import {
   suppress,
   track,
   unsubscribeDelivery,
-} from '../../src/operations/testing.ts';
+} from '../../src/testing/sample-operations.ts';
 
 let store: MemoryStore;
 beforeEach(() => {

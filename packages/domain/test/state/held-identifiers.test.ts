@@ -12,7 +12,7 @@ import {
   suppress,
   track,
   unsuppress,
-} from '../../src/operations/testing.ts';
+} from '../../src/testing/sample-operations.ts';
 
 /** `id:1=7`: of person 7; `anonymous_id:z=`: nobody's; `id:1=7!`: suppressed. */
 function stored(text: string): IdentifierRow {

@@ -2,7 +2,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/values/json.ts';
 import type { SliceChanges } from '../../src/state/slice.ts';
-import { identify, remove, suppress, track, unsuppress } from '../../src/operations/testing.ts';
+import {
+  identify,
+  remove,
+  suppress,
+  track,
+  unsuppress,
+} from '../../src/testing/sample-operations.ts';
 import { svcId } from '../../src/values/svc-id.ts';
 import { MemoryStore } from '../support/memory-store.ts';
 

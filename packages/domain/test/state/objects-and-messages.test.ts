@@ -16,7 +16,7 @@ import {
   remove,
   segment,
   unsubscribeDelivery,
-} from '../../src/operations/testing.ts';
+} from '../../src/testing/sample-operations.ts';
 
 let store: MemoryStore;
 beforeEach(() => {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/values/json.ts';
 import type { SliceChanges } from '../../src/state/slice.ts';
-import { identify, NOW_MS, remove } from '../../src/operations/testing.ts';
+import { identify, NOW_MS, remove } from '../../src/testing/sample-operations.ts';
 import { MemoryStore } from '../support/memory-store.ts';
 
 let store: MemoryStore;

@@ -18,7 +18,7 @@ import type {
   Slice,
   SliceChanges,
 } from '../../src/state/slice.ts';
-import { NOW_MS } from '../../src/operations/testing.ts';
+import { NOW_MS } from '../../src/testing/sample-operations.ts';
 import { eventText, identifierText } from '../../src/operations/slice-keys.ts';
 import { findSliceNeeds } from '../../src/state/find-slice-needs.ts';
 import type { SliceNeeds } from '../../src/state/slice-needs.ts';

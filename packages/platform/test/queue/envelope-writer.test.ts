@@ -1,6 +1,6 @@
 /** An envelope reads back as what was put into it, whatever its size and its letters. */
 import type { Envelope } from '@sluice/domain/operations/operation';
-import { identify, track } from '@sluice/domain/operations/testing';
+import { identify, track } from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
 import { EnvelopeBuffers, envelopeText, EnvelopeWriter } from '../../src/queue/envelope-writer.ts';
 

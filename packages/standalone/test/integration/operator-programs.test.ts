@@ -7,7 +7,7 @@ import {
 } from '@sluice/database/events/parked-operations';
 import { seedDemoWorkspace, DEMO } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import { track } from '@sluice/domain/operations/testing';
+import { track } from '@sluice/domain/testing/sample-operations';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { TEST_SEALING_KEYS } from '@sluice/platform/testing/service-under-test';

@@ -1,6 +1,6 @@
 /** Each service as the process that operators run, on a machine whose clock is not Postgres'. */
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import { track } from '@sluice/domain/operations/testing';
+import { track } from '@sluice/domain/testing/sample-operations';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { beginServiceUnderTest } from '@sluice/platform/testing/service-under-test';

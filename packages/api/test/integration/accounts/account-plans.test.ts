@@ -86,7 +86,7 @@ import { CompiledQuery } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { fillAccounts } from '../support/account-fill.ts';
 import type { Plan } from '../support/explain.ts';
-import { type SentStatement, statementsSentBy } from '@sluice/database/connection/statements-sent';
+import { type SentStatement, statementsSentBy } from '@sluice/database/testing/statements-sent';
 
 const ACCOUNT = 2_500;
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');

@@ -17,7 +17,7 @@ import {
   WORDS_IN_PATHS,
 } from '../support/every-operation.ts';
 import { completion, otherThan, startSignups, type SignupWorld } from '../support/signup-world.ts';
-import { statementsSentBy } from '@sluice/database/connection/statements-sent';
+import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { insertOwned, ownedBody } from '../support/tenant-world.ts';
 
 let api: ApiUnderTest;

@@ -1,5 +1,5 @@
 import { findWorkspaceTotals } from '@sluice/database/accounts/environments';
-import { statementsSentBy } from '@sluice/database/connection/statements-sent';
+import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { CompiledQuery, sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { insertPerson, startApi, type ApiUnderTest } from '../support/api-under-test.ts';

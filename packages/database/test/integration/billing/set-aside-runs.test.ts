@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { countSetAsideRuns } from '../../../src/billing/set-aside-runs.ts';
-import { statementsSentBy } from '../../../src/connection/statements-sent.ts';
+import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 test('are counted whether they are pending or have ended, up to a bound, and without a read of those that are not', async () => {

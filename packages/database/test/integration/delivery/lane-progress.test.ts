@@ -9,7 +9,7 @@ import {
   type DrainReport,
 } from '../../../src/delivery/lane-progress.ts';
 import { claimLane, type LaneKey } from '../../../src/delivery/lanes.ts';
-import { statementsSentBy } from '../../../src/connection/statements-sent.ts';
+import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 

@@ -7,7 +7,7 @@ import { claimImport } from '../../../src/imports/imports.ts';
 import { listLanesToWake, PROBE_WAIT_MS_MAX } from '../../../src/delivery/lanes.ts';
 import { claimReplay } from '../../../src/replays/replay-lanes.ts';
 import { listDueRuns } from '../../../src/billing/runs.ts';
-import { statementsSentBy } from '../../../src/connection/statements-sent.ts';
+import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 import { claimVendorEvents } from '../../../src/billing/vendor-events.ts';

@@ -4,7 +4,7 @@ import { CompiledQuery, sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
 import { findSequenceBefore } from '../../../src/replays/replay-log.ts';
-import { statementsSentBy } from '../../../src/connection/statements-sent.ts';
+import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 const BEGIN_SECONDS = Date.parse('2026-03-01T00:00:00Z') / 1_000;

@@ -1,6 +1,6 @@
 /** What an envelope writes into the issues log: what Postgres refused of it, and what intake recorded. */
 import type { Operation } from '@sluice/domain/operations/operation';
-import { identify, NOW_MS, track } from '@sluice/domain/operations/testing';
+import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   createEnvelopeWorld,

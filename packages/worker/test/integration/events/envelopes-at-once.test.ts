@@ -10,7 +10,7 @@ import {
   suppress,
   track,
   unsuppress,
-} from '@sluice/domain/operations/testing';
+} from '@sluice/domain/testing/sample-operations';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   createEnvelopeWorld,

@@ -24,7 +24,7 @@ import {
   track,
   unsubscribeDelivery,
   unsuppress,
-} from '@sluice/domain/operations/testing';
+} from '@sluice/domain/testing/sample-operations';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import fc from 'fast-check';
 import { sql } from 'kysely';

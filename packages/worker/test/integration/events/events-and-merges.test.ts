@@ -3,7 +3,7 @@
  * orders, the first transaction still open while the second comes.
  */
 import { svcId } from '@sluice/domain/values/svc-id';
-import { identify, merge, remove, suppress, track } from '@sluice/domain/operations/testing';
+import { identify, merge, remove, suppress, track } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it, test } from 'vitest';
 import { useWorkspace } from '../support/open-envelope.ts';

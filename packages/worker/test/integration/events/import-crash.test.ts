@@ -8,7 +8,7 @@ import { findImport, type ImportRow } from '@sluice/database/imports/imports';
 import { NumberStock } from '@sluice/database/people/numbers';
 import { insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
-import { identify } from '@sluice/domain/operations/testing';
+import { identify } from '@sluice/domain/testing/sample-operations';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';

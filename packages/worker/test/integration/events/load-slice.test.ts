@@ -1,6 +1,6 @@
 /** What of a person is loaded for an operation: what it names, however much there is. */
 import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
-import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/operations/testing';
+import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/testing/sample-operations';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { expect, test } from 'vitest';
 import { loadSlice, SAFEST } from '../../../src/events/load-slice.ts';

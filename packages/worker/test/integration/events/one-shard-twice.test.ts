@@ -2,7 +2,7 @@
  * Workers that believe the same shard to be theirs, as in the second after somebody has emptied Redis, and its limit of one
  * at a time with it. Each takes an envelope and reads the same others behind it.
  */
-import { track } from '@sluice/domain/operations/testing';
+import { track } from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
 import { processEnvelope } from '../../../src/events/process-envelope.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';

@@ -8,7 +8,7 @@ import { AppError } from '@sluice/domain/values/errors';
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { Envelope, Operation } from '@sluice/domain/operations/operation';
 import type { QueuedOperation } from '@sluice/domain/operations/packed-event';
-import { identify, NOW_MS, track } from '@sluice/domain/operations/testing';
+import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { beforeEach, expect, test } from 'vitest';
 import { processEnvelope } from '../../../src/events/process-envelope.ts';

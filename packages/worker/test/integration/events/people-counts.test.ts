@@ -12,7 +12,7 @@ import {
   suppress,
   track,
   unsuppress,
-} from '@sluice/domain/operations/testing';
+} from '@sluice/domain/testing/sample-operations';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import fc from 'fast-check';
 import { sql } from 'kysely';

@@ -2,7 +2,7 @@
 import { isDatabaseAway } from '@sluice/database/connection/database-away';
 import { makeEventPartitions } from '@sluice/database/events/events';
 import type { Envelope, Operation } from '@sluice/domain/operations/operation';
-import { identify, relate, track } from '@sluice/domain/operations/testing';
+import { identify, relate, track } from '@sluice/domain/testing/sample-operations';
 import { sql, type KyselyPlugin } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { processEnvelope } from '../../../src/events/process-envelope.ts';

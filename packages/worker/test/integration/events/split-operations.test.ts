@@ -7,7 +7,7 @@ import {
   identifyObject,
   relate,
   remove,
-} from '@sluice/domain/operations/testing';
+} from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
 import { useWorkspace } from '../support/open-envelope.ts';
 

@@ -1,7 +1,7 @@
 /** Event ids are taken without a look until one was taken already: what is stored must not depend on it. */
 import type { Operation } from '@sluice/domain/operations/operation';
-import { identify, NOW_MS, track } from '@sluice/domain/operations/testing';
-import { statementsSentBy } from '@sluice/database/connection/statements-sent';
+import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
+import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { beforeAll, expect, test } from 'vitest';
 import { processEnvelope, type ProcessEnvelopeDeps } from '../../../src/events/process-envelope.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';

@@ -7,7 +7,7 @@ import {
   remove,
   track,
   unsubscribeDelivery,
-} from '@sluice/domain/operations/testing';
+} from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
 import { inEnvironment } from '../support/envelope-world.ts';
 import { useWorkspace } from '../support/open-envelope.ts';

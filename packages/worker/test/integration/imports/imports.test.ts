@@ -1,6 +1,6 @@
 /** An uploaded file of events on a real Postgres: what becomes of its rows, and what is said of them. */
 import type { TailLine } from '@sluice/domain/operations/tail';
-import { identify, suppress } from '@sluice/domain/operations/testing';
+import { identify, suppress } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ImportsWorld } from '../support/imports-world.ts';

@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { identify, track } from '@sluice/domain/operations/testing';
+import { identify, track } from '@sluice/domain/testing/sample-operations';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';

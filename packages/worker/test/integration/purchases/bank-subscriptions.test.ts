@@ -3,7 +3,7 @@ import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simul
 import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { findReceipt } from '@sluice/database/billing/receipts';
 import { findRun, listRunsWithPaymentDue, type Run } from '@sluice/database/billing/runs';
-import { statementsSentBy } from '@sluice/database/connection/statements-sent';
+import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import { createLogger } from '@sluice/platform/process/logger';

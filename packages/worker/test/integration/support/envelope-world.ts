@@ -4,7 +4,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { NumberStock } from '@sluice/database/people/numbers';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { NOW_MS } from '@sluice/domain/operations/testing';
+import { NOW_MS } from '@sluice/domain/testing/sample-operations';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import {
   processEnvelope,

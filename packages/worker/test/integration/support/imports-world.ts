@@ -13,7 +13,7 @@ import { NumberStock } from '@sluice/database/people/numbers';
 import { insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { identify } from '@sluice/domain/operations/testing';
+import { identify } from '@sluice/domain/testing/sample-operations';
 import { createLogger } from '@sluice/platform/process/logger';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { sql } from 'kysely';

@@ -2,7 +2,7 @@
 import { recordIssues } from '@sluice/database/events/ingestion-issues';
 import { lockWaiterCount, untilLockWaiters } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { NOW_MS } from '@sluice/domain/operations/testing';
+import { NOW_MS } from '@sluice/domain/testing/sample-operations';
 import { beforeEach } from 'vitest';
 import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
 

@@ -4,7 +4,7 @@
  */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
-import { track } from '@sluice/domain/operations/testing';
+import { track } from '@sluice/domain/testing/sample-operations';
 import { EnvelopeBuffers, EnvelopeWriter } from '@sluice/platform/queue/envelope-writer';
 import { createLogger } from '@sluice/platform/process/logger';
 import {

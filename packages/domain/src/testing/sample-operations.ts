@@ -8,7 +8,7 @@ import type {
   PersonIdentifierKind,
   ReportMetric,
   TrackEvent,
-} from './operation.ts';
+} from '../operations/operation.ts';
 
 /** When the operations were received. */
 export const NOW_MS = Date.UTC(2026, 0, 31, 12);
