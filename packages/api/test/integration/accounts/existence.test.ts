@@ -3,7 +3,7 @@
  * nor by the time that it takes.
  *
  * Time is what is done: the same bytes go out, after the same statements, whose plans are the same for
- * a key that is there and one that is not (`account-plans.test.ts`). A clock would tell less, and now and
+ * a key that is there and one that is not (`account-plans.test.ts` of `database`). A clock would tell less, and now and
  * then something that is not so.
  */
 import { sql } from 'kysely';
