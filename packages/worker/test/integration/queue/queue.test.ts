@@ -1,17 +1,15 @@
-/** The queue on one server. Several that stand in for one another: `queue-failover.ts`. */
+/**
+ * The queue on one Redis. On several that stand in for one another: `queue-failover.ts`; on Postgres:
+ * `worker/test/integration/queue/queue-on-postgres.test.ts`.
+ */
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { describe, expect, test } from 'vitest';
 import { testQueue } from '../support/queue-guarantees.ts';
 
-const close = () => Promise.resolve();
-
-describe('the queue on postgres', () => {
-  testQueue(() => Promise.resolve({ url: undefined, close }));
-});
 describe('the queue on redis', () => {
-  testQueue(() => Promise.resolve({ url: testRedisUrl(), close }));
+  testQueue(() => Promise.resolve({ url: testRedisUrl(), close: () => Promise.resolve() }));
 });
 
 test('an unreachable Redis is an error at once, not a queue in memory', async () => {

@@ -1,8 +1,4 @@
-/**
- * The queue's guarantees, as tests for any broker. Here because they need both `database` (for a
- * Postgres) and `platform`, which must not know each other.
- */
-import { createTestDatabase } from '@sluice/database/testing/testing';
+/** The queue's guarantees, as tests for any broker. */
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { track } from '@sluice/domain/testing/sample-operations';
 import { EnvelopeBuffers, EnvelopeWriter } from '@sluice/platform/queue/envelope-writer';
@@ -28,8 +24,17 @@ export interface BrokerUnderTest {
 const envelope = (id: string): Envelope => ({ id, operations: [] });
 const DONE: JobOutcome = { outcome: 'done' };
 
-/** Called in a `describe`; the broker is opened once for all. */
-export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
+const NO_DATABASE = 'postgres://127.0.0.1:1/none';
+
+/**
+ * Called in a `describe`; the broker is opened once for all.
+ *
+ * @param openDatabase - makes one for each test, where the broker is Postgres. @returns its address.
+ */
+export function testQueue(
+  openBroker: () => Promise<BrokerUnderTest>,
+  openDatabase: () => Promise<string> = () => Promise.resolve(NO_DATABASE),
+): void {
   let brokerUrl: string | undefined;
   let options: BrokerOptions;
   let producer: Producer;
@@ -53,9 +58,8 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
     return () => broker.close();
   });
   beforeEach(async () => {
-    const { url } = await createTestDatabase();
     options = {
-      databaseUrl: url,
+      databaseUrl: await openDatabase(),
       redisUrl: brokerUrl,
       prefix: uniquePrefix(),
       shardCount: 2,
