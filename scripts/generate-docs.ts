@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { apiSettings } from '@sluice/api/settings';
 import { billingSettings, simulatorSettings } from '@sluice/billing-vendor/settings';
 import { intakeSettings } from '@sluice/intake/settings';
-import { platformSettings } from '@sluice/platform/settings/config';
+import { importSettings, platformSettings } from '@sluice/platform/settings/config';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { workerSettings } from '@sluice/worker/process/settings';
 import { z } from 'zod';
@@ -29,11 +29,11 @@ function propertiesOf(schema: z.ZodObject): Record<string, Property> {
 
 function settingsTable(): string {
   const common = propertiesOf(platformSettings);
-  const billing = propertiesOf(billingSettings);
+  const shared = { ...propertiesOf(billingSettings), ...propertiesOf(importSettings) };
   const tracing = propertiesOf(tracingSettings);
   const groups: [string, Record<string, Property>][] = [
     ['every process', common],
-    ['worker and API', billing],
+    ['worker and API', shared],
     ['intake, worker and API', tracing],
     ...(
       [
@@ -46,7 +46,7 @@ function settingsTable(): string {
       name,
       Object.fromEntries(
         Object.entries(propertiesOf(schema)).filter(
-          ([key]) => !(key in common) && !(key in billing) && !(key in tracing),
+          ([key]) => !(key in common) && !(key in shared) && !(key in tracing),
         ),
       ),
     ]),

@@ -2,10 +2,13 @@
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
 import {
-  IMPORT_SIZE_BYTES_DEFAULT,
-  UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
-} from '@sluice/domain/imports/import-limits';
-import { integer, platformSettings, sealingSettings } from '@sluice/platform/settings/config';
+  listenHost,
+  importSettings,
+  integer,
+  platformSettings,
+  listenPort,
+  sealingSettings,
+} from '@sluice/platform/settings/config';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { z } from 'zod';
 
@@ -30,9 +33,10 @@ const addressList = z
 export const apiSettings = platformSettings.extend({
   ...billingSettings.shape,
   ...sealingSettings.shape,
+  ...importSettings.shape,
   ...tracingSettings.shape,
-  API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
-  API_PORT: integer(0, 65_535, 8090).describe('0: any free one'),
+  API_HOST: listenHost(),
+  API_PORT: listenPort(8090),
   API_TAIL_DURATION_MS_MAX: integer(1_000, 86_400_000, 3_600_000).describe(
     'how long one live tail (`GET /v1/stream`) goes on; its reader comes again',
   ),
@@ -84,16 +88,6 @@ export const apiSettings = platformSettings.extend({
   ),
   PURCHASE_WAIT_MS: integer(100, 60_000, 15_000).describe(
     'how long a call waits for a checkout, or for an invoice, before it answers without',
-  ),
-  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, IMPORT_SIZE_BYTES_DEFAULT).describe(
-    'of a file that is sent for an import',
-  ),
-  IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(
-    1,
-    Number.MAX_SAFE_INTEGER,
-    UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
-  ).describe(
-    "of the files of a workspace's imports that have not ended, together: they lie in Postgres; 409 beyond",
   ),
   OUTGOING_IP_ADDRESSES: addressList.describe(
     'where webhook deliveries leave from, commas between: the answer of /v1/info/ip_addresses',

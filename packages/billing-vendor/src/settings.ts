@@ -1,5 +1,10 @@
 /** The settings of billing: those that API and worker share, and those of the simulator. */
-import { integer } from '@sluice/platform/settings/config';
+import {
+  listenHost,
+  integer,
+  platformSettings,
+  listenPort,
+} from '@sluice/platform/settings/config';
 import { z } from 'zod';
 
 /** Public, so only good for trying things out. */
@@ -30,15 +35,10 @@ export const billingSettings = z.object({
 });
 
 export const simulatorSettings = z.object({
-  LOG_LEVEL: z
-    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
-    .default('info')
-    .describe('least important line logged'),
-  DRAIN_TIMEOUT_MS: integer(100, 600_000, 25_000).describe(
-    'how long a stop may take before it is cut',
-  ),
-  SIMULATOR_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
-  SIMULATOR_PORT: integer(0, 65_535, 8091).describe('0: any free one'),
+  LOG_LEVEL: platformSettings.shape.LOG_LEVEL,
+  DRAIN_TIMEOUT_MS: platformSettings.shape.DRAIN_TIMEOUT_MS,
+  SIMULATOR_HOST: listenHost(),
+  SIMULATOR_PORT: listenPort(8091),
   SIMULATOR_FILE: z
     .string()
     .optional()

@@ -1,5 +1,12 @@
 /** The settings of intake. */
-import { addingSettings, flag, integer, platformSettings } from '@sluice/platform/settings/config';
+import {
+  addingSettings,
+  flag,
+  listenHost,
+  integer,
+  platformSettings,
+  listenPort,
+} from '@sluice/platform/settings/config';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { z } from 'zod';
 
@@ -7,8 +14,8 @@ const MEBIBYTE = 1_048_576;
 
 export const intakeSettings = platformSettings.extend({
   ...tracingSettings.shape,
-  INTAKE_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
-  INTAKE_PORT: integer(0, 65_535, 8080).describe('0: any free one'),
+  INTAKE_HOST: listenHost(),
+  INTAKE_PORT: listenPort(8080),
   INTAKE_IS_HTTPS: flag(false).describe(
     'browsers reach intake by https (a proxy in front ends TLS)',
   ),

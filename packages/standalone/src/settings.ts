@@ -1,18 +1,18 @@
 /** The settings of `npm start`. Everything else in the environment is handed on to the services. */
-import { flag, integer, platformSettings } from '@sluice/platform/settings/config';
+import { flag, listenHost, integer, platformSettings } from '@sluice/platform/settings/config';
 import { z } from 'zod';
 
 export const standaloneSettings = platformSettings.extend({
   /** Absent: the embedded Postgres. */
   DATABASE_URL: platformSettings.shape.DATABASE_URL.optional(),
   SHARD_COUNT: integer(1, 256, 4),
-  INTAKE_HOST: z.string().default('127.0.0.1'),
+  INTAKE_HOST: listenHost(),
   INTAKE_PORT: integer(1, 65_535, 8080),
-  API_HOST: z.string().default('127.0.0.1'),
+  API_HOST: listenHost(),
   API_PORT: integer(1, 65_535, 8090),
-  WORKER_HOST: z.string().default('127.0.0.1'),
+  WORKER_HOST: listenHost(),
   WORKER_PORT: integer(1, 65_535, 8092),
-  SIMULATOR_HOST: z.string().default('127.0.0.1'),
+  SIMULATOR_HOST: listenHost(),
   SIMULATOR_PORT: integer(1, 65_535, 8091),
   /** Of the payment vendor. Absent: the simulator is started too. */
   STRIPE_SECRET_KEY: z.string().optional(),

@@ -2,6 +2,10 @@
  * Settings: environment variables, unit last, one zod schema a service, parsed once in `main.ts`.
  * Every problem is listed, not only the first.
  */
+import {
+  IMPORT_SIZE_BYTES_DEFAULT,
+  UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
+} from '@sluice/domain/imports/import-limits';
 import { FILL_PERCENT_MAX } from '@sluice/domain/operations/broker-fill';
 import { AppError } from '@sluice/domain/values/errors';
 import { z } from 'zod';
@@ -20,12 +24,34 @@ export const flag = (fallback: boolean) =>
     .default(fallback ? 'true' : 'false')
     .transform((text) => text === 'true' || text === '1');
 
+/** The `…_HOST` of a process that listens. */
+export const listenHost = (description = 'address to listen on') =>
+  z.string().default('127.0.0.1').describe(description);
+
+/** The `…_PORT` of a process that listens. */
+export const listenPort = (fallback: number) =>
+  integer(0, 65_535, fallback).describe('0: any free one');
+
 /** Of whoever adds envelopes: intake, and `npm run parked`. */
 export const addingSettings = {
   REDIS_FILL_PERCENT_MAX: integer(50, 98, FILL_PERCENT_MAX).describe(
     'of its `maxmemory`: from there on Redis gets no more calls, until it is 5 below, or below for 10 s; the rest is for workers, who need memory to take any',
   ),
 };
+
+/** Of the processes that keep the files of imports: the API takes them, the worker fetches them. */
+export const importSettings = z.object({
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, IMPORT_SIZE_BYTES_DEFAULT).describe(
+    'largest file of an import, sent or fetched',
+  ),
+  IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(
+    1,
+    Number.MAX_SAFE_INTEGER,
+    UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
+  ).describe(
+    "of the files of a workspace's imports that have not ended, together: they lie in Postgres; beyond it the API answers 409",
+  ),
+});
 
 /** Settings that every process has. */
 export const platformSettings = z.object({

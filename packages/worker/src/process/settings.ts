@@ -1,21 +1,24 @@
 /** The settings of the worker; those of delivery are in `webhook-settings.ts`. */
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import {
-  IMPORT_SIZE_BYTES_DEFAULT,
-  UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
-} from '@sluice/domain/imports/import-limits';
-import { integer, platformSettings, sealingSettings } from '@sluice/platform/settings/config';
+  listenHost,
+  importSettings,
+  integer,
+  platformSettings,
+  listenPort,
+  sealingSettings,
+} from '@sluice/platform/settings/config';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
-import { z } from 'zod';
 import { webhookSettings } from './webhook-settings.ts';
 
 const eachSetting = platformSettings.extend({
   ...tracingSettings.shape,
   ...sealingSettings.shape,
+  ...importSettings.shape,
   ...webhookSettings.shape,
   ...billingSettings.shape,
-  WORKER_HOST: z.string().default('127.0.0.1').describe('address of /livez, /readyz and /metrics'),
-  WORKER_PORT: integer(0, 65_535, 8092).describe('0: any free one'),
+  WORKER_HOST: listenHost('address of /livez, /readyz and /metrics'),
+  WORKER_PORT: listenPort(8092),
   WORKER_LANE_CONCURRENCY: integer(1, 10_000, 1_024).describe(
     'lanes drained at the same time by one process, those that only wait for their endpoint not counted',
   ),
@@ -24,16 +27,6 @@ const eachSetting = platformSettings.extend({
   ),
   WORKER_SLOW_REQUESTS_MAX: integer(1, 100_000, 4_096).describe(
     'requests that wait for a slow endpoint, a socket each; beyond that they hold up others',
-  ),
-  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, IMPORT_SIZE_BYTES_DEFAULT).describe(
-    'of a file that is fetched for an import',
-  ),
-  IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(
-    1,
-    Number.MAX_SAFE_INTEGER,
-    UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
-  ).describe(
-    "of the files of a workspace's imports that have not ended, together: they lie in Postgres",
   ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'a try of one envelope, or of one slice of a lane, that takes this long ends the process',
