@@ -37,29 +37,20 @@ export function rotateWebhookSecret(
 }
 
 /** Ends a rotation with the next key as the key; `not_now` where none is under way, or another key than `stored` is. */
-export function promoteWebhookSecret(
-  database: Database,
-  lane: LaneKey,
-  origin: ChangeOrigin,
-  nowMs: number,
-  stored?: string,
-): Promise<KeyChange> {
-  return record(database, lane, origin, nowMs, (transaction) =>
-    promoteSigningKey(transaction, lane, nowMs, stored),
-  );
-}
+export const promoteWebhookSecret = recordedEnd(promoteSigningKey);
 
 /** Ends a rotation with the old key as the key; `not_now` where none is under way, or another next key than `stored` is. */
-export function cancelWebhookSecret(
-  database: Database,
-  lane: LaneKey,
-  origin: ChangeOrigin,
-  nowMs: number,
-  stored?: string,
-): Promise<KeyChange> {
-  return record(database, lane, origin, nowMs, (transaction) =>
-    cancelRotation(transaction, lane, nowMs, stored),
-  );
+export const cancelWebhookSecret = recordedEnd(cancelRotation);
+
+function recordedEnd(end: typeof promoteSigningKey | typeof cancelRotation) {
+  return (
+    database: Database,
+    lane: LaneKey,
+    origin: ChangeOrigin,
+    nowMs: number,
+    stored?: string,
+  ): Promise<KeyChange> =>
+    record(database, lane, origin, nowMs, (transaction) => end(transaction, lane, nowMs, stored));
 }
 
 /** A key in the place of the one that is stored. */

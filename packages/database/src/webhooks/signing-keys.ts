@@ -10,7 +10,7 @@
  *
  * All of them, wherever they stand, when the installation's own key is replaced: `sealed-secrets.ts`.
  */
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import type { LaneKey } from '../delivery/lanes.ts';
 
@@ -34,6 +34,14 @@ const COLUMNS = sql`
   signing_key as "signingKey", signing_key_made_at as "madeAt", next_signing_key as "nextSigningKey",
   next_signing_key_made_at as "nextMadeAt", next_signs_from as "nextSignsFrom"`;
 
+const NO_NEXT = sql`
+  next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null`;
+const NEXT_IS_KEY = sql`
+  signing_key = next_signing_key, signing_key_made_at = next_signing_key_made_at, ${NO_NEXT}`;
+
+const isWebhook = ({ environmentId, webhookId }: LaneKey) =>
+  sql`environment_id = ${environmentId} and webhook_id = ${webhookId} and deleted_at is null`;
+
 /** The keys of a webhook as they count at `nowMs`; undefined where there is no such webhook. */
 export async function findSigningKeys(
   database: DatabaseOrTransaction,
@@ -41,10 +49,7 @@ export async function findSigningKeys(
   nowMs: number,
 ): Promise<SigningKeys | undefined> {
   const { rows } = await sql<Row>`
-    select ${COLUMNS} from webhooks
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null`.execute(
-    database,
-  );
+    select ${COLUMNS} from webhooks where ${isWebhook(lane)}`.execute(database);
   const [row] = rows;
   return row && keysOf(row, nowMs);
 }
@@ -63,7 +68,7 @@ export interface KeyRotation {
 }
 
 /** Adds the next key; one that signs from now on takes the place of the old one, which no clock brings back. */
-export async function startRotation(
+export function startRotation(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   rotation: KeyRotation,
@@ -72,22 +77,15 @@ export async function startRotation(
   const now = new Date(nowMs);
   const keys =
     rotation.signsFromMs <= nowMs
-      ? sql`
-           signing_key = ${rotation.signingKey}, signing_key_made_at = ${now},
-           next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null`
+      ? sql`signing_key = ${rotation.signingKey}, signing_key_made_at = ${now}, ${NO_NEXT}`
       : // The next key of a rotation that is over is promoted in the same statement.
         sql`
            signing_key = coalesce(next_signing_key, signing_key),
            signing_key_made_at = coalesce(next_signing_key_made_at, signing_key_made_at),
            next_signing_key = ${rotation.signingKey}, next_signing_key_made_at = ${now},
            next_signs_from = ${new Date(rotation.signsFromMs)}`;
-  const { rows } = await sql<Row>`
-    update webhooks
-       set ${keys}
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
-       and (next_signs_from is null or next_signs_from <= ${now})
-    returning ${COLUMNS}`.execute(database);
-  return changeOf(database, lane, rows, nowMs);
+  const isNone = sql`(next_signs_from is null or next_signs_from <= ${now})`;
+  return changeKeys(database, lane, keys, isNone, nowMs);
 }
 
 /**
@@ -95,21 +93,14 @@ export async function startRotation(
  *
  * @param stored - of the old one: where another is stored it is `not_now`.
  */
-export async function promoteSigningKey(
+export function promoteSigningKey(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   nowMs: number,
   stored?: string,
 ): Promise<KeyChange> {
-  const { rows } = await sql<Row>`
-    update webhooks
-       set signing_key = next_signing_key, signing_key_made_at = next_signing_key_made_at,
-           next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
-       and next_signs_from > ${new Date(nowMs)}
-       and ${stored ?? sql`signing_key`} = signing_key
-    returning ${COLUMNS}`.execute(database);
-  return changeOf(database, lane, rows, nowMs);
+  const isUnderWay = sql`next_signs_from > ${new Date(nowMs)} and ${stored ?? sql`signing_key`} = signing_key`;
+  return changeKeys(database, lane, NEXT_IS_KEY, isUnderWay, nowMs);
 }
 
 /**
@@ -117,34 +108,26 @@ export async function promoteSigningKey(
  *
  * @param stored - of the next key: where another is stored it is `not_now`.
  */
-export async function cancelRotation(
+export function cancelRotation(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   nowMs: number,
   stored?: string,
 ): Promise<KeyChange> {
-  const { rows } = await sql<Row>`
-    update webhooks set next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
-       and next_signs_from > ${new Date(nowMs)}
-       and ${stored ?? sql`next_signing_key`} = next_signing_key
-    returning ${COLUMNS}`.execute(database);
-  return changeOf(database, lane, rows, nowMs);
+  const isUnderWay = sql`next_signs_from > ${new Date(nowMs)} and ${stored ?? sql`next_signing_key`} = next_signing_key`;
+  return changeKeys(database, lane, NO_NEXT, isUnderWay, nowMs);
 }
 
 /** Puts a key in the place of the one that is stored, at once; `not_now` where it was changed meanwhile, or a rotation is under way. */
-export async function replaceSigningKey(
+export function replaceSigningKey(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   { stored, sealed }: { readonly stored: string; readonly sealed: string },
   nowMs: number,
 ): Promise<KeyChange> {
-  const { rows } = await sql<Row>`
-    update webhooks set signing_key = ${sealed}, signing_key_made_at = ${new Date(nowMs)}
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
-       and signing_key = ${stored} and next_signing_key is null
-    returning ${COLUMNS}`.execute(database);
-  return changeOf(database, lane, rows, nowMs);
+  const key = sql`signing_key = ${sealed}, signing_key_made_at = ${new Date(nowMs)}`;
+  const isUnchanged = sql`signing_key = ${stored} and next_signing_key is null`;
+  return changeKeys(database, lane, key, isUnchanged, nowMs);
 }
 
 /** Forgets the old key wherever a rotation is over; by `webhooks_rotating`. */
@@ -153,18 +136,21 @@ export async function promoteDueSigningKeys(
   nowMs: number,
 ): Promise<void> {
   await sql`
-    update webhooks
-       set signing_key = next_signing_key, signing_key_made_at = next_signing_key_made_at,
-           next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
+    update webhooks set ${NEXT_IS_KEY}
      where next_signs_from <= ${new Date(nowMs)}`.execute(database);
 }
 
-async function changeOf(
+/** Sets columns of one webhook; `not_now` where the condition does not hold. */
+async function changeKeys(
   database: DatabaseOrTransaction,
   lane: LaneKey,
-  rows: readonly Row[],
+  columns: RawBuilder<unknown>,
+  condition: RawBuilder<unknown>,
   nowMs: number,
 ): Promise<KeyChange> {
+  const { rows } = await sql<Row>`
+    update webhooks set ${columns} where ${isWebhook(lane)} and ${condition}
+    returning ${COLUMNS}`.execute(database);
   const [row] = rows;
   if (row) return { outcome: 'changed', keys: keysOf(row, nowMs) };
   const found = await findSigningKeys(database, lane, nowMs);
