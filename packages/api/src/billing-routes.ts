@@ -1,6 +1,6 @@
 /** Every route under `/v1/accounts/{account_id}/billing`. */
+import type { BillingEffects } from './billing/billing-effects.ts';
 import { registerAddons } from './purchases/addons.ts';
-import type { BillingDependencies } from './billing/billing.ts';
 import { registerBillingProfile } from './billing/billing-profile.ts';
 import { registerBillingRuns } from './purchases/billing-runs.ts';
 import { registerCredits } from './purchases/credits.ts';
@@ -17,19 +17,19 @@ import type { ApiServer } from './http/api-server.ts';
 import { registerUsageProfile } from './billing/usage-profile.ts';
 
 /** Call it on a scope that `guardAccounts` was called on. */
-export function registerBilling(scope: ApiServer, deps: BillingDependencies): void {
-  registerCredits(scope, deps);
-  registerAddons(scope, deps);
-  registerInboxPreviewPurchases(scope, deps);
-  registerInboxPreviewRuns(scope, deps);
-  registerInboxPreviewUsageLog(scope, deps);
-  registerInboxPreviewUsageSummaries(scope, deps);
-  registerDeprecatedPurchases(scope, deps);
-  registerBillingRuns(scope, deps);
-  registerPlans(scope, deps);
-  registerPlanCheckout(scope, deps);
-  registerBillingProfile(scope, deps);
-  registerPaymentMethods(scope, deps);
-  registerDowngrade(scope, deps);
-  registerUsageProfile(scope, deps);
+export function registerBilling(scope: ApiServer, effects: BillingEffects): void {
+  registerCredits(scope, effects);
+  registerAddons(scope, effects);
+  registerInboxPreviewPurchases(scope, effects);
+  registerInboxPreviewRuns(scope, effects);
+  registerInboxPreviewUsageLog(scope, effects);
+  registerInboxPreviewUsageSummaries(scope, effects);
+  registerDeprecatedPurchases(scope, effects);
+  registerBillingRuns(scope, effects);
+  registerPlans(scope, effects);
+  registerPlanCheckout(scope, effects);
+  registerBillingProfile(scope, effects);
+  registerPaymentMethods(scope, effects);
+  registerDowngrade(scope, effects);
+  registerUsageProfile(scope, effects);
 }

@@ -15,12 +15,11 @@ import { listSealedSamples } from '@sluice/database/webhooks/sealed-secrets';
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
-import { openProducer, type RunKey } from '@sluice/platform/queue/queue';
+import { openProducer } from '@sluice/platform/queue/queue';
 import { repeat } from '@sluice/platform/process/repeat';
 import { openTracer } from '@sluice/platform/telemetry/tracing';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { clearOldRows } from './outbox/clear-old-rows.ts';
-import { endVendorTrial } from './outbox/end-vendor-trial.ts';
 import { keepRelaying } from './outbox/keep-relaying.ts';
 import { createMailer } from './outbox/mailer.ts';
 import { createRelay } from './outbox/outbox-relay.ts';
@@ -30,8 +29,6 @@ import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { buildServer, listen } from './server.ts';
 import { ServerStop } from './serving/server-stop.ts';
 import { apiSettings } from './settings.ts';
-import { statementsOn } from './statements.ts';
-import { tellVendorCustomer } from './outbox/tell-vendor-customer.ts';
 import { TailHub } from './events/tail-hub.ts';
 import { RequestTracer } from './serving/trace-requests.ts';
 import { vendorEventSecretOf } from './billing/vendor-event-secret.ts';
@@ -128,37 +125,23 @@ metrics.counterBy(
 const vendorTracing = tracer &&
   requestTracer && { tracer, findParent: requestTracer.findTraceparent };
 const vendor = countVendorCalls(await openVendor(settings, vendorTracing), vendorCalls);
-const billing = {
-  database,
-  vendor,
-  catalogue: readCatalogue(settings.BILLING_CATALOGUE_FILE),
-  secret,
-  vendorEventSecret: vendorEventSecretOf(settings),
-  wakeRun: (run: RunKey) => producer.wakeRun(run),
-  wakeVendorEvents: () => producer.wakeVendorEvents(),
-  newId,
-  now,
-  cardPaymentMs: settings.CARD_PAYMENT_MS,
-  vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS,
-  purchaseWaitMs: settings.PURCHASE_WAIT_MS,
-};
+const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
+const vendorEventSecret = vendorEventSecretOf(settings);
 const mailer = createMailer({
   smtpUrl: settings.SMTP_URL,
   directory: settings.MAIL_DIRECTORY,
   from: settings.MAIL_FROM,
 });
 lifecycle.defer('mailer', async () => mailer.close());
-const statements = statementsOn(database);
 const relay = createRelay({
-  ...statements,
+  database,
   mailer,
   analytics:
     settings.ANALYTICS_URL === undefined
       ? undefined
       : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
-  tellVendorCustomer: (entry) => tellVendorCustomer({ ...statements, vendor }, entry),
-  endVendorTrial: (entry) =>
-    endVendorTrial({ ...statements, vendor, vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS }, entry),
+  vendor,
+  vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS,
   secret,
   now,
   onFailure: ({ topic, outboxId, attempt }, error) =>
@@ -176,11 +159,17 @@ lifecycle.defer('clearing', () => clearing.stop());
 // Half of the time: what the process stands on is closed in the other.
 const serverStop = new ServerStop({ inHandMsMax: settings.DRAIN_TIMEOUT_MS / 2 });
 const server = await buildServer({
+  database,
   logger,
   now,
   newId,
   secret,
-  billing,
+  vendor,
+  vendorEventSecret,
+  vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS,
+  catalogue,
+  cardPaymentMs: settings.CARD_PAYMENT_MS,
+  purchaseWaitMs: settings.PURCHASE_WAIT_MS,
   trustedProxies: settings.API_TRUSTED_PROXIES,
   ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
   keyRatePerSecond: settings.API_KEY_RATE_LIMIT_PER_SECOND,
@@ -205,13 +194,14 @@ const server = await buildServer({
   sealedText,
   newSecret: () => randomBytes(SECRET_SIZE_BYTES).toString('hex'),
   wakeLane: (lane) => producer.wakeLane(lane),
+  wakeRun: (run) => producer.wakeRun(run),
+  wakeVendorEvents: () => producer.wakeVendorEvents(),
   openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
   tailReaderCount: (environmentId) => tails.readerCount(environmentId),
   tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
   wakeExport: (key) => exports.wake(key),
   ...(requestTracer && { requestTracer }),
   serverStop,
-  ...statements,
 });
 lifecycle.defer('server', () => serverStop.stop(server));
 const port = await listen(server, settings.API_HOST, settings.API_PORT);

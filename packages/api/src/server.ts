@@ -1,5 +1,5 @@
 /**
- * The HTTP edge of the API: one Fastify app from its dependencies, without opening a socket.
+ * The HTTP edge of the API: one Fastify app from its effects, without opening a socket.
  *
  * What every request meets, in order: a request id, the headers every answer carries, 404 or 405
  * before the body is read, the bearer key (under `/v1`), the body under its limit, the zod schemas,
@@ -7,74 +7,54 @@
  * Two kinds of keys: one of the app API opens a workspace (`authenticate.ts`), a service account's
  * token opens an account (`account-guard.ts`).
  */
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
+import type { RunKey } from '@sluice/database/billing/runs';
+import type { Database } from '@sluice/database/connection/connection';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { portTaken } from '@sluice/platform/process/port-taken';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import fastify, { LogController, type FastifyBaseLogger } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
-import {
-  type AccountGuardDependencies,
-  guardAccounts,
-  refuseWhatIsBeyond,
-} from './auth/account-guard.ts';
-import { type AccountDependencies, registerAccounts } from './accounts/accounts.ts';
-import { type CredentialDependencies, registerCredentials } from './accounts/api-credentials.ts';
+import { guardAccounts, refuseWhatIsBeyond } from './auth/account-guard.ts';
+import { registerAccounts } from './accounts/accounts.ts';
+import { registerCredentials } from './accounts/api-credentials.ts';
 import { watchMethods } from './serving/allowed-methods.ts';
-import {
-  type AuditLogExportDependencies,
-  registerAuditLogExports,
-  registerExportDownload,
-} from './audit/audit-log-exports.ts';
-import { type AuditLogDependencies, registerAuditLogs } from './audit/audit-logs.ts';
-import { authenticateCallers, type AuthenticateDependencies } from './auth/authenticate.ts';
-import type { BillingDependencies } from './billing/billing.ts';
+import { registerAuditLogExports, registerExportDownload } from './audit/audit-log-exports.ts';
+import { registerAuditLogs } from './audit/audit-logs.ts';
+import { authenticateCallers } from './auth/authenticate.ts';
 import { registerBilling } from './billing-routes.ts';
 import { boundBodyTime } from './serving/body-deadline.ts';
 import { parseJsonBody } from './http/body.ts';
-import { type CustomerDependencies, registerCustomers } from './people/customers.ts';
-import { type EnvironmentDependencies, registerEnvironments } from './accounts/environments.ts';
+import { registerCustomers } from './people/customers.ts';
+import { registerEnvironments } from './accounts/environments.ts';
 import { handleClientError, handleError, sendProblem } from './http/error-handling.ts';
-import { type ImportDependencies, registerImports } from './imports/imports.ts';
-import { type EventTraceDependencies, registerEventTrace } from './events/event-trace.ts';
+import { registerImports } from './imports/imports.ts';
+import { registerEventTrace } from './events/event-trace.ts';
 import type { ApiServer } from './http/api-server.ts';
 import { withoutPorts } from './serving/forwarded-for.ts';
-import { type IdempotencyDependencies, keepAnswers } from './http/idempotency.ts';
-import {
-  type IngestionIssueDependencies,
-  registerIngestionIssues,
-} from './events/ingestion-issues.ts';
-import {
-  type LaneOperationDependencies,
-  registerLaneOperations,
-} from './webhooks/lane-operations.ts';
-import { type ObjectDependencies, registerObjects } from './people/objects.ts';
-import { type LiveTailDependencies, registerLiveTail } from './events/live-tail.ts';
+import { keepAnswers } from './http/idempotency.ts';
+import { registerIngestionIssues } from './events/ingestion-issues.ts';
+import { registerLaneOperations } from './webhooks/lane-operations.ts';
+import { registerObjects } from './people/objects.ts';
+import { registerLiveTail } from './events/live-tail.ts';
 import { describeApi, serveReference } from './openapi/openapi.ts';
-import { type ProbeDependencies, registerProbes } from './serving/probes.ts';
-import { type ReceiptDependencies, registerReceipts } from './billing/receipts.ts';
-import {
-  registerReportingWebhooks,
-  type ReportingWebhookDependencies,
-} from './webhooks/reporting-webhooks.ts';
+import { registerProbes, type ProbeEffects } from './serving/probes.ts';
+import { registerReceipts } from './billing/receipts.ts';
+import { registerReportingWebhooks } from './webhooks/reporting-webhooks.ts';
 import { accountValidatorCompiler, validatorCompiler } from './http/request-validation.ts';
-import { registerSignup, type SignupDependencies } from './accounts/signup.ts';
-import {
-  registerPartnerDecisions,
-  registerStartupProgram,
-  type StartupProgramDependencies,
-} from './accounts/startup-program.ts';
+import { registerSignup } from './accounts/signup.ts';
+import { registerPartnerDecisions, registerStartupProgram } from './accounts/startup-program.ts';
 import { registerTokenExchange } from './accounts/token-exchange.ts';
+import type { TailHub } from './events/tail-hub.ts';
 import type { ServerStop } from './serving/server-stop.ts';
 import type { RequestTracer } from './serving/trace-requests.ts';
 import { registerVendorEvents } from './billing/vendor-event-endpoint.ts';
-import { registerUsers, type UserDependencies } from './accounts/users.ts';
-import {
-  registerWebhookReplays,
-  type WebhookReplayDependencies,
-} from './webhooks/webhook-replays.ts';
-import {
-  registerWebhookSecrets,
-  type WebhookSecretDependencies,
-} from './webhooks/webhook-secrets.ts';
-import { registerWorkspaces, type WorkspaceDependencies } from './events/workspaces.ts';
+import { registerUsers } from './accounts/users.ts';
+import { registerWebhookReplays } from './webhooks/webhook-replays.ts';
+import { registerWebhookSecrets } from './webhooks/webhook-secrets.ts';
+import { registerWorkspaces } from './events/workspaces.ts';
 
 /** A finished request, for metrics and the log. */
 export interface RequestRecord {
@@ -85,37 +65,45 @@ export interface RequestRecord {
   readonly durationMs: number;
 }
 
-export interface ApiDependencies
-  extends
-    AuthenticateDependencies,
-    ReportingWebhookDependencies,
-    LaneOperationDependencies,
-    WebhookSecretDependencies,
-    WebhookReplayDependencies,
-    CustomerDependencies,
-    ObjectDependencies,
-    EventTraceDependencies,
-    LiveTailDependencies,
-    IngestionIssueDependencies,
-    ImportDependencies,
-    WorkspaceDependencies,
-    AccountGuardDependencies,
-    AccountDependencies,
-    EnvironmentDependencies,
-    UserDependencies,
-    CredentialDependencies,
-    ReceiptDependencies,
-    SignupDependencies,
-    IdempotencyDependencies,
-    StartupProgramDependencies,
-    AuditLogDependencies,
-    AuditLogExportDependencies,
-    ProbeDependencies {
-  readonly billing: BillingDependencies;
+/** All that the API does to the world, and the settings that its routes obey. Each route takes what it needs of it. */
+export interface ApiEffects {
+  readonly database: Database;
   readonly logger: FastifyBaseLogger;
+  readonly now: () => number;
+  readonly newId: () => string;
+  /** Signs access tokens, export links, purchase handles and cursors (`API_SECRET`). */
+  readonly secret: string;
+  readonly sealedText: SealedText;
+  /** Makes a secret that nobody can guess. */
+  readonly newSecret: () => string;
+
+  readonly vendor: Vendor;
+  readonly vendorEventSecret: string;
+  readonly vendorTimeoutMs: number;
+  readonly catalogue: Catalogue;
+  readonly cardPaymentMs: number;
+  readonly purchaseWaitMs: number;
+
+  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly wakeExport: (key: AuditLogExportKey) => Promise<void>;
+  readonly wakeRun: (run: RunKey) => Promise<void>;
+  readonly wakeVendorEvents: () => Promise<void>;
+
+  readonly openTail: TailHub['open'];
+  readonly tailReaderCount: TailHub['readerCount'];
+  readonly tailDurationMsMax: number;
+
+  readonly ratePerMinute: number;
+  readonly keyRatePerSecond: number;
+  readonly importSizeBytesMax: number;
+  readonly unfinishedImportSizeBytesMax: number;
+  readonly giveUpAfterMs: number;
+  readonly outgoingIpAddresses: readonly string[];
   /** Addresses and CIDR blocks whose `X-Forwarded-For` says who calls; limits count by it, the audit log keeps it. */
   readonly trustedProxies: readonly string[];
-  readonly newId: () => string;
+
+  readonly checkReadiness: ProbeEffects['checkReadiness'];
+  readonly renderMetrics: ProbeEffects['renderMetrics'];
   readonly recordRequest: (record: RequestRecord) => void;
   /** Absent: traces are off. */
   readonly requestTracer?: RequestTracer;
@@ -137,21 +125,21 @@ const REQUEST_ID = /^[\w.:+/=-]{1,128}$/;
 
 /** Builds the app; `listen` and `close` are the caller's. */
 export async function buildServer(
-  dependencies: ApiDependencies,
+  effects: ApiEffects,
   bodyTimeoutMs = BODY_TIMEOUT_MS,
 ): Promise<ApiServer> {
   const app: ApiServer = fastify({
-    loggerInstance: dependencies.logger,
+    loggerInstance: effects.logger,
     // Each request is logged once, below: Fastify's own lines show the URL, which names people.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_SIZE_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    trustProxy: dependencies.trustedProxies.length === 0 ? false : [...dependencies.trustedProxies],
+    trustProxy: effects.trustedProxies.length === 0 ? false : [...effects.trustedProxies],
     http: { headersTimeout: HEAD_TIMEOUT_MS },
     routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
-      return typeof given === 'string' && REQUEST_ID.test(given) ? given : dependencies.newId();
+      return typeof given === 'string' && REQUEST_ID.test(given) ? given : effects.newId();
     },
     // While closing, what arrives on open connections is still answered, with `Connection: close`.
     return503OnClosing: false,
@@ -160,7 +148,7 @@ export async function buildServer(
       void reply.headers(commonHeaders(request.id));
       handleError(error, request, reply);
     },
-    clientErrorHandler: handleClientError(dependencies.newId),
+    clientErrorHandler: handleClientError(effects.newId),
   }).withTypeProvider<ZodTypeProvider>();
 
   app.setValidatorCompiler(validatorCompiler);
@@ -172,9 +160,9 @@ export async function buildServer(
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody(app));
 
   app.decorateRequest('traceparent', null);
-  dependencies.requestTracer?.watch(app);
-  dependencies.serverStop?.watch(app);
-  if (dependencies.trustedProxies.length > 0) {
+  effects.requestTracer?.watch(app);
+  effects.serverStop?.watch(app);
+  if (effects.trustedProxies.length > 0) {
     // Before the first use of the caller's address.
     app.addHook('onRequest', (request, _reply, done) => {
       const { headers } = request.raw;
@@ -183,7 +171,7 @@ export async function buildServer(
       done();
     });
   }
-  app.addHook('onRequest', boundBodyTime(bodyTimeoutMs, dependencies.newId));
+  app.addHook('onRequest', boundBodyTime(bodyTimeoutMs, effects.newId));
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(commonHeaders(request.id));
     if (request.is404)
@@ -197,53 +185,53 @@ export async function buildServer(
       status: reply.statusCode,
       durationMs: reply.elapsedTime,
     };
-    dependencies.recordRequest(record);
+    effects.recordRequest(record);
     request.log.debug(record, 'answered');
   });
 
   refuseWhatIsBeyond(app);
-  keepAnswers(app, dependencies);
+  keepAnswers(app, effects);
 
   const declareMissingMethods = watchMethods(app);
   await describeApi(app);
-  registerProbes(app, dependencies);
+  registerProbes(app, effects);
   await app.register(async (scope: ApiServer) => {
-    authenticateCallers(scope, dependencies);
-    registerReportingWebhooks(scope, dependencies);
-    registerLaneOperations(scope, dependencies);
-    registerWebhookSecrets(scope, dependencies);
-    registerWebhookReplays(scope, dependencies);
-    registerCustomers(scope, dependencies);
-    registerObjects(scope, dependencies);
-    registerEventTrace(scope, dependencies);
-    registerLiveTail(scope, dependencies);
-    registerIngestionIssues(scope, dependencies);
-    registerImports(scope, dependencies);
-    registerWorkspaces(scope, dependencies);
+    authenticateCallers(scope, effects);
+    registerReportingWebhooks(scope, effects);
+    registerLaneOperations(scope, effects);
+    registerWebhookSecrets(scope, effects);
+    registerWebhookReplays(scope, effects);
+    registerCustomers(scope, effects);
+    registerObjects(scope, effects);
+    registerEventTrace(scope, effects);
+    registerLiveTail(scope, effects);
+    registerIngestionIssues(scope, effects);
+    registerImports(scope, effects);
+    registerWorkspaces(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
-    guardAccounts(scope, dependencies);
-    registerAccounts(scope, dependencies);
-    registerEnvironments(scope, dependencies);
-    registerBilling(scope, dependencies.billing);
-    registerUsers(scope, dependencies);
-    registerCredentials(scope, dependencies);
-    registerReceipts(scope, dependencies);
-    registerPartnerDecisions(scope, dependencies);
-    registerAuditLogs(scope, dependencies);
-    registerAuditLogExports(scope, dependencies);
+    guardAccounts(scope, effects);
+    registerAccounts(scope, effects);
+    registerEnvironments(scope, effects);
+    registerBilling(scope, effects);
+    registerUsers(scope, effects);
+    registerCredentials(scope, effects);
+    registerReceipts(scope, effects);
+    registerPartnerDecisions(scope, effects);
+    registerAuditLogs(scope, effects);
+    registerAuditLogExports(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
-    registerSignup(scope, dependencies);
-    registerStartupProgram(scope, dependencies);
-    registerTokenExchange(scope, dependencies);
+    registerSignup(scope, effects);
+    registerStartupProgram(scope, effects);
+    registerTokenExchange(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {
-    registerVendorEvents(scope, dependencies.billing);
+    registerVendorEvents(scope, effects);
   });
-  await app.register(async (scope: ApiServer) => registerExportDownload(scope, dependencies));
+  await app.register(async (scope: ApiServer) => registerExportDownload(scope, effects));
   serveReference(app);
   declareMissingMethods();
   return app;

@@ -1,9 +1,13 @@
 /** The account of the token: read, its settings, its address, the two-factor requirement, its products. */
-import type { AccountSettings } from '@sluice/database/accounts/account-changes';
-import type { Account } from '@sluice/database/accounts/accounts';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  activateProduct,
+  requireTwoFactor,
+  updateAccount,
+  updateAddress,
+} from '@sluice/database/accounts/account-changes';
+import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts/accounts';
 import { PRODUCTS } from '@sluice/domain/accounts/account';
-import type { Address } from '@sluice/domain/accounts/postal-address';
 import { z } from 'zod';
 import { updateAccountInput, updateAddressInput } from './account-fields.ts';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
@@ -13,36 +17,8 @@ import { accountFailures, accountReadFailures, badBody, idInPath } from '../http
 import { notFound, validationFailed } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface AccountDependencies {
-  readonly findAccount: (accountId: number) => Promise<Account | undefined>;
-  readonly findAccountByEnvironment: (
-    accountId: number,
-    environmentId: number,
-  ) => Promise<Account | undefined>;
-  readonly updateAccount: (
-    accountId: number,
-    settings: Partial<AccountSettings>,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<Account | 'no_such_owner' | undefined>;
-  readonly updateAddress: (
-    accountId: number,
-    address: Address,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<Account | undefined>;
-  readonly requireTwoFactor: (
-    accountId: number,
-    isRequired: boolean,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<Account | undefined>;
-  readonly activateProduct: (
-    accountId: number,
-    product: string,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<{ readonly account: Account; readonly wasActivated: boolean } | undefined>;
+export interface AccountEffects {
+  readonly database: Database;
   readonly now: () => number;
 }
 
@@ -55,9 +31,10 @@ const changeFailures = { ...badBody, ...accountFailures };
  */
 const twoFactorAction = z.string().meta({ enum: ['enable', 'disable'] });
 
-export function registerAccounts(scope: ApiServer, dependencies: AccountDependencies): void {
-  registerReads(scope, dependencies);
-  registerSettings(scope, dependencies);
+export function registerAccounts(scope: ApiServer, effects: AccountEffects): void {
+  const { database, now } = effects;
+  registerReads(scope, effects);
+  registerSettings(scope, effects);
 
   scope.post(
     '/v1/accounts/:account_id/2fa_required/:action',
@@ -78,11 +55,12 @@ export function registerAccounts(scope: ApiServer, dependencies: AccountDependen
           code: 'unknown_action',
           message: 'the action must be enable or disable',
         });
-      const account = await dependencies.requireTwoFactor(
+      const account = await requireTwoFactor(
+        database,
         accountCallerOf(request).accountId,
         action === 'enable',
         originOf(request),
-        dependencies.now(),
+        now(),
       );
       if (!account) return sendProblem(request, reply, notFound('account'));
       return reply.code(204).send(null);
@@ -112,11 +90,12 @@ export function registerAccounts(scope: ApiServer, dependencies: AccountDependen
       },
     },
     async (request, reply) => {
-      const outcome = await dependencies.activateProduct(
+      const outcome = await activateProduct(
+        database,
         accountCallerOf(request).accountId,
         request.body.product,
         originOf(request),
-        dependencies.now(),
+        now(),
       );
       const row = outcome?.account.products.find((each) => each.product === request.body.product);
       if (!outcome || !row) return sendProblem(request, reply, notFound('account'));
@@ -132,7 +111,7 @@ export function registerAccounts(scope: ApiServer, dependencies: AccountDependen
   );
 }
 
-function registerReads(scope: ApiServer, dependencies: AccountDependencies): void {
+function registerReads(scope: ApiServer, { database }: AccountEffects): void {
   scope.get(
     '/v1/accounts/:account_id',
     {
@@ -145,7 +124,7 @@ function registerReads(scope: ApiServer, dependencies: AccountDependencies): voi
       },
     },
     async (request, reply) => {
-      const account = await dependencies.findAccount(accountCallerOf(request).accountId);
+      const account = await findAccount(database, accountCallerOf(request).accountId);
       if (!account) return sendProblem(request, reply, notFound('account'));
       return reply.send(accountToWire(account));
     },
@@ -164,7 +143,8 @@ function registerReads(scope: ApiServer, dependencies: AccountDependencies): voi
       },
     },
     async (request, reply) => {
-      const account = await dependencies.findAccountByEnvironment(
+      const account = await findAccountByEnvironment(
+        database,
         accountCallerOf(request).accountId,
         request.params.environment_id,
       );
@@ -174,7 +154,7 @@ function registerReads(scope: ApiServer, dependencies: AccountDependencies): voi
   );
 }
 
-function registerSettings(scope: ApiServer, dependencies: AccountDependencies): void {
+function registerSettings(scope: ApiServer, { database, now }: AccountEffects): void {
   scope.put(
     '/v1/accounts/:account_id',
     {
@@ -191,7 +171,8 @@ function registerSettings(scope: ApiServer, dependencies: AccountDependencies): 
     },
     async (request, reply) => {
       const given = request.body.account;
-      const outcome = await dependencies.updateAccount(
+      const outcome = await updateAccount(
+        database,
         accountCallerOf(request).accountId,
         {
           ...(given.name !== undefined && { name: given.name }),
@@ -201,7 +182,7 @@ function registerSettings(scope: ApiServer, dependencies: AccountDependencies): 
           ...(given.owner_user_id !== undefined && { ownerUserId: given.owner_user_id }),
         },
         originOf(request),
-        dependencies.now(),
+        now(),
       );
       if (!outcome) return sendProblem(request, reply, notFound('account'));
       if (outcome === 'no_such_owner') {
@@ -230,11 +211,12 @@ function registerSettings(scope: ApiServer, dependencies: AccountDependencies): 
       },
     },
     async (request, reply) => {
-      const account = await dependencies.updateAddress(
+      const account = await updateAddress(
+        database,
         accountCallerOf(request).accountId,
         request.body.address,
         originOf(request),
-        dependencies.now(),
+        now(),
       );
       if (!account) return sendProblem(request, reply, notFound('account'));
       return reply.send(accountToWire(account));

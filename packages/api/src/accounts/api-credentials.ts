@@ -2,8 +2,8 @@
  * Credentials of an account: what intake, the app API and this API are called with. Listed and revoked here;
  * made and rotated in `credential-secrets.ts`, whose answers alone have a secret.
  */
-import type { Credential } from '@sluice/database/accounts/api-credentials';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import { revokeCredential } from '@sluice/database/accounts/api-credential-changes';
+import { findCredential, listCredentials } from '@sluice/database/accounts/api-credentials';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
@@ -14,40 +14,22 @@ import {
   credentialToWire,
 } from './api-credential-fields.ts';
 import { integerInQuery } from '../audit/audit-log-filters.ts';
-import {
-  registerCredentialSecrets,
-  type CredentialSecretDependencies,
-} from './credential-secrets.ts';
+import { registerCredentialSecrets, type CredentialEffects } from './credential-secrets.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { accountFailures, accountReadFailures, idInPath } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface CredentialDependencies extends CredentialSecretDependencies {
-  readonly listCredentials: (
-    accountId: number,
-    environmentId: number | undefined,
-    nowMs: number,
-    limit: number,
-  ) => Promise<Credential[]>;
-  readonly revokeCredential: (
-    accountId: number,
-    credentialId: number,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<Credential | undefined>;
-}
-
 /** Revoked ones stay for good, and the list has no pages (`account-billing.md` §4). */
 const LISTED_MAX = 10_000;
 
-export function registerCredentials(scope: ApiServer, dependencies: CredentialDependencies): void {
-  registerReads(scope, dependencies);
-  registerCredentialSecrets(scope, dependencies);
-  registerRevocation(scope, dependencies);
+export function registerCredentials(scope: ApiServer, effects: CredentialEffects): void {
+  registerReads(scope, effects);
+  registerCredentialSecrets(scope, effects);
+  registerRevocation(scope, effects);
 }
 
-function registerReads(scope: ApiServer, dependencies: CredentialDependencies): void {
+function registerReads(scope: ApiServer, { database, now }: CredentialEffects): void {
   scope.get(
     CREDENTIALS_PATH,
     {
@@ -71,10 +53,11 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
       },
     },
     async (request, reply) => {
-      const rows = await dependencies.listCredentials(
+      const rows = await listCredentials(
+        database,
         accountCallerOf(request).accountId,
         request.query.environment_id,
-        dependencies.now(),
+        now(),
         LISTED_MAX,
       );
       return reply.send({ api_credentials: rows.map(credentialToWire) });
@@ -93,7 +76,8 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
       },
     },
     async (request, reply) => {
-      const row = await dependencies.findCredential(
+      const row = await findCredential(
+        database,
         accountCallerOf(request).accountId,
         request.params.id,
       );
@@ -103,7 +87,7 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
   );
 }
 
-function registerRevocation(scope: ApiServer, dependencies: CredentialDependencies): void {
+function registerRevocation(scope: ApiServer, { database, now }: CredentialEffects): void {
   scope.delete(
     `${CREDENTIALS_PATH}/:id`,
     {
@@ -117,11 +101,12 @@ function registerRevocation(scope: ApiServer, dependencies: CredentialDependenci
       },
     },
     async (request, reply) => {
-      const row = await dependencies.revokeCredential(
+      const row = await revokeCredential(
+        database,
         accountCallerOf(request).accountId,
         request.params.id,
         originOf(request),
-        dependencies.now(),
+        now(),
       );
       if (!row) return sendProblem(request, reply, notFound('credential'));
       return reply.send({ api_credential: credentialToWire(row) });

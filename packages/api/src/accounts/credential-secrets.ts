@@ -4,14 +4,14 @@
  *
  * Beside `api-credentials.ts`, which lists and revokes them.
  */
-import type { Account } from '@sluice/database/accounts/accounts';
-import type {
-  MadeCredential,
-  NewCredential,
-  ShownSecret,
+import type { Database } from '@sluice/database/connection/connection';
+import { findAccount } from '@sluice/database/accounts/accounts';
+import {
+  type MadeCredential,
+  createCredential,
+  rotateCredential,
 } from '@sluice/database/accounts/api-credential-changes';
-import type { Credential, CredentialKind } from '@sluice/database/accounts/api-credentials';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import { type CredentialKind, findCredential } from '@sluice/database/accounts/api-credentials';
 import { CREDENTIAL_COUNT_MAX } from '@sluice/domain/accounts/account';
 import { newKey, newServiceAccountToken, type Secret } from '@sluice/platform/secrets/secrets';
 import { z } from 'zod';
@@ -38,40 +38,20 @@ import {
 import { limitReached, notFound, validationFailed } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface CredentialSecretDependencies {
-  readonly findCredential: (
-    accountId: number,
-    credentialId: number,
-  ) => Promise<Credential | undefined>;
-  readonly createCredential: (
-    accountId: number,
-    given: NewCredential,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<MadeCredential | 'too_many' | undefined>;
-  readonly rotateCredential: (
-    accountId: number,
-    credentialId: number,
-    secret: ShownSecret,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<MadeCredential | 'revoked' | undefined>;
-  readonly findAccount: (accountId: number) => Promise<Account | undefined>;
+export interface CredentialEffects {
+  readonly database: Database;
   readonly now: () => number;
 }
 
 /** As long as is usual for site ids and Track keys: 20 characters, 119 bits. */
 const TRACK_KEY_LENGTH = 20;
 
-export function registerCredentialSecrets(
-  scope: ApiServer,
-  dependencies: CredentialSecretDependencies,
-): void {
-  registerCreate(scope, dependencies);
-  registerRotation(scope, dependencies);
+export function registerCredentialSecrets(scope: ApiServer, effects: CredentialEffects): void {
+  registerCreate(scope, effects);
+  registerRotation(scope, effects);
 }
 
-function registerCreate(scope: ApiServer, dependencies: CredentialSecretDependencies): void {
+function registerCreate(scope: ApiServer, { database, now }: CredentialEffects): void {
   scope.post(
     CREDENTIALS_PATH,
     {
@@ -104,13 +84,14 @@ function registerCreate(scope: ApiServer, dependencies: CredentialSecretDependen
       const caller = accountCallerOf(request);
       const given = request.body;
       const kind = KINDS[given.type];
-      const nowMs = dependencies.now();
+      const nowMs = now();
       const reach = reachOf(given);
       if (reach.expiresAt && reach.expiresAt.getTime() <= nowMs) {
         return sendProblem(request, reply, refusedField('expires_at', 'must be in the future'));
       }
-      const secret = await makeSecret(dependencies, caller.accountId, kind);
-      const made = await dependencies.createCredential(
+      const secret = await makeSecret(database, caller.accountId, kind);
+      const made = await createCredential(
+        database,
         caller.accountId,
         {
           kind,
@@ -142,7 +123,7 @@ function registerCreate(scope: ApiServer, dependencies: CredentialSecretDependen
   );
 }
 
-function registerRotation(scope: ApiServer, dependencies: CredentialSecretDependencies): void {
+function registerRotation(scope: ApiServer, { database, now }: CredentialEffects): void {
   const params = z.object({ account_id: idInPath, id: idInPath });
 
   scope.post(
@@ -154,7 +135,7 @@ function registerRotation(scope: ApiServer, dependencies: CredentialSecretDepend
           refuse: async (request) => {
             const caller = accountCallerOf(request);
             const { id } = request.params as z.infer<typeof params>;
-            const found = await dependencies.findCredential(caller.accountId, id);
+            const found = await findCredential(database, caller.accountId, id);
             return found && refuseBeyond(caller, found, 'rotated');
           },
         },
@@ -170,15 +151,16 @@ function registerRotation(scope: ApiServer, dependencies: CredentialSecretDepend
     },
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
-      const found = await dependencies.findCredential(accountId, request.params.id);
+      const found = await findCredential(database, accountId, request.params.id);
       if (!found) return sendProblem(request, reply, notFound('credential'));
-      const secret = await makeSecret(dependencies, accountId, found.kind);
-      const outcome = await dependencies.rotateCredential(
+      const secret = await makeSecret(database, accountId, found.kind);
+      const outcome = await rotateCredential(
+        database,
         accountId,
         request.params.id,
         secret,
         originOf(request),
-        dependencies.now(),
+        now(),
       );
       if (!outcome) return sendProblem(request, reply, notFound('credential'));
       if (outcome === 'revoked') {
@@ -199,12 +181,12 @@ const madeToWire = (made: MadeCredential) => ({
 
 /** A sandbox's tokens say so. */
 async function makeSecret(
-  { findAccount }: Pick<CredentialSecretDependencies, 'findAccount'>,
+  database: Database,
   accountId: number,
   kind: CredentialKind,
 ): Promise<Secret> {
   if (kind === 'service_account')
-    return newServiceAccountToken((await findAccount(accountId))?.isSandbox === true);
+    return newServiceAccountToken((await findAccount(database, accountId))?.isSandbox === true);
   return kind === 'track' ? newKey(TRACK_KEY_LENGTH) : newKey();
 }
 

@@ -1,6 +1,6 @@
 /** The settings of an account's workspaces, which the account API calls environments. */
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
-import type { Environment, EnvironmentSettings } from '@sluice/database/accounts/environments';
+import type { Database } from '@sluice/database/connection/connection';
+import { updateEnvironment } from '@sluice/database/accounts/environments';
 import { z } from 'zod';
 import { updateEnvironmentInput } from './account-fields.ts';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
@@ -9,14 +9,8 @@ import { accountFailures, badBody, idInPath } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface EnvironmentDependencies {
-  readonly updateEnvironment: (
-    accountId: number,
-    environmentId: number,
-    settings: Partial<EnvironmentSettings>,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<Environment | undefined>;
+export interface EnvironmentEffects {
+  readonly database: Database;
   readonly now: () => number;
 }
 
@@ -26,7 +20,7 @@ const environment = z
 
 export function registerEnvironments(
   scope: ApiServer,
-  dependencies: EnvironmentDependencies,
+  { database, now }: EnvironmentEffects,
 ): void {
   scope.put(
     '/v1/accounts/:account_id/environments/:environment_id',
@@ -43,7 +37,8 @@ export function registerEnvironments(
     },
     async (request, reply) => {
       const { name, phone_identifies: phoneIdentifies } = request.body.environment;
-      const changed = await dependencies.updateEnvironment(
+      const changed = await updateEnvironment(
+        database,
         accountCallerOf(request).accountId,
         request.params.environment_id,
         {
@@ -51,7 +46,7 @@ export function registerEnvironments(
           ...(phoneIdentifies !== undefined && { phoneIdentifies }),
         },
         originOf(request),
-        dependencies.now(),
+        now(),
       );
       if (!changed) return sendProblem(request, reply, notFound('environment'));
       return reply.send({

@@ -6,15 +6,19 @@
  * same work done: the mail is written later, by `outbox-relay.ts`. A wrong, expired, used or unknown
  * code is one answer too; only a right one may hear that the address has an account.
  */
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
-import type { CreatedAccount, NewAccount, SignupLimits } from '@sluice/database/accounts/signups';
-import type { HeldCall } from '@sluice/database/changes/transact-once';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  type SignupLimits,
+  createAccount,
+  countSignupAttempt,
+  startSignup,
+} from '@sluice/database/accounts/signups';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { newKey, newServiceAccountToken } from '@sluice/platform/secrets/secrets';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
 import { instant } from './account-view.ts';
-import { CallLimit, type CallLimitOptions } from '../auth/call-limit.ts';
+import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import {
   badBody,
@@ -28,23 +32,8 @@ import type { ApiServer } from '../http/api-server.ts';
 import { heldCallOf } from '../http/idempotency.ts';
 import { CODE_LIFETIME_MS, isCode } from './signup-code.ts';
 
-export interface SignupDependencies {
-  readonly startSignup: (
-    given: { readonly email: string; readonly ip: string },
-    limits: SignupLimits,
-    nowMs: number,
-    call: HeldCall | undefined,
-  ) => Promise<'started' | 'too_many'>;
-  readonly countSignupAttempt: (
-    email: string,
-    nowMs: number,
-  ) => Promise<{ readonly signupId: string; readonly codeHmac: Buffer } | undefined>;
-  readonly createAccount: (
-    given: NewAccount,
-    origin: Omit<ChangeOrigin, 'actor'>,
-    nowMs: number,
-  ) => Promise<CreatedAccount | 'used' | 'email_taken'>;
-  readonly takeCalls: CallLimitOptions['takeCalls'];
+export interface SignupEffects {
+  readonly database: Database;
   readonly secret: string;
   readonly now: () => number;
 }
@@ -67,14 +56,13 @@ const TRIES_PER_HOUR_AND_IP = 100;
 
 const failures = { ...badRequest, ...badBody, ...unprocessable, ...tooMany, ...commonFailures };
 
-export function registerSignup(scope: ApiServer, dependencies: SignupDependencies): void {
-  const { now } = dependencies;
+export function registerSignup(scope: ApiServer, { database, secret, now }: SignupEffects): void {
   const tries = new CallLimit({
     name: 'signup code from',
     countMax: TRIES_PER_HOUR_AND_IP,
     windowMs: HOUR_MS,
     now,
-    takeCalls: dependencies.takeCalls,
+    takeCalls: takeCallsIn(database),
   });
 
   scope.post(
@@ -100,7 +88,8 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
       },
     },
     async (request, reply) => {
-      const outcome = await dependencies.startSignup(
+      const outcome = await startSignup(
+        database,
         { email: request.body.email, ip: callerNetwork(request.ip) },
         LIMITS,
         now(),
@@ -142,11 +131,14 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
       const given = request.body;
       const nowMs = now();
       // A repeated call whose account was made but that was not answered has used its code already.
-      const signupId = request.heldCall?.isDone ? '' : await signupOf(dependencies, given, nowMs);
+      const signupId = request.heldCall?.isDone
+        ? ''
+        : await signupOf(database, secret, given, nowMs);
       if (signupId === undefined) return sendProblem(request, reply, INVALID_CODE);
 
       const token = newServiceAccountToken(given.sandbox);
-      const outcome = await dependencies.createAccount(
+      const outcome = await createAccount(
+        database,
         {
           signupId,
           email: given.email,
@@ -191,11 +183,12 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
 
 /** The signup that the code is right for; counts the attempt. */
 async function signupOf(
-  { countSignupAttempt, secret }: SignupDependencies,
+  database: Database,
+  secret: string,
   { email: address, code }: { readonly email: string; readonly code: string },
   nowMs: number,
 ): Promise<string | undefined> {
-  const kept = await countSignupAttempt(address, nowMs);
+  const kept = await countSignupAttempt(database, address, nowMs);
   return isCode(secret, kept, address, code) ? kept?.signupId : undefined;
 }
 

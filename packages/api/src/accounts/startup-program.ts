@@ -2,16 +2,21 @@
  * The startup program: applications of startups, which become one analytics event each, and of
  * partners, which the operator's staff decide on (`account-conventions.md` §4.2).
  */
+import type { Database } from '@sluice/database/connection/connection';
 import { createHash } from 'node:crypto';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
-import type { Partner } from '@sluice/database/accounts/partners';
-import type { HeldCall } from '@sluice/database/changes/transact-once';
+import {
+  type Partner,
+  decidePartner,
+  insertPartner,
+  listApprovedPartners,
+  submitStartupApplication,
+} from '@sluice/database/accounts/partners';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import { instant } from './account-view.ts';
-import { CallLimit, type CallLimitOptions } from '../auth/call-limit.ts';
+import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import {
   badBody,
@@ -29,29 +34,8 @@ import { notFound, type Problem, validationFailed } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { webAddress } from '../http/url-field.ts';
 
-export interface StartupProgramDependencies {
-  readonly listApprovedPartners: () => Promise<Partner[]>;
-  readonly insertPartner: (
-    given: Pick<Partner, 'partnerId' | 'name' | 'website' | 'logoUrl'>,
-    nowMs: number,
-    call: HeldCall | undefined,
-  ) => Promise<Partner>;
-  readonly decidePartner: (
-    accountId: number,
-    partnerId: string,
-    status: 'approved' | 'rejected',
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<Partner | 'decided' | undefined>;
-  readonly submitStartupApplication: (
-    application: {
-      readonly key: string;
-      readonly partnerId: string | null;
-      readonly payload: Readonly<Record<string, unknown>>;
-    },
-    nowMs: number,
-  ) => Promise<boolean>;
-  readonly takeCalls: CallLimitOptions['takeCalls'];
+export interface StartupProgramEffects {
+  readonly database: Database;
   readonly newId: () => string;
   readonly now: () => number;
 }
@@ -126,15 +110,14 @@ const failures = { ...badRequest, ...badBody, ...unprocessable, ...tooMany, ...c
 /** The routes that need no credentials. */
 export function registerStartupProgram(
   scope: ApiServer,
-  dependencies: StartupProgramDependencies,
+  { database, now, newId }: StartupProgramEffects,
 ): void {
-  const { now } = dependencies;
   const applications = new CallLimit({
     name: 'application from',
     countMax: APPLICATIONS_PER_HOUR_AND_IP,
     windowMs: HOUR_MS,
     now,
-    takeCalls: dependencies.takeCalls,
+    takeCalls: takeCallsIn(database),
   });
   const tooManyFrom = async (ip: string): Promise<Problem | undefined> => {
     const { isExceeded, resetSeconds } = await applications.take(callerNetwork(ip));
@@ -163,7 +146,7 @@ export function registerStartupProgram(
       const fact = JSON.stringify([body.email.toLowerCase(), body.company_name.toLowerCase()]);
       const key = `startup-${createHash('sha256').update(fact).digest('hex').slice(0, 40)}`;
       const application = { key, partnerId: body.partner_id, payload: body };
-      if (!(await dependencies.submitStartupApplication(application, now()))) {
+      if (!(await submitStartupApplication(database, application, now()))) {
         const detail = {
           field: 'partner_id',
           reason: 'unsupported',
@@ -197,7 +180,7 @@ export function registerStartupProgram(
       },
     },
     async (_request, reply) => {
-      const partners = await dependencies.listApprovedPartners();
+      const partners = await listApprovedPartners(database);
       return reply.header('cache-control', PARTNERS_CACHE).send({
         partners: partners.map((partner) => ({
           id: partner.partnerId,
@@ -238,9 +221,10 @@ export function registerStartupProgram(
       const refusal = await tooManyFrom(request.ip);
       if (refusal) return sendProblem(request, reply, refusal);
       const given = request.body?.partner;
-      const partner = await dependencies.insertPartner(
+      const partner = await insertPartner(
+        database,
         {
-          partnerId: `partner_${dependencies.newId()}`,
+          partnerId: `partner_${newId()}`,
           name: given?.name ?? null,
           website: given?.website ?? null,
           logoUrl: given?.logo_url ?? null,
@@ -256,7 +240,7 @@ export function registerStartupProgram(
 /** The route of the operator's staff; on a guarded scope. */
 export function registerPartnerDecisions(
   scope: ApiServer,
-  dependencies: StartupProgramDependencies,
+  { database, now }: StartupProgramEffects,
 ): void {
   scope.put(
     '/v1/account_signup/partner_application/:partner_id/status',
@@ -282,12 +266,13 @@ export function registerPartnerDecisions(
     },
     async (request, reply) => {
       const status = request.body?.status ?? 'approved';
-      const outcome = await dependencies.decidePartner(
+      const outcome = await decidePartner(
+        database,
         accountCallerOf(request).accountId,
         request.params.partner_id,
         status,
         originOf(request),
-        dependencies.now(),
+        now(),
       );
       if (!outcome) return sendProblem(request, reply, notFound('partner application'));
       if (outcome === 'decided') {

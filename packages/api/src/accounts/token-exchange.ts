@@ -14,7 +14,7 @@ import {
   signAccessToken,
 } from '../auth/access-token.ts';
 import {
-  type AccountGuardDependencies,
+  type AccountGuardEffects,
   createAuthenticate,
   createTokenRate,
 } from '../auth/account-guard.ts';
@@ -53,12 +53,9 @@ const accessToken = z
   })
   .meta({ id: 'AccessToken' });
 
-export function registerTokenExchange(
-  scope: ApiServer,
-  dependencies: AccountGuardDependencies,
-): void {
-  const authenticate = createAuthenticate(dependencies);
-  const countCall = createTokenRate(dependencies);
+export function registerTokenExchange(scope: ApiServer, effects: AccountGuardEffects): void {
+  const authenticate = createAuthenticate(effects);
+  const countCall = createTokenRate(effects);
   scope.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string' },
@@ -130,9 +127,9 @@ export function registerTokenExchange(
       const { accountId, credentialId, secretHash } = caller;
       return reply.header('pragma', 'no-cache').send({
         access_token: signAccessToken(
-          dependencies.secret,
+          effects.secret,
           { accountId, credentialId, secretTag: secretTagOf(secretHash), isReadOnly, scopes },
-          dependencies.now(),
+          effects.now(),
         ),
         token_type: 'Bearer' as const,
         expires_in: ACCESS_TOKEN_LIFETIME_MS / 1000,

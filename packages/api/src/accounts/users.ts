@@ -1,18 +1,12 @@
 /** `GET /v1/accounts/{account_id}/all_users`: the people of an account. */
+import type { Database } from '@sluice/database/connection/connection';
 import { ROLES } from '@sluice/domain/accounts/account';
-import type { User } from '@sluice/database/accounts/users';
+import { type User, listUsers } from '@sluice/database/accounts/users';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { instant, instantOrNull } from './account-view.ts';
 import { commonFailures, forbidden, idInPath, missing } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
-
-export interface UserDependencies {
-  readonly listUsers: (
-    accountId: number,
-    limit: number,
-  ) => Promise<{ readonly users: readonly User[]; readonly total: number }>;
-}
 
 /** The list has no pages; `meta.total` tells when it is longer. */
 const USER_COUNT_MAX = 10_000;
@@ -33,7 +27,10 @@ const user = z
   })
   .meta({ id: 'User' });
 
-export function registerUsers(scope: ApiServer, dependencies: UserDependencies): void {
+export function registerUsers(
+  scope: ApiServer,
+  { database }: { readonly database: Database },
+): void {
   scope.get(
     '/v1/accounts/:account_id/all_users',
     {
@@ -54,7 +51,8 @@ export function registerUsers(scope: ApiServer, dependencies: UserDependencies):
       },
     },
     async (request, reply) => {
-      const { users, total } = await dependencies.listUsers(
+      const { users, total } = await listUsers(
+        database,
         accountCallerOf(request).accountId,
         USER_COUNT_MAX,
       );

@@ -5,10 +5,15 @@
  * file (`worker/src/maintenance/export-audit-logs.ts`). A poll only reads. The file is fetched by a link that is
  * made anew at each poll and good for ten minutes.
  */
+import type { Database } from '@sluice/database/connection/connection';
 import { Readable } from 'node:stream';
-import type { AuditLogExport, AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
-import type { AuditLogFilter } from '@sluice/database/audit/audit-log-reads';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import {
+  type AuditLogExport,
+  type AuditLogExportKey,
+  findAuditLogExport,
+  findExportPart,
+  orderAuditLogExport,
+} from '@sluice/database/audit/audit-log-exports';
 import { EXPORT_FORMATS, type ExportFormat } from '@sluice/domain/accounts/audit-export';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -29,14 +34,8 @@ import {
 import { notFound, validationFailed } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface AuditLogExportDependencies {
-  readonly orderAuditLogExport: (
-    order: AuditLogExportKey & { readonly format: ExportFormat; readonly filter: AuditLogFilter },
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<AuditLogExport | undefined>;
-  readonly findAuditLogExport: (key: AuditLogExportKey) => Promise<AuditLogExport | undefined>;
-  readonly findExportPart: (key: AuditLogExportKey, part: number) => Promise<Buffer | undefined>;
+export interface AuditLogExportEffects {
+  readonly database: Database;
   /** Lets a worker begin now; losing a call only delays it until the next sweep. */
   readonly wakeExport: (key: AuditLogExportKey) => Promise<void>;
   readonly newId: () => string;
@@ -114,7 +113,7 @@ const exportResponse = z
 
 export function registerAuditLogExports(
   scope: ApiServer,
-  dependencies: AuditLogExportDependencies,
+  { database, now, secret, wakeExport, newId }: AuditLogExportEffects,
 ): void {
   scope.post(
     '/v1/accounts/:account_id/audit_logs/export',
@@ -141,15 +140,16 @@ export function registerAuditLogExports(
     async (request, reply) => {
       const body: Partial<z.infer<typeof exportRequest>> = request.body ?? {};
       const { format = 'csv', ...given } = body;
-      const nowMs = dependencies.now();
+      const nowMs = now();
       const endMs = given.end_time ?? nowMs;
       const startMs = given.start_time ?? Math.max(0, endMs - WINDOW_DAYS_MAX * DAY_MS);
       if (endMs - startMs > WINDOW_DAYS_MAX * DAY_MS)
         return sendProblem(request, reply, validationFailed([TOO_LONG]));
       const filter = { ...toFilter(given), startMs, endMs: Math.max(startMs, endMs) };
       const { accountId } = accountCallerOf(request);
-      const key = { accountId, exportId: `exp_${dependencies.newId()}` };
-      const ordered = await dependencies.orderAuditLogExport(
+      const key = { accountId, exportId: `exp_${newId()}` };
+      const ordered = await orderAuditLogExport(
+        database,
         { ...key, format, filter },
         originOf(request),
         nowMs,
@@ -159,7 +159,7 @@ export function registerAuditLogExports(
           code: 'conflict',
           message: 'other exports of this account are not finished yet; wait for one of them',
         });
-      await dependencies.wakeExport(key).catch((error: unknown) => {
+      await wakeExport(key).catch((error: unknown) => {
         request.log.warn(
           { error, ...key },
           'an export could not be woken; the next sweep finds it',
@@ -184,11 +184,11 @@ export function registerAuditLogExports(
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
       const { export_id: exportId } = request.params;
-      const found = await dependencies.findAuditLogExport({ accountId, exportId });
-      if (!found || isCleared(found, dependencies.now()))
+      const found = await findAuditLogExport(database, { accountId, exportId });
+      if (!found || isCleared(found, now()))
         return sendProblem(request, reply, notFound('the export was'));
       if (found.status === 'pending' || found.status === 'processing') {
-        const ageSeconds = (dependencies.now() - found.createdAt.getTime()) / 1000;
+        const ageSeconds = (now() - found.createdAt.getTime()) / 1000;
         const seconds = Math.min(POLL_AFTER_SECONDS_MAX, Math.max(1, Math.ceil(ageSeconds / 5)));
         void reply.header('retry-after', seconds);
       }
@@ -198,7 +198,7 @@ export function registerAuditLogExports(
 
   function toWire(found: AuditLogExport, request: FastifyRequest): z.infer<typeof exportResponse> {
     const isCompleted = found.status === 'completed';
-    const link = writeExportLink(dependencies.secret, found, dependencies.now() + LINK_TTL_MS);
+    const link = writeExportLink(secret, found, now() + LINK_TTL_MS);
     return {
       export: {
         id: found.exportId,
@@ -235,7 +235,7 @@ const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
 /** Declares the route that the links lead to, on a scope that asks for no token. */
 export function registerExportDownload(
   scope: ApiServer,
-  dependencies: AuditLogExportDependencies,
+  { database, secret, now }: AuditLogExportEffects,
 ): void {
   const file = { schema: z.string() };
   scope.get(
@@ -258,15 +258,15 @@ export function registerExportDownload(
       },
     },
     async (request, reply) => {
-      const opened = openExportLink(dependencies.secret, request.params.link, dependencies.now());
+      const opened = openExportLink(secret, request.params.link, now());
       if (opened.outcome === 'expired')
         return sendProblem(request, reply, {
           code: 'not_found',
           message: 'the link has expired; poll the export for another one',
         });
       const found =
-        opened.outcome === 'opened' ? await dependencies.findAuditLogExport(opened) : undefined;
-      if (found?.status !== 'completed' || isCleared(found, dependencies.now()))
+        opened.outcome === 'opened' ? await findAuditLogExport(database, opened) : undefined;
+      if (found?.status !== 'completed' || isCleared(found, now()))
         return sendProblem(request, reply, notFound('the export was'));
       void reply.headers({
         'content-type': CONTENT_TYPES[found.format],
@@ -279,7 +279,7 @@ export function registerExportDownload(
 
   async function* partsOf(found: AuditLogExport): AsyncGenerator<Buffer> {
     for (let part = 0; part < found.partCount; part++) {
-      const content = await dependencies.findExportPart(found, part);
+      const content = await findExportPart(database, found, part);
       // The parts were deleted meanwhile: the client sees that the file ends early.
       if (!content) throw new Error(`part ${part} of export ${found.exportId} is gone`);
       if (content.length > 0) yield content;

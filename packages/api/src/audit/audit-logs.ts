@@ -2,13 +2,9 @@
  * The audit log of an account: list, one entry, what it can be filtered by (`account-billing.md`, Audit
  * logs). Exports are in `audit-log-exports.ts`.
  */
-import type { AuditLogFilter, AuditLogPosition } from '@sluice/database/audit/audit-log-reads';
-import {
-  auditLogToWire,
-  wholeAuditLogToWire,
-  type AuditLogEntry,
-  type WholeAuditLogEntry,
-} from '@sluice/domain/accounts/audit-entry';
+import type { Database } from '@sluice/database/connection/connection';
+import { findAuditLog, listAuditLogs } from '@sluice/database/audit/audit-log-reads';
+import { auditLogToWire, wholeAuditLogToWire } from '@sluice/domain/accounts/audit-entry';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
@@ -25,18 +21,6 @@ import {
 } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
-
-export interface AuditLogDependencies {
-  readonly listAuditLogs: (
-    accountId: number,
-    filter: AuditLogFilter,
-    position: AuditLogPosition,
-  ) => Promise<AuditLogEntry[]>;
-  readonly findAuditLog: (
-    accountId: number,
-    auditLogId: number,
-  ) => Promise<WholeAuditLogEntry | undefined>;
-}
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
@@ -58,7 +42,10 @@ const query = z
   })
   .superRefine(checkFilter);
 
-export function registerAuditLogs(scope: ApiServer, dependencies: AuditLogDependencies): void {
+export function registerAuditLogs(
+  scope: ApiServer,
+  { database }: { readonly database: Database },
+): void {
   scope.get(
     '/v1/accounts/:account_id/audit_logs',
     {
@@ -74,7 +61,8 @@ export function registerAuditLogs(scope: ApiServer, dependencies: AuditLogDepend
     },
     async (request, reply) => {
       const { limit, sort_order: order, cursor, ...given } = request.query;
-      const found = await dependencies.listAuditLogs(
+      const found = await listAuditLogs(
+        database,
         accountCallerOf(request).accountId,
         toFilter(given),
         // One more than is shown, so that its presence says that there is another page.
@@ -106,7 +94,8 @@ export function registerAuditLogs(scope: ApiServer, dependencies: AuditLogDepend
       },
     },
     async (request, reply) => {
-      const found = await dependencies.findAuditLog(
+      const found = await findAuditLog(
+        database,
         accountCallerOf(request).accountId,
         request.params.audit_log_id,
       );

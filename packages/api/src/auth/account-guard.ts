@@ -17,13 +17,19 @@
  * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
  * looked up by its SHA-256 and remembered for a second: revoking takes effect within that.
  */
-import type { AccountToken } from '@sluice/database/accounts/account-tokens';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  type AccountToken,
+  findAccountToken,
+  findAccountTokenById,
+  recordCredentialUse,
+} from '@sluice/database/accounts/account-tokens';
 import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import { includesRole, ROLES, type Role, type Scope } from '@sluice/domain/accounts/account';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
 import { looksLikeAccessToken, readAccessToken, secretTagOf } from './access-token.ts';
-import type { CallLimitOptions } from './call-limit.ts';
+import { takeCallsIn } from './call-limit.ts';
 import { type CallRate, createCallRate } from './call-rate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { heldCallOf } from '../http/idempotency.ts';
@@ -45,21 +51,10 @@ export interface Access {
 /** Whose call it is, by the token's row; every statement made for it names this account. An access token's may be narrower. */
 export type AccountCaller = AccountToken;
 
-export interface AccountGuardDependencies {
-  readonly findAccountToken: (secretHash: Buffer) => Promise<AccountToken | undefined>;
-  readonly findAccountTokenById: (
-    accountId: number,
-    credentialId: number,
-  ) => Promise<AccountToken | undefined>;
-  readonly recordCredentialUse: (
-    accountId: number,
-    credentialId: number,
-    ip: string,
-    nowMs: number,
-  ) => Promise<void>;
+export interface AccountGuardEffects {
+  readonly database: Database;
   /** Calls that one token may make a minute, at all processes together; 0: as many as it likes. */
   readonly ratePerMinute: number;
-  readonly takeCalls: CallLimitOptions['takeCalls'];
   /** Signs access tokens, among other things (`API_SECRET`). */
   readonly secret: string;
   readonly now: () => number;
@@ -86,10 +81,10 @@ const USE_INTERVAL_MS = 60_000;
 const BEARER = /^bearer +([\w.~+/=-]{1,1024}) *$/i;
 
 /** Guards every route that is declared on `scope` from now on. Call it once, before the first. */
-export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDependencies): void {
-  const authenticate = createAuthenticate(dependencies);
-  const noteUse = createUseRecorder(dependencies);
-  const countCall = createTokenRate(dependencies);
+export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): void {
+  const authenticate = createAuthenticate(effects);
+  const noteUse = createUseRecorder(effects);
+  const countCall = createTokenRate(effects);
 
   scope.addHook('onRoute', (route) => {
     const access = route.config?.access;
@@ -154,22 +149,25 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
 }
 
 /** Counts the calls of a token together with those of the access tokens made from it. */
-export function createTokenRate({
-  ratePerMinute,
-  now,
-  takeCalls,
-}: AccountGuardDependencies): CallRate {
+export function createTokenRate({ database, ratePerMinute, now }: AccountGuardEffects): CallRate {
   return createCallRate(
-    { name: 'token', countMax: ratePerMinute, windowMs: MINUTE_MS, now, takeCalls },
+    {
+      name: 'token',
+      countMax: ratePerMinute,
+      windowMs: MINUTE_MS,
+      now,
+      takeCalls: takeCallsIn(database),
+    },
     `a token may make ${ratePerMinute} calls a minute`,
   );
 }
 
 /** `Authorization` → who it is; undefined where it opens nothing now. */
-export function createAuthenticate(
-  dependencies: AccountGuardDependencies,
-): (header: string) => Promise<AccountCaller | undefined> {
-  const { secret, now } = dependencies;
+export function createAuthenticate({
+  database,
+  secret,
+  now,
+}: AccountGuardEffects): (header: string) => Promise<AccountCaller | undefined> {
   const tokens = new RecentAnswers<AccountToken>({
     ttlMs: TOKEN_TTL_MS,
     countMax: TOKEN_COUNT_MAX,
@@ -184,7 +182,7 @@ export function createAuthenticate(
       if (!claims) return undefined;
       const { accountId, credentialId } = claims;
       const token = await tokens.get(`${accountId}:${credentialId}`, () =>
-        dependencies.findAccountTokenById(accountId, credentialId),
+        findAccountTokenById(database, accountId, credentialId),
       );
       if (!isInForce(token, now())) return undefined;
       // One without a tag was signed before a rolling restart, less than 15 minutes ago.
@@ -198,7 +196,7 @@ export function createAuthenticate(
     }
     const secretHash = hashSecret(text);
     const token = await tokens.get(secretHash.toString('base64'), () =>
-      dependencies.findAccountToken(secretHash),
+      findAccountToken(database, secretHash),
     );
     return isInForce(token, now()) ? token : undefined;
   };
@@ -226,15 +224,15 @@ function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undef
 }
 
 /** Not awaited: a call must neither wait for it nor fail with it. */
-function createUseRecorder({ recordCredentialUse, now }: AccountGuardDependencies) {
+function createUseRecorder({ database, now }: AccountGuardEffects) {
   const recordedAtMs = new Map<number, number>();
   return (request: FastifyRequest, { accountId, credentialId }: AccountCaller): void => {
     const nowMs = now();
     if (nowMs - (recordedAtMs.get(credentialId) ?? -Infinity) < USE_INTERVAL_MS) return;
     if (recordedAtMs.size >= TOKEN_COUNT_MAX) recordedAtMs.clear();
     recordedAtMs.set(credentialId, nowMs);
-    recordCredentialUse(accountId, credentialId, request.ip, nowMs).catch((error: unknown) =>
-      request.log.warn({ error }, 'the last use of a token was not written'),
+    recordCredentialUse(database, accountId, credentialId, request.ip, nowMs).catch(
+      (error: unknown) => request.log.warn({ error }, 'the last use of a token was not written'),
     );
   };
 }

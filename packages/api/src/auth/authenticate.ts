@@ -4,11 +4,12 @@
  * Keys are compared by SHA-256 in an index of Postgres, so no secret is stored and no comparison
  * leaks by its time. A key is remembered for a second: revoking one takes effect within that.
  */
+import type { Database } from '@sluice/database/connection/connection';
 import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
-import type { AppKey } from '@sluice/database/accounts/credentials';
+import { type AppKey, findAppKey } from '@sluice/database/accounts/credentials';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
-import type { CallLimitOptions } from './call-limit.ts';
+import { takeCallsIn } from './call-limit.ts';
 import { createCallRate } from './call-rate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { tooMany } from '../http/fields.ts';
@@ -38,11 +39,10 @@ declare module 'fastify' {
   }
 }
 
-export interface AuthenticateDependencies {
-  readonly findAppKey: (secretHash: Buffer) => Promise<AppKey | undefined>;
+export interface AuthenticateEffects {
+  readonly database: Database;
   /** Calls that one key may make a second, at all processes together; 0: as many as it likes. */
   readonly keyRatePerSecond: number;
-  readonly takeCalls: CallLimitOptions['takeCalls'];
   readonly now: () => number;
 }
 
@@ -50,28 +50,34 @@ export interface AuthenticateDependencies {
  * Guards every route that is declared on `scope` from now on with an app key: 401 without one in force, 429
  * where it calls too often.
  */
-export function authenticateCallers(
-  scope: ApiServer,
-  dependencies: AuthenticateDependencies,
-): void {
+export function authenticateCallers(scope: ApiServer, effects: AuthenticateEffects): void {
   scope.addHook('onRoute', (route) => {
     route.schema = {
       ...route.schema,
       response: { ...(route.schema?.response as object | undefined), ...tooMany },
     };
   });
-  scope.addHook('onRequest', authenticateCaller(dependencies));
+  scope.addHook('onRequest', authenticateCaller(effects));
 }
 
-function authenticateCaller(dependencies: AuthenticateDependencies): onRequestAsyncHookHandler {
+function authenticateCaller({
+  database,
+  keyRatePerSecond,
+  now,
+}: AuthenticateEffects): onRequestAsyncHookHandler {
   const keys = new RecentAnswers<AppKey>({
     ttlMs: KEY_TTL_MS,
     countMax: KEY_COUNT_MAX,
-    now: dependencies.now,
+    now,
   });
-  const { keyRatePerSecond, now, takeCalls } = dependencies;
   const countCall = createCallRate(
-    { name: 'key', countMax: keyRatePerSecond, windowMs: 1000, now, takeCalls },
+    {
+      name: 'key',
+      countMax: keyRatePerSecond,
+      windowMs: 1000,
+      now,
+      takeCalls: takeCallsIn(database),
+    },
     `a key may make ${keyRatePerSecond} calls a second`,
   );
   return async (request, reply) => {
@@ -79,7 +85,7 @@ function authenticateCaller(dependencies: AuthenticateDependencies): onRequestAs
     if (token !== undefined) {
       const secretHash = hashSecret(token);
       const key = await keys.get(secretHash.toString('base64'), () =>
-        dependencies.findAppKey(secretHash),
+        findAppKey(database, secretHash),
       );
       if (key) {
         const refusal = await countCall(reply, key.credentialId);
@@ -103,11 +109,8 @@ export const NOT_IN_FORCE: Problem = {
 };
 
 /** Asks anew, for a call that goes on for long: true while its key still opens its workspace. */
-export async function isKeyInForce(
-  request: FastifyRequest,
-  { findAppKey }: Pick<AuthenticateDependencies, 'findAppKey'>,
-): Promise<boolean> {
-  return (await findAppKey(hashSecret(bearerToken(request) ?? ''))) !== undefined;
+export async function isKeyInForce(request: FastifyRequest, database: Database): Promise<boolean> {
+  return (await findAppKey(database, hashSecret(bearerToken(request) ?? ''))) !== undefined;
 }
 
 /** The key as it was sent; undefined where there is none. */

@@ -7,6 +7,8 @@
  * nothing is asked any more. Calls that come while the count is asked for share the next question. Windows begin at
  * full multiples of their length, so that all processes mean the same one.
  */
+import { takeCalls } from '@sluice/database/changes/call-counts';
+import type { Database } from '@sluice/database/connection/connection';
 
 export interface CallLimitOptions {
   /** What is limited, in the count's name. */
@@ -43,6 +45,12 @@ interface Count {
     readonly fail: (error: unknown) => void;
   }[];
 }
+
+/** The count in Postgres, which all processes share. */
+export const takeCallsIn =
+  (database: Database): CallLimitOptions['takeCalls'] =>
+  (...asked) =>
+    takeCalls(database, ...asked);
 
 const BLOCKS_A_WINDOW = 1_000;
 
@@ -91,13 +99,13 @@ export class CallLimit {
 
   /** One question at a time, until nobody waits. */
   async #takeBlocks(name: string, count: Count, windowStartedAtMs: number): Promise<void> {
-    const { countMax, takeCalls } = this.#options;
+    const { countMax } = this.#options;
     count.isAsking = true;
     while (count.waiting.length > 0) {
       const asking = count.waiting.splice(0);
       const size = Math.max(this.#blockSize, asking.length);
       try {
-        const taken = await takeCalls(name, size, windowStartedAtMs);
+        const taken = await this.#options.takeCalls(name, size, windowStartedAtMs);
         count.held += Math.min(size, Math.max(0, countMax - (taken - size)));
         count.left = Math.max(0, countMax - taken);
         count.isUsedUp = count.left === 0;

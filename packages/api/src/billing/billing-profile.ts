@@ -6,13 +6,14 @@ import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { listPendingRuns } from '@sluice/database/billing/runs';
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { includesRole } from '@sluice/domain/accounts/account';
-import { findCoupon } from '@sluice/domain/billing/catalogue';
+import { findCoupon, type Catalogue } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';
 import type { VendorSubscription } from '@sluice/billing-vendor/port/vendor';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { addressShape } from '../accounts/account-view.ts';
-import { billingAccountOf, contactOf, requireRail, type BillingDependencies } from './billing.ts';
+import { billingAccountOf, contactOf, requireRail } from './billing.ts';
+import type { BillingEffects } from './billing-effects.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
 import { accountFailures, vendorFailed } from '../http/fields.ts';
 import { answerOf, cardOf, paymentMethodShape } from './payment-methods.ts';
@@ -74,7 +75,11 @@ const infoShape = z.object({
   }),
 });
 
-export function registerBillingProfile(scope: ApiServer, deps: BillingDependencies): void {
+export function registerBillingProfile(
+  scope: ApiServer,
+  effects: Pick<BillingEffects, 'database' | 'vendor' | 'catalogue' | 'now'>,
+): void {
+  const { database, catalogue, vendor, now } = effects;
   scope.get(
     '/v1/accounts/:account_id/billing/info',
     {
@@ -87,21 +92,21 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
-      const customerId = await findVendorCustomer(deps.database, account.accountId);
+      const account = await billingAccountOf(request, database);
+      const customerId = await findVendorCustomer(database, account.accountId);
       // In parallel: each of the vendor's answers takes a few tenths of a second.
       const [subscription, open, paymentMethod, pending] = await Promise.all([
-        customerId === undefined ? null : deps.vendor.findSubscription(customerId).then(answerOf),
-        customerId === undefined ? [] : deps.vendor.listOpenInvoices(customerId).then(answerOf),
+        customerId === undefined ? null : vendor.findSubscription(customerId).then(answerOf),
+        customerId === undefined ? [] : vendor.listOpenInvoices(customerId).then(answerOf),
         // As `GET …/billing/payment`, which has nothing else.
         includesRole(accountCallerOf(request).role, 'billing_admin')
-          ? cardOf(deps, account, customerId)
+          ? cardOf(effects, account, customerId)
           : null,
-        listPendingRuns(deps.database, account.accountId),
+        listPendingRuns(database, account.accountId),
       ]);
       const held = new Map(subscription?.items.map((item) => [item.priceId, item.quantity]));
-      const { currency } = deps.catalogue;
-      const plan = deps.catalogue.plans.find((each) => each.id === account.planId);
+      const { currency } = catalogue;
+      const plan = catalogue.plans.find((each) => each.id === account.planId);
       const due = open
         .filter((invoice) => invoice.subscriptionId !== null)
         .reduce((sum, invoice) => sum + invoice.amountRemaining, 0);
@@ -123,7 +128,7 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
             current_period_end: new Date(subscription.currentPeriodEndMs).toISOString(),
             cancel_at_period_end: subscription.isEndingAtPeriodEnd,
           },
-          addons: deps.catalogue.addons.flatMap((addon) => {
+          addons: catalogue.addons.flatMap((addon) => {
             const quantity = held.get(addon.sku);
             return quantity === undefined
               ? []
@@ -137,7 +142,7 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
                 ];
           }),
           balance_due: { amount: due, currency },
-          next_invoice: nextInvoice(deps, subscription),
+          next_invoice: nextInvoice(catalogue, subscription),
           payment_method: paymentMethod,
           billing_email: account.billingEmail,
           tax_ids: taxIdsOf(account),
@@ -194,13 +199,13 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
+      const account = await billingAccountOf(request, database);
       requireRail(account, 'invoiced');
-      const customerId = await findVendorCustomer(deps.database, account.accountId);
+      const customerId = await findVendorCustomer(database, account.accountId);
       const { coupons } = request.query;
       const { currency } = account;
       const customer =
-        customerId === undefined ? null : answerOf(await deps.vendor.readCustomer(customerId));
+        customerId === undefined ? null : answerOf(await vendor.readCustomer(customerId));
       return reply.send({
         profile: {
           customer_id: customerId ?? null,
@@ -212,7 +217,7 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
           tax_ids: taxIdsOf(account),
           credit_balance: customer?.credit ?? { amount: 0, currency },
           ...(coupons !== undefined && {
-            coupons: coupons.map((code) => couponToWire(deps, code)),
+            coupons: coupons.map((code) => couponToWire(catalogue, code, now())),
           }),
         },
       });
@@ -224,7 +229,7 @@ const taxIdsOf = ({ address }: BillingAccount) => (address?.tax_id ? [address.ta
 
 /** What the subscription's items cost a period; null where none comes. */
 function nextInvoice(
-  { catalogue }: BillingDependencies,
+  catalogue: Catalogue,
   subscription: VendorSubscription | null,
 ): { readonly date: string; readonly estimated: Money } | null {
   if (!subscription || subscription.isEndingAtPeriodEnd) return null;
@@ -242,8 +247,8 @@ function nextInvoice(
   };
 }
 
-function couponToWire({ catalogue, now }: BillingDependencies, code: string) {
-  const coupon = findCoupon(catalogue, code, now());
+function couponToWire(catalogue: Catalogue, code: string, nowMs: number) {
+  const coupon = findCoupon(catalogue, code, nowMs);
   return {
     code,
     name: coupon?.name ?? null,

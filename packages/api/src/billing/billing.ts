@@ -1,8 +1,7 @@
 /** What every billing route stands on: the account, its rail and plan, and starting a purchase. */
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
-import type { Vendor } from '@sluice/billing-vendor/port/vendor';
-import type { Catalogue } from '@sluice/domain/billing/catalogue';
+import type { Database } from '@sluice/database/connection/connection';
 import type { BillingContact, RunContent } from '@sluice/domain/billing/run-content';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
@@ -10,26 +9,13 @@ import { notFound, type Problem, validationFailed } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import type { Run } from '@sluice/database/billing/runs';
 import { pollAfterSeconds } from './billing-shapes.ts';
-import { startRun, type RunRequest, type StartRunDeps } from './start-run.ts';
-
-export interface BillingDependencies extends StartRunDeps {
-  readonly vendor: Vendor;
-  readonly catalogue: Catalogue;
-  /** Signs purchase handles and cursors. */
-  readonly secret: string;
-  /** What the vendor signs its events with. */
-  readonly vendorEventSecret: string;
-  readonly wakeVendorEvents: () => Promise<void>;
-  /** How long a call of the vendor may take. */
-  readonly vendorTimeoutMs: number;
-  /** How long a call waits for a purchase that it must answer with. */
-  readonly purchaseWaitMs: number;
-}
+import type { StartRunEffects } from './billing-effects.ts';
+import { startRun, type RunRequest } from './start-run.ts';
 
 /** The caller's account as billing sees it. @throws RequestRefused 404 */
 export async function billingAccountOf(
   request: FastifyRequest,
-  { database }: Pick<BillingDependencies, 'database'>,
+  database: Database,
 ): Promise<BillingAccount> {
   const account = await findBillingAccount(database, accountCallerOf(request).accountId);
   if (!account) throw new RequestRefused(notFound('account'));
@@ -79,13 +65,13 @@ type Without<Content, Key extends string> = Content extends unknown ? Omit<Conte
  */
 export async function startPurchase(
   request: FastifyRequest,
-  deps: BillingDependencies,
+  effects: StartRunEffects,
   account: BillingAccount,
   purchase: Pick<RunRequest, 'kind' | 'rail' | 'sameness'> & {
     readonly content: Without<RunContent, 'contact'>;
   },
 ): Promise<Run> {
-  const started = await startRun(deps, {
+  const started = await startRun(effects, {
     ...purchase,
     accountId: account.accountId,
     content: { ...purchase.content, contact: contactOf(account) },
@@ -103,7 +89,7 @@ export async function startPurchase(
     code: 'purchase_in_flight',
     message: 'another purchase of this account is still running',
     meta: { run_id: started.run.runId },
-    retryAfterSeconds: pollAfterSeconds(started.run, deps.now()),
+    retryAfterSeconds: pollAfterSeconds(started.run, effects.now()),
   };
   throw new RequestRefused(problem);
 }

@@ -18,13 +18,8 @@ import { idempotencyKey } from '@sluice/domain/billing/run-workflow';
 import { z } from 'zod';
 import { originOf } from '../auth/account-guard.ts';
 import { addressShape } from '../accounts/account-view.ts';
-import {
-  billingAccountOf,
-  cardChanging,
-  contactOf,
-  requireRail,
-  type BillingDependencies,
-} from './billing.ts';
+import { billingAccountOf, cardChanging, contactOf, requireRail } from './billing.ts';
+import type { BillingEffects } from './billing-effects.ts';
 import { accountParams } from './billing-shapes.ts';
 import {
   accountFailures,
@@ -63,7 +58,11 @@ export const paymentMethodShape = z
   })
   .nullable();
 
-export function registerPaymentMethods(scope: ApiServer, deps: BillingDependencies): void {
+export function registerPaymentMethods(
+  scope: ApiServer,
+  effects: Pick<BillingEffects, 'database' | 'vendor' | 'vendorTimeoutMs' | 'now'>,
+): void {
+  const { database, vendor } = effects;
   scope.get(
     '/v1/accounts/:account_id/billing/payment',
     {
@@ -76,10 +75,10 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
+      const account = await billingAccountOf(request, database);
       requireRail(account, 'invoiced');
-      const customerId = await findVendorCustomer(deps.database, account.accountId);
-      return reply.send({ payment_method: await cardOf(deps, account, customerId) });
+      const customerId = await findVendorCustomer(database, account.accountId);
+      return reply.send({ payment_method: await cardOf(effects, account, customerId) });
     },
   );
 
@@ -108,11 +107,11 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
-      const until = await begin(deps, account.accountId);
+      const account = await billingAccountOf(request, database);
+      const until = await begin(effects, account.accountId);
       try {
-        const customerId = await customerOf(deps, account);
-        const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
+        const customerId = await customerOf(effects, account);
+        const set = await vendor.setDefaultCard(customerId, request.body.payment_method_id);
         if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
         // The vendor asks the card's issuer when a card is put on file. Only the customer can do something about its
         // refusal.
@@ -122,10 +121,10 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
             message: declineMessage(set.declineCode),
           });
         answerOf(set);
-        await record(deps, account.accountId, originOf(request), request.body.payment_method_id);
+        await record(effects, account.accountId, originOf(request), request.body.payment_method_id);
       } finally {
         // Also where the vendor did not answer in time: the caller may ask again at once.
-        await endCardChange(deps.database, account.accountId, until);
+        await endCardChange(database, account.accountId, until);
       }
       return reply.code(204).send(undefined);
     },
@@ -133,21 +132,24 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
 }
 
 async function record(
-  deps: BillingDependencies,
+  { database, now }: Pick<BillingEffects, 'database' | 'now'>,
   accountId: number,
   origin: ChangeOrigin,
   paymentMethodId: string,
 ): Promise<void> {
   const isRecorded = (auditLogId: number | undefined): boolean => auditLogId !== undefined;
-  await transactOnce(deps.database, origin.call, isRecorded, (transaction) =>
-    recordCardOnFile(transaction, accountId, origin, paymentMethodId, deps.now()),
+  await transactOnce(database, origin.call, isRecorded, (transaction) =>
+    recordCardOnFile(transaction, accountId, origin, paymentMethodId, now()),
   );
 }
 
 /** From now on no purchase starts. @throws RequestRefused 409 where one runs, or the card is being changed. */
-async function begin(deps: BillingDependencies, accountId: number): Promise<Date> {
-  const durationMs = VENDOR_TRIES_MAX * deps.vendorTimeoutMs + MARGIN_MS;
-  const change = await beginCardChange(deps.database, accountId, durationMs);
+async function begin(
+  { database, vendorTimeoutMs }: Pick<BillingEffects, 'database' | 'vendorTimeoutMs'>,
+  accountId: number,
+): Promise<Date> {
+  const durationMs = VENDOR_TRIES_MAX * vendorTimeoutMs + MARGIN_MS;
+  const change = await beginCardChange(database, accountId, durationMs);
   switch (change.outcome) {
     case 'begun':
       return change.until;
@@ -172,29 +174,30 @@ export function answerOf<Value>(result: VendorResult<Value>): Value {
   );
 }
 
-async function customerOf(deps: BillingDependencies, account: BillingAccount): Promise<string> {
+async function customerOf(
+  { database, now, vendor }: Pick<BillingEffects, 'database' | 'vendor' | 'now'>,
+  account: BillingAccount,
+): Promise<string> {
   const { accountId } = account;
-  const existing = await findVendorCustomer(deps.database, accountId);
+  const existing = await findVendorCustomer(database, accountId);
   if (existing !== undefined) return existing;
   // The same key as a purchase's first step, so both make one customer.
   const key = idempotencyKey(`account_${accountId}`, 'customer', 1);
-  const created = answerOf(
-    await deps.vendor.createCustomer({ accountId, ...contactOf(account) }, key),
-  );
-  return deps.database
+  const created = answerOf(await vendor.createCustomer({ accountId, ...contactOf(account) }, key));
+  return database
     .transaction()
-    .execute((transaction) => insertVendorCustomer(transaction, accountId, created, deps.now()));
+    .execute((transaction) => insertVendorCustomer(transaction, accountId, created, now()));
 }
 
 /** What is charged now. */
 export async function cardOf(
-  deps: BillingDependencies,
+  { now, vendor }: Pick<BillingEffects, 'vendor' | 'now'>,
   account: BillingAccount,
   customerId: string | undefined,
 ): Promise<z.infer<typeof paymentMethodShape>> {
   if (customerId === undefined) return null;
-  const card = answerOf(await deps.vendor.findDefaultCard(customerId));
-  return card && cardToWire(card, account.address, deps.now());
+  const card = answerOf(await vendor.findDefaultCard(customerId));
+  return card && cardToWire(card, account.address, now());
 }
 
 const cardToWire = (card: CardOnFile, address: Address | null, nowMs: number) => ({

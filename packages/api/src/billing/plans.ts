@@ -1,8 +1,9 @@
 /** The plans of the catalogue, from where an account stands (`account-billing.md` §4). Bought in `plan-checkout.ts`. */
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
-import type { Plan } from '@sluice/domain/billing/catalogue';
+import type { Plan, Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
-import { billingAccountOf, type BillingDependencies } from './billing.ts';
+import { billingAccountOf } from './billing.ts';
+import type { BillingEffects } from './billing-effects.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
 import { accountFailures } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -34,7 +35,10 @@ const planShape = z.object({
   ),
 });
 
-export function registerPlans(scope: ApiServer, deps: BillingDependencies): void {
+export function registerPlans(
+  scope: ApiServer,
+  { database, catalogue }: Pick<BillingEffects, 'database' | 'catalogue'>,
+): void {
   scope.get(
     '/v1/accounts/:account_id/billing/plans',
     {
@@ -48,14 +52,14 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
+      const account = await billingAccountOf(request, database);
       const { product_type: type } = request.query;
-      const plans = deps.catalogue.plans.filter(
+      const plans = catalogue.plans.filter(
         (plan) =>
           (type === undefined || plan.productType === type) &&
           (!plan.isRetired || plan.id === account.planId),
       );
-      return reply.send({ plans: plans.map((plan) => planToWire(deps, account, plan)) });
+      return reply.send({ plans: plans.map((plan) => planToWire(catalogue, account, plan)) });
     },
   );
 }
@@ -69,7 +73,7 @@ function changeOf(step: number) {
 }
 
 function planToWire(
-  { catalogue }: BillingDependencies,
+  catalogue: Catalogue,
   account: BillingAccount,
   plan: Plan,
 ): z.infer<typeof planShape> {

@@ -4,6 +4,8 @@
  * Everything on it is text that somebody typed somewhere, so everything is escaped, and the content
  * policy lets nothing run or load even so.
  */
+import type { Database } from '@sluice/database/connection/connection';
+import { findReceipt } from '@sluice/database/billing/receipts';
 import type { Receipt } from '@sluice/domain/billing/purchase-receipt';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
@@ -12,10 +14,6 @@ import { commonFailures, forbidden, missing } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface ReceiptDependencies {
-  readonly findReceipt: (accountId: number, receiptId: string) => Promise<Receipt | undefined>;
-}
-
 const CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 const STYLE = `
@@ -23,7 +21,10 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.4rem .5rem;border-bottom:1px solid #e6eaf0}
 .amount{text-align:right;font-variant-numeric:tabular-nums}address{white-space:pre-line;font-style:normal}`;
 
-export function registerReceipts(scope: ApiServer, dependencies: ReceiptDependencies): void {
+export function registerReceipts(
+  scope: ApiServer,
+  { database }: { readonly database: Database },
+): void {
   scope.get(
     '/settings/receipts/:id',
     {
@@ -44,7 +45,8 @@ export function registerReceipts(scope: ApiServer, dependencies: ReceiptDependen
       },
     },
     async (request, reply) => {
-      const receipt = await dependencies.findReceipt(
+      const receipt = await findReceipt(
+        database,
         accountCallerOf(request).accountId,
         request.params.id,
       );

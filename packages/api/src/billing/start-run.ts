@@ -25,16 +25,8 @@ import {
   type RunKind,
 } from '@sluice/domain/billing/run';
 import type { RunContent } from '@sluice/domain/billing/run-content';
+import type { StartRunEffects } from './billing-effects.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
-
-export interface StartRunDeps {
-  readonly database: Database;
-  readonly wakeRun: (run: RunKey) => Promise<void>;
-  readonly newId: () => string;
-  readonly now: () => number;
-  /** Card rail: how long the customer may take to pay. */
-  readonly cardPaymentMs: number;
-}
 
 export interface RunRequest {
   readonly accountId: number;
@@ -58,15 +50,18 @@ export type StartOutcome =
 const TRIES_MAX = 5;
 
 /** The same call with an Idempotency-Key gets the same run, also once that has ended. */
-export async function startRun(deps: StartRunDeps, request: RunRequest): Promise<StartOutcome> {
+export async function startRun(
+  effects: StartRunEffects,
+  request: RunRequest,
+): Promise<StartOutcome> {
   const { call, ...origin } = request.origin;
   const isStarted = (started: StartOutcome | undefined): boolean =>
     started?.outcome === 'created' || started?.outcome === 'joined';
   for (let attempt = 1; attempt <= TRIES_MAX; attempt++) {
-    const started = await transactOnce(deps.database, call, isStarted, (transaction) =>
-      createOrJoin(transaction, deps, { ...request, origin }),
+    const started = await transactOnce(effects.database, call, isStarted, (transaction) =>
+      createOrJoin(transaction, effects, { ...request, origin }),
     );
-    if (started?.outcome === 'created') await deps.wakeRun(started.run).catch(() => undefined);
+    if (started?.outcome === 'created') await effects.wakeRun(started.run).catch(() => undefined);
     if (started) return started;
   }
   throw new Error(`the lane ${laneOf(request.kind, request.rail)} of an account is never free`);
@@ -75,14 +70,14 @@ export async function startRun(deps: StartRunDeps, request: RunRequest): Promise
 /** Undefined where the purchase that had the lane has ended meanwhile. */
 async function createOrJoin(
   transaction: Transaction,
-  deps: StartRunDeps,
+  effects: StartRunEffects,
   request: RunRequest,
 ): Promise<StartOutcome | undefined> {
   const { accountId, kind, rail, origin } = request;
   const lane = laneOf(kind, rail);
   const fingerprint = fingerprintOf(kind, request.sameness);
-  const nowMs = deps.now();
-  const runId = `run_${deps.newId()}`;
+  const nowMs = effects.now();
+  const runId = `run_${effects.newId()}`;
   const state = await holdAccountToBuy(transaction, accountId);
   if (state === 'closed') return { outcome: 'closed' };
   if (state === 'card-changing' && lane !== 'card') return { outcome: 'card-changing' };
@@ -97,7 +92,7 @@ async function createOrJoin(
       fingerprint,
       content: request.content,
       origin,
-      expiresAtMs: lane === 'card' ? nowMs + deps.cardPaymentMs : null,
+      expiresAtMs: lane === 'card' ? nowMs + effects.cardPaymentMs : null,
     },
     nowMs,
   );
@@ -132,16 +127,16 @@ export interface RunState {
 
 /** Reads a run repeatedly until it is as wanted, or the time is over. */
 export async function waitForRun(
-  deps: Pick<StartRunDeps, 'database'>,
+  database: Database,
   key: RunKey,
   waitMs: number,
   isWanted: (state: RunState) => boolean,
 ): Promise<RunState | undefined> {
   const deadlineMs = performance.now() + waitMs;
   for (let pauseMs = WAIT_MS_MIN; ; pauseMs = Math.min(pauseMs * 1.5, WAIT_MS_MAX)) {
-    const run = await findRun(deps.database, key.accountId, key.runId);
+    const run = await findRun(database, key.accountId, key.runId);
     if (!run) return undefined;
-    const state = { run, steps: await listRunSteps(deps.database, key) };
+    const state = { run, steps: await listRunSteps(database, key) };
     if (isWanted(state) || performance.now() >= deadlineMs) return state;
     await sleep(Math.min(pauseMs, Math.max(1, deadlineMs - performance.now())));
   }

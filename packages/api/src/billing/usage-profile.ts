@@ -2,6 +2,7 @@
  * `/v1/accounts/{account_id}/billing/usage_profile` and `…/overage_estimate`: what an account uses of what
  * its plan includes in the present period, and what is beyond that would cost.
  */
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import { countProfiles } from '@sluice/database/credits/meter-reads';
@@ -11,7 +12,8 @@ import { METERS, readMeters, type MeterLine } from '@sluice/domain/billing/meter
 import type { VendorSubscription } from '@sluice/billing-vendor/port/vendor';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { billingAccountOf, requireRail, type BillingDependencies } from './billing.ts';
+import { billingAccountOf, requireRail } from './billing.ts';
+import type { BillingEffects } from './billing-effects.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
 import { accountFailures, vendorFailed } from '../http/fields.ts';
 import { answerOf } from './payment-methods.ts';
@@ -28,7 +30,11 @@ const meterShape = z.object({
 });
 const periodShape = z.object({ start: z.string(), end: z.string() });
 
-export function registerUsageProfile(scope: ApiServer, deps: BillingDependencies): void {
+export function registerUsageProfile(
+  scope: ApiServer,
+  effects: Pick<BillingEffects, 'database' | 'vendor' | 'catalogue' | 'now'>,
+): void {
+  const { catalogue, now } = effects;
   scope.get(
     '/v1/accounts/:account_id/billing/usage_profile',
     {
@@ -56,17 +62,17 @@ export function registerUsageProfile(scope: ApiServer, deps: BillingDependencies
       },
     },
     async (request, reply) => {
-      const { account, customerId, subscription } = await subscriberOf(request, deps);
-      const lines = await metersOf(deps, account);
+      const { account, customerId, subscription } = await subscriberOf(request, effects);
+      const lines = await metersOf(effects, account);
       return reply.send({
         profile: {
           id: `usage_${account.accountId}`,
           customer_id: customerId ?? null,
           status: account.planStatus === 'paused' ? ('suspended' as const) : ('active' as const),
-          currency: deps.catalogue.currency,
-          billing_period: periodOf(subscription, deps.now()),
+          currency: catalogue.currency,
+          billing_period: periodOf(subscription, now()),
           meters: lines.map(meterToWire),
-          estimated_total: totalOf(deps, lines),
+          estimated_total: totalOf(catalogue, lines),
           spend_limit: null,
         },
       });
@@ -100,18 +106,18 @@ export function registerUsageProfile(scope: ApiServer, deps: BillingDependencies
       },
     },
     async (request, reply) => {
-      const { account, subscription } = await subscriberOf(request, deps, 'invoiced');
+      const { account, subscription } = await subscriberOf(request, effects, 'invoiced');
       const { subscription_id: asked } = request.query;
       if (subscription?.subscriptionId !== asked)
         throw new RequestRefused(notFound('the subscription was'));
-      const lines = await metersOf(deps, account);
-      const nowMs = deps.now();
+      const lines = await metersOf(effects, account);
+      const nowMs = now();
       return reply.send({
         subscription_id: asked,
         period: periodOf(subscription, nowMs),
         as_of: new Date(nowMs).toISOString(),
         lines: lines.map((line) => ({ ...meterToWire(line), amount: line.amount })),
-        total: totalOf(deps, lines),
+        total: totalOf(catalogue, lines),
         is_estimate: true as const,
       });
     },
@@ -120,32 +126,31 @@ export function registerUsageProfile(scope: ApiServer, deps: BillingDependencies
 
 async function subscriberOf(
   request: FastifyRequest,
-  deps: BillingDependencies,
+  { database, vendor }: Pick<BillingEffects, 'database' | 'vendor'>,
   rail?: BillingAccount['rail'],
 ) {
-  const account = await billingAccountOf(request, deps);
+  const account = await billingAccountOf(request, database);
   if (rail) requireRail(account, rail);
-  const customerId = await findVendorCustomer(deps.database, account.accountId);
+  const customerId = await findVendorCustomer(database, account.accountId);
   const subscription =
-    customerId === undefined ? null : answerOf(await deps.vendor.findSubscription(customerId));
+    customerId === undefined ? null : answerOf(await vendor.findSubscription(customerId));
   return { account, customerId, subscription };
 }
 
-async function metersOf(deps: BillingDependencies, account: BillingAccount): Promise<MeterLine[]> {
+async function metersOf(
+  { database, catalogue, now }: Pick<BillingEffects, 'database' | 'catalogue' | 'now'>,
+  account: BillingAccount,
+): Promise<MeterLine[]> {
   const { accountId } = account;
-  const plan = deps.catalogue.plans.find((each) => each.id === account.planId);
-  const balances = await listBalances(deps.database, accountId, [
-    'inbox_previews',
-    'llm',
-    'builder',
-  ]);
-  const monthEndMs = new Date(calendarMonth(deps.now()).end).getTime();
+  const plan = catalogue.plans.find((each) => each.id === account.planId);
+  const balances = await listBalances(database, accountId, ['inbox_previews', 'llm', 'builder']);
+  const monthEndMs = new Date(calendarMonth(now()).end).getTime();
   const usedOf = (grants: readonly Grant[] = []) =>
     grants
       .filter((grant) => grant.pool === 'monthly_allowance' && grant.expiresAtMs === monthEndMs)
       .reduce((sum, grant) => sum + grant.used, 0);
-  return readMeters(deps.catalogue, plan, {
-    profiles: await countProfiles(deps.database, accountId),
+  return readMeters(catalogue, plan, {
+    profiles: await countProfiles(database, accountId),
     inbox_previews: usedOf(balances.get('inbox_previews')),
     llm: usedOf(balances.get('llm')),
     builder: usedOf(balances.get('builder')),
@@ -160,7 +165,7 @@ const meterToWire = ({ meter, included, used, overage, unitAmountDecimal }: Mete
   unit_amount_decimal: unitAmountDecimal,
 });
 
-const totalOf = ({ catalogue }: BillingDependencies, lines: readonly MeterLine[]) => ({
+const totalOf = (catalogue: Catalogue, lines: readonly MeterLine[]) => ({
   amount: lines.reduce((sum, line) => sum + line.amount.amount, 0),
   currency: catalogue.currency,
 });

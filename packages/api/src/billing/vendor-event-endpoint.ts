@@ -4,11 +4,11 @@
  * (`worker/src/settlement/settle-vendor-events.ts`). Events that we have no use for are answered 200 too, or the vendor would
  * stop calling.
  */
+import type { BillingEffects } from './billing-effects.ts';
 import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
 import { readVendorEvent } from '@sluice/billing-vendor/port/read-vendor-event';
 import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import { z } from 'zod';
-import type { BillingDependencies } from './billing.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { badBody, badRequest, commonFailures } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -16,7 +16,15 @@ import type { ApiServer } from '../http/api-server.ts';
 /** Of the vendor's largest objects: an invoice with many lines. */
 const BODY_SIZE_BYTES_MAX = 1024 * 1024;
 
-export function registerVendorEvents(scope: ApiServer, deps: BillingDependencies): void {
+export function registerVendorEvents(
+  scope: ApiServer,
+  {
+    database,
+    wakeVendorEvents,
+    now,
+    vendorEventSecret,
+  }: Pick<BillingEffects, 'database' | 'vendorEventSecret' | 'wakeVendorEvents' | 'now'>,
+): void {
   scope.removeContentTypeParser('application/json');
   scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
     done(null, body),
@@ -42,7 +50,7 @@ export function registerVendorEvents(scope: ApiServer, deps: BillingDependencies
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
       const event =
         typeof signature === 'string'
-          ? await readVendorEvent(body, signature, deps.vendorEventSecret, deps.now())
+          ? await readVendorEvent(body, signature, vendorEventSecret, now())
           : undefined;
       if (!event)
         return sendProblem(request, reply, {
@@ -50,8 +58,8 @@ export function registerVendorEvents(scope: ApiServer, deps: BillingDependencies
           message: 'the signature is missing, wrong or too old',
         });
       if (eventSubject(event.type) && event.objectId !== '') {
-        const isNew = await insertVendorEvent(deps.database, event, deps.now());
-        if (isNew) await deps.wakeVendorEvents().catch(() => undefined);
+        const isNew = await insertVendorEvent(database, event, now());
+        if (isNew) await wakeVendorEvents().catch(() => undefined);
       }
       return reply.send({ received: true as const });
     },

@@ -5,13 +5,17 @@
  * It knows what is in Postgres. An event that still waits in a queue, or in the spill of an intake, is 404, like one
  * that was never sent or is another workspace's.
  */
+import type { Database } from '@sluice/database/connection/connection';
 import { ATTEMPTS_SHOWN_MAX } from '@sluice/database/delivery/delivery-reads';
-import type {
-  TracedArrival,
-  TracedAttempt,
-  TracedDelivery,
-  TracedEnvelope,
-  TracedEvent,
+import {
+  type TracedAttempt,
+  type TracedDelivery,
+  type TracedEnvelope,
+  type TracedEvent,
+  findEventArrival,
+  findEventAt,
+  listAttemptsOf,
+  listDeliveriesOfEvent,
 } from '@sluice/database/events/event-traces';
 import { EVENT_ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { svcId } from '@sluice/domain/values/svc-id';
@@ -22,27 +26,6 @@ import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, commonFailures, missing, text } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
-
-export interface EventTraceDependencies {
-  readonly findEventArrival: (
-    environmentId: number,
-    eventId: string,
-  ) => Promise<TracedArrival | undefined>;
-  readonly findEventAt: (
-    environmentId: number,
-    eventId: string,
-    receivedAt: Date,
-  ) => Promise<TracedEvent | undefined>;
-  readonly listDeliveriesOfEvent: (
-    environmentId: number,
-    eventId: string,
-    limit: number,
-  ) => Promise<TracedDelivery[]>;
-  readonly listAttemptsOf: (
-    environmentId: number,
-    deliveries: readonly TracedDelivery[],
-  ) => Promise<TracedAttempt[]>;
-}
 
 /** Deliveries shown at most: an event may have one for each webhook and each resend. */
 const DELIVERY_COUNT_MAX = 200;
@@ -117,7 +100,10 @@ const trace = z
   })
   .meta({ id: 'EventTrace', description: 'The way of one event, as far as it is known.' });
 
-export function registerEventTrace(app: ApiServer, dependencies: EventTraceDependencies): void {
+export function registerEventTrace(
+  app: ApiServer,
+  { database }: { readonly database: Database },
+): void {
   app.get(
     '/v1/events/:event_id/trace',
     {
@@ -140,8 +126,8 @@ export function registerEventTrace(app: ApiServer, dependencies: EventTraceDepen
       const environmentId = environmentOf(request);
       const eventId = storedEventId(request.params.event_id);
       const [own, deliveries] = await Promise.all([
-        dependencies.findEventArrival(environmentId, eventId),
-        dependencies.listDeliveriesOfEvent(environmentId, eventId, DELIVERY_COUNT_MAX),
+        findEventArrival(database, environmentId, eventId),
+        listDeliveriesOfEvent(database, environmentId, eventId, DELIVERY_COUNT_MAX),
       ]);
       if (!own && deliveries.length === 0)
         return sendProblem(request, reply, notFound('the event was'));
@@ -149,13 +135,11 @@ export function registerEventTrace(app: ApiServer, dependencies: EventTraceDepen
       const causeId = own ? null : (causeOf(deliveries)?.causeEventId ?? null);
       const arrival =
         own ??
-        (causeId === null
-          ? undefined
-          : await dependencies.findEventArrival(environmentId, causeId));
+        (causeId === null ? undefined : await findEventArrival(database, environmentId, causeId));
       const receivedAt = arrival?.receivedAt;
       const [event, attempts] = await Promise.all([
-        receivedAt && dependencies.findEventAt(environmentId, causeId ?? eventId, receivedAt),
-        dependencies.listAttemptsOf(environmentId, deliveries),
+        receivedAt && findEventAt(database, environmentId, causeId ?? eventId, receivedAt),
+        listAttemptsOf(database, environmentId, deliveries),
       ]);
       const attemptsOf = Map.groupBy(attempts, laneText);
       return reply.send({

@@ -3,9 +3,10 @@
  * It answers "I got a 200, but where is my event?", since permissive mode answers 200 to everything
  * (ingestion-webhooks.md §7).
  */
-import type {
-  IngestionIssuePage,
-  IngestionIssueRow,
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  type IngestionIssueRow,
+  listIngestionIssues,
 } from '@sluice/database/events/ingestion-issue-reads';
 import { ISSUE_CODES } from '@sluice/domain/operations/issue';
 import { parseUtcDay } from '@sluice/domain/values/utc-day';
@@ -14,10 +15,6 @@ import { environmentOf } from '../auth/authenticate.ts';
 import { badRequest, commonFailures, text, unixSecondsInQuery } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import type { ApiServer } from '../http/api-server.ts';
-
-export interface IngestionIssueDependencies {
-  readonly listIngestionIssues: (page: IngestionIssuePage) => Promise<IngestionIssueRow[]>;
-}
 
 const LIMIT_MAX = 1000;
 const LIMIT_DEFAULT = 100;
@@ -51,7 +48,7 @@ const position = z
 
 export function registerIngestionIssues(
   app: ApiServer,
-  dependencies: IngestionIssueDependencies,
+  { database }: { readonly database: Database },
 ): void {
   app.get(
     '/v1/ingestion_issues',
@@ -85,7 +82,7 @@ export function registerIngestionIssues(
     },
     async (request, reply) => {
       const { code, severity, source, field, since, until, start, limit } = request.query;
-      const rows = await dependencies.listIngestionIssues({
+      const rows = await listIngestionIssues(database, {
         environmentId: environmentOf(request),
         code,
         source,

@@ -6,8 +6,8 @@
  * vanished costs a bounded buffer, and a place among the tails of its workspace, for a bounded time. A tail ends within
  * a second after its key ends.
  */
+import type { Database } from '@sluice/database/connection/connection';
 import type { OutgoingHttpHeaders } from 'node:http';
-import type { AppKey } from '@sluice/database/accounts/credentials';
 import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -17,8 +17,8 @@ import { badRequest, commonFailures, text } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import type { OpenTail, TailReader } from './tail-hub.ts';
 
-export interface LiveTailDependencies {
-  readonly findAppKey: (secretHash: Buffer) => Promise<AppKey | undefined>;
+export interface LiveTailEffects {
+  readonly database: Database;
   /** Begins to read; rejects where the fleet cannot be heard. */
   readonly openTail: (
     environmentId: number,
@@ -42,7 +42,8 @@ const KEY_LOOK_MS = 1_000;
 const WAITING_SIZE_BYTES_MAX = 256 * 1024;
 const STUCK_MS_MAX = 60_000;
 
-export function registerLiveTail(app: ApiServer, dependencies: LiveTailDependencies): void {
+export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void {
+  const { openTail, tailReaderCount } = effects;
   const open = new Set<TailResponse>();
   // Open tails would hold up the stop for as long as they are read.
   app.addHook('preClose', async () => {
@@ -97,24 +98,22 @@ export function registerLiveTail(app: ApiServer, dependencies: LiveTailDependenc
     async (request, reply) => {
       const environmentId = environmentOf(request);
       const { person, name, outcome } = request.query;
-      if (dependencies.tailReaderCount(environmentId) >= READER_COUNT_MAX)
+      if (tailReaderCount(environmentId) >= READER_COUNT_MAX)
         return refuse(
           request,
           reply,
           `there are ${READER_COUNT_MAX} tails of this workspace already`,
         );
-      const response = new TailResponse(request, reply, dependencies);
+      const response = new TailResponse(request, reply, effects);
       const filter = {
         ...(person !== undefined && { person }),
         ...(name !== undefined && { name }),
         ...(outcome !== undefined && { outcome }),
       };
-      const tail = await dependencies
-        .openTail(environmentId, filter, response.write)
-        .catch((error: unknown) => {
-          request.log.warn({ error }, 'a live tail could not be opened');
-          return undefined;
-        });
+      const tail = await openTail(environmentId, filter, response.write).catch((error: unknown) => {
+        request.log.warn({ error }, 'a live tail could not be opened');
+        return undefined;
+      });
       if (!tail) return refuse(request, reply, 'the other processes cannot be heard now');
       open.add(response);
       response.start(() => {
@@ -134,22 +133,22 @@ function refuse(request: FastifyRequest, reply: FastifyReply, message: string) {
 class TailResponse {
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
-  readonly #dependencies: LiveTailDependencies;
+  readonly #effects: LiveTailEffects;
   #isStarted = false;
   #droppedCount = 0;
   #lastId = 0;
   #takenAtMs = 0;
   #isLooking = false;
 
-  constructor(request: FastifyRequest, reply: FastifyReply, dependencies: LiveTailDependencies) {
+  constructor(request: FastifyRequest, reply: FastifyReply, effects: LiveTailEffects) {
     this.#request = request;
     this.#reply = reply;
-    this.#dependencies = dependencies;
+    this.#effects = effects;
   }
 
   start(onEnd: () => void): void {
     const { raw } = this.#reply;
-    const { now, tailDurationMsMax } = this.#dependencies;
+    const { now, tailDurationMsMax } = this.#effects;
     const headers = this.#reply.getHeaders() as OutgoingHttpHeaders;
     this.#reply.hijack();
     const heartbeat = setInterval(() => this.#beat(), HEARTBEAT_MS).unref();
@@ -199,7 +198,7 @@ class TailResponse {
     const { raw } = this.#reply;
     if (raw.writableEnded) return;
     // Its reader has a minute for the rest.
-    this.#takenAtMs = this.#dependencies.now();
+    this.#takenAtMs = this.#effects.now();
     raw.end();
   }
 
@@ -223,7 +222,7 @@ class TailResponse {
   #beat(): void {
     const { raw } = this.#reply;
     const isWaiting = raw.writableNeedDrain || raw.writableEnded;
-    if (isWaiting && this.#dependencies.now() - this.#takenAtMs > STUCK_MS_MAX) {
+    if (isWaiting && this.#effects.now() - this.#takenAtMs > STUCK_MS_MAX) {
       raw.destroy();
       return;
     }
@@ -236,7 +235,7 @@ class TailResponse {
   async #lookAtKey(): Promise<void> {
     if (this.#isLooking || this.#reply.raw.writableEnded) return;
     this.#isLooking = true;
-    const isInForce = await isKeyInForce(this.#request, this.#dependencies).catch(() => true);
+    const isInForce = await isKeyInForce(this.#request, this.#effects.database).catch(() => true);
     this.#isLooking = false;
     if (!isInForce) this.end();
   }

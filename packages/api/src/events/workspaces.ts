@@ -1,13 +1,14 @@
 /** The workspace behind the key, and the addresses that its webhooks come from. */
-import type { WorkspaceTotals } from '@sluice/database/accounts/environments';
+import type { Database } from '@sluice/database/connection/connection';
+import { type WorkspaceTotals, findWorkspaceTotals } from '@sluice/database/accounts/environments';
 import { z } from 'zod';
 import { environmentOf } from '../auth/authenticate.ts';
 import { commonFailures } from '../http/fields.ts';
 import { RecentAnswers } from '../auth/recent-answers.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface WorkspaceDependencies {
-  readonly findWorkspaceTotals: (environmentId: number) => Promise<WorkspaceTotals | undefined>;
+export interface WorkspaceEffects {
+  readonly database: Database;
   /** Where deliveries leave from, for a receiver's firewall; only the operator knows. */
   readonly outgoingIpAddresses: readonly string[];
   readonly now: () => number;
@@ -34,11 +35,14 @@ const workspace = z
     description: 'A workspace (environment) with what it holds, at most 10 s ago.',
   });
 
-export function registerWorkspaces(app: ApiServer, dependencies: WorkspaceDependencies): void {
+export function registerWorkspaces(
+  app: ApiServer,
+  { database, now, outgoingIpAddresses }: WorkspaceEffects,
+): void {
   const recentTotals = new RecentAnswers<WorkspaceTotals>({
     ttlMs: TOTALS_TTL_MS,
     countMax: TOTALS_COUNT_MAX,
-    now: dependencies.now,
+    now: now,
   });
 
   app.get(
@@ -54,7 +58,7 @@ export function registerWorkspaces(app: ApiServer, dependencies: WorkspaceDepend
     async (request, reply) => {
       const environmentId = environmentOf(request);
       const totals = await recentTotals.get(String(environmentId), () =>
-        dependencies.findWorkspaceTotals(environmentId),
+        findWorkspaceTotals(database, environmentId),
       );
       return reply.send({ workspaces: totals ? [toWire(totals)] : [] });
     },
@@ -70,7 +74,7 @@ export function registerWorkspaces(app: ApiServer, dependencies: WorkspaceDepend
         response: { 200: z.object({ ip_addresses: z.array(z.string()) }), ...commonFailures },
       },
     },
-    async (_request, reply) => reply.send({ ip_addresses: [...dependencies.outgoingIpAddresses] }),
+    async (_request, reply) => reply.send({ ip_addresses: [...outgoingIpAddresses] }),
   );
 }
 

@@ -17,8 +17,13 @@
  * same call goes on from there. If it dies before the commit, the same call runs once the lock is over, after a
  * minute.
  */
+import type { Database } from '@sluice/database/connection/connection';
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
-import type { IdempotencyKey, KeyClaim } from '@sluice/database/changes/idempotency-keys';
+import {
+  claimIdempotencyKey,
+  keepIdempotentAnswer,
+  releaseIdempotencyKey,
+} from '@sluice/database/changes/idempotency-keys';
 import type { HeldCall } from '@sluice/database/changes/transact-once';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from './error-handling.ts';
@@ -26,18 +31,8 @@ import { keyFailures } from './fields.ts';
 import { invalidRequest, type Problem } from './problem.ts';
 import type { ApiServer } from './api-server.ts';
 
-export interface IdempotencyDependencies {
-  readonly claimIdempotencyKey: (
-    key: IdempotencyKey,
-    fingerprint: Buffer,
-    times: {
-      readonly nowMs: number;
-      readonly lockedUntilMs: number;
-      readonly forgottenBeforeMs: number;
-    },
-  ) => Promise<KeyClaim>;
-  readonly keepIdempotentAnswer: (key: IdempotencyKey, answer: Buffer) => Promise<Buffer>;
-  readonly releaseIdempotencyKey: (key: IdempotencyKey) => Promise<void>;
+export interface IdempotencyEffects {
+  readonly database: Database;
   readonly secret: string;
   readonly now: () => number;
 }
@@ -70,7 +65,7 @@ const KEPT_HEADERS = ['content-type', 'retry-after', 'location'] as const;
 const REPLAYED = { 'idempotent-replayed': 'true' } as const;
 
 /** For every route of `app`, also those declared later. */
-export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencies): void {
+export function keepAnswers(app: ApiServer, { database, secret, now }: IdempotencyEffects): void {
   app.decorateRequest('heldCall', null);
 
   app.addHook('onRoute', (route) => {
@@ -86,9 +81,9 @@ export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencie
     if (typeof given !== 'string' || !KEY.test(given))
       return sendProblem(request, reply, invalidKey());
     const fingerprint = fingerprintOf(request);
-    const call = holdKey(dependencies.secret, request, given, fingerprint);
-    const nowMs = dependencies.now();
-    const claim = await dependencies.claimIdempotencyKey(call, fingerprint, {
+    const call = holdKey(secret, request, given, fingerprint);
+    const nowMs = now();
+    const claim = await claimIdempotencyKey(database, call, fingerprint, {
       nowMs,
       lockedUntilMs: nowMs + LOCK_MS,
       forgottenBeforeMs: nowMs - IDEMPOTENCY_KEPT_MS,
@@ -120,11 +115,11 @@ export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencie
     const isKept = (reply.statusCode >= 200 && reply.statusCode < 300) || reply.statusCode === 402;
     try {
       if (!isKept) {
-        await dependencies.releaseIdempotencyKey(call);
+        await releaseIdempotencyKey(database, call);
         return payload;
       }
       const own = call.seal(Buffer.from(JSON.stringify(toKept(reply, payload))));
-      const kept = await dependencies.keepIdempotentAnswer(call, own);
+      const kept = await keepIdempotentAnswer(database, call, own);
       if (kept.equals(own)) return payload;
       // Another call made this answer at the same time: both get it, and this one is marked as a replay.
       const { status, headers, body } = openAnswer(call, kept);

@@ -1,15 +1,13 @@
 /** Imports as their owners see them: the progress, and the rows that something was wrong with. */
-import type { ImportProblem, ProblemSeverity } from '@sluice/database/imports/import-problems';
-import type { ImportKey, ImportRow } from '@sluice/database/imports/imports';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  listImportProblems,
+  type ImportProblem,
+  type ProblemSeverity,
+} from '@sluice/database/imports/import-problems';
+import type { ImportRow } from '@sluice/database/imports/imports';
 import { z } from 'zod';
 import { csvLine } from '../http/csv-cell.ts';
-
-export type ListImportProblems = (
-  key: ImportKey,
-  severity: ProblemSeverity,
-  after: Pick<ImportProblem, 'rowNumber' | 'position'>,
-  limit: number,
-) => Promise<ImportProblem[]>;
 
 const PROBLEMS_A_READ = 1_000;
 
@@ -83,13 +81,13 @@ const percentOf = ({ nextByte, sizeBytes }: ImportRow): number =>
 
 /** The problems of one severity as CSV, as they are read. */
 export async function* problemsAsCsv(
-  listImportProblems: ListImportProblems,
+  database: Database,
   row: ImportRow,
   severity: ProblemSeverity,
 ): AsyncGenerator<string, void, undefined> {
   yield csvLine(['row_number', 'severity', 'column', 'code', 'message', ...(row.columns ?? [])]);
   for (let after = { rowNumber: 0, position: 0 }; ;) {
-    const problems = await listImportProblems(row, severity, after, PROBLEMS_A_READ);
+    const problems = await listImportProblems(database, row, severity, after, PROBLEMS_A_READ);
     if (problems.length > 0) yield problems.map(toCsv).join('');
     const last = problems.at(-1);
     if (last === undefined || problems.length < PROBLEMS_A_READ) return;

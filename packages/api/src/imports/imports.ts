@@ -5,40 +5,19 @@
  * The API takes the file and keeps it (`new-imports.ts`), a worker reads it (`worker/src/imports/run-import.ts`); they
  * meet in Postgres.
  */
+import { cancelImport } from '@sluice/database/imports/import-changes';
 import { Readable } from 'node:stream';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
-import type { ImportKey, ImportRow } from '@sluice/database/imports/imports';
+import { findImport, listImports } from '@sluice/database/imports/imports';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, commonFailures, conflicting, idInPath, missing } from '../http/fields.ts';
-import {
-  importView,
-  oneImport,
-  problemsAsCsv,
-  toWire,
-  type ListImportProblems,
-} from './import-view.ts';
-import { registerNewImports, type NewImportDependencies } from './new-imports.ts';
+import { importView, oneImport, problemsAsCsv, toWire } from './import-view.ts';
+import { registerNewImports, type ImportEffects } from './new-imports.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
-
-export interface ImportDependencies extends NewImportDependencies {
-  readonly findImport: (key: ImportKey) => Promise<ImportRow | undefined>;
-  readonly listImports: (
-    environmentId: number,
-    beforeId: number | undefined,
-    limit: number,
-  ) => Promise<ImportRow[]>;
-  readonly cancelImport: (
-    key: ImportKey,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<ImportRow | undefined>;
-  readonly listImportProblems: ListImportProblems;
-}
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 20;
@@ -47,10 +26,10 @@ const params = z.object({ import_id: idInPath });
 const position = z.tuple([z.int().min(1).max(INTEGER_MAX)]).transform(([importId]) => importId);
 const csv = { description: 'CSV.', content: { 'text/csv': { schema: z.string() } } };
 
-export function registerImports(app: ApiServer, dependencies: ImportDependencies): void {
-  const { now } = dependencies;
+export function registerImports(app: ApiServer, effects: ImportEffects): void {
+  const { database, now } = effects;
   const tags = ['imports'];
-  registerNewImports(app, dependencies);
+  registerNewImports(app, effects);
 
   app.get(
     '/v1/imports',
@@ -68,7 +47,8 @@ export function registerImports(app: ApiServer, dependencies: ImportDependencies
     },
     async (request, reply) => {
       const { start, limit } = request.query;
-      const rows = await dependencies.listImports(
+      const rows = await listImports(
+        database,
         environmentOf(request),
         readStart(start, position),
         limit + 1,
@@ -91,7 +71,7 @@ export function registerImports(app: ApiServer, dependencies: ImportDependencies
     async (request, reply) => {
       const environmentId = environmentOf(request);
       const importId = request.params.import_id;
-      const row = await dependencies.findImport({ environmentId, importId });
+      const row = await findImport(database, { environmentId, importId });
       if (row) return reply.send({ import: toWire(row) });
       return sendProblem(request, reply, notFound('import'));
     },
@@ -110,9 +90,9 @@ export function registerImports(app: ApiServer, dependencies: ImportDependencies
     },
     async (request, reply) => {
       const key = { environmentId: environmentOf(request), importId: request.params.import_id };
-      const canceled = await dependencies.cancelImport(key, changeOriginOf(request), now());
+      const canceled = await cancelImport(database, key, changeOriginOf(request), now());
       if (canceled) return reply.send({ import: toWire(canceled) });
-      const row = await dependencies.findImport(key);
+      const row = await findImport(database, key);
       if (!row) return sendProblem(request, reply, notFound('import'));
       return sendProblem(request, reply, {
         code: 'conflict',
@@ -139,7 +119,7 @@ export function registerImports(app: ApiServer, dependencies: ImportDependencies
       },
       async (request, reply) => {
         const key = { environmentId: environmentOf(request), importId: request.params.import_id };
-        const row = await dependencies.findImport(key);
+        const row = await findImport(database, key);
         if (!row) return sendProblem(request, reply, notFound('import'));
         return reply
           .header('content-type', 'text/csv; charset=utf-8')
@@ -147,9 +127,7 @@ export function registerImports(app: ApiServer, dependencies: ImportDependencies
             'content-disposition',
             `attachment; filename="import-${row.importId}-${part}.csv"`,
           )
-          .send(
-            Readable.from(problemsAsCsv(dependencies.listImportProblems, row, severity)) as never,
-          );
+          .send(Readable.from(problemsAsCsv(database, row, severity)) as never);
       },
     );
   }

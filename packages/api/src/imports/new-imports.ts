@@ -6,12 +6,15 @@
  *
  * Before: `receive-upload.ts`. After: `worker/src/imports/run-import.ts`.
  */
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
-import type { NewImport } from '@sluice/database/imports/import-changes';
-import type { ImportPiece, PieceOutcome } from '@sluice/database/imports/import-chunks';
-import type { ImportKey, ImportRow } from '@sluice/database/imports/imports';
-import type { AppKey } from '@sluice/database/accounts/credentials';
-import type { HeldCall } from '@sluice/database/changes/transact-once';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  type NewImport,
+  deleteImport,
+  finishUpload,
+  insertImport,
+} from '@sluice/database/imports/import-changes';
+import { appendImportChunk } from '@sluice/database/imports/import-chunks';
+import type { ImportRow } from '@sluice/database/imports/imports';
 import {
   TOO_MANY_IMPORTS,
   UNFINISHED_IMPORT_COUNT_MAX,
@@ -30,16 +33,8 @@ import { readFields, RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { webAddress } from '../http/url-field.ts';
 
-export interface NewImportDependencies {
-  readonly insertImport: (made: NewImport, origin: ChangeOrigin) => Promise<ImportRow | 'too_many'>;
-  readonly deleteImport: (key: ImportKey, origin: ChangeOrigin, nowMs: number) => Promise<void>;
-  readonly finishUpload: (
-    key: ImportKey,
-    call: HeldCall | undefined,
-    nowMs: number,
-  ) => Promise<ImportRow | undefined>;
-  readonly appendImportChunk: (key: ImportKey, piece: ImportPiece) => Promise<PieceOutcome>;
-  readonly findAppKey: (secretHash: Buffer) => Promise<AppKey | undefined>;
+export interface ImportEffects {
+  readonly database: Database;
   readonly importSizeBytesMax: number;
   readonly unfinishedImportSizeBytesMax: number;
   readonly now: () => number;
@@ -99,8 +94,13 @@ const TOO_MANY: Problem = {
 };
 
 /** On a scope of its own: files are taken here and nowhere else. */
-export function registerNewImports(parent: ApiServer, dependencies: NewImportDependencies): void {
-  const { now, unfinishedImportSizeBytesMax: unfinishedSizeBytesMax } = dependencies;
+export function registerNewImports(parent: ApiServer, effects: ImportEffects): void {
+  const {
+    database,
+    now,
+    unfinishedImportSizeBytesMax: unfinishedSizeBytesMax,
+    importSizeBytesMax,
+  } = effects;
   void parent.register(async (app: ApiServer) => {
     app.decorateRequest('upload', null);
     app.addContentTypeParser(
@@ -110,19 +110,18 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
         const { made, sha256 } = await receiveUpload(payload, request.headers, {
           begin: async (given) => {
             const wanted = toNew(request, readFields(fields, given), null, now());
-            const begun = await dependencies.insertImport(wanted, origin);
+            const begun = await insertImport(database, wanted, origin);
             if (begun === 'too_many') throw new RequestRefused(TOO_MANY);
             return begun;
           },
           keep: async (kept, bytes) => {
             // A file may come for hours.
-            if (!(await isKeyInForce(request, dependencies)))
-              throw new RequestRefused(NOT_IN_FORCE);
+            if (!(await isKeyInForce(request, database))) throw new RequestRefused(NOT_IN_FORCE);
             const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: now(), unfinishedSizeBytesMax };
-            return dependencies.appendImportChunk(kept, piece);
+            return appendImportChunk(database, kept, piece);
           },
-          abandon: (kept) => dependencies.deleteImport(kept, origin, now()),
-          sizeBytesMax: dependencies.importSizeBytesMax,
+          abandon: (kept) => deleteImport(database, kept, origin, now()),
+          sizeBytesMax: importSizeBytesMax,
           unfinishedSizeBytesMax,
         });
         request.upload = made;
@@ -142,11 +141,9 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
     );
 
     const forget = async (request: FastifyRequest, upload: ImportRow): Promise<void> => {
-      await dependencies
-        .deleteImport(upload, changeOriginOf(request), now())
-        .catch((error: unknown) =>
-          request.log.warn({ error, importId: upload.importId }, 'a file that is not wanted stays'),
-        );
+      await deleteImport(database, upload, changeOriginOf(request), now()).catch((error: unknown) =>
+        request.log.warn({ error, importId: upload.importId }, 'a file that is not wanted stays'),
+      );
     };
     app.addHook('onSend', async (request) => {
       const { upload } = request;
@@ -176,7 +173,8 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
         const { upload } = request;
         if (upload === null) {
           const { data_file_url: url, ...given } = request.body.import;
-          const made = await dependencies.insertImport(
+          const made = await insertImport(
+            database,
             toNew(request, given, url, now()),
             changeOriginOf(request),
           );
@@ -185,7 +183,7 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
         }
         // From here on the import may be made, whatever answer we get.
         request.upload = null;
-        const finished = await dependencies.finishUpload(upload, heldCallOf(request), now());
+        const finished = await finishUpload(database, upload, heldCallOf(request), now());
         if (finished && finished.importId !== upload.importId) await forget(request, upload);
         if (finished) return reply.send({ import: toWire(finished) });
         return sendProblem(request, reply, {

@@ -5,16 +5,15 @@
  * A plan that is bought meanwhile takes the trial's subscription over, so it is ended only while no purchase can
  * begin, by an account that has bought none. Before: `downgrade.ts`, `outbox-relay.ts`.
  */
+import type { Database } from '@sluice/database/connection/connection';
 import type { Vendor } from '@sluice/billing-vendor/port/vendor';
-import type { CardChange } from '@sluice/database/billing/card-changes';
+import { isBuilderFromTrial } from '@sluice/database/billing/account-plans';
+import { beginCardChange, endCardChange } from '@sluice/database/billing/card-changes';
+import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import type { OutboxEntry } from '@sluice/database/changes/outbox';
 
-export interface EndTrialDependencies {
-  readonly findVendorCustomer: (accountId: number) => Promise<string | undefined>;
-  readonly isBuilderFromTrial: (accountId: number) => Promise<boolean>;
-  /** The lock that keeps purchases from beginning, as a change of the card does. */
-  readonly beginCardChange: (accountId: number, durationMs: number) => Promise<CardChange>;
-  readonly endCardChange: (accountId: number, until: Date) => Promise<void>;
+export interface EndTrialEffects {
+  readonly database: Database;
   readonly vendor: Pick<Vendor, 'findSubscription' | 'cancelSubscription'>;
   readonly vendorTimeoutMs: number;
 }
@@ -25,24 +24,25 @@ const MARGIN_MS = 5_000;
 
 /** @throws Error where the vendor did not take it, or a purchase runs; the entry is told again later. */
 export async function endVendorTrial(
-  deps: EndTrialDependencies,
+  { database, vendor, vendorTimeoutMs }: EndTrialEffects,
   entry: Pick<OutboxEntry, 'outboxId' | 'attempt' | 'payload'>,
 ): Promise<void> {
   const accountId = Number(entry.payload['account_id']);
-  const customerId = await deps.findVendorCustomer(accountId);
+  const customerId = await findVendorCustomer(database, accountId);
   if (customerId === undefined) return;
-  const durationMs = VENDOR_TRIES_MAX * deps.vendorTimeoutMs + MARGIN_MS;
-  const change = await deps.beginCardChange(accountId, durationMs);
+  const durationMs = VENDOR_TRIES_MAX * vendorTimeoutMs + MARGIN_MS;
+  // The lock that keeps purchases from beginning, as a change of the card does.
+  const change = await beginCardChange(database, accountId, durationMs);
   if (change.outcome !== 'begun') throw new Error(`the account is busy: ${change.outcome}`);
   try {
-    if (!(await deps.isBuilderFromTrial(accountId))) return;
-    const found = await deps.vendor.findSubscription(customerId);
+    if (!(await isBuilderFromTrial(database, accountId))) return;
+    const found = await vendor.findSubscription(customerId);
     if (found.outcome !== 'ok') throw new Error(`the payment vendor: ${found.outcome}`);
     if (!found.value) return;
     const key = `outbox_${entry.outboxId}_${entry.attempt}`;
-    const ended = await deps.vendor.cancelSubscription(found.value.subscriptionId, key);
+    const ended = await vendor.cancelSubscription(found.value.subscriptionId, key);
     if (ended.outcome !== 'ok') throw new Error(`the payment vendor: ${ended.outcome}`);
   } finally {
-    await deps.endCardChange(accountId, change.until);
+    await endCardChange(database, accountId, change.until);
   }
 }

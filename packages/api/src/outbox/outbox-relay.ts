@@ -6,11 +6,19 @@
  * a Pipelines `track` call whose `messageId` is the entry's key: intake takes it once, however often
  * it is sent. What fails stays in the outbox and is tried again after a pause that grows.
  */
-import type { OutboxEntry } from '@sluice/database/changes/outbox';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  type OutboxEntry,
+  claimOutbox,
+  finishOutbox,
+  postponeOutbox,
+} from '@sluice/database/changes/outbox';
 import { STARTUP_TOPIC } from '@sluice/database/accounts/partners';
 import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/vendor-customers';
-import { SIGNUP_TOPIC, type StartedSignup } from '@sluice/database/accounts/signups';
+import { SIGNUP_TOPIC, findSignup, keepSignupCode } from '@sluice/database/accounts/signups';
+import { endVendorTrial, type EndTrialEffects } from './end-vendor-trial.ts';
 import type { Mailer } from './mailer.ts';
+import { tellVendorCustomer, type TellCustomerEffects } from './tell-vendor-customer.ts';
 import { CODE_LIFETIME_MS, hashCode, newCode } from '../accounts/signup-code.ts';
 
 /** Where analytics events go: a Pipelines API, such as our own intake's. */
@@ -19,30 +27,15 @@ export interface AnalyticsTarget {
   readonly writeKey: string;
 }
 
-export interface RelayDependencies {
-  readonly claimOutbox: (
-    topics: readonly string[],
-    limit: number,
-    nowMs: number,
-  ) => Promise<OutboxEntry[]>;
-  readonly finishOutbox: (outboxId: string) => Promise<void>;
-  readonly postponeOutbox: (
-    entry: Pick<OutboxEntry, 'outboxId' | 'attempt'>,
-    nowMs: number,
-  ) => Promise<void>;
-  readonly findSignup: (signupId: string) => Promise<StartedSignup | undefined>;
-  readonly keepSignupCode: (
-    signupId: string,
-    codeHmac: Buffer,
-    expiresAtMs: number,
-  ) => Promise<void>;
+export interface RelayEffects {
+  readonly database: Database;
   readonly mailer: Pick<Mailer, 'send'>;
   /** Absent: the events wait in the outbox. */
   readonly analytics: AnalyticsTarget | undefined;
   /** Absent: there is no payment vendor, and what it would be told waits. */
-  readonly tellVendorCustomer?: (entry: OutboxEntry) => Promise<void>;
-  /** Absent: as above. */
-  readonly endVendorTrial?: (entry: OutboxEntry) => Promise<void>;
+  readonly vendor?: TellCustomerEffects['vendor'] & EndTrialEffects['vendor'];
+  /** How long a call of the vendor may take. */
+  readonly vendorTimeoutMs: number;
   readonly secret: string;
   readonly now: () => number;
   /** An entry could not be told; never with a code or an address. */
@@ -60,41 +53,42 @@ const ANALYTICS_TIMEOUT_MS = 10_000;
 const STARTUP_EVENT = 'startup_program.application_submitted';
 
 /** Makes the step that tells what is due and returns how many entries that were. */
-export function createRelay(dependencies: RelayDependencies): () => Promise<number> {
-  const { analytics, tellVendorCustomer, endVendorTrial } = dependencies;
+export function createRelay(effects: RelayEffects): () => Promise<number> {
+  const { database, analytics, vendor, vendorTimeoutMs, now, onFailure } = effects;
   const tellers: Record<string, (entry: OutboxEntry) => Promise<void>> = {
-    [SIGNUP_TOPIC]: (entry) => mailSignup(dependencies, entry),
+    [SIGNUP_TOPIC]: (entry) => mailSignup(effects, entry),
     ...(analytics && { [STARTUP_TOPIC]: (entry: OutboxEntry) => track(analytics, entry) }),
-    ...(tellVendorCustomer && { [CUSTOMER_TOPIC]: tellVendorCustomer }),
-    ...(endVendorTrial && { [TRIAL_ENDED_TOPIC]: endVendorTrial }),
+    ...(vendor && {
+      [CUSTOMER_TOPIC]: (entry: OutboxEntry) => tellVendorCustomer({ database, vendor }, entry),
+      [TRIAL_ENDED_TOPIC]: (entry: OutboxEntry) =>
+        endVendorTrial({ database, vendor, vendorTimeoutMs }, entry),
+    }),
   };
   return async () => {
-    const entries = await dependencies.claimOutbox(
-      Object.keys(tellers),
-      CLAIM_COUNT_MAX,
-      dependencies.now(),
-    );
+    const entries = await claimOutbox(database, Object.keys(tellers), CLAIM_COUNT_MAX, now());
     await Promise.all(
       entries.map(async (entry) => {
         try {
           await tellers[entry.topic]?.(entry);
         } catch (error) {
-          dependencies.onFailure(entry, error);
-          await dependencies.postponeOutbox(entry, dependencies.now());
+          onFailure(entry, error);
+          await postponeOutbox(database, entry, now());
           return;
         }
-        await dependencies.finishOutbox(entry.outboxId);
+        await finishOutbox(database, entry.outboxId);
       }),
     );
     return entries.length;
   };
 }
 
-async function mailSignup(dependencies: RelayDependencies, entry: OutboxEntry): Promise<void> {
-  const { mailer, secret } = dependencies;
+async function mailSignup(
+  { database, mailer, secret, now }: RelayEffects,
+  entry: OutboxEntry,
+): Promise<void> {
   const signupId = String(entry.payload['signup_id']);
-  const signup = await dependencies.findSignup(signupId);
-  const nowMs = dependencies.now();
+  const signup = await findSignup(database, signupId);
+  const nowMs = now();
   // An empty address means that the address has had its codes.
   if (!signup || signup.email === '' || nowMs - signup.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS)
     return;
@@ -106,7 +100,7 @@ async function mailSignup(dependencies: RelayDependencies, entry: OutboxEntry): 
   const code = newCode();
   // Before the mail, so that a code that arrives is good.
   const codeHmac = hashCode(secret, signupId, signup.email, code);
-  await dependencies.keepSignupCode(signupId, codeHmac, nowMs + CODE_LIFETIME_MS);
+  await keepSignupCode(database, signupId, codeHmac, nowMs + CODE_LIFETIME_MS);
   await mailer.send({ to, subject: 'Your verification code', text: codeText(code) });
 }
 

@@ -5,29 +5,30 @@
  * Two processes may tell two entries at once, and the older values may reach the vendor last. So after telling, the
  * account is read again, and told again if it has changed: whoever writes last has checked after writing.
  */
+import type { Database } from '@sluice/database/connection/connection';
 import type { CustomerDetails, Vendor } from '@sluice/billing-vendor/port/vendor';
-import type { Account } from '@sluice/database/accounts/accounts';
+import { findAccount, type Account } from '@sluice/database/accounts/accounts';
+import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import type { OutboxEntry } from '@sluice/database/changes/outbox';
 import { contactOf } from '../billing/billing.ts';
 
-export interface TellCustomerDependencies {
-  readonly findVendorCustomer: (accountId: number) => Promise<string | undefined>;
-  readonly findAccount: (accountId: number) => Promise<Account | undefined>;
+export interface TellCustomerEffects {
+  readonly database: Database;
   readonly vendor: Pick<Vendor, 'updateCustomer'>;
 }
 
 /** @throws Error where the vendor did not take it; the entry is told again later. */
 export async function tellVendorCustomer(
-  { findVendorCustomer, findAccount, vendor }: TellCustomerDependencies,
+  { database, vendor }: TellCustomerEffects,
   entry: Pick<OutboxEntry, 'outboxId' | 'attempt' | 'payload'>,
 ): Promise<void> {
   const accountId = Number(entry.payload['account_id']);
-  const customerId = await findVendorCustomer(accountId);
+  const customerId = await findVendorCustomer(database, accountId);
   // Told once the vendor has a customer.
   if (customerId === undefined) return;
   let told = '';
   for (let round = 1; ; round += 1) {
-    const account = await findAccount(accountId);
+    const account = await findAccount(database, accountId);
     if (!account) return;
     const details = detailsOf(account);
     const text = JSON.stringify(details);

@@ -4,12 +4,13 @@
  *
  * `svc` names are ours; each has its `cio` alias beside it, because real clients read that one.
  */
-import type { ActivityPage, ActivityRow } from '@sluice/database/people/activity-reads';
-import type {
-  PersonDevice,
-  PersonKey,
-  PersonProfile,
-  PersonRelationshipRow,
+import type { Database } from '@sluice/database/connection/connection';
+import { listActivities } from '@sluice/database/people/activity-reads';
+import {
+  type PersonProfile,
+  findPersonProfile,
+  listDevices,
+  listRelationships,
 } from '@sluice/database/people/customer-reads';
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { storedValue } from '@sluice/domain/operations/slice-keys';
@@ -33,16 +34,8 @@ import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import type { Problem } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface CustomerDependencies {
-  readonly findPersonProfile: (key: PersonKey) => Promise<PersonProfile | undefined>;
-  readonly listDevices: (environmentId: number, personId: string) => Promise<PersonDevice[]>;
-  readonly listActivities: (page: ActivityPage) => Promise<ActivityRow[]>;
-  readonly listRelationships: (page: {
-    readonly environmentId: number;
-    readonly personId: string;
-    readonly after: string | undefined;
-    readonly limit: number;
-  }) => Promise<PersonRelationshipRow[]>;
+export interface CustomerEffects {
+  readonly database: Database;
   readonly now: () => number;
 }
 
@@ -71,7 +64,7 @@ const relationshipPosition = z
 
 const tags = ['customers'];
 
-export function registerCustomers(app: ApiServer, dependencies: CustomerDependencies): void {
+export function registerCustomers(app: ApiServer, { database, now }: CustomerEffects): void {
   app.get(
     '/v1/customers',
     {
@@ -88,7 +81,7 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
       },
     },
     async (request, reply) => {
-      const person = await dependencies.findPersonProfile({
+      const person = await findPersonProfile(database, {
         environmentId: environmentOf(request),
         kind: 'email',
         value: storedValue('email', request.query.email),
@@ -110,14 +103,14 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
     },
     async (request, reply) => {
       const person = await findPerson(
-        dependencies,
+        database,
         request,
         request.params.identifier,
         request.query.id_type,
       );
       if (!person)
         return sendNobody(request, reply, request.params.identifier, request.query.id_type);
-      const devices = await dependencies.listDevices(environmentOf(request), person.personId);
+      const devices = await listDevices(database, environmentOf(request), person.personId);
       return reply.send({ customer: toCustomer(person, devices) });
     },
   );
@@ -152,12 +145,12 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
     async (request, reply) => {
       const { id_type, type, name, start, limit } = request.query;
       const after = readStart(start, activityPosition);
-      const person = await findPerson(dependencies, request, request.params.identifier, id_type);
+      const person = await findPerson(database, request, request.params.identifier, id_type);
       if (!person) return sendNobody(request, reply, request.params.identifier, id_type);
-      const rows = await dependencies.listActivities({
+      const rows = await listActivities(database, {
         environmentId: environmentOf(request),
         personId: person.personId,
-        notBeforeMs: dependencies.now() - SHOWN_FOR_MS,
+        notBeforeMs: now() - SHOWN_FOR_MS,
         kind: type,
         name,
         after,
@@ -193,9 +186,9 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
     async (request, reply) => {
       const { id_type, start, limit } = request.query;
       const after = readStart(start, relationshipPosition);
-      const person = await findPerson(dependencies, request, request.params.identifier, id_type);
+      const person = await findPerson(database, request, request.params.identifier, id_type);
       if (!person) return sendNobody(request, reply, request.params.identifier, id_type);
-      const rows = await dependencies.listRelationships({
+      const rows = await listRelationships(database, {
         environmentId: environmentOf(request),
         personId: person.personId,
         after,
@@ -215,7 +208,7 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
 type IdType = (typeof ID_TYPES)[number];
 
 async function findPerson(
-  dependencies: CustomerDependencies,
+  database: Database,
   request: FastifyRequest,
   identifier: string,
   type: IdType,
@@ -223,9 +216,9 @@ async function findPerson(
   const environmentId = environmentOf(request);
   switch (type) {
     case 'id':
-      return dependencies.findPersonProfile({ environmentId, kind: 'id', value: identifier });
+      return findPersonProfile(database, { environmentId, kind: 'id', value: identifier });
     case 'email':
-      return dependencies.findPersonProfile({
+      return findPersonProfile(database, {
         environmentId,
         kind: 'email',
         value: storedValue('email', identifier),
@@ -234,7 +227,7 @@ async function findPerson(
     case 'cio_id': {
       const personId = personIdOf(identifier.replace(/^(?:svc|cio)_/, ''));
       if (personId === undefined) return undefined;
-      return dependencies.findPersonProfile({
+      return findPersonProfile(database, {
         environmentId,
         kind: 'person_id',
         value: String(personId),

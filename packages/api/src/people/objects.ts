@@ -4,12 +4,13 @@
  *
  * `svc` names are ours; each has its `cio` alias beside it, because real clients read that one.
  */
-import type {
-  ObjectFilter,
-  ObjectMatches,
-  ObjectName,
-  ObjectProfile,
-  ObjectRelationshipRow,
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  type ObjectProfile,
+  findObjectProfile,
+  findObjects,
+  listObjectRelationships,
+  listObjectTypes,
 } from '@sluice/database/people/object-reads';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
@@ -31,29 +32,6 @@ import {
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
 import { invalidRequest, notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
-
-export interface ObjectDependencies {
-  readonly listObjectTypes: (page: {
-    readonly environmentId: number;
-    readonly after: number | undefined;
-    readonly limit: number;
-  }) => Promise<number[]>;
-  readonly findObjects: (page: {
-    readonly environmentId: number;
-    readonly objectTypeId: number;
-    readonly filter: ObjectFilter;
-    readonly after: string | undefined;
-    readonly limit: number;
-    readonly scanLimit: number;
-  }) => Promise<ObjectMatches>;
-  readonly findObjectProfile: (name: ObjectName) => Promise<ObjectProfile | undefined>;
-  readonly listObjectRelationships: (page: {
-    readonly environmentId: number;
-    readonly objectNumber: string;
-    readonly after: string | undefined;
-    readonly limit: number;
-  }) => Promise<ObjectRelationshipRow[]>;
-}
 
 const LIMIT_MAX = 100;
 const FOUND_LIMIT_MAX = 1_000;
@@ -80,7 +58,10 @@ const personPosition = z
 
 const tags = ['objects'];
 
-export function registerObjects(app: ApiServer, dependencies: ObjectDependencies): void {
+export function registerObjects(
+  app: ApiServer,
+  { database }: { readonly database: Database },
+): void {
   app.get(
     '/v1/object_types',
     {
@@ -106,7 +87,7 @@ export function registerObjects(app: ApiServer, dependencies: ObjectDependencies
     },
     async (request, reply) => {
       const { start, limit } = request.query;
-      const ids = await dependencies.listObjectTypes({
+      const ids = await listObjectTypes(database, {
         environmentId: environmentOf(request),
         after: readStart(start, typePosition),
         limit: limit + 1,
@@ -163,7 +144,7 @@ export function registerObjects(app: ApiServer, dependencies: ObjectDependencies
       for (const typeId of read.typeIds) {
         if (typeId !== String(objectTypeId)) return sendOtherType(request, reply);
       }
-      const { objects, nextAfter } = await dependencies.findObjects({
+      const { objects, nextAfter } = await findObjects(database, {
         environmentId: environmentOf(request),
         objectTypeId,
         filter: read.filter,
@@ -191,7 +172,7 @@ export function registerObjects(app: ApiServer, dependencies: ObjectDependencies
       },
     },
     async (request, reply) => {
-      const found = await findObject(dependencies, request, request.params, request.query.id_type);
+      const found = await findObject(database, request, request.params, request.query.id_type);
       if (!found) return sendProblem(request, reply, notFound('object'));
       return reply.send({ object: toObject(found) });
     },
@@ -222,9 +203,9 @@ export function registerObjects(app: ApiServer, dependencies: ObjectDependencies
     async (request, reply) => {
       const { id_type, start, limit } = request.query;
       const after = readStart(start, personPosition);
-      const found = await findObject(dependencies, request, request.params, id_type);
+      const found = await findObject(database, request, request.params, id_type);
       if (!found) return sendProblem(request, reply, notFound('object'));
-      const rows = await dependencies.listObjectRelationships({
+      const rows = await listObjectRelationships(database, {
         environmentId: environmentOf(request),
         objectNumber: found.objectNumber,
         after,
@@ -242,18 +223,18 @@ export function registerObjects(app: ApiServer, dependencies: ObjectDependencies
 }
 
 async function findObject(
-  dependencies: ObjectDependencies,
+  database: Database,
   request: FastifyRequest,
   { object_type_id: objectTypeId, object_id: objectId }: z.infer<typeof params>,
   type: (typeof ID_TYPES)[number],
 ): Promise<ObjectProfile | undefined> {
   const name = { environmentId: environmentOf(request), objectTypeId };
   if (type === 'object_id')
-    return dependencies.findObjectProfile({ ...name, kind: 'object_id', value: objectId });
+    return findObjectProfile(database, { ...name, kind: 'object_id', value: objectId });
   const objectNumber = objectNumberOf(objectId.replace(/^(?:svc|cio)_/, ''));
   if (objectNumber === undefined) return undefined;
   const value = String(objectNumber);
-  return dependencies.findObjectProfile({ ...name, kind: 'object_number', value });
+  return findObjectProfile(database, { ...name, kind: 'object_number', value });
 }
 
 function sendOtherType(request: FastifyRequest, reply: FastifyReply): FastifyReply {

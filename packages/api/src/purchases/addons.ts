@@ -6,8 +6,8 @@ import {
   requireRail,
   setPollHeader,
   startPurchase,
-  type BillingDependencies,
 } from '../billing/billing.ts';
+import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import {
   accountParams,
   chargedOf,
@@ -64,7 +64,11 @@ const addonsStatus = z.object({
   completed_at: z.string().nullable(),
 });
 
-export function registerAddons(scope: ApiServer, deps: BillingDependencies): void {
+export function registerAddons(
+  scope: ApiServer,
+  effects: StartRunEffects & Pick<BillingEffects, 'catalogue'>,
+): void {
+  const { database, catalogue, now } = effects;
   scope.post(
     '/v1/accounts/:account_id/billing/addons',
     {
@@ -85,26 +89,26 @@ export function registerAddons(scope: ApiServer, deps: BillingDependencies): voi
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
+      const account = await billingAccountOf(request, database);
       requireRail(account, 'card');
       const skus = request.body.skus.add;
-      const sold = new Set(deps.catalogue.addons.map(({ sku }) => sku));
+      const sold = new Set(catalogue.addons.map(({ sku }) => sku));
       for (const [index, sku] of skus.entries())
         if (!sold.has(sku))
           throw refusedField(`skus.add.${index}`, 'unsupported', 'is no price of an add-on');
-      const run = await startPurchase(request, deps, account, {
+      const run = await startPurchase(request, effects, account, {
         kind: 'addons',
         rail: account.rail,
         content: {
           type: 'addons',
           skus,
-          prices: deps.catalogue.addons
+          prices: catalogue.addons
             .filter(({ sku }) => skus.includes(sku))
             .map(({ sku, addon }) => ({ sku, addon })),
         },
         sameness: { skus },
       });
-      setPollHeader(reply, run, deps.now());
+      setPollHeader(reply, run, now());
       return reply.send({ run_id: run.runId, status: 'pending' as const });
     },
   );
@@ -122,8 +126,8 @@ export function registerAddons(scope: ApiServer, deps: BillingDependencies): voi
     },
     async (request, reply) => {
       const named = { runId: request.params.run_id };
-      const run = await findPurchase(request, deps, named, (each) => each.kind === 'addons');
-      setPollHeader(reply, run, deps.now());
+      const run = await findPurchase(request, database, named, (each) => each.kind === 'addons');
+      setPollHeader(reply, run, now());
       return reply.send({
         run_id: run.runId,
         status: run.status,

@@ -2,7 +2,8 @@
 import { findRun, listRuns } from '@sluice/database/billing/runs';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
-import { setPollHeader, type BillingDependencies } from '../billing/billing.ts';
+import { setPollHeader } from '../billing/billing.ts';
+import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountParams, runIdInPath, runShape, runToWire } from '../billing/billing-shapes.ts';
 import { accountFailures, text } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
@@ -31,7 +32,10 @@ const runPosition = z
   .tuple([z.int().min(0).max(TIME_MS_MAX), text(64)])
   .transform(([createdAtMs, runId]) => ({ createdAtMs, runId }));
 
-export function registerBillingRuns(scope: ApiServer, deps: BillingDependencies): void {
+export function registerBillingRuns(
+  scope: ApiServer,
+  { database, now }: Pick<BillingEffects, 'database' | 'now'>,
+): void {
   scope.get(
     '/v1/accounts/:account_id/billing/runs',
     {
@@ -51,7 +55,7 @@ export function registerBillingRuns(scope: ApiServer, deps: BillingDependencies)
       const { start, limit } = request.query;
       const before = readStart(start, runPosition);
       const { accountId } = accountCallerOf(request);
-      const rows = await listRuns(deps.database, accountId, before, limit + 1);
+      const rows = await listRuns(database, accountId, before, limit + 1);
       const { page, next } = splitPage(rows, limit, (run) => [run.createdAt.getTime(), run.runId]);
       return reply.send({ runs: page.map(runToWire), next });
     },
@@ -89,12 +93,12 @@ export function registerBillingRuns(scope: ApiServer, deps: BillingDependencies)
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
       const key = { accountId, runId: request.params.run_id };
-      if (!(await findRun(deps.database, accountId, key.runId)))
+      if (!(await findRun(database, accountId, key.runId)))
         throw new RequestRefused(notFound('the purchase was'));
       const waitMs = request.query.wait * 1_000;
-      const state = await waitForRun(deps, key, waitMs, ({ run }) => run.status !== 'pending');
+      const state = await waitForRun(database, key, waitMs, ({ run }) => run.status !== 'pending');
       if (!state) throw new RequestRefused(notFound('the purchase was'));
-      setPollHeader(reply, state.run, deps.now());
+      setPollHeader(reply, state.run, now());
       return reply.send({
         ...runToWire(state.run),
         steps: state.steps.map((step) => ({

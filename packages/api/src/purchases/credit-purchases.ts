@@ -3,6 +3,7 @@
  * included. They have the same lanes and ledger and differ only in how they name things (`account-billing.md` §4;
  * `account-conventions.md` §4.6–4.8).
  */
+import type { Database } from '@sluice/database/connection/connection';
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import { findRun, findRunOfInvoice, type Run } from '@sluice/database/billing/runs';
@@ -10,6 +11,7 @@ import { listRunSteps } from '@sluice/database/billing/run-steps';
 import {
   pricePack,
   priceCredits,
+  type Catalogue,
   type CreditPurchase,
   type CreditType,
 } from '@sluice/domain/billing/catalogue';
@@ -18,13 +20,8 @@ import type { Rail } from '@sluice/domain/billing/run';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
-import {
-  billingAccountOf,
-  isPaidPlan,
-  refusedField,
-  startPurchase,
-  type BillingDependencies,
-} from '../billing/billing.ts';
+import { billingAccountOf, isPaidPlan, refusedField, startPurchase } from '../billing/billing.ts';
+import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { balanceToWire, moneyShape } from '../billing/billing-shapes.ts';
 import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -32,7 +29,7 @@ import { waitForRun } from '../billing/start-run.ts';
 
 /** What is bought, or why not. @throws RequestRefused 422 */
 export function priceCreditsOf(
-  { catalogue }: BillingDependencies,
+  catalogue: Catalogue,
   type: CreditType,
   quantity: number,
   field: string,
@@ -49,7 +46,7 @@ export function priceCreditsOf(
 
 /** @throws RequestRefused 403 for a plan without previews, 422 for a pack that is not sold. */
 export function pricePackOf(
-  { catalogue }: BillingDependencies,
+  catalogue: Catalogue,
   account: BillingAccount,
   packId: string,
 ): CreditPurchase {
@@ -70,13 +67,13 @@ export function pricePackOf(
 
 export async function startCreditPurchase(
   request: FastifyRequest,
-  deps: BillingDependencies,
+  effects: StartRunEffects,
   account: BillingAccount,
   purchase: CreditPurchase,
   rail: Rail,
 ): Promise<Run> {
   const isPack = purchase.kind === 'inbox_previews';
-  return startPurchase(request, deps, account, {
+  return startPurchase(request, effects, account, {
     kind: isPack ? 'inbox_previews' : 'credits',
     rail,
     content: { type: 'purchase', purchase },
@@ -100,13 +97,13 @@ export const paymentShape = z.object({
  * @throws RequestRefused 503, 502
  */
 export async function waitForPayment(
-  deps: BillingDependencies,
+  { database, purchaseWaitMs }: Pick<BillingEffects, 'database' | 'purchaseWaitMs'>,
   run: Run,
 ): Promise<z.infer<typeof paymentShape> | null> {
   const state = await waitForRun(
-    deps,
+    database,
     run,
-    deps.purchaseWaitMs,
+    purchaseWaitMs,
     ({ run: current, steps }) =>
       current.status !== 'pending' ||
       steps.some((step) => step.step === 'finalize' && step.state === 'done'),
@@ -134,10 +131,10 @@ export async function waitForPayment(
 
 /** `waitForPayment` for answers that are of no use without a payment. @throws RequestRefused 503, 502, 409 */
 export async function waitForCardPayment(
-  deps: BillingDependencies,
+  effects: Pick<BillingEffects, 'database' | 'purchaseWaitMs'>,
   run: Run,
 ): Promise<z.infer<typeof paymentShape>> {
-  const payment = await waitForPayment(deps, run);
+  const payment = await waitForPayment(effects, run);
   if (payment) return payment;
   throw new RequestRefused({
     code: 'nothing_to_pay',
@@ -149,7 +146,7 @@ export async function waitForCardPayment(
 /** A run of the caller's that bought what the route is about; 404 where there is none. */
 export async function findPurchase(
   request: FastifyRequest,
-  { database }: BillingDependencies,
+  database: Database,
   named: { readonly runId: string } | { readonly invoiceId: string },
   isWanted: (run: Run) => boolean,
 ): Promise<Run> {
@@ -166,27 +163,30 @@ export const CARD_STATUSES = ['granted', 'draft', 'open', 'paid', 'uncollectible
 type CardStatus = (typeof CARD_STATUSES)[number];
 
 /** `granted` once the credits are there, otherwise what the invoice says of itself. Only reads. */
-export async function cardStatusOf(deps: BillingDependencies, run: Run): Promise<CardStatus> {
+export async function cardStatusOf(
+  { database, vendor }: Pick<BillingEffects, 'database' | 'vendor'>,
+  run: Run,
+): Promise<CardStatus> {
   if (run.status === 'success') return 'granted';
   if (run.status !== 'pending') return 'void';
   if (run.invoiceId === null) return 'draft';
-  const found = await deps.vendor.findInvoice(run.invoiceId);
-  if (found.outcome !== 'ok') return (await isFinalized(deps, run)) ? 'open' : 'draft';
+  const found = await vendor.findInvoice(run.invoiceId);
+  if (found.outcome !== 'ok') return (await isFinalized(database, run)) ? 'open' : 'draft';
   return found.value.status === 'deleted' ? 'void' : found.value.status;
 }
 
 /** What we know of an invoice while the vendor does not answer. */
-async function isFinalized({ database }: BillingDependencies, run: Run): Promise<boolean> {
+async function isFinalized(database: Database, run: Run): Promise<boolean> {
   const steps = await listRunSteps(database, run);
   return steps.some((step) => step.step === 'finalize' && step.state === 'done');
 }
 
 export async function balanceOf(
   request: FastifyRequest,
-  deps: BillingDependencies,
+  { database, now }: Pick<BillingEffects, 'database' | 'now'>,
   type: CreditType,
 ): Promise<ReturnType<typeof balanceToWire>> {
-  const account = await billingAccountOf(request, deps);
-  const balances = await listBalances(deps.database, account.accountId, [type]);
-  return balanceToWire(type, balances.get(type) ?? [], deps.now(), isPaidPlan(account));
+  const account = await billingAccountOf(request, database);
+  const balances = await listBalances(database, account.accountId, [type]);
+  return balanceToWire(type, balances.get(type) ?? [], now(), isPaidPlan(account));
 }

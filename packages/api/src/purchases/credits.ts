@@ -2,12 +2,8 @@
 import { listBalances, listLedger } from '@sluice/database/credits/credit-reads';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
-import {
-  billingAccountOf,
-  isPaidPlan,
-  setPollHeader,
-  type BillingDependencies,
-} from '../billing/billing.ts';
+import { billingAccountOf, isPaidPlan, setPollHeader } from '../billing/billing.ts';
+import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import {
   accountParams,
   balanceToWire,
@@ -90,7 +86,12 @@ const ledgerEntry = z.object({
   created_at: z.string(),
 });
 
-export function registerCredits(scope: ApiServer, deps: BillingDependencies): void {
+export function registerCredits(
+  scope: ApiServer,
+  effects: StartRunEffects &
+    Pick<BillingEffects, 'vendor' | 'catalogue' | 'secret' | 'purchaseWaitMs'>,
+): void {
+  const { database, catalogue, secret, now } = effects;
   scope.get(
     '/v1/accounts/:account_id/billing/credits/balance',
     {
@@ -112,9 +113,9 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
-      const balances = await listBalances(deps.database, account.accountId, types);
-      const nowMs = deps.now();
+      const account = await billingAccountOf(request, database);
+      const balances = await listBalances(database, account.accountId, types);
+      const nowMs = now();
       return reply.send({
         account_id: account.accountId,
         as_of: new Date(nowMs).toISOString(),
@@ -137,7 +138,7 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
       },
     },
     async (request, reply) =>
-      reply.send(await balanceOf(request, deps, request.params.credit_type)),
+      reply.send(await balanceOf(request, effects, request.params.credit_type)),
   );
 
   scope.get(
@@ -163,7 +164,7 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
       const { credit_type: type, start, limit } = request.query;
       const before = readStart(start, z.tuple([z.literal(type), z.int()]));
       const { accountId } = accountCallerOf(request);
-      const rows = await listLedger(deps.database, accountId, type, before?.[1], limit + 1);
+      const rows = await listLedger(database, accountId, type, before?.[1], limit + 1);
       const { page, next } = splitPage(rows, limit, (row) => [type, row.entryId]);
       return reply.send({
         entries: page.map((entry) => ({
@@ -206,22 +207,22 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
     async (request, reply) => {
       const type = request.body.llm === undefined ? 'builder' : 'llm';
       const wanted = request.body[type]?.quantity ?? 0;
-      const account = await billingAccountOf(request, deps);
-      const purchase = priceCreditsOf(deps, type, wanted, `${type}.quantity`);
-      const run = await startCreditPurchase(request, deps, account, purchase, account.rail);
-      const payment = account.rail === 'card' ? await waitForPayment(deps, run) : null;
+      const account = await billingAccountOf(request, database);
+      const purchase = priceCreditsOf(catalogue, type, wanted, `${type}.quantity`);
+      const run = await startCreditPurchase(request, effects, account, purchase, account.rail);
+      const payment = account.rail === 'card' ? await waitForPayment(effects, run) : null;
       const { accountId, rail } = account;
       const handle = { accountId, rail, runId: run.runId };
-      setPollHeader(reply, run, deps.now());
+      setPollHeader(reply, run, now());
       return reply.send({
-        purchase_id: writePurchaseHandle(deps.secret, handle),
+        purchase_id: writePurchaseHandle(secret, handle),
         rail,
         credit_type: type,
         quantity: wanted,
         status: 'pending' as const,
         run_id: rail === 'card' ? null : run.runId,
         payment,
-        poll_after_seconds: pollAfterSeconds(run, deps.now()),
+        poll_after_seconds: pollAfterSeconds(run, now()),
       });
     },
   );
@@ -243,14 +244,14 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
     },
     async (request, reply) => {
       const { purchase_id: handle } = request.query;
-      const named = readPurchaseHandle(deps.secret, accountCallerOf(request).accountId, handle);
+      const named = readPurchaseHandle(secret, accountCallerOf(request).accountId, handle);
       if (!named) throw new RequestRefused(notFound('the purchase was'));
-      const run = await findPurchase(request, deps, named, (each) => each.kind === 'credits');
+      const run = await findPurchase(request, database, named, (each) => each.kind === 'credits');
       const { content } = run;
       if (content.type !== 'purchase' || content.purchase.kind === 'inbox_previews')
         throw new RequestRefused(notFound('the purchase was'));
       const type = content.purchase.kind;
-      setPollHeader(reply, run, deps.now());
+      setPollHeader(reply, run, now());
       const states = {
         pending: 'pending',
         success: 'succeeded',
@@ -263,12 +264,12 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         rail: run.rail,
         credit_type: type,
         quantity: content.purchase.quantity,
-        status: run.rail === 'card' ? await cardStatusOf(deps, run) : run.status,
+        status: run.rail === 'card' ? await cardStatusOf(effects, run) : run.status,
         state: states[run.status],
         message: run.message,
         granted_at: run.status === 'success' ? (run.finishedAt?.toISOString() ?? null) : null,
         receipt_id: run.result?.receiptId ?? null,
-        balance: run.status === 'success' ? await balanceOf(request, deps, type) : null,
+        balance: run.status === 'success' ? await balanceOf(request, effects, type) : null,
       });
     },
   );

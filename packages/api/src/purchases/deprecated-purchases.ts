@@ -5,12 +5,8 @@
 import type { CreditType } from '@sluice/domain/billing/catalogue';
 import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
-import {
-  billingAccountOf,
-  requireRail,
-  setPollHeader,
-  type BillingDependencies,
-} from '../billing/billing.ts';
+import { billingAccountOf, requireRail, setPollHeader } from '../billing/billing.ts';
+import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { accountParams, purchaseStarted } from '../billing/billing-shapes.ts';
 import {
   paymentShape,
@@ -30,7 +26,10 @@ const quantityRequest = z
   .meta({ requestExamples: [{ quantity: 1_000 }] });
 const deprecated = { tags: ['billing'], deprecated: true, params: accountParams } as const;
 
-export function registerDeprecatedPurchases(parent: ApiServer, deps: BillingDependencies): void {
+export function registerDeprecatedPurchases(
+  parent: ApiServer,
+  effects: StartRunEffects & Pick<BillingEffects, 'vendor' | 'catalogue' | 'purchaseWaitMs'>,
+): void {
   void parent.register(async (scope: ApiServer) => {
     scope.addHook('onSend', async (request, reply) => {
       const { account_id: accountId } = request.params as { account_id?: string };
@@ -42,9 +41,9 @@ export function registerDeprecatedPurchases(parent: ApiServer, deps: BillingDepe
         `<${successor}>; rel="successor-version", </docs>; rel="deprecation"`,
       );
     });
-    registerInvoiced(scope, deps);
-    registerCard(scope, deps, 'ai_credits', 'llm');
-    registerCard(scope, deps, 'builder_credits', 'builder');
+    registerInvoiced(scope, effects);
+    registerCard(scope, effects, 'ai_credits', 'llm');
+    registerCard(scope, effects, 'builder_credits', 'builder');
   });
 }
 
@@ -53,7 +52,11 @@ const statusReplaced = { deprecated: true, description: 'Replaced by `credits/pu
 const isOf = (type: CreditType) => (run: Run) =>
   run.content.type === 'purchase' && run.content.purchase.kind === type;
 
-function registerInvoiced(scope: ApiServer, deps: BillingDependencies): void {
+function registerInvoiced(
+  scope: ApiServer,
+  effects: StartRunEffects & Pick<BillingEffects, 'catalogue'>,
+): void {
+  const { database, catalogue, now } = effects;
   const base = '/v1/accounts/:account_id/billing/ai_credits';
   scope.post(
     `${base}/invoiced_purchase`,
@@ -68,15 +71,15 @@ function registerInvoiced(scope: ApiServer, deps: BillingDependencies): void {
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
+      const account = await billingAccountOf(request, database);
       requireRail(account, 'invoiced');
-      const purchase = priceCreditsOf(deps, 'llm', request.body.quantity, 'quantity');
-      const run = await startCreditPurchase(request, deps, account, purchase, 'invoiced');
-      setPollHeader(reply, run, deps.now());
+      const purchase = priceCreditsOf(catalogue, 'llm', request.body.quantity, 'quantity');
+      const run = await startCreditPurchase(request, effects, account, purchase, 'invoiced');
+      setPollHeader(reply, run, now());
       return reply.send({ run_id: run.runId, status: 'pending' as const });
     },
   );
-  registerInvoicedStatus(scope, deps, {
+  registerInvoicedStatus(scope, effects, {
     path: `${base}/invoiced_purchase_status`,
     summary: 'State of AI credits bought on the invoiced rail',
     ...statusReplaced,
@@ -86,10 +89,11 @@ function registerInvoiced(scope: ApiServer, deps: BillingDependencies): void {
 
 function registerCard(
   scope: ApiServer,
-  deps: BillingDependencies,
+  effects: StartRunEffects & Pick<BillingEffects, 'vendor' | 'catalogue' | 'purchaseWaitMs'>,
   name: 'ai_credits' | 'builder_credits',
   type: CreditType,
 ): void {
+  const { database, catalogue } = effects;
   const base = `/v1/accounts/:account_id/billing/${name}`;
   scope.post(
     `${base}/payment_intent`,
@@ -109,15 +113,15 @@ function registerCard(
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
+      const account = await billingAccountOf(request, database);
       requireRail(account, 'card');
-      const purchase = priceCreditsOf(deps, type, request.body.quantity, 'quantity');
-      const run = await startCreditPurchase(request, deps, account, purchase, 'card');
-      const payment = await waitForCardPayment(deps, run);
+      const purchase = priceCreditsOf(catalogue, type, request.body.quantity, 'quantity');
+      const run = await startCreditPurchase(request, effects, account, purchase, 'card');
+      const payment = await waitForCardPayment(effects, run);
       return reply.send(payment);
     },
   );
-  registerCardStatus(scope, deps, {
+  registerCardStatus(scope, effects, {
     path: `${base}/purchase_status`,
     summary: `State of ${type} credits bought on the card rail`,
     ...statusReplaced,

@@ -4,7 +4,8 @@ import { recordChange } from '@sluice/database/changes/audit-logs';
 import { transactOnce } from '@sluice/database/changes/transact-once';
 import { z } from 'zod';
 import { originOf } from '../auth/account-guard.ts';
-import { billingAccountOf, type BillingDependencies } from '../billing/billing.ts';
+import { billingAccountOf } from '../billing/billing.ts';
+import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
 import { accountFailures, badBody, inFlight } from '../http/fields.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -12,7 +13,10 @@ import type { ApiServer } from '../http/api-server.ts';
 
 const tags = ['billing'];
 
-export function registerDowngrade(scope: ApiServer, deps: BillingDependencies): void {
+export function registerDowngrade(
+  scope: ApiServer,
+  { database, catalogue, now }: Pick<BillingEffects, 'database' | 'catalogue' | 'now'>,
+): void {
   scope.post(
     '/v1/accounts/:account_id/billing/downgrade-to-builder',
     {
@@ -36,37 +40,27 @@ export function registerDowngrade(scope: ApiServer, deps: BillingDependencies): 
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
-      const builder = deps.catalogue.plans.find((plan) => plan.tier === 'builder');
+      const account = await billingAccountOf(request, database);
+      const builder = catalogue.plans.find((plan) => plan.tier === 'builder');
       const origin = originOf(request);
       const isDone = (ended: string): boolean => ended === 'downgraded';
-      const outcome = await transactOnce(
-        deps.database,
-        origin.call,
-        isDone,
-        async (transaction) => {
-          const ended = await endEssentialsTrial(
+      const outcome = await transactOnce(database, origin.call, isDone, async (transaction) => {
+        const ended = await endEssentialsTrial(transaction, account.accountId, builder, now());
+        if (ended === 'downgraded')
+          await recordChange(
             transaction,
             account.accountId,
-            builder,
-            deps.now(),
+            origin,
+            {
+              objectType: 'account',
+              objectId: account.accountId,
+              before: { plan: account.planId },
+              after: { plan: builder?.id },
+            },
+            now(),
           );
-          if (ended === 'downgraded')
-            await recordChange(
-              transaction,
-              account.accountId,
-              origin,
-              {
-                objectType: 'account',
-                objectId: account.accountId,
-                before: { plan: account.planId },
-                after: { plan: builder?.id },
-              },
-              deps.now(),
-            );
-          return ended;
-        },
-      );
+        return ended;
+      });
       if (outcome === 'not-allowed')
         throw new RequestRefused({
           code: 'plan_transition_not_allowed',

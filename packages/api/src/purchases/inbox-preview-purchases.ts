@@ -1,12 +1,8 @@
 /** Buying packs of inbox previews, on either rail, and the state of such a purchase. */
 import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
-import {
-  billingAccountOf,
-  requireRail,
-  setPollHeader,
-  type BillingDependencies,
-} from '../billing/billing.ts';
+import { billingAccountOf, requireRail, setPollHeader } from '../billing/billing.ts';
+import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
 import {
   paymentShape,
@@ -26,7 +22,11 @@ const packRequest = z
   .strictObject({ pack: z.string().max(100) })
   .meta({ requestExamples: [{ pack: 'pack_100' }] });
 
-export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDependencies): void {
+export function registerInboxPreviewPurchases(
+  scope: ApiServer,
+  effects: StartRunEffects & Pick<BillingEffects, 'vendor' | 'catalogue' | 'purchaseWaitMs'>,
+): void {
+  const { database, catalogue, now } = effects;
   scope.post(
     `${base}/invoiced_purchase`,
     {
@@ -47,11 +47,11 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
+      const account = await billingAccountOf(request, database);
       requireRail(account, 'invoiced');
-      const purchase = pricePackOf(deps, account, request.body.pack);
-      const run = await startCreditPurchase(request, deps, account, purchase, 'invoiced');
-      setPollHeader(reply, run, deps.now());
+      const purchase = pricePackOf(catalogue, account, request.body.pack);
+      const run = await startCreditPurchase(request, effects, account, purchase, 'invoiced');
+      setPollHeader(reply, run, now());
       return reply.send({
         run_id: run.runId,
         status: 'pending' as const,
@@ -80,22 +80,22 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
+      const account = await billingAccountOf(request, database);
       requireRail(account, 'card');
-      const purchase = pricePackOf(deps, account, request.body.pack);
-      const run = await startCreditPurchase(request, deps, account, purchase, 'card');
-      const payment = await waitForCardPayment(deps, run);
+      const purchase = pricePackOf(catalogue, account, request.body.pack);
+      const run = await startCreditPurchase(request, effects, account, purchase, 'card');
+      const payment = await waitForCardPayment(effects, run);
       return reply.send({ ...payment, pack: request.body.pack });
     },
   );
 
   const isWanted = (run: Run): boolean => run.kind === 'inbox_previews';
-  registerInvoicedStatus(scope, deps, {
+  registerInvoicedStatus(scope, effects, {
     path: `${base}/invoiced_purchase_status`,
     summary: 'State of a pack bought on the invoiced rail',
     isWanted,
   });
-  registerCardStatus(scope, deps, {
+  registerCardStatus(scope, effects, {
     path: `${base}/purchase_status`,
     summary: 'State of a pack bought on the card rail',
     isWanted,

@@ -14,8 +14,8 @@ import {
   refusedField,
   setPollHeader,
   startPurchase,
-  type BillingDependencies,
 } from '../billing/billing.ts';
+import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import {
   accountParams,
   chargedOf,
@@ -62,7 +62,11 @@ const subscriptionShape = z.object({
   latest_invoice_id: z.string().nullable(),
 });
 
-export function registerPlanCheckout(scope: ApiServer, deps: BillingDependencies): void {
+export function registerPlanCheckout(
+  scope: ApiServer,
+  effects: StartRunEffects & Pick<BillingEffects, 'catalogue' | 'purchaseWaitMs'>,
+): void {
+  const { database, catalogue, now, purchaseWaitMs } = effects;
   scope.post(
     '/v1/accounts/:account_id/billing/plans/:plan_id',
     {
@@ -84,13 +88,13 @@ export function registerPlanCheckout(scope: ApiServer, deps: BillingDependencies
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, deps);
-      const plan = deps.catalogue.plans.find((each) => each.id === request.params.plan_id);
+      const account = await billingAccountOf(request, database);
+      const plan = catalogue.plans.find((each) => each.id === request.params.plan_id);
       if (!plan || plan.isRetired) throw new RequestRefused(notFound('the plan was'));
       const { coupon_code: code = null, quantity, expected_amount: expectedAmount } = request.body;
-      if (code !== null && !findCoupon(deps.catalogue, code, deps.now()))
+      if (code !== null && !findCoupon(catalogue, code, now()))
         throw refusedField('coupon_code', 'invalid', 'is no coupon in force');
-      const started = await startPurchase(request, deps, account, {
+      const started = await startPurchase(request, effects, account, {
         kind: 'checkout',
         rail: account.rail,
         content: {
@@ -104,14 +108,14 @@ export function registerPlanCheckout(scope: ApiServer, deps: BillingDependencies
         sameness: { plan: plan.id, coupon: code, quantity },
       });
       const state = await waitForRun(
-        deps,
+        database,
         started,
-        deps.purchaseWaitMs,
+        purchaseWaitMs,
         ({ run }) => run.status !== 'pending',
       );
       const run = state?.run ?? started;
       const asked = { planId: plan.id, couponCode: code, quantity, expectedAmount };
-      return reply.send({ subscription: answerCheckout(deps, run, asked), run_id: run.runId });
+      return reply.send({ subscription: answerCheckout(run, asked, now()), run_id: run.runId });
     },
   );
 
@@ -142,8 +146,13 @@ export function registerPlanCheckout(scope: ApiServer, deps: BillingDependencies
     },
     async (request, reply) => {
       const { run_id: runId, plan_id: askedPlan, coupon_code: code = null } = request.query;
-      const run = await findPurchase(request, deps, { runId }, (each) => each.kind === 'checkout');
-      setPollHeader(reply, run, deps.now());
+      const run = await findPurchase(
+        request,
+        database,
+        { runId },
+        (each) => each.kind === 'checkout',
+      );
+      setPollHeader(reply, run, now());
       const judged = judgeEnding(run, { planId: askedPlan, couponCode: code });
       return reply.send({
         run_id: run.runId,
@@ -188,11 +197,7 @@ const PROBLEM_OF_REFUSAL = {
 } as const satisfies Record<CheckoutRefusal, ProblemCode>;
 
 /** @throws RequestRefused 409 where it goes on, bought something else or was refused, 402 where the card was declined. */
-function answerCheckout(
-  deps: BillingDependencies,
-  run: Run,
-  asked: Asked,
-): z.infer<typeof subscriptionShape> {
+function answerCheckout(run: Run, asked: Asked, nowMs: number): z.infer<typeof subscriptionShape> {
   const meta = { run_id: run.runId };
   const { status, subscription } = judgeEnding(run, asked);
   if (subscription) return subscriptionToWire(subscription);
@@ -202,7 +207,7 @@ function answerCheckout(
       message: 'the checkout is still running; it has not failed and may still bill',
       // The vendor's own word for a request that is not done yet.
       meta: { ...meta, vendor_code: 'idempotency_key_in_use' },
-      retryAfterSeconds: pollAfterSeconds(run, deps.now()),
+      retryAfterSeconds: pollAfterSeconds(run, nowMs),
     });
   if (status === 'conflict')
     throw new RequestRefused({

@@ -4,7 +4,8 @@
  */
 import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
-import { setPollHeader, type BillingDependencies } from '../billing/billing.ts';
+import { setPollHeader } from '../billing/billing.ts';
+import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountParams, runIdText } from '../billing/billing-shapes.ts';
 import { CARD_STATUSES, cardStatusOf, findPurchase } from './credit-purchases.ts';
 import { accountFailures } from '../http/fields.ts';
@@ -21,7 +22,7 @@ interface StatusRoute {
 
 export function registerInvoicedStatus(
   scope: ApiServer,
-  deps: BillingDependencies,
+  { database, now }: Pick<BillingEffects, 'database' | 'now'>,
   { path, isWanted, ...schema }: StatusRoute,
 ): void {
   scope.get(
@@ -47,11 +48,11 @@ export function registerInvoicedStatus(
       const named = { runId: request.query.run_id };
       const run = await findPurchase(
         request,
-        deps,
+        database,
         named,
         (each) => each.rail === 'invoiced' && isWanted(each),
       );
-      setPollHeader(reply, run, deps.now());
+      setPollHeader(reply, run, now());
       const status = run.status === 'refused' ? 'failed' : run.status;
       return reply.send({ run_id: run.runId, status, message: run.message });
     },
@@ -60,9 +61,10 @@ export function registerInvoicedStatus(
 
 export function registerCardStatus(
   scope: ApiServer,
-  deps: BillingDependencies,
+  effects: Pick<BillingEffects, 'database' | 'vendor' | 'now'>,
   { path, isWanted, ...schema }: StatusRoute,
 ): void {
+  const { database, now } = effects;
   scope.get(
     path,
     {
@@ -84,12 +86,12 @@ export function registerCardStatus(
       const { invoice_id: invoiceId } = request.query;
       const run = await findPurchase(
         request,
-        deps,
+        database,
         { invoiceId },
         (each) => each.rail === 'card' && isWanted(each),
       );
-      setPollHeader(reply, run, deps.now());
-      return reply.send({ invoice_id: invoiceId, status: await cardStatusOf(deps, run) });
+      setPollHeader(reply, run, now());
+      return reply.send({ invoice_id: invoiceId, status: await cardStatusOf(effects, run) });
     },
   );
 }

@@ -8,7 +8,7 @@ export interface Readiness {
   readonly checks: Readonly<Record<string, string>>;
 }
 
-export interface ProbeDependencies {
+export interface ProbeEffects {
   readonly checkReadiness: () => Promise<Readiness>;
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
 }
@@ -16,7 +16,10 @@ export interface ProbeDependencies {
 const readinessBody = z.object({ ready: z.boolean(), checks: z.record(z.string(), z.string()) });
 
 /** `/livez` answers as long as the process does; `/readyz` asks what it stands on. */
-export function registerProbes(app: ApiServer, dependencies: ProbeDependencies): void {
+export function registerProbes(
+  app: ApiServer,
+  { renderMetrics, checkReadiness }: ProbeEffects,
+): void {
   app.get('/livez', { schema: { hide: true } }, (_request, reply) =>
     reply.header('content-type', 'text/plain; charset=utf-8').send('alive\n'),
   );
@@ -25,13 +28,13 @@ export function registerProbes(app: ApiServer, dependencies: ProbeDependencies):
     '/readyz',
     { schema: { hide: true, response: { 200: readinessBody, 503: readinessBody } } },
     async (_request, reply) => {
-      const { isReady, checks } = await dependencies.checkReadiness();
+      const { isReady, checks } = await checkReadiness();
       return reply.code(isReady ? 200 : 503).send({ ready: isReady, checks });
     },
   );
 
   app.get('/metrics', { schema: { hide: true } }, async (_request, reply) => {
-    const { contentType, body } = await dependencies.renderMetrics();
+    const { contentType, body } = await renderMetrics();
     return reply.header('content-type', contentType).send(body);
   });
 }

@@ -6,12 +6,8 @@ import { findUsageOwners, type PreviewRun } from '@sluice/database/credits/inbox
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
-import {
-  billingAccountOf,
-  isPaidPlan,
-  refusedField,
-  type BillingDependencies,
-} from '../billing/billing.ts';
+import { billingAccountOf, isPaidPlan, refusedField } from '../billing/billing.ts';
+import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
 import {
   badBody,
@@ -71,7 +67,11 @@ const runShape = z
   })
   .meta({ id: 'PreviewRun' });
 
-export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependencies): void {
+export function registerInboxPreviewRuns(
+  scope: ApiServer,
+  effects: Pick<BillingEffects, 'database' | 'catalogue' | 'now'>,
+): void {
+  const { database, catalogue } = effects;
   scope.post(
     runsPath,
     {
@@ -92,13 +92,13 @@ export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependen
       const { accountId } = accountCallerOf(request);
       const owners = { environmentId, userId: userId ?? undefined };
       const [account, { ownsEnvironment, hasUser }] = await Promise.all([
-        billingAccountOf(request, deps),
-        findUsageOwners(deps.database, accountId, owners),
+        billingAccountOf(request, database),
+        findUsageOwners(database, accountId, owners),
       ]);
       if (!ownsEnvironment) throw environmentNotOwned();
       if (userId !== null && !hasUser)
         throw refusedField('user_id', 'invalid', 'is not a user of the account');
-      const outcome = await recordPreviewRun(deps, {
+      const outcome = await recordPreviewRun(effects, {
         accountId,
         previewJobId,
         environmentId,
@@ -107,7 +107,7 @@ export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependen
         hasAllowance: isPaidPlan(account),
         plan: account.isPlanUnpaid
           ? undefined
-          : deps.catalogue.plans.find((plan) => plan.id === account.planId),
+          : catalogue.plans.find((plan) => plan.id === account.planId),
         origin: originOf(request),
       });
       switch (outcome.outcome) {
@@ -150,7 +150,7 @@ export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependen
       },
     },
     async (request, reply) => {
-      const outcome = await refundRecordedRun(deps, {
+      const outcome = await refundRecordedRun(effects, {
         accountId: accountCallerOf(request).accountId,
         previewJobId: request.params.preview_job_id,
         quantity: request.body?.quantity,

@@ -12,8 +12,8 @@ import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { integerInQuery } from '../audit/audit-log-filters.ts';
-import type { BillingDependencies } from '../billing/billing.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
+import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountFailures } from '../http/fields.ts';
 import { invalidRequest } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -67,7 +67,10 @@ const entryShape = z
   })
   .meta({ id: 'UsageLogEntry' });
 
-export function registerInboxPreviewUsageLog(scope: ApiServer, deps: BillingDependencies): void {
+export function registerInboxPreviewUsageLog(
+  scope: ApiServer,
+  { database, secret, now }: Pick<BillingEffects, 'database' | 'secret' | 'now'>,
+): void {
   scope.get(
     '/v1/accounts/:account_id/billing/inbox_previews/usage_log',
     {
@@ -95,15 +98,15 @@ export function registerInboxPreviewUsageLog(scope: ApiServer, deps: BillingDepe
       const { limit, order, cursor: given } = request.query;
       const { start, end, environment_id: environmentId, user_id: userId } = request.query;
       const filters = { start, end, environmentId, userId, order };
-      const nowMs = deps.now();
+      const nowMs = now();
       const cursor =
         given === undefined || given === ''
           ? undefined
-          : cursorOf(deps.secret, accountId, filters, given, nowMs);
+          : cursorOf(secret, accountId, filters, given, nowMs);
       const range = cursor ?? rangeOf(request.query, nowMs);
-      await requireOwnWorkspace(deps, accountId, environmentId);
+      await requireOwnWorkspace(database, accountId, environmentId);
       const log = await listUsage(
-        deps.database,
+        database,
         { accountId, start: range.start, end: range.end, environmentId, userId },
         {
           order,
@@ -113,7 +116,7 @@ export function registerInboxPreviewUsageLog(scope: ApiServer, deps: BillingDepe
         },
       );
       const entries = log.entries.slice(0, limit);
-      const names = await namesOf(request, deps, accountId, entries);
+      const names = await namesOf(request, database, accountId, entries);
       const last = entries.at(-1);
       return reply.send({
         entries: entries.map((entry) => entryToWire(entry, names)),
@@ -121,7 +124,7 @@ export function registerInboxPreviewUsageLog(scope: ApiServer, deps: BillingDepe
         next_cursor:
           last === undefined || log.entries.length <= limit
             ? null
-            : writeUsageCursor(deps.secret, accountId, filters, {
+            : writeUsageCursor(secret, accountId, filters, {
                 begunAtMs: cursor?.begunAtMs ?? nowMs,
                 start: range.start,
                 end: range.end,

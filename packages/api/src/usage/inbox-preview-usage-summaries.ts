@@ -12,7 +12,8 @@ import {
   type UsageSums,
 } from '@sluice/domain/billing/usage-summary';
 import { z } from 'zod';
-import { billingAccountOf, isPaidPlan, type BillingDependencies } from '../billing/billing.ts';
+import { billingAccountOf, isPaidPlan } from '../billing/billing.ts';
+import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountParams, poolShape, poolsToWire } from '../billing/billing-shapes.ts';
 import { accountFailures } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -58,7 +59,7 @@ const summariesShape = z.object({
 
 export function registerInboxPreviewUsageSummaries(
   scope: ApiServer,
-  deps: BillingDependencies,
+  { database, now }: Pick<BillingEffects, 'database' | 'now'>,
 ): void {
   scope.get(
     '/v1/accounts/:account_id/billing/inbox_previews/usage_summaries',
@@ -83,18 +84,18 @@ export function registerInboxPreviewUsageSummaries(
     },
     async (request, reply) => {
       const { granularity, group_by: groupBy, environment_id: environmentId } = request.query;
-      const account = await billingAccountOf(request, deps);
+      const account = await billingAccountOf(request, database);
       const { accountId } = account;
-      const nowMs = deps.now();
+      const nowMs = now();
       const range = rangeOf(request.query, nowMs);
-      await requireOwnWorkspace(deps, accountId, environmentId);
+      await requireOwnWorkspace(database, accountId, environmentId);
       requirePoints(countBuckets(range, granularity));
       const buckets = bucketsOf(range, granularity);
       const filter = { accountId, ...range, environmentId, userId: undefined };
       const starts = buckets.map((bucket) => bucket.start);
       const [{ cells, closedThrough }, balances] = await Promise.all([
-        sumUsage(deps.database, filter, starts, groupBy),
-        listBalances(deps.database, accountId, ['inbox_previews']),
+        sumUsage(database, filter, starts, groupBy),
+        listBalances(database, accountId, ['inbox_previews']),
       ]);
       if (groupBy !== 'none')
         requirePoints(buckets.length * new Set(cells.map((cell) => cell.group)).size);
@@ -111,7 +112,7 @@ export function registerInboxPreviewUsageSummaries(
           ? undefined
           : await namesOf(
               request,
-              deps,
+              database,
               accountId,
               summary.groups.map(({ key }) => ({
                 environmentId: isByUser ? null : key,

@@ -24,7 +24,7 @@ import type { Plan } from '@sluice/domain/billing/catalogue';
 import { AppError } from '@sluice/domain/values/errors';
 import { addDays, utcDayOf } from '@sluice/domain/values/utc-day';
 
-export interface RecordPreviewRunDeps {
+export interface RecordPreviewRunEffects {
   readonly database: Database;
   readonly now: () => number;
 }
@@ -52,7 +52,7 @@ const debitKeyOf = (previewJobId: string): string => `preview:${encodeURICompone
 
 /** Takes the run's quantity out of the account's credits, or nothing. */
 export function recordPreviewRun(
-  { database, now }: RecordPreviewRunDeps,
+  { database, now }: RecordPreviewRunEffects,
   request: PreviewRunRequest,
 ): Promise<RecordOutcome> {
   const { accountId, previewJobId, environmentId, userId, quantity, hasAllowance, plan } = request;
@@ -108,7 +108,7 @@ export type RefundOutcome =
 
 /** Gives back what a run took, or a part of it, to the grants that it came from. */
 export function refundRecordedRun(
-  { database, now }: RecordPreviewRunDeps,
+  { database, now }: RecordPreviewRunEffects,
   { accountId, previewJobId, quantity, origin }: PreviewRefundRequest,
 ): Promise<RefundOutcome> {
   const account = { accountId, kind: 'inbox_previews' } as const;

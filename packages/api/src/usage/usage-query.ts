@@ -1,4 +1,5 @@
 /** What the usage log and the usage summaries are asked with: days, a workspace, and whether it is the account's. */
+import type { Database } from '@sluice/database/connection/connection';
 import { findUsageOwners } from '@sluice/database/credits/inbox-preview-runs';
 import {
   findUsageNames,
@@ -9,7 +10,6 @@ import { parseUtcDay, usageRange, utcDayOf, type DayRange } from '@sluice/domain
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { integerInQuery } from '../audit/audit-log-filters.ts';
-import type { BillingDependencies } from '../billing/billing.ts';
 import { environmentNotOwned } from './inbox-preview-runs.ts';
 import { validationFailed } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -68,7 +68,7 @@ export const refusedParameter = (field: string, message: string): RequestRefused
 
 /** @throws RequestRefused 403 where the workspace is not, and never was, the account's. */
 export async function requireOwnWorkspace(
-  { database }: Pick<BillingDependencies, 'database'>,
+  database: Database,
   accountId: number,
   environmentId: number | undefined,
 ): Promise<void> {
@@ -82,7 +82,7 @@ const NAMELESS: UsageNames = { workspaces: new Map(), users: new Map() };
 /** A failure to find names must not hide the usage: they are left out. */
 export async function namesOf(
   request: FastifyRequest,
-  { database }: Pick<BillingDependencies, 'database'>,
+  database: Database,
   accountId: number,
   entries: readonly { readonly environmentId: number | null; readonly userId: number | null }[],
 ): Promise<UsageNames> {

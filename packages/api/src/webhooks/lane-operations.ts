@@ -4,15 +4,14 @@
  * Each answers the state of that moment and waits for no delivery: the lane is woken, and its state and its
  * deliveries tell what came of it. What does not fit the present state is 409.
  */
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
-import type {
-  AppendOutcome,
-  HeadSkip,
-  ProbeOutcome,
-  SkipOutcome,
-  TestDelivery,
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  appendResend,
+  appendTest,
+  probeNow,
+  skipHead,
 } from '@sluice/database/replays/lane-actions';
-import type { LaneState } from '@sluice/database/delivery/lane-states';
+import { findLaneState } from '@sluice/database/delivery/lane-states';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import {
   isSelectableEventType,
@@ -37,27 +36,8 @@ import { laneState, toWire } from './lane-state-view.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface LaneOperationDependencies {
-  readonly findLaneState: (lane: LaneKey) => Promise<LaneState | undefined>;
-  readonly probeNow: (lane: LaneKey, origin: ChangeOrigin, nowMs: number) => Promise<ProbeOutcome>;
-  readonly skipHead: (
-    lane: LaneKey,
-    skip: HeadSkip,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<SkipOutcome>;
-  readonly appendResend: (
-    lane: LaneKey,
-    sequence: number,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<AppendOutcome>;
-  readonly appendTest: (
-    lane: LaneKey,
-    test: TestDelivery,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<AppendOutcome>;
+export interface LaneOperationEffects {
+  readonly database: Database;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly newId: () => string;
   readonly now: () => number;
@@ -87,10 +67,10 @@ const APPEND_REFUSALS = {
 
 export function registerLaneOperations(
   app: ApiServer,
-  dependencies: LaneOperationDependencies,
+  { database, now, giveUpAfterMs, newId, wakeLane }: LaneOperationEffects,
 ): void {
   const wake = async (request: FastifyRequest, lane: LaneKey): Promise<void> => {
-    await dependencies.wakeLane(lane).catch((error: unknown) => {
+    await wakeLane(lane).catch((error: unknown) => {
       request.log.warn({ error, ...lane }, 'a lane could not be woken; the next sweep finds it');
     });
   };
@@ -110,10 +90,8 @@ export function registerLaneOperations(
       },
     },
     async (request, reply) => {
-      const found = await dependencies.findLaneState(laneOf(request, request.params.webhook_id));
-      return found
-        ? reply.send(toWire(found, dependencies.giveUpAfterMs))
-        : noWebhook(request, reply);
+      const found = await findLaneState(database, laneOf(request, request.params.webhook_id));
+      return found ? reply.send(toWire(found, giveUpAfterMs)) : noWebhook(request, reply);
     },
   );
 
@@ -140,7 +118,7 @@ export function registerLaneOperations(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const result = await dependencies.probeNow(lane, changeOriginOf(request), dependencies.now());
+      const result = await probeNow(database, lane, changeOriginOf(request), now());
       if (result === 'not_found') return noWebhook(request, reply);
       if (result === 'due') await wake(request, lane);
       return reply.send({ result });
@@ -181,11 +159,12 @@ export function registerLaneOperations(
       const { sequence, reason } = request.body;
       const by = `skipped with the key "${keyNameOf(request)}"`;
       const note = reason ? `${by}: ${reason}` : by;
-      const outcome = await dependencies.skipHead(
+      const outcome = await skipHead(
+        database,
         lane,
         { sequence, note },
         changeOriginOf(request),
-        dependencies.now(),
+        now(),
       );
       if (outcome === 'not_found') return noWebhook(request, reply);
       if (outcome !== 'skipped') return refuse(request, reply, SKIP_REFUSALS[outcome]);
@@ -209,11 +188,12 @@ export function registerLaneOperations(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const appended = await dependencies.appendResend(
+      const appended = await appendResend(
+        database,
         lane,
         request.params.sequence,
         changeOriginOf(request),
-        dependencies.now(),
+        now(),
       );
       if (appended.outcome === 'not_found') {
         return sendProblem(request, reply, notFound('the delivery was'));
@@ -256,11 +236,12 @@ export function registerLaneOperations(
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
       const { event_type: eventType } = request.body;
-      const eventId = dependencies.newId();
-      const occurredAtMs = dependencies.now();
+      const eventId = newId();
+      const occurredAtMs = now();
       const body = sampleBody(eventType, eventId, occurredAtMs);
       const test = { eventId, eventType, occurredAtMs, body };
-      const appended = await dependencies.appendTest(
+      const appended = await appendTest(
+        database,
         lane,
         test,
         changeOriginOf(request),

@@ -3,8 +3,14 @@
  *
  * Each call's body and answer: `webhook-fields.ts`.
  */
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
-import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  changeWebhook,
+  makeWebhook,
+  removeWebhook,
+} from '@sluice/database/webhooks/webhook-changes';
+import { findWebhook, listWebhooks } from '@sluice/database/webhooks/webhooks';
 import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import { z } from 'zod';
@@ -13,39 +19,13 @@ import { sendProblem } from '../http/error-handling.ts';
 import { atLimit, badBody, badRequest, commonFailures, idInPath, missing } from '../http/fields.ts';
 import { limitReached, notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
-import {
-  registerWebhookDeliveries,
-  type WebhookDeliveryDependencies,
-} from './webhook-deliveries.ts';
+import { registerWebhookDeliveries } from './webhook-deliveries.ts';
 import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
 
-export interface ReportingWebhookDependencies extends WebhookDeliveryDependencies {
-  readonly makeWebhook: (
-    environmentId: number,
-    settings: NewWebhook,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<Webhook | 'too_many' | undefined>;
-  readonly listWebhooks: (environmentId: number) => Promise<Webhook[]>;
-  readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
-  readonly changeWebhook: (
-    environmentId: number,
-    webhookId: number,
-    changes: Partial<WebhookSettings>,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined>;
-  readonly removeWebhook: (
-    environmentId: number,
-    webhookId: number,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<boolean>;
+export interface ReportingWebhookEffects {
+  readonly database: Database;
   /** Lets what is held back be tried now; losing a call only delays it until the next sweep. */
-  readonly wakeLane: (lane: {
-    readonly environmentId: number;
-    readonly webhookId: number;
-  }) => Promise<void>;
+  readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly sealedText: SealedText;
   readonly now: () => number;
 }
@@ -55,10 +35,8 @@ const tags = ['reporting webhooks'];
 
 export function registerReportingWebhooks(
   app: ApiServer,
-  dependencies: ReportingWebhookDependencies,
+  { database, sealedText, now, wakeLane }: ReportingWebhookEffects,
 ): void {
-  const { sealedText } = dependencies;
-
   app.post(
     '/v1/reporting_webhooks',
     {
@@ -72,11 +50,12 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const environmentId = environmentOf(request);
-      const made = await dependencies.makeWebhook(
+      const made = await makeWebhook(
+        database,
         environmentId,
         toNew(request.body, environmentId, sealedText),
         changeOriginOf(request),
-        dependencies.now(),
+        now(),
       );
       if (made === 'too_many') {
         const problem = limitReached('the workspace', 'reporting webhooks', WEBHOOK_COUNT_MAX);
@@ -100,7 +79,7 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const environmentId = environmentOf(request);
-      const webhooks = await dependencies.listWebhooks(environmentId);
+      const webhooks = await listWebhooks(database, environmentId);
       return reply.send({
         reporting_webhooks: webhooks.map((row) => toWire(row, environmentId, sealedText)),
       });
@@ -118,10 +97,7 @@ export function registerReportingWebhooks(
       },
     },
     async (request, reply) => {
-      const found = await dependencies.findWebhook(
-        environmentOf(request),
-        request.params.webhook_id,
-      );
+      const found = await findWebhook(database, environmentOf(request), request.params.webhook_id);
       return found
         ? reply.send(toWire(found, environmentOf(request), sealedText))
         : sendProblem(request, reply, notFound('the reporting webhook was'));
@@ -142,16 +118,17 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
-      const updated = await dependencies.changeWebhook(
+      const updated = await changeWebhook(
+        database,
         lane.environmentId,
         lane.webhookId,
         toChanges(request.body, lane.environmentId, sealedText),
         changeOriginOf(request),
-        dependencies.now(),
+        now(),
       );
       if (!updated) return sendProblem(request, reply, notFound('the reporting webhook was'));
       if (updated.mustWake) {
-        await dependencies.wakeLane(lane).catch((error: unknown) => {
+        await wakeLane(lane).catch((error: unknown) => {
           request.log.warn(
             { error, ...lane },
             'a lane could not be woken; the next sweep finds it',
@@ -178,11 +155,12 @@ export function registerReportingWebhooks(
       },
     },
     async (request, reply) => {
-      const isDeleted = await dependencies.removeWebhook(
+      const isDeleted = await removeWebhook(
+        database,
         environmentOf(request),
         request.params.webhook_id,
         changeOriginOf(request),
-        dependencies.now(),
+        now(),
       );
       return isDeleted
         ? reply.send(undefined)
@@ -190,5 +168,5 @@ export function registerReportingWebhooks(
     },
   );
 
-  registerWebhookDeliveries(app, dependencies);
+  registerWebhookDeliveries(app, { database });
 }

@@ -1,13 +1,16 @@
 /** `GET /v1/reporting_webhooks/{id}/deliveries`: what was sent, what it came to, and what is still held back. */
+import type { Database } from '@sluice/database/connection/connection';
 import {
   ANSWERS_SHOWN_MAX,
   ATTEMPTS_SHOWN_MAX,
-  type DeliveriesOfState,
   type DeliveryReport,
+  listAttempts,
+  listDeliveries,
+  listDeliveriesOfState,
 } from '@sluice/database/delivery/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
-import type { Webhook } from '@sluice/database/webhooks/webhooks';
+import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import { z } from 'zod';
 import { environmentOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
@@ -15,21 +18,6 @@ import { badRequest, commonFailures, idInPath, missing } from '../http/fields.ts
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
-
-export interface WebhookDeliveryDependencies {
-  readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
-  readonly listDeliveries: (
-    lane: LaneKey,
-    limit: number,
-    beforeSequence?: number,
-  ) => Promise<DeliveryReport[]>;
-  readonly listDeliveriesOfState: (
-    lane: LaneKey,
-    state: DeliveryReport['state'],
-    range: { readonly beforeSequence: number; readonly limit: number; readonly scanLimit: number },
-  ) => Promise<DeliveriesOfState>;
-  readonly listAttempts: (lane: LaneKey, sequences: readonly number[]) => Promise<AttemptRecord[]>;
-}
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
@@ -83,7 +71,7 @@ const position = z.tuple([z.int().min(1)]).transform(([sequence]) => sequence);
 
 export function registerWebhookDeliveries(
   app: ApiServer,
-  dependencies: WebhookDeliveryDependencies,
+  { database }: { readonly database: Database },
 ): void {
   app.get(
     '/v1/reporting_webhooks/:webhook_id/deliveries',
@@ -108,11 +96,12 @@ export function registerWebhookDeliveries(
       const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
       const { state: wanted, start, limit } = request.query;
       const before = readStart(start, position);
-      if (!(await dependencies.findWebhook(lane.environmentId, lane.webhookId))) {
+      if (!(await findWebhook(database, lane.environmentId, lane.webhookId))) {
         return sendProblem(request, reply, notFound('the reporting webhook was'));
       }
-      const { page, next } = await readPage(dependencies, lane, wanted, before, limit);
-      const attempts = await dependencies.listAttempts(
+      const { page, next } = await readPage(database, lane, wanted, before, limit);
+      const attempts = await listAttempts(
+        database,
         lane,
         page.filter((row) => row.attempts > 0).map((row) => row.sequence),
       );
@@ -126,17 +115,17 @@ export function registerWebhookDeliveries(
 }
 
 async function readPage(
-  dependencies: WebhookDeliveryDependencies,
+  database: Database,
   lane: LaneKey,
   wanted: DeliveryReport['state'] | undefined,
   before: number | undefined,
   limit: number,
 ): Promise<{ page: readonly DeliveryReport[]; next: string }> {
   if (wanted === undefined) {
-    const rows = await dependencies.listDeliveries(lane, limit + 1, before);
+    const rows = await listDeliveries(database, lane, limit + 1, before);
     return splitPage(rows, limit, (row) => [row.sequence]);
   }
-  const { deliveries, nextBefore } = await dependencies.listDeliveriesOfState(lane, wanted, {
+  const { deliveries, nextBefore } = await listDeliveriesOfState(database, lane, wanted, {
     beforeSequence: before ?? Number.MAX_SAFE_INTEGER,
     limit,
     scanLimit: SCAN_COUNT_MAX,

@@ -5,13 +5,16 @@
  * deliveries of the replay keep their order, and a failure is waited out as always. It reaches what
  * was delivered or abandoned when it was asked for; what is still held back is sent anyway.
  */
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
-import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
-import type { ReplayCriteria, ReplayKey } from '@sluice/database/replays/replay-log';
-import type { ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/database/replays/replay-start';
-import type { Replay } from '@sluice/database/replays/replays';
-import type { Webhook } from '@sluice/database/webhooks/webhooks';
+import type { Database } from '@sluice/database/connection/connection';
+import type { ReplayKey } from '@sluice/database/replays/replay-log';
+import { planReplay, startReplay } from '@sluice/database/replays/replay-start';
+import {
+  cancelReplay,
+  findReplay,
+  listAttemptsOfReplay,
+  listReplays,
+} from '@sluice/database/replays/replays';
+import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -31,27 +34,8 @@ import { criteriaOf, newReplay, replay, toWire } from './replay-fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { attempt as shownAttempt, attemptToWire } from './webhook-deliveries.ts';
 
-export interface WebhookReplayDependencies {
-  readonly planReplay: (lane: LaneKey, criteria: ReplayCriteria) => Promise<ReplayPlan>;
-  readonly startReplay: (
-    lane: LaneKey,
-    request: ReplayRequest,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<ReplayStart>;
-  readonly listReplays: (lane: LaneKey, limit: number) => Promise<Replay[]>;
-  readonly findReplay: (replay: ReplayKey) => Promise<Replay | undefined>;
-  readonly cancelReplay: (
-    replay: ReplayKey,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<Replay | undefined>;
-  readonly listAttemptsOfReplay: (
-    replay: ReplayKey,
-    after: { readonly sequence: number; readonly attempt: number },
-    limit: number,
-  ) => Promise<AttemptRecord[]>;
-  readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
+export interface WebhookReplayEffects {
+  readonly database: Database;
   readonly now: () => number;
 }
 
@@ -75,7 +59,7 @@ const position = z
 
 export function registerWebhookReplays(
   app: ApiServer,
-  dependencies: WebhookReplayDependencies,
+  { database, now }: WebhookReplayEffects,
 ): void {
   const noWebhook = (call: FastifyRequest, reply: FastifyReply) =>
     sendProblem(call, reply, notFound('the reporting webhook was'));
@@ -107,12 +91,13 @@ export function registerWebhookReplays(
       const lane = { environmentId: environmentOf(call), webhookId: call.params.webhook_id };
       const wanted = criteriaOf(call.body);
       if (call.body.dry_run) {
-        const plan = await dependencies.planReplay(lane, wanted);
+        const plan = await planReplay(database, lane, wanted);
         if (plan.outcome === 'not_found') return noWebhook(call, reply);
         const { count, isComplete } = plan;
         return reply.send({ dry_run: true, count, count_is_exact: isComplete, replay: null });
       }
-      const started = await dependencies.startReplay(
+      const started = await startReplay(
+        database,
         lane,
         {
           criteria: wanted,
@@ -121,7 +106,7 @@ export function registerWebhookReplays(
           traceparent: call.traceparent,
         },
         changeOriginOf(call),
-        dependencies.now(),
+        now(),
       );
       switch (started.outcome) {
         case 'not_found':
@@ -155,9 +140,9 @@ export function registerWebhookReplays(
     },
     async (call, reply) => {
       const lane = { environmentId: environmentOf(call), webhookId: call.params.webhook_id };
-      if (!(await dependencies.findWebhook(lane.environmentId, lane.webhookId)))
+      if (!(await findWebhook(database, lane.environmentId, lane.webhookId)))
         return noWebhook(call, reply);
-      const replays = await dependencies.listReplays(lane, LISTED_MAX);
+      const replays = await listReplays(database, lane, LISTED_MAX);
       return reply.send({ replays: replays.map(toWire) });
     },
   );
@@ -173,7 +158,7 @@ export function registerWebhookReplays(
       },
     },
     async (call, reply) => {
-      const found = await dependencies.findReplay(keyOf(call, call.params));
+      const found = await findReplay(database, keyOf(call, call.params));
       return found ? reply.send(toWire(found)) : noReplay(call, reply);
     },
   );
@@ -202,8 +187,8 @@ export function registerWebhookReplays(
       const key = keyOf(call, call.params);
       const { start, limit } = call.query;
       const after = readStart(start, position) ?? { sequence: 0, attempt: 0 };
-      if (!(await dependencies.findReplay(key))) return noReplay(call, reply);
-      const rows = await dependencies.listAttemptsOfReplay(key, after, limit + 1);
+      if (!(await findReplay(database, key))) return noReplay(call, reply);
+      const rows = await listAttemptsOfReplay(database, key, after, limit + 1);
       const { page, next } = splitPage(rows, limit, (row) => [row.sequence, row.attempt]);
       return reply.send({
         attempts: page.map((row) => ({ sequence: row.sequence, ...attemptToWire(row) })),
@@ -225,10 +210,11 @@ export function registerWebhookReplays(
       },
     },
     async (call, reply) => {
-      const cancelled = await dependencies.cancelReplay(
+      const cancelled = await cancelReplay(
+        database,
         keyOf(call, call.params),
         changeOriginOf(call),
-        dependencies.now(),
+        now(),
       );
       return cancelled ? reply.send(toWire(cancelled)) : noReplay(call, reply);
     },

@@ -5,9 +5,14 @@
  * one while another signs starts a rotation: both sign until the new one is promoted, by a call or by the end of the
  * overlap.
  */
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  cancelWebhookSecret,
+  promoteWebhookSecret,
+  rotateWebhookSecret,
+} from '@sluice/database/webhooks/signing-key-changes';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
-import type { KeyChange, KeyRotation, SigningKeys } from '@sluice/database/webhooks/signing-keys';
+import { type SigningKeys, findSigningKeys } from '@sluice/database/webhooks/signing-keys';
 import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -25,24 +30,8 @@ import {
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-export interface WebhookSecretDependencies {
-  readonly findSigningKeys: (lane: LaneKey, nowMs: number) => Promise<SigningKeys | undefined>;
-  readonly rotateWebhookSecret: (
-    lane: LaneKey,
-    rotation: KeyRotation,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<KeyChange>;
-  readonly promoteWebhookSecret: (
-    lane: LaneKey,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<KeyChange>;
-  readonly cancelWebhookSecret: (
-    lane: LaneKey,
-    origin: ChangeOrigin,
-    nowMs: number,
-  ) => Promise<KeyChange>;
+export interface WebhookSecretEffects {
+  readonly database: Database;
   readonly sealedText: SealedText;
   /** Makes a secret that nobody can guess. */
   readonly newSecret: () => string;
@@ -110,11 +99,11 @@ const rotation = z
 
 export function registerWebhookSecrets(
   app: ApiServer,
-  dependencies: WebhookSecretDependencies,
+  { database, now, sealedText, newSecret }: WebhookSecretEffects,
 ): void {
   const list = (lane: LaneKey, keys: SigningKeys): z.infer<typeof secret>[] => {
     const hintOf = (sealed: string) =>
-      dependencies.sealedText.open(sealed, secretContext(lane.environmentId)).slice(-HINT_LENGTH);
+      sealedText.open(sealed, secretContext(lane.environmentId)).slice(-HINT_LENGTH);
     const { signingKey, madeAt, next } = keys;
     const current = {
       role: 'current' as const,
@@ -150,7 +139,7 @@ export function registerWebhookSecrets(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const keys = await dependencies.findSigningKeys(lane, dependencies.now());
+      const keys = await findSigningKeys(database, lane, now());
       return keys ? reply.send({ secrets: list(lane, keys) }) : noWebhook(request, reply);
     },
   );
@@ -178,12 +167,13 @@ export function registerWebhookSecrets(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const nowMs = dependencies.now();
-      const made = request.body.secret ?? dependencies.newSecret();
-      const changed = await dependencies.rotateWebhookSecret(
+      const nowMs = now();
+      const made = request.body.secret ?? newSecret();
+      const changed = await rotateWebhookSecret(
+        database,
         lane,
         {
-          signingKey: dependencies.sealedText.seal(made, secretContext(lane.environmentId)),
+          signingKey: sealedText.seal(made, secretContext(lane.environmentId)),
           signsFromMs: nowMs + request.body.overlap_seconds * 1000,
         },
         changeOriginOf(request),
@@ -198,7 +188,7 @@ export function registerWebhookSecrets(
         );
       // Read back from the row: an earlier run of the same call may have made another one.
       const kept = changed.keys.next?.signingKey ?? changed.keys.signingKey;
-      const shown = dependencies.sealedText.open(kept, secretContext(lane.environmentId));
+      const shown = sealedText.open(kept, secretContext(lane.environmentId));
       return reply.send({
         secret: shown,
         standard_webhooks_secret: standardForm(shown, toBase64),
@@ -220,11 +210,7 @@ export function registerWebhookSecrets(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const changed = await dependencies.promoteWebhookSecret(
-        lane,
-        changeOriginOf(request),
-        dependencies.now(),
-      );
+      const changed = await promoteWebhookSecret(database, lane, changeOriginOf(request), now());
       if (changed.outcome === 'not_found') return noWebhook(request, reply);
       if (changed.outcome === 'not_now') return refuse(request, reply, NO_ROTATION);
       return reply.send({ secrets: list(lane, changed.keys) });
@@ -245,12 +231,10 @@ export function registerWebhookSecrets(
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
       const origin = changeOriginOf(request);
-      const changed = await dependencies.cancelWebhookSecret(lane, origin, dependencies.now());
+      const changed = await cancelWebhookSecret(database, lane, origin, now());
       // A second call finds it done, which is no error.
       const keys =
-        changed.outcome === 'changed'
-          ? changed.keys
-          : await dependencies.findSigningKeys(lane, dependencies.now());
+        changed.outcome === 'changed' ? changed.keys : await findSigningKeys(database, lane, now());
       return keys ? reply.send({ secrets: list(lane, keys) }) : noWebhook(request, reply);
     },
   );

@@ -12,7 +12,6 @@ import { identify, metric, NOW_MS } from '@sluice/domain/testing/sample-operatio
 import { deliveryBody } from '@sluice/domain/delivery/webhook';
 import { describe, expect, test } from 'vitest';
 import { EVENT_SCHEMAS, metricOf, sampleBody } from '../../src/openapi/event-schemas.ts';
-import { openServer } from '../support/fake-dependencies.ts';
 
 const channelOf = (type: ReportingEventType) =>
   type.startsWith('in_app_') ? 'in_app' : (type.split('_')[0] ?? '');
@@ -102,23 +101,5 @@ describe('the schema of every event type', () => {
     expect(EVENT_SCHEMAS.get('email_clicked')!.safeParse({ ...body, ...change }).success).toBe(
       false,
     );
-  });
-
-  test('the document describes each as a webhook', async () => {
-    const { app } = await openServer();
-    const document = (await app.inject('/openapi.json')).json<{
-      webhooks: Record<string, { post: { requestBody: object } }>;
-    }>();
-    expect(Object.keys(document.webhooks)).toEqual(SELECTABLE_EVENT_TYPES);
-    expect(document.webhooks['email_clicked']?.post.requestBody).toMatchObject({
-      content: {
-        'application/json': {
-          schema: {
-            properties: { data: { properties: { href: { type: 'string' } } } },
-            required: ['event_id', 'object_type', 'metric', 'timestamp', 'data'],
-          },
-        },
-      },
-    });
   });
 });

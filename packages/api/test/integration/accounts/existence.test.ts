@@ -7,7 +7,7 @@
  * then something that is not so.
  */
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { insertToken, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 import {
   fillPath,
@@ -23,10 +23,26 @@ import { insertOwned, ownedBody } from '../support/tenant-world.ts';
 let api: ApiUnderTest;
 let ownedByB: Readonly<Record<string, string>>;
 beforeAll(async () => {
-  api = await startApi({ recordCredentialUse: async () => {} });
+  api = await startApi();
   ownedByB = await insertOwned(api, api.b, 'belongs-to-b');
+  await untilUseIsRecorded();
 });
 afterAll(() => api.close());
+
+/** A token's use is written beside its first answer in a minute, and must not count among the statements of another. */
+async function untilUseIsRecorded(): Promise<void> {
+  await api.call('GET', `/v1/accounts/${api.a.accountId}`, { key: api.a.token });
+  await vi.waitFor(
+    async () => {
+      const { rows } = await sql`
+        select from api_credentials where account_id = ${api.a.accountId} and last_used_at is not null`.execute(
+        api.database,
+      );
+      expect(rows).toHaveLength(1);
+    },
+    { timeout: 10_000, interval: 10 },
+  );
+}
 
 type Answer = Awaited<ReturnType<ApiUnderTest['call']>>;
 

@@ -19,7 +19,7 @@ let api: ApiUnderTest;
 let ownedByA: Readonly<Record<string, string>>;
 let ownedByB: Readonly<Record<string, string>>;
 beforeAll(async () => {
-  api = await startApi({ recordCredentialUse: async () => {} });
+  api = await startApi();
   ownedByB = await insertOwned(api, api.b, MARKER);
   ownedByA = await insertOwned(api, api.a, 'belongs-to-a');
 });

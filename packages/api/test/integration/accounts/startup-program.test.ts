@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRelay } from '../../../src/outbox/outbox-relay.ts';
-import { statementsOn } from '../../../src/statements.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { insertToken, SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 
@@ -72,12 +71,13 @@ test('the event reaches the analytics target with one key, also when the target 
   await once(target, 'listening');
   const failures: unknown[] = [];
   const relay = createRelay({
-    ...statementsOn(api.database),
+    database: api.database,
     mailer: { send: async () => {} },
     analytics: {
       url: `http://127.0.0.1:${(target.address() as AddressInfo).port}`,
       writeKey: 'analytics_key',
     },
+    vendorTimeoutMs: 1_000,
     secret: SECRET,
     now: () => api.clock.nowMs,
     onFailure: (_entry, error) => failures.push(error),

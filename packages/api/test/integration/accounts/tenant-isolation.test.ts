@@ -24,8 +24,7 @@ const MARKER = 'belongs-to-b';
 let ownedByB: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
-  // Beside the answer, whenever it is done.
-  api = await startApi({ recordCredentialUse: async () => {} });
+  api = await startApi();
   ownedByB = await insertOwned(api, api.b, MARKER);
 });
 afterAll(() => api.close());

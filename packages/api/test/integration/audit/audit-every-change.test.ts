@@ -16,7 +16,7 @@ import { insertOwned } from '../support/tenant-world.ts';
 let api: ApiUnderTest;
 let owned: Readonly<Record<string, string>>;
 beforeAll(async () => {
-  api = await startApi({ recordCredentialUse: async () => {} });
+  api = await startApi();
   owned = await insertChangeable(api);
 });
 afterAll(() => api.close());

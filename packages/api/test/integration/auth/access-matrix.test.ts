@@ -32,7 +32,7 @@ const LET_IN = 'let in';
 /** Which no route answers. */
 const LET_IN_STATUS = 418;
 
-/** The one dependency that is given the app before its first route. */
+/** The one effect that is given the app before its first route. */
 const watcher: Pick<RequestTracer, 'watch'> = {
   watch(app) {
     app.addHook('onRoute', ({ method, url }) => {
@@ -48,10 +48,7 @@ const watcher: Pick<RequestTracer, 'watch'> = {
 };
 
 beforeAll(async () => {
-  api = await startApi({
-    requestTracer: watcher as RequestTracer,
-    recordCredentialUse: async () => {},
-  });
+  api = await startApi({ requestTracer: watcher as RequestTracer });
   accounts = await insertCredentials(api);
   credentials = await listCredentials(api);
 });

@@ -91,12 +91,14 @@ describe('a checkout', () => {
   test('I25: callers who wait for one run hear 409 unless it bought their plan, so many of it, with their coupon', async () => {
     let startCount = 0;
     const newId = () => String(++startCount);
-    const patient = await startApi({}, { purchaseWaitMs: 15_000, newId });
+    const patient = await startApi({ purchaseWaitMs: 15_000, newId });
     onTestFinished(() => patient.close());
     const { accountId, token } = patient.a;
     const plans = `/v1/accounts/${accountId}/billing/plans`;
+    // With ids of their own, so that only runs are given new ones.
+    const headers = { 'x-request-id': 'waiting' };
     const wait = (plan: string, body: object = {}) =>
-      patient.call('POST', `${plans}/${plan}`, { key: token, body });
+      patient.call('POST', `${plans}/${plan}`, { key: token, body, headers });
     const waiting = [
       wait('premium_month'),
       wait('premium_month', { quantity: 2 }),
@@ -161,7 +163,7 @@ describe('a checkout', () => {
   ] as const)(
     'that is refused for %s is told so, with what of its body it is about, and not as a card that was declined',
     async (refusal, code, body, field) => {
-      const patient = await startApi({}, { purchaseWaitMs: 15_000 });
+      const patient = await startApi({ purchaseWaitMs: 15_000 });
       onTestFinished(() => patient.close());
       const { accountId, token: key } = patient.a;
       const billing = `/v1/accounts/${accountId}/billing`;

@@ -30,7 +30,7 @@ let api: ApiUnderTest;
 let owned: Readonly<Record<string, string>>;
 let document: Document;
 beforeAll(async () => {
-  api = await startApi({ recordCredentialUse: async () => {} });
+  api = await startApi();
   owned = await insertChangeable(api);
   document = (await api.app.inject('/openapi.json')).json();
 });

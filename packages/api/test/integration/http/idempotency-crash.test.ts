@@ -3,7 +3,6 @@
  * `Idempotency-Key`, changes nothing more and is answered as the first one would have been.
  */
 import { hashCode } from '../../../src/accounts/signup-code.ts';
-import { keepIdempotentAnswer } from '@sluice/database/changes/idempotency-keys';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { once } from 'node:events';
@@ -22,23 +21,37 @@ import { startProcess } from '../support/process-under-test.ts';
 
 let api: ApiUnderTest;
 let owned: Readonly<Record<string, string>>;
-/** Where it has: the answer is made, and neither kept nor its key released. */
-const process = { hasDied: false };
 
 beforeAll(async () => {
-  const dies = () => Promise.reject(new Error('the process has died'));
-  api = await startApi({
-    keepIdempotentAnswer: (...rest) =>
-      process.hasDied ? dies() : keepIdempotentAnswer(api.database, ...rest),
-    releaseIdempotencyKey: async () => {
-      if (process.hasDied) await dies();
-    },
-    // Beside the answer, whenever it is done.
-    recordCredentialUse: async () => {},
-  });
+  api = await startApi();
+  await sql`
+    create function die() returns trigger language plpgsql as
+      $$begin raise exception 'the process has died'; end$$`.execute(api.database);
+  await sql`
+    create trigger die_before_keeping before update on idempotency_keys
+      for each row when (new.answer is not null) execute function die()`.execute(api.database);
+  await sql`
+    create trigger die_before_releasing before delete on idempotency_keys
+      for each row execute function die()`.execute(api.database);
+  await setDying(false);
   owned = await insertChangeable(api);
 });
 afterAll(() => api.close());
+
+const setDying = (isDying: boolean) =>
+  sql`alter table idempotency_keys ${sql.raw(isDying ? 'enable' : 'disable')} trigger user`.execute(
+    api.database,
+  );
+
+/** The answer is made, and neither kept nor its key released. */
+async function dyingBeforeItsAnswer<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+  await setDying(true);
+  try {
+    return await call();
+  } finally {
+    await setDying(false);
+  }
+}
 
 /** Said twice, these are as said once. */
 const REPEATABLE = [
@@ -60,9 +73,7 @@ test(
       const headers = { 'idempotency-key': `died-${index}` };
       const call = () => api.app.inject(requestOf(api, operation, owned, headers));
       const before = await snapshotOf(api);
-      process.hasDied = true;
-      const first = await call();
-      process.hasDied = false;
+      const first = await dyingBeforeItsAnswer(call);
       const after = await snapshotOf(api);
       const shown = `${operation.method} ${operation.path}: ${first.body}`;
       const waitingStatus = waitingStatusOf(operation);
@@ -107,9 +118,7 @@ test('a signup that died after its account was made shows the token of that acco
         data_center: 'us',
       },
     });
-  process.hasDied = true;
-  const first = await complete();
-  process.hasDied = false;
+  const first = await dyingBeforeItsAnswer(complete);
   expect(first.statusCode).toBe(200);
   const again = await complete();
   expect(again.body).toBe(first.body);
@@ -127,9 +136,7 @@ test('a purchase is not made again by the same call once it has ended', async ()
       body: { pack: 'pack_100' },
       headers: { 'idempotency-key': 'purchase' },
     });
-  process.hasDied = true;
-  const first = await buy();
-  process.hasDied = false;
+  const first = await dyingBeforeItsAnswer(buy);
   await sql`update runs set status = 'success', finished_at = now()`.execute(api.database);
   expect((await buy()).json().run_id).toBe(first.json().run_id);
 });

@@ -8,9 +8,7 @@ import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers'
 import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { endVendorTrial } from '../../../src/outbox/end-vendor-trial.ts';
 import { createRelay } from '../../../src/outbox/outbox-relay.ts';
-import { statementsOn } from '../../../src/statements.ts';
 import { SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 import { startVendorBeside } from '../support/vendor-under-test.ts';
 
@@ -26,13 +24,12 @@ beforeEach(async () => {
   const beside = await startVendorBeside(api);
   ({ simulator, vendor } = beside);
   failures = [];
-  const statements = statementsOn(api.database);
   relay = createRelay({
-    ...statements,
+    database: api.database,
     mailer: { send: async () => {} },
     analytics: undefined,
-    endVendorTrial: (entry) =>
-      endVendorTrial({ ...statements, vendor, vendorTimeoutMs: 5_000 }, entry),
+    vendor,
+    vendorTimeoutMs: 5_000,
     secret: SECRET,
     now: () => api.clock.nowMs,
     onFailure: (_entry, error) => failures.push(error),

@@ -7,8 +7,6 @@ import type { Stripe } from 'stripe';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRelay } from '../../../src/outbox/outbox-relay.ts';
-import { statementsOn } from '../../../src/statements.ts';
-import { tellVendorCustomer } from '../../../src/outbox/tell-vendor-customer.ts';
 import { SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 import { startVendorBeside } from '../support/vendor-under-test.ts';
 
@@ -29,11 +27,11 @@ afterEach(async () => {
 
 const relayTo = (told: Pick<Vendor, 'updateCustomer'>) =>
   createRelay({
-    ...statementsOn(api.database),
+    database: api.database,
     mailer: { send: async () => {} },
     analytics: undefined,
-    tellVendorCustomer: (entry) =>
-      tellVendorCustomer({ ...statementsOn(api.database), vendor: told }, entry),
+    vendor: { ...vendor, ...told },
+    vendorTimeoutMs: 5_000,
     secret: SECRET,
     now: () => api.clock.nowMs,
     onFailure: (_entry, error) => failures.push(error),

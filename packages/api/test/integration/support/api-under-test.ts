@@ -13,11 +13,13 @@ import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { fastify, type InjectOptions, type LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import { buildServer, type ApiDependencies } from '../../../src/server.ts';
-import { statementsOn } from '../../../src/statements.ts';
+import { buildServer, type ApiEffects } from '../../../src/server.ts';
 import { checkAgainst } from './documented-answers.ts';
 
 export const SECRET = 'secret of the api under test, long enough';
+
+/** Of the app API; it opens workspace A. */
+export const KEY_OF_A = 'key_of_a';
 
 export interface Tenant {
   readonly environmentId: number;
@@ -35,11 +37,18 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-/** `changes` replaces dependencies, `billing` some of billing's; `timeZone` is that of the database's sessions. */
+interface ApiOptions {
+  /** Of the database's sessions. */
+  readonly timeZone?: string;
+  readonly bodyTimeoutMs?: number;
+  /** The API's own way to the database, if it is not the test's. The test closes it. */
+  readonly openDatabase?: (databaseUrl: string) => Promise<Database>;
+}
+
+/** `changes` replaces effects. */
 export async function startApi(
-  changes: Partial<ApiDependencies> = {},
-  billing: Partial<ApiDependencies['billing']> = {},
-  timeZone?: string,
+  changes: Partial<ApiEffects> = {},
+  { timeZone, bodyTimeoutMs, openDatabase }: ApiOptions = {},
 ) {
   const { database, url: databaseUrl } = await createTestDatabase(timeZone);
   const woken: LaneKey[] = [];
@@ -50,7 +59,8 @@ export async function startApi(
   let idCount = 0;
   let secretCount = 0;
   const sealedText = createSealedText([{ id: 'test', key: Buffer.alloc(32, 7) }]);
-  const app = await buildServer({
+  const effects: ApiEffects = {
+    database: (await openDatabase?.(databaseUrl)) ?? database,
     logger: fastify().log,
     now: () => clock.nowMs,
     secret: SECRET,
@@ -63,21 +73,14 @@ export async function startApi(
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
-    billing: {
-      database,
-      vendor: unreachableVendor(),
-      catalogue: readCatalogue(undefined),
-      secret: 'secret of the api under test, long enough',
-      vendorEventSecret: VENDOR_EVENT_SECRET,
-      wakeRun: async (run) => void wokenRuns.push(run),
-      wakeVendorEvents: async () => {},
-      newId: () => `id-${++idCount}`,
-      now: () => clock.nowMs,
-      cardPaymentMs: 3_600_000,
-      vendorTimeoutMs: 1_000,
-      purchaseWaitMs: 1,
-      ...billing,
-    },
+    vendor: unreachableVendor(),
+    vendorEventSecret: VENDOR_EVENT_SECRET,
+    vendorTimeoutMs: 1_000,
+    catalogue: readCatalogue(undefined),
+    cardPaymentMs: 3_600_000,
+    purchaseWaitMs: 1,
+    wakeRun: async (run) => void wokenRuns.push(run),
+    wakeVendorEvents: async () => {},
     importSizeBytesMax: 10_000_000,
     unfinishedImportSizeBytesMax: 25_000_000,
     openTail: async () => ({ close: () => {} }),
@@ -94,9 +97,9 @@ export async function startApi(
       if (broker.isAway) throw new Error('the broker is away');
       wokenExports.push(key);
     },
-    ...statementsOn(database),
     ...changes,
-  });
+  };
+  const app = await buildServer(effects, bodyTimeoutMs);
   const inject = app.inject.bind(app) as (
     options: InjectOptions,
   ) => Promise<LightMyRequestResponse>;
@@ -109,7 +112,7 @@ export async function startApi(
     check(method, typeof url === 'string' ? url : (url.pathname ?? ''), answer);
     return answer;
   }) as typeof app.inject;
-  const a = await insertTenant(database, 'key_of_a');
+  const a = await insertTenant(database, KEY_OF_A);
   const b = await insertTenant(database, 'key_of_b');
 
   return {

@@ -3,8 +3,8 @@ import { finishRun, lockRun } from '@sluice/database/billing/runs';
 import { sql } from 'kysely';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
 
-export async function startBilling(changes: Parameters<typeof startApi>[1] = {}) {
-  const api = await startApi({}, changes);
+export async function startBilling(changes: Parameters<typeof startApi>[0] = {}) {
+  const api = await startApi(changes);
   const base = `/v1/accounts/${api.a.accountId}/billing`;
 
   const world = {

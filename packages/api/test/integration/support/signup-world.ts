@@ -4,7 +4,6 @@ import { SMTPServer } from 'smtp-server';
 import { expect } from 'vitest';
 import { createMailer } from '../../../src/outbox/mailer.ts';
 import { createRelay } from '../../../src/outbox/outbox-relay.ts';
-import { statementsOn } from '../../../src/statements.ts';
 import { SECRET, startApi } from './api-under-test.ts';
 
 export const completion = (email: string, code: string) => ({
@@ -53,9 +52,10 @@ export async function startSignups() {
     from: 'Sluice <no-reply@sluice.example>',
   });
   const relay = createRelay({
-    ...statementsOn(api.database),
+    database: api.database,
     mailer,
     analytics: undefined,
+    vendorTimeoutMs: 1_000,
     secret: SECRET,
     now: () => api.clock.nowMs,
     onFailure: (_entry, error) => failures.push(error),

@@ -73,7 +73,7 @@ describe.each([
   const zoneBefore = process.env['TZ'];
   beforeAll(async () => {
     process.env['TZ'] = hostZone;
-    api = await startApi({}, {}, databaseZone);
+    api = await startApi({}, { timeZone: databaseZone });
   });
   afterAll(async () => {
     await api.close();

@@ -1,17 +1,21 @@
-import { describe, expect, test } from 'vitest';
-import { expectProblem } from '../support/error-shapes.ts';
-import { authorization, openServer } from '../support/fake-dependencies.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+
+let api: ApiUnderTest;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
 
 describe('the body', () => {
-  const post = async (payload: string | Buffer, headers: Record<string, string>) => {
-    const { app } = await openServer();
-    return app.inject({
+  const post = (payload: string | Buffer, headers: Record<string, string>) =>
+    api.app.inject({
       method: 'POST',
       url: '/v1/reporting_webhooks',
-      headers: { authorization, ...headers },
+      headers: { authorization: `Bearer ${api.a.key}`, ...headers },
       payload,
     });
-  };
   const json = { 'content-type': 'application/json' };
 
   test('over the limit is 413 and the limit is named', async () => {

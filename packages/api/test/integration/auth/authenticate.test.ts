@@ -1,6 +1,13 @@
-import { describe, expect, test } from 'vitest';
-import { expectProblem } from '../support/error-shapes.ts';
-import { authorization, KEY, openServer } from '../support/fake-dependencies.ts';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { KEY_OF_A as KEY, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+
+let api: ApiUnderTest;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
 
 describe('the key', () => {
   test.each([
@@ -15,8 +22,7 @@ describe('the key', () => {
     ['a key that is too long', `Bearer ${'x'.repeat(600)}`],
     ['a key that is not ASCII', 'Bearer \u00e9'],
   ])('%s opens nothing', async (_name, header) => {
-    const { app } = await openServer();
-    const answer = await app.inject({
+    const answer = await api.app.inject({
       url: '/v1/reporting_webhooks',
       headers: header === undefined ? {} : { authorization: header },
     });
@@ -28,8 +34,7 @@ describe('the key', () => {
   test.each([`Bearer ${KEY}`, `bearer ${KEY}`, `BEARER   ${KEY} `])(
     '%j opens the workspace',
     async (header) => {
-      const { app } = await openServer();
-      const answer = await app.inject({
+      const answer = await api.app.inject({
         url: '/v1/reporting_webhooks',
         headers: { authorization: header },
       });
@@ -38,8 +43,7 @@ describe('the key', () => {
   );
 
   test('is asked for before the body is read, so that a stranger cannot make us parse', async () => {
-    const { app } = await openServer();
-    const answer = await app.inject({
+    const answer = await api.app.inject({
       method: 'POST',
       url: '/v1/reporting_webhooks',
       headers: { 'content-type': 'application/json' },
@@ -49,20 +53,16 @@ describe('the key', () => {
   });
 
   test('that was revoked stops working within a second', async () => {
-    let isRevoked = false;
-    let nowMs = 0;
-    const { app } = await openServer({
-      now: () => nowMs,
-      findAppKey: async () =>
-        isRevoked ? undefined : { environmentId: 1, credentialId: 1, name: 'test' },
-    });
-    const statusAt = async (atMs: number) => {
-      nowMs = atMs;
-      return (await app.inject({ url: '/v1/reporting_webhooks', headers: { authorization } }))
-        .statusCode;
+    const { environmentId } = api.b;
+    const statusAfter = async (ms: number) => {
+      api.clock.nowMs += ms;
+      const headers = { authorization: `Bearer ${api.b.key}` };
+      return (await api.app.inject({ url: '/v1/reporting_webhooks', headers })).statusCode;
     };
-    expect(await statusAt(0)).toBe(200);
-    isRevoked = true;
-    expect(await statusAt(1000)).toBe(401);
+    expect(await statusAfter(0)).toBe(200);
+    await sql`
+      update api_credentials set revoked_at = now()
+       where environment_id = ${environmentId} and kind = 'app'`.execute(api.database);
+    expect(await statusAfter(1000)).toBe(401);
   });
 });

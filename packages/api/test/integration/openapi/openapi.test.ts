@@ -1,16 +1,16 @@
 import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { renderReferencePage } from '../../src/openapi/reference-page.ts';
-import type { ApiServer } from '../../src/http/api-server.ts';
-import { buildServer } from '../../src/server.ts';
-import { fakeDependencies } from '../support/fake-dependencies.ts';
-import { OPENERS } from '../integration/support/access-table.ts';
+import { renderReferencePage } from '../../../src/openapi/reference-page.ts';
+import type { ApiServer } from '../../../src/http/api-server.ts';
+import { OPENERS } from '../support/access-table.ts';
+import { startApi } from '../support/api-under-test.ts';
 
 interface Document {
   readonly openapi: string;
   readonly info: { readonly version: string };
   readonly security: unknown;
   readonly paths: Record<string, Record<string, Record<string, unknown>>>;
+  readonly webhooks: Record<string, { readonly post: { readonly requestBody: object } }>;
   readonly components: { readonly schemas: Record<string, Record<string, unknown>> };
 }
 
@@ -18,7 +18,7 @@ let app: ApiServer;
 let document: Document;
 let text: string;
 beforeAll(async () => {
-  app = await buildServer(fakeDependencies().dependencies);
+  ({ app } = await startApi());
   const answer = await app.inject('/openapi.json');
   text = answer.body;
   document = answer.json();
@@ -82,6 +82,20 @@ describe('/openapi.json', () => {
         'PUT /v1/reporting_webhooks/{webhook_id}',
       ]),
     );
+  });
+
+  test('describes each event type as a webhook', () => {
+    expect(Object.keys(document.webhooks)).toEqual(SELECTABLE_EVENT_TYPES);
+    expect(document.webhooks['email_clicked']?.post.requestBody).toMatchObject({
+      content: {
+        'application/json': {
+          schema: {
+            properties: { data: { properties: { href: { type: 'string' } } } },
+            required: ['event_id', 'object_type', 'metric', 'timestamp', 'data'],
+          },
+        },
+      },
+    });
   });
 
   test('every reference leads somewhere, and no schema is left over', () => {

@@ -1,0 +1,30 @@
+/** The effects of the billing routes. Each route takes those that it needs (`Pick`). */
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import type { RunKey } from '@sluice/database/billing/runs';
+import type { Database } from '@sluice/database/connection/connection';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
+
+export interface BillingEffects {
+  readonly database: Database;
+  readonly vendor: Vendor;
+  readonly catalogue: Catalogue;
+  /** Signs purchase handles and cursors. */
+  readonly secret: string;
+  /** What the vendor signs its events with. */
+  readonly vendorEventSecret: string;
+  readonly wakeRun: (run: RunKey) => Promise<void>;
+  readonly wakeVendorEvents: () => Promise<void>;
+  readonly newId: () => string;
+  readonly now: () => number;
+  /** Card rail: how long the customer may take to pay. */
+  readonly cardPaymentMs: number;
+  /** How long a call of the vendor may take. */
+  readonly vendorTimeoutMs: number;
+  /** How long a call waits for a purchase that it must answer with. */
+  readonly purchaseWaitMs: number;
+}
+
+export type StartRunEffects = Pick<
+  BillingEffects,
+  'database' | 'wakeRun' | 'newId' | 'now' | 'cardPaymentMs'
+>;
