@@ -15,7 +15,7 @@ import {
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { storedValue } from '@sluice/domain/operations/slice-keys';
 import { personIdOf } from '@sluice/domain/values/svc-id';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf } from '../auth/authenticate.ts';
 import {
@@ -28,10 +28,11 @@ import {
   toIdentifiers,
   toRelationship,
 } from './customer-view.ts';
-import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, commonFailures, missing, text } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import type { Problem } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import { numberPosition, relationshipPage, toRelationshipPage } from './relationship-page.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 export interface CustomerEffects {
@@ -58,11 +59,9 @@ const idType = {
 const activityPosition = z
   .tuple([z.string().regex(/^\d{1,18}$/), text(FILTER_LENGTH_MAX)])
   .transform(([occurredAtMicros, eventId]) => ({ occurredAtMicros, eventId }));
-const relationshipPosition = z
-  .tuple([z.string().regex(/^\d{1,18}$/)])
-  .transform(([objectNumber]) => objectNumber);
 
 const tags = ['customers'];
+const failures = { ...badRequest, ...missing, ...commonFailures };
 
 export function registerCustomers(app: ApiServer, { database, now }: CustomerEffects): void {
   app.get(
@@ -98,18 +97,12 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         summary: "A person's attributes and devices",
         params,
         querystring: z.object(idType),
-        response: { 200: z.object({ customer }), ...badRequest, ...missing, ...commonFailures },
+        response: { 200: z.object({ customer }), ...failures },
       },
     },
     async (request, reply) => {
-      const person = await findPerson(
-        database,
-        request,
-        request.params.identifier,
-        request.query.id_type,
-      );
-      if (!person)
-        return sendNobody(request, reply, request.params.identifier, request.query.id_type);
+      const { identifier } = request.params;
+      const person = await requirePerson(database, request, identifier, request.query.id_type);
       const devices = await listDevices(database, environmentOf(request), person.personId);
       return reply.send({ customer: toCustomer(person, devices) });
     },
@@ -136,17 +129,14 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         }),
         response: {
           200: z.object({ activities: z.array(activity), next: nextToken }),
-          ...badRequest,
-          ...missing,
-          ...commonFailures,
+          ...failures,
         },
       },
     },
     async (request, reply) => {
       const { id_type, type, name, start, limit } = request.query;
       const after = readStart(start, activityPosition);
-      const person = await findPerson(database, request, request.params.identifier, id_type);
-      if (!person) return sendNobody(request, reply, request.params.identifier, id_type);
+      const person = await requirePerson(database, request, request.params.identifier, id_type);
       const rows = await listActivities(database, {
         environmentId: environmentOf(request),
         personId: person.personId,
@@ -172,48 +162,48 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         params,
         querystring: z.object({ ...idType, ...pageQuery(LIMIT_MAX, LIMIT_MAX) }),
         response: {
-          200: z.object({
-            svc_relationships: z.array(relationship),
-            cio_relationships: z.array(relationship),
-            next: nextToken,
-          }),
-          ...badRequest,
-          ...missing,
-          ...commonFailures,
+          200: relationshipPage(relationship),
+          ...failures,
         },
       },
     },
     async (request, reply) => {
       const { id_type, start, limit } = request.query;
-      const after = readStart(start, relationshipPosition);
-      const person = await findPerson(database, request, request.params.identifier, id_type);
-      if (!person) return sendNobody(request, reply, request.params.identifier, id_type);
+      const after = readStart(start, numberPosition);
+      const person = await requirePerson(database, request, request.params.identifier, id_type);
       const rows = await listRelationships(database, {
         environmentId: environmentOf(request),
         personId: person.personId,
         after,
         limit: limit + 1,
       });
-      const { page, next } = splitPage(rows, limit, (row) => [row.objectNumber]);
-      const relationships = page.map(toRelationship);
-      return reply.send({
-        svc_relationships: relationships,
-        cio_relationships: relationships,
-        next,
-      });
+      return reply.send(
+        toRelationshipPage(rows, limit, ({ objectNumber }) => objectNumber, toRelationship),
+      );
     },
   );
 }
 
 type IdType = (typeof ID_TYPES)[number];
 
-async function findPerson(
+/** @throws RequestRefused 404 */
+async function requirePerson(
   database: Database,
   request: FastifyRequest,
   identifier: string,
   type: IdType,
+): Promise<PersonProfile> {
+  const person = await findPerson(database, environmentOf(request), identifier, type);
+  if (!person) throw new RequestRefused(nobody(identifier, type));
+  return person;
+}
+
+async function findPerson(
+  database: Database,
+  environmentId: number,
+  identifier: string,
+  type: IdType,
 ): Promise<PersonProfile | undefined> {
-  const environmentId = environmentOf(request);
   switch (type) {
     case 'id':
       return findPersonProfile(database, { environmentId, kind: 'id', value: identifier });
@@ -240,18 +230,10 @@ async function findPerson(
  * 404 that says which kind of identifier was looked up, so that a forgotten `id_type` does not look like a lost
  * person.
  */
-function sendNobody(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  identifier: string,
-  type: IdType,
-): FastifyReply {
-  const problem: Problem = {
-    code: 'not_found',
-    message: `customer not found: nobody has this ${type}${hint(identifier, type)}`,
-  };
-  return sendProblem(request, reply, problem);
-}
+const nobody = (identifier: string, type: IdType): Problem => ({
+  code: 'not_found',
+  message: `customer not found: nobody has this ${type}${hint(identifier, type)}`,
+});
 
 function hint(identifier: string, type: IdType): string {
   if (type !== 'id') return '';

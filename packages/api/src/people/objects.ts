@@ -31,6 +31,8 @@ import {
 } from './object-view.ts';
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
 import { invalidRequest, notFound } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import { numberPosition, relationshipPage, toRelationshipPage } from './relationship-page.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 const LIMIT_MAX = 100;
@@ -52,11 +54,9 @@ const idType = {
 
 const typePosition = z.tuple([z.int().min(1).max(INTEGER_MAX)]).transform(([id]) => id);
 const objectPosition = z.tuple([text(OBJECT_ID_LENGTH_MAX)]).transform(([objectId]) => objectId);
-const personPosition = z
-  .tuple([z.string().regex(/^\d{1,18}$/)])
-  .transform(([personId]) => personId);
 
 const tags = ['objects'];
+const failures = { ...badRequest, ...missing, ...commonFailures };
 
 export function registerObjects(
   app: ApiServer,
@@ -168,12 +168,11 @@ export function registerObjects(
         summary: "An object's attributes",
         params,
         querystring: z.object(idType),
-        response: { 200: z.object({ object }), ...badRequest, ...missing, ...commonFailures },
+        response: { 200: z.object({ object }), ...failures },
       },
     },
     async (request, reply) => {
-      const found = await findObject(database, request, request.params, request.query.id_type);
-      if (!found) return sendProblem(request, reply, notFound('object'));
+      const found = await requireObject(database, request, request.params, request.query.id_type);
       return reply.send({ object: toObject(found) });
     },
   );
@@ -189,46 +188,49 @@ export function registerObjects(
         params,
         querystring: z.object({ ...idType, ...pageQuery(LIMIT_MAX, LIMIT_MAX) }),
         response: {
-          200: z.object({
-            svc_relationships: z.array(objectRelationship),
-            cio_relationships: z.array(objectRelationship),
-            next: nextToken,
-          }),
-          ...badRequest,
-          ...missing,
-          ...commonFailures,
+          200: relationshipPage(objectRelationship),
+          ...failures,
         },
       },
     },
     async (request, reply) => {
       const { id_type, start, limit } = request.query;
-      const after = readStart(start, personPosition);
-      const found = await findObject(database, request, request.params, id_type);
-      if (!found) return sendProblem(request, reply, notFound('object'));
+      const after = readStart(start, numberPosition);
+      const found = await requireObject(database, request, request.params, id_type);
       const rows = await listObjectRelationships(database, {
         environmentId: environmentOf(request),
         objectNumber: found.objectNumber,
         after,
         limit: limit + 1,
       });
-      const { page, next } = splitPage(rows, limit, (row) => [row.personId]);
-      const relationships = page.map(toObjectRelationship);
-      return reply.send({
-        svc_relationships: relationships,
-        cio_relationships: relationships,
-        next,
-      });
+      return reply.send(
+        toRelationshipPage(rows, limit, ({ personId }) => personId, toObjectRelationship),
+      );
     },
   );
 }
 
-async function findObject(
+type IdType = (typeof ID_TYPES)[number];
+
+/** @throws RequestRefused 404 */
+async function requireObject(
   database: Database,
   request: FastifyRequest,
+  named: z.infer<typeof params>,
+  type: IdType,
+): Promise<ObjectProfile> {
+  const found = await findObject(database, environmentOf(request), named, type);
+  if (!found) throw new RequestRefused(notFound('object'));
+  return found;
+}
+
+async function findObject(
+  database: Database,
+  environmentId: number,
   { object_type_id: objectTypeId, object_id: objectId }: z.infer<typeof params>,
-  type: (typeof ID_TYPES)[number],
+  type: IdType,
 ): Promise<ObjectProfile | undefined> {
-  const name = { environmentId: environmentOf(request), objectTypeId };
+  const name = { environmentId, objectTypeId };
   if (type === 'object_id')
     return findObjectProfile(database, { ...name, kind: 'object_id', value: objectId });
   const objectNumber = objectNumberOf(objectId.replace(/^(?:svc|cio)_/, ''));
