@@ -17,24 +17,25 @@ import {
   isSelectableEventType,
   SELECTABLE_EVENT_TYPES,
 } from '@sluice/domain/delivery/reporting-event';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { changeOriginOf, environmentOf, keyNameOf } from '../auth/authenticate.ts';
+import { changeOriginOf, keyNameOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { sampleBody } from '../openapi/event-schemas.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  conflicting,
-  idInPath,
-  missing,
-  sequenceInPath,
-  text,
-} from '../http/fields.ts';
+import { idInPath, sequenceInPath, text } from '../http/fields.ts';
 import { laneState, toWire } from './lane-state-view.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import {
+  bodyFailures,
+  changeFailures,
+  laneOf,
+  noWebhook,
+  readFailures,
+  refuse,
+  webhookParams,
+  webhookTags,
+} from './webhook-route.ts';
 
 export interface LaneOperationEffects {
   readonly database: Database;
@@ -46,8 +47,6 @@ export interface LaneOperationEffects {
 }
 
 const REASON_LENGTH_MAX = 500;
-const tags = ['reporting webhooks'];
-const params = z.object({ webhook_id: idInPath });
 const logged = z.object({
   sequence: z.int().meta({ description: 'Of the new delivery, for `…/deliveries`.' }),
   event_id: z.string().optional(),
@@ -74,19 +73,15 @@ export function registerLaneOperations(
       request.log.warn({ error, ...lane }, 'a lane could not be woken; the next sweep finds it');
     });
   };
-  const noWebhook = (request: FastifyRequest, reply: FastifyReply) =>
-    sendProblem(request, reply, notFound('the reporting webhook was'));
-  const refuse = (request: FastifyRequest, reply: FastifyReply, message: string) =>
-    sendProblem(request, reply, { code: 'conflict', message });
 
   app.get(
     '/v1/reporting_webhooks/:webhook_id/state',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Tell what the deliveries of a reporting webhook wait for',
-        params,
-        response: { 200: laneState, ...missing, ...commonFailures },
+        params: webhookParams,
+        response: { 200: laneState, ...readFailures },
       },
     },
     async (request, reply) => {
@@ -99,11 +94,11 @@ export function registerLaneOperations(
     '/v1/reporting_webhooks/:webhook_id/probe',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Try the head of a failing reporting webhook now',
         description:
           'Instead of at `next_probe_at`, and that of its replay where one runs that is held back. The attempt counts as any other does.',
-        params,
+        params: webhookParams,
         response: {
           200: z.object({
             result: z.enum(['due', 'in_progress', 'not_failing', 'disabled']).meta({
@@ -111,8 +106,7 @@ export function registerLaneOperations(
                 '`due`: it is tried as soon as a worker is free. `in_progress`: a worker is at it.',
             }),
           }),
-          ...missing,
-          ...commonFailures,
+          ...readFailures,
         },
       },
     },
@@ -129,12 +123,12 @@ export function registerLaneOperations(
     '/v1/reporting_webhooks/:webhook_id/skip_head',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Give up the delivery that holds the others back',
         description:
           'It counts as abandoned, the last of its attempts says by whose key and why, and what it held back ' +
           'resumes in order. It can be resent later.',
-        params,
+        params: webhookParams,
         body: z
           .object({
             sequence: z
@@ -146,11 +140,7 @@ export function registerLaneOperations(
           .meta({ requestExamples: [{ sequence: 2, reason: 'the receiver never takes it' }] }),
         response: {
           200: z.object({ sequence: z.int() }),
-          ...badRequest,
-          ...missing,
-          ...conflicting,
-          ...badBody,
-          ...commonFailures,
+          ...bodyFailures,
         },
       },
     },
@@ -177,13 +167,13 @@ export function registerLaneOperations(
     '/v1/reporting_webhooks/:webhook_id/deliveries/:sequence/resend',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Send a delivery that is delivered or abandoned once more',
         description:
           'The same body with the same `event_id`, signed anew, as a delivery of its own that is tried once: ' +
           'if it fails it is abandoned and holds nothing back. A failing webhook gets it after what is held back.',
         params: z.object({ webhook_id: idInPath, sequence: sequenceInPath }),
-        response: { 200: logged, ...missing, ...conflicting, ...commonFailures },
+        response: { 200: logged, ...changeFailures },
       },
     },
     async (request, reply) => {
@@ -209,12 +199,12 @@ export function registerLaneOperations(
     '/v1/reporting_webhooks/:webhook_id/test',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Send a test event',
         description:
           'A sample of any event type, whether selected or not, with `"test": true` beside its `data`. It is ' +
           'tried once, after what is held back.',
-        params,
+        params: webhookParams,
         body: z
           .object({
             event_type: z
@@ -225,11 +215,7 @@ export function registerLaneOperations(
           .meta({ requestExamples: [{ event_type: 'email_bounced' }] }),
         response: {
           200: logged,
-          ...badRequest,
-          ...missing,
-          ...conflicting,
-          ...badBody,
-          ...commonFailures,
+          ...bodyFailures,
         },
       },
     },
@@ -254,8 +240,4 @@ export function registerLaneOperations(
       return reply.send({ sequence: appended.sequence, event_id: appended.eventId });
     },
   );
-}
-
-function laneOf(request: FastifyRequest, webhookId: number): LaneKey {
-  return { environmentId: environmentOf(request), webhookId };
 }

@@ -16,9 +16,10 @@ import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { atLimit, badBody, badRequest, commonFailures, idInPath, missing } from '../http/fields.ts';
+import { atLimit, badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
 import { limitReached, notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { laneOf, noWebhook, readFailures, webhookParams, webhookTags } from './webhook-route.ts';
 import { registerWebhookDeliveries } from './webhook-deliveries.ts';
 import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
 
@@ -30,9 +31,6 @@ export interface ReportingWebhookEffects {
   readonly now: () => number;
 }
 
-const params = z.object({ webhook_id: idInPath });
-const tags = ['reporting webhooks'];
-
 export function registerReportingWebhooks(
   app: ApiServer,
   { database, sealedText, now, wakeLane }: ReportingWebhookEffects,
@@ -41,7 +39,7 @@ export function registerReportingWebhooks(
     '/v1/reporting_webhooks',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Make a reporting webhook',
         description: `At most ${WEBHOOK_COUNT_MAX} a workspace.`,
         body: newWebhook,
@@ -71,7 +69,7 @@ export function registerReportingWebhooks(
     '/v1/reporting_webhooks',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'List the reporting webhooks',
         description: 'All of them, oldest first.',
         response: { 200: z.object({ reporting_webhooks: z.array(webhook) }), ...commonFailures },
@@ -90,17 +88,17 @@ export function registerReportingWebhooks(
     '/v1/reporting_webhooks/:webhook_id',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Get a reporting webhook',
-        params,
-        response: { 200: webhook, ...missing, ...commonFailures },
+        params: webhookParams,
+        response: { 200: webhook, ...readFailures },
       },
     },
     async (request, reply) => {
       const found = await findWebhook(database, environmentOf(request), request.params.webhook_id);
       return found
         ? reply.send(toWire(found, environmentOf(request), sealedText))
-        : sendProblem(request, reply, notFound('the reporting webhook was'));
+        : noWebhook(request, reply);
     },
   );
 
@@ -108,16 +106,16 @@ export function registerReportingWebhooks(
     '/v1/reporting_webhooks/:webhook_id',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Change a reporting webhook',
         description: 'A changed endpoint, and enabling, let what is held back be tried at once.',
-        params,
+        params: webhookParams,
         body: webhookChanges,
         response: { 200: webhook, ...badRequest, ...missing, ...badBody, ...commonFailures },
       },
     },
     async (request, reply) => {
-      const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
+      const lane = laneOf(request, request.params.webhook_id);
       const updated = await changeWebhook(
         database,
         lane.environmentId,
@@ -126,7 +124,7 @@ export function registerReportingWebhooks(
         changeOriginOf(request),
         now(),
       );
-      if (!updated) return sendProblem(request, reply, notFound('the reporting webhook was'));
+      if (!updated) return noWebhook(request, reply);
       if (updated.mustWake) {
         await wakeLane(lane).catch((error: unknown) => {
           request.log.warn(
@@ -143,14 +141,13 @@ export function registerReportingWebhooks(
     '/v1/reporting_webhooks/:webhook_id',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Delete a reporting webhook',
         description: 'What was not delivered yet is not sent any more.',
-        params,
+        params: webhookParams,
         response: {
           200: z.undefined().meta({ description: 'Deleted.' }),
-          ...missing,
-          ...commonFailures,
+          ...readFailures,
         },
       },
     },
@@ -162,9 +159,7 @@ export function registerReportingWebhooks(
         changeOriginOf(request),
         now(),
       );
-      return isDeleted
-        ? reply.send(undefined)
-        : sendProblem(request, reply, notFound('the reporting webhook was'));
+      return isDeleted ? reply.send(undefined) : noWebhook(request, reply);
     },
   );
 

@@ -12,12 +12,10 @@ import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import { z } from 'zod';
-import { environmentOf } from '../auth/authenticate.ts';
-import { sendProblem } from '../http/error-handling.ts';
-import { badRequest, commonFailures, idInPath, missing } from '../http/fields.ts';
+import { badRequest } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
-import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { laneOf, noWebhook, readFailures, webhookParams, webhookTags } from './webhook-route.ts';
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
@@ -77,27 +75,26 @@ export function registerWebhookDeliveries(
     '/v1/reporting_webhooks/:webhook_id/deliveries',
     {
       schema: {
-        tags: ['reporting webhooks'],
+        tags: webhookTags,
         summary: 'List the deliveries of a reporting webhook with their attempts',
         description:
           'Newest first. With `state` a page can be short, even empty, while `next` says that there is more: ' +
           'each page looks at a bounded number of deliveries.',
-        params: z.object({ webhook_id: idInPath }),
+        params: webhookParams,
         querystring: z.object({ state: state.optional(), ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT) }),
         response: {
           200: z.object({ deliveries: z.array(delivery), next: nextToken }),
           ...badRequest,
-          ...missing,
-          ...commonFailures,
+          ...readFailures,
         },
       },
     },
     async (request, reply) => {
-      const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
+      const lane = laneOf(request, request.params.webhook_id);
       const { state: wanted, start, limit } = request.query;
       const before = readStart(start, position);
       if (!(await findWebhook(database, lane.environmentId, lane.webhookId))) {
-        return sendProblem(request, reply, notFound('the reporting webhook was'));
+        return noWebhook(request, reply);
       }
       const { page, next } = await readPage(database, lane, wanted, before, limit);
       const attempts = await listAttempts(

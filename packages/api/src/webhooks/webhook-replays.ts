@@ -20,18 +20,19 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, keyNameOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  conflicting,
-  idInPath,
-  missing,
-} from '../http/fields.ts';
+import { badRequest, idInPath } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import { criteriaOf, newReplay, replay, toWire } from './replay-fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import {
+  bodyFailures,
+  laneOf,
+  noWebhook,
+  readFailures,
+  webhookParams,
+  webhookTags,
+} from './webhook-route.ts';
 import { attempt as shownAttempt, attemptToWire } from './webhook-deliveries.ts';
 
 export interface WebhookReplayEffects {
@@ -43,8 +44,6 @@ const LISTED_MAX = 100;
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
 
-const tags = ['reporting webhooks'];
-const params = z.object({ webhook_id: idInPath });
 const replayParams = z.object({ webhook_id: idInPath, replay_id: idInPath });
 const answer = z.object({
   dry_run: z.boolean(),
@@ -61,8 +60,6 @@ export function registerWebhookReplays(
   app: ApiServer,
   { database, now }: WebhookReplayEffects,
 ): void {
-  const noWebhook = (call: FastifyRequest, reply: FastifyReply) =>
-    sendProblem(call, reply, notFound('the reporting webhook was'));
   const noReplay = (call: FastifyRequest, reply: FastifyReply) =>
     sendProblem(call, reply, notFound('the replay was'));
 
@@ -70,25 +67,21 @@ export function registerWebhookReplays(
     '/v1/reporting_webhooks/:webhook_id/replays',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Send deliveries again',
         description:
           'Those that are delivered or abandoned now and match, in their order, with the same bytes and the same ' +
           '`event_id`, signed anew. In a lane of its own: what happens meanwhile is not delayed. One at a time.',
-        params,
+        params: webhookParams,
         body: newReplay,
         response: {
           200: answer,
-          ...badRequest,
-          ...missing,
-          ...conflicting,
-          ...badBody,
-          ...commonFailures,
+          ...bodyFailures,
         },
       },
     },
     async (call, reply) => {
-      const lane = { environmentId: environmentOf(call), webhookId: call.params.webhook_id };
+      const lane = laneOf(call, call.params.webhook_id);
       const wanted = criteriaOf(call.body);
       if (call.body.dry_run) {
         const plan = await planReplay(database, lane, wanted);
@@ -131,15 +124,15 @@ export function registerWebhookReplays(
     '/v1/reporting_webhooks/:webhook_id/replays',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'List the replays of a reporting webhook',
         description: `The newest ${LISTED_MAX}, newest first. One that has ended is kept for 30 days.`,
-        params,
-        response: { 200: z.object({ replays: z.array(replay) }), ...missing, ...commonFailures },
+        params: webhookParams,
+        response: { 200: z.object({ replays: z.array(replay) }), ...readFailures },
       },
     },
     async (call, reply) => {
-      const lane = { environmentId: environmentOf(call), webhookId: call.params.webhook_id };
+      const lane = laneOf(call, call.params.webhook_id);
       if (!(await findWebhook(database, lane.environmentId, lane.webhookId)))
         return noWebhook(call, reply);
       const replays = await listReplays(database, lane, LISTED_MAX);
@@ -151,10 +144,10 @@ export function registerWebhookReplays(
     '/v1/reporting_webhooks/:webhook_id/replays/:replay_id',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Tell how far a replay is',
         params: replayParams,
-        response: { 200: replay, ...missing, ...commonFailures },
+        response: { 200: replay, ...readFailures },
       },
     },
     async (call, reply) => {
@@ -167,7 +160,7 @@ export function registerWebhookReplays(
     '/v1/reporting_webhooks/:webhook_id/replays/:replay_id/attempts',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'List the attempts of a replay',
         description: 'In the order of the deliveries.',
         params: replayParams,
@@ -178,8 +171,7 @@ export function registerWebhookReplays(
             next: nextToken,
           }),
           ...badRequest,
-          ...missing,
-          ...commonFailures,
+          ...readFailures,
         },
       },
     },
@@ -201,12 +193,12 @@ export function registerWebhookReplays(
     '/v1/reporting_webhooks/:webhook_id/replays/:replay_id/cancel',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Cancel a replay',
         description:
           'Starts nothing more; what is on its way ends. One that has ended stays as it is.',
         params: replayParams,
-        response: { 200: replay, ...missing, ...commonFailures },
+        response: { 200: replay, ...readFailures },
       },
     },
     async (call, reply) => {

@@ -15,20 +15,19 @@ import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { type SigningKeys, findSigningKeys } from '@sluice/database/webhooks/signing-keys';
 import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/secrets/sealed-text';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
-import { sendProblem } from '../http/error-handling.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  conflicting,
-  idInPath,
-  missing,
-} from '../http/fields.ts';
-import { notFound } from '../http/problem.ts';
+import { changeOriginOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import {
+  bodyFailures,
+  changeFailures,
+  laneOf,
+  noWebhook,
+  readFailures,
+  refuse,
+  webhookParams,
+  webhookTags,
+} from './webhook-route.ts';
 
 export interface WebhookSecretEffects {
   readonly database: Database;
@@ -43,9 +42,6 @@ const OVERLAP_SECONDS_MAX = 30 * 86_400;
 const SECRET_LENGTH_MIN = 24;
 const SECRET_LENGTH_MAX = 256;
 const HINT_LENGTH = 4;
-
-const tags = ['reporting webhooks'];
-const params = z.object({ webhook_id: idInPath });
 
 const secret = z
   .object({
@@ -120,21 +116,17 @@ export function registerWebhookSecrets(
     };
     return [current, following];
   };
-  const noWebhook = (request: FastifyRequest, reply: FastifyReply) =>
-    sendProblem(request, reply, notFound('the reporting webhook was'));
-  const refuse = (request: FastifyRequest, reply: FastifyReply, message: string) =>
-    sendProblem(request, reply, { code: 'conflict', message });
   const NO_ROTATION = 'no rotation is under way, so there is no next secret';
 
   app.get(
     '/v1/reporting_webhooks/:webhook_id/secrets',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'List the secrets of a reporting webhook',
         description: 'The one that signs and, while they are rotated, the next one.',
-        params,
-        response: { 200: secrets, ...missing, ...commonFailures },
+        params: webhookParams,
+        response: { 200: secrets, ...readFailures },
       },
     },
     async (request, reply) => {
@@ -148,20 +140,16 @@ export function registerWebhookSecrets(
     '/v1/reporting_webhooks/:webhook_id/secrets',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Make a new secret for a reporting webhook',
         description:
           'Both sign for `overlap_seconds`: `x-svc-signature` stays with the old one and `x-svc-signature-next` ' +
           'carries the new one’s. Then, or when it is promoted, the new one is the only one.',
-        params,
+        params: webhookParams,
         body: rotation,
         response: {
           200: madeSecret,
-          ...badRequest,
-          ...missing,
-          ...conflicting,
-          ...badBody,
-          ...commonFailures,
+          ...bodyFailures,
         },
       },
     },
@@ -201,11 +189,11 @@ export function registerWebhookSecrets(
     '/v1/reporting_webhooks/:webhook_id/secrets/promote',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'End a rotation now',
         description: 'The next secret is the only one from here on.',
-        params,
-        response: { 200: secrets, ...missing, ...conflicting, ...commonFailures },
+        params: webhookParams,
+        response: { 200: secrets, ...changeFailures },
       },
     },
     async (request, reply) => {
@@ -221,11 +209,11 @@ export function registerWebhookSecrets(
     '/v1/reporting_webhooks/:webhook_id/secrets/next',
     {
       schema: {
-        tags,
+        tags: webhookTags,
         summary: 'Take the next secret back',
         description: 'The rotation, if there is one, is over, and the current secret stays.',
-        params,
-        response: { 200: secrets, ...missing, ...commonFailures },
+        params: webhookParams,
+        response: { 200: secrets, ...readFailures },
       },
     },
     async (request, reply) => {
@@ -238,10 +226,6 @@ export function registerWebhookSecrets(
       return keys ? reply.send({ secrets: list(lane, keys) }) : noWebhook(request, reply);
     },
   );
-}
-
-function laneOf(request: FastifyRequest, webhookId: number): LaneKey {
-  return { environmentId: environmentOf(request), webhookId };
 }
 
 const toSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
