@@ -1,4 +1,5 @@
 /** `/v1/accounts/{account_id}/billing/addons`: recurring add-ons onto the subscription, card rail only. */
+import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
 import {
   billingAccountOf,
@@ -16,15 +17,8 @@ import {
   receiptId,
   runIdInPath,
 } from '../billing/billing-shapes.ts';
-import { findPurchase } from './credit-purchases.ts';
-import {
-  accountFailures,
-  badBody,
-  commonFailures,
-  forbidden,
-  inFlight,
-  missing,
-} from '../http/fields.ts';
+import { findPurchaseToPoll } from './credit-purchases.ts';
+import { accountFailures, accountReadFailures, badBody, inFlight } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 const ADDON_COUNT_MAX = 20;
@@ -121,13 +115,13 @@ export function registerAddons(
         tags: ['billing'],
         summary: 'State of an add-on purchase',
         params: accountParams.extend({ run_id: runIdInPath }),
-        response: { 200: addonsStatus, ...forbidden, ...missing, ...commonFailures },
+        response: { 200: addonsStatus, ...accountReadFailures },
       },
     },
     async (request, reply) => {
       const named = { runId: request.params.run_id };
-      const run = await findPurchase(request, database, named, (each) => each.kind === 'addons');
-      setPollHeader(reply, run, now());
+      const isOfAddons = (each: Run): boolean => each.kind === 'addons';
+      const run = await findPurchaseToPoll(request, reply, effects, named, isOfAddons);
       return reply.send({
         run_id: run.runId,
         status: run.status,

@@ -17,10 +17,17 @@ import {
 } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';
 import type { Rail } from '@sluice/domain/billing/run';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
-import { billingAccountOf, isPaidPlan, refusedField, startPurchase } from '../billing/billing.ts';
+import {
+  billingAccountOf,
+  isPaidPlan,
+  refusedField,
+  requireRail,
+  setPollHeader,
+  startPurchase,
+} from '../billing/billing.ts';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { balanceToWire, moneyShape } from '../billing/billing-shapes.ts';
 import { notFound } from '../http/problem.ts';
@@ -130,7 +137,7 @@ export async function waitForPayment(
 }
 
 /** `waitForPayment` for answers that are of no use without a payment. @throws RequestRefused 503, 502, 409 */
-export async function waitForCardPayment(
+async function waitForCardPayment(
   effects: Pick<BillingEffects, 'database' | 'purchaseWaitMs'>,
   run: Run,
 ): Promise<z.infer<typeof paymentShape>> {
@@ -143,11 +150,50 @@ export async function waitForCardPayment(
   });
 }
 
+/**
+ * Invoiced rail: begins to charge the card on file.
+ *
+ * @throws RequestRefused 422 on the other rail, 409 while another purchase is in flight.
+ */
+export async function buyInvoiced(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  effects: StartRunEffects,
+  purchaseFor: (account: BillingAccount) => CreditPurchase,
+): Promise<Run> {
+  const run = await buyOnRail(request, effects, 'invoiced', purchaseFor);
+  setPollHeader(reply, run, effects.now());
+  return run;
+}
+
+/** Card rail: makes the invoice that the customer pays. @throws RequestRefused 422, 409, 503, 502 */
+export async function buyByCard(
+  request: FastifyRequest,
+  effects: StartRunEffects & Pick<BillingEffects, 'purchaseWaitMs'>,
+  purchaseFor: (account: BillingAccount) => CreditPurchase,
+): Promise<z.infer<typeof paymentShape>> {
+  const run = await buyOnRail(request, effects, 'card', purchaseFor);
+  return waitForCardPayment(effects, run);
+}
+
+async function buyOnRail(
+  request: FastifyRequest,
+  effects: StartRunEffects,
+  rail: Rail,
+  purchaseFor: (account: BillingAccount) => CreditPurchase,
+): Promise<Run> {
+  const account = await billingAccountOf(request, effects.database);
+  requireRail(account, rail);
+  return startCreditPurchase(request, effects, account, purchaseFor(account), rail);
+}
+
+type PurchaseName = { readonly runId: string } | { readonly invoiceId: string };
+
 /** A run of the caller's that bought what the route is about; 404 where there is none. */
 export async function findPurchase(
   request: FastifyRequest,
   database: Database,
-  named: { readonly runId: string } | { readonly invoiceId: string },
+  named: PurchaseName,
   isWanted: (run: Run) => boolean,
 ): Promise<Run> {
   const { accountId } = accountCallerOf(request);
@@ -156,6 +202,19 @@ export async function findPurchase(
       ? await findRun(database, accountId, named.runId)
       : await findRunOfInvoice(database, accountId, named.invoiceId);
   if (!run || !isWanted(run)) throw new RequestRefused(notFound('the purchase was'));
+  return run;
+}
+
+/** `findPurchase` for answers that may still change: says when to ask again. */
+export async function findPurchaseToPoll(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { database, now }: Pick<BillingEffects, 'database' | 'now'>,
+  named: PurchaseName,
+  isWanted: (run: Run) => boolean,
+): Promise<Run> {
+  const run = await findPurchase(request, database, named, isWanted);
+  setPollHeader(reply, run, now());
   return run;
 }
 

@@ -22,11 +22,9 @@ import {
 } from './credit-purchases.ts';
 import {
   accountFailures,
+  accountReadFailures,
   badBody,
-  commonFailures,
-  forbidden,
   inFlight,
-  missing,
   vendorFailed,
 } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
@@ -106,9 +104,7 @@ export function registerCredits(
             as_of: z.string(),
             balances: z.array(creditBalanceShape),
           }),
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountReadFailures,
         },
       },
     },
@@ -134,7 +130,7 @@ export function registerCredits(
         tags,
         summary: 'Balance of one credit type',
         params: accountParams.extend({ credit_type: z.enum(types) }),
-        response: { 200: creditBalanceShape, ...forbidden, ...missing, ...commonFailures },
+        response: { 200: creditBalanceShape, ...accountReadFailures },
       },
     },
     async (request, reply) =>

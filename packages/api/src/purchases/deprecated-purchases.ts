@@ -5,15 +5,9 @@
 import type { CreditType } from '@sluice/domain/billing/catalogue';
 import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
-import { billingAccountOf, requireRail, setPollHeader } from '../billing/billing.ts';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { accountParams, purchaseStarted } from '../billing/billing-shapes.ts';
-import {
-  paymentShape,
-  priceCreditsOf,
-  startCreditPurchase,
-  waitForCardPayment,
-} from './credit-purchases.ts';
+import { buyByCard, buyInvoiced, paymentShape, priceCreditsOf } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, vendorFailed } from '../http/fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -56,7 +50,7 @@ function registerInvoiced(
   scope: ApiServer,
   effects: StartRunEffects & Pick<BillingEffects, 'catalogue'>,
 ): void {
-  const { database, catalogue, now } = effects;
+  const { catalogue } = effects;
   const base = '/v1/accounts/:account_id/billing/ai_credits';
   scope.post(
     `${base}/invoiced_purchase`,
@@ -71,11 +65,9 @@ function registerInvoiced(
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, database);
-      requireRail(account, 'invoiced');
-      const purchase = priceCreditsOf(catalogue, 'llm', request.body.quantity, 'quantity');
-      const run = await startCreditPurchase(request, effects, account, purchase, 'invoiced');
-      setPollHeader(reply, run, now());
+      const run = await buyInvoiced(request, reply, effects, () =>
+        priceCreditsOf(catalogue, 'llm', request.body.quantity, 'quantity'),
+      );
       return reply.send({ run_id: run.runId, status: 'pending' as const });
     },
   );
@@ -93,7 +85,7 @@ function registerCard(
   name: 'ai_credits' | 'builder_credits',
   type: CreditType,
 ): void {
-  const { database, catalogue } = effects;
+  const { catalogue } = effects;
   const base = `/v1/accounts/:account_id/billing/${name}`;
   scope.post(
     `${base}/payment_intent`,
@@ -113,11 +105,9 @@ function registerCard(
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, database);
-      requireRail(account, 'card');
-      const purchase = priceCreditsOf(catalogue, type, request.body.quantity, 'quantity');
-      const run = await startCreditPurchase(request, effects, account, purchase, 'card');
-      const payment = await waitForCardPayment(effects, run);
+      const payment = await buyByCard(request, effects, () =>
+        priceCreditsOf(catalogue, type, request.body.quantity, 'quantity'),
+      );
       return reply.send(payment);
     },
   );

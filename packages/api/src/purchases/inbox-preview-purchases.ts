@@ -1,15 +1,9 @@
 /** Buying packs of inbox previews, on either rail, and the state of such a purchase. */
 import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
-import { billingAccountOf, requireRail, setPollHeader } from '../billing/billing.ts';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
-import {
-  paymentShape,
-  pricePackOf,
-  startCreditPurchase,
-  waitForCardPayment,
-} from './credit-purchases.ts';
+import { buyByCard, buyInvoiced, paymentShape, pricePackOf } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, vendorFailed } from '../http/fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -26,7 +20,7 @@ export function registerInboxPreviewPurchases(
   scope: ApiServer,
   effects: StartRunEffects & Pick<BillingEffects, 'vendor' | 'catalogue' | 'purchaseWaitMs'>,
 ): void {
-  const { database, catalogue, now } = effects;
+  const { catalogue } = effects;
   scope.post(
     `${base}/invoiced_purchase`,
     {
@@ -47,11 +41,9 @@ export function registerInboxPreviewPurchases(
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, database);
-      requireRail(account, 'invoiced');
-      const purchase = pricePackOf(catalogue, account, request.body.pack);
-      const run = await startCreditPurchase(request, effects, account, purchase, 'invoiced');
-      setPollHeader(reply, run, now());
+      const run = await buyInvoiced(request, reply, effects, (account) =>
+        pricePackOf(catalogue, account, request.body.pack),
+      );
       return reply.send({
         run_id: run.runId,
         status: 'pending' as const,
@@ -80,11 +72,9 @@ export function registerInboxPreviewPurchases(
       },
     },
     async (request, reply) => {
-      const account = await billingAccountOf(request, database);
-      requireRail(account, 'card');
-      const purchase = pricePackOf(catalogue, account, request.body.pack);
-      const run = await startCreditPurchase(request, effects, account, purchase, 'card');
-      const payment = await waitForCardPayment(effects, run);
+      const payment = await buyByCard(request, effects, (account) =>
+        pricePackOf(catalogue, account, request.body.pack),
+      );
       return reply.send({ ...payment, pack: request.body.pack });
     },
   );

@@ -9,12 +9,7 @@ import { isCheckoutRefusal, type CheckoutRefusal } from '@sluice/domain/billing/
 import { judgeCheckout } from '@sluice/domain/billing/run';
 import type { BoughtSubscription } from '@sluice/domain/billing/run-content';
 import { z } from 'zod';
-import {
-  billingAccountOf,
-  refusedField,
-  setPollHeader,
-  startPurchase,
-} from '../billing/billing.ts';
+import { billingAccountOf, refusedField, startPurchase } from '../billing/billing.ts';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import {
   accountParams,
@@ -24,7 +19,7 @@ import {
   pollAfterSeconds,
   runIdText,
 } from '../billing/billing-shapes.ts';
-import { findPurchase } from './credit-purchases.ts';
+import { findPurchaseToPoll } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, paymentDeclined } from '../http/fields.ts';
 import { notFound, type ProblemCode } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -146,13 +141,8 @@ export function registerPlanCheckout(
     },
     async (request, reply) => {
       const { run_id: runId, plan_id: askedPlan, coupon_code: code = null } = request.query;
-      const run = await findPurchase(
-        request,
-        database,
-        { runId },
-        (each) => each.kind === 'checkout',
-      );
-      setPollHeader(reply, run, now());
+      const isCheckout = (each: Run): boolean => each.kind === 'checkout';
+      const run = await findPurchaseToPoll(request, reply, effects, { runId }, isCheckout);
       const judged = judgeEnding(run, { planId: askedPlan, couponCode: code });
       return reply.send({
         run_id: run.runId,

@@ -4,10 +4,9 @@
  */
 import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
-import { setPollHeader } from '../billing/billing.ts';
 import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountParams, runIdText } from '../billing/billing-shapes.ts';
-import { CARD_STATUSES, cardStatusOf, findPurchase } from './credit-purchases.ts';
+import { CARD_STATUSES, cardStatusOf, findPurchaseToPoll } from './credit-purchases.ts';
 import { accountFailures } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
@@ -20,78 +19,57 @@ interface StatusRoute {
   readonly isWanted: (run: Run) => boolean;
 }
 
+/** What both ways have: any member may ask, about a purchase that the answer names. */
+const statusOptions = <Query extends z.ZodType, Answer extends z.ZodType>(
+  described: Omit<StatusRoute, 'path' | 'isWanted'>,
+  querystring: Query,
+  answer: Answer,
+) => ({
+  config: { access: { role: 'member' as const } },
+  schema: {
+    tags: ['billing'],
+    ...described,
+    params: accountParams,
+    querystring,
+    response: { 200: answer, ...accountFailures },
+  },
+});
+
+const ofRun = z.object({ run_id: runIdText });
+const runStatus = z.object({
+  run_id: z.string(),
+  status: z.enum(['pending', 'success', 'declined', 'failed']),
+  message: z.string().nullable(),
+});
+
 export function registerInvoicedStatus(
   scope: ApiServer,
-  { database, now }: Pick<BillingEffects, 'database' | 'now'>,
-  { path, isWanted, ...schema }: StatusRoute,
+  effects: Pick<BillingEffects, 'database' | 'now'>,
+  { path, isWanted, ...described }: StatusRoute,
 ): void {
-  scope.get(
-    path,
-    {
-      config: { access: { role: 'member' } },
-      schema: {
-        tags: ['billing'],
-        ...schema,
-        params: accountParams,
-        querystring: z.object({ run_id: runIdText }),
-        response: {
-          200: z.object({
-            run_id: z.string(),
-            status: z.enum(['pending', 'success', 'declined', 'failed']),
-            message: z.string().nullable(),
-          }),
-          ...accountFailures,
-        },
-      },
-    },
-    async (request, reply) => {
-      const named = { runId: request.query.run_id };
-      const run = await findPurchase(
-        request,
-        database,
-        named,
-        (each) => each.rail === 'invoiced' && isWanted(each),
-      );
-      setPollHeader(reply, run, now());
-      const status = run.status === 'refused' ? 'failed' : run.status;
-      return reply.send({ run_id: run.runId, status, message: run.message });
-    },
-  );
+  scope.get(path, statusOptions(described, ofRun, runStatus), async (request, reply) => {
+    const named = { runId: request.query.run_id };
+    const isInvoiced = (run: Run): boolean => run.rail === 'invoiced' && isWanted(run);
+    const run = await findPurchaseToPoll(request, reply, effects, named, isInvoiced);
+    const status = run.status === 'refused' ? 'failed' : run.status;
+    return reply.send({ run_id: run.runId, status, message: run.message });
+  });
 }
+
+const ofInvoice = z.object({
+  invoice_id: z.string().regex(/^[\w-]{1,100}$/, 'must be an invoice_id'),
+});
+const invoiceStatus = z.object({ invoice_id: z.string(), status: z.enum(CARD_STATUSES) });
 
 export function registerCardStatus(
   scope: ApiServer,
   effects: Pick<BillingEffects, 'database' | 'vendor' | 'now'>,
-  { path, isWanted, ...schema }: StatusRoute,
+  { path, isWanted, ...described }: StatusRoute,
 ): void {
-  const { database, now } = effects;
-  scope.get(
-    path,
-    {
-      config: { access: { role: 'member' } },
-      schema: {
-        tags: ['billing'],
-        ...schema,
-        params: accountParams,
-        querystring: z.object({
-          invoice_id: z.string().regex(/^[\w-]{1,100}$/, 'must be an invoice_id'),
-        }),
-        response: {
-          200: z.object({ invoice_id: z.string(), status: z.enum(CARD_STATUSES) }),
-          ...accountFailures,
-        },
-      },
-    },
-    async (request, reply) => {
-      const { invoice_id: invoiceId } = request.query;
-      const run = await findPurchase(
-        request,
-        database,
-        { invoiceId },
-        (each) => each.rail === 'card' && isWanted(each),
-      );
-      setPollHeader(reply, run, now());
-      return reply.send({ invoice_id: invoiceId, status: await cardStatusOf(effects, run) });
-    },
-  );
+  scope.get(path, statusOptions(described, ofInvoice, invoiceStatus), async (request, reply) => {
+    const { invoice_id: invoiceId } = request.query;
+    const isByCard = (run: Run): boolean => run.rail === 'card' && isWanted(run);
+    const run = await findPurchaseToPoll(request, reply, effects, { invoiceId }, isByCard);
+    return reply.send({ invoice_id: invoiceId, status: await cardStatusOf(effects, run) });
+  });
 }
