@@ -13,7 +13,7 @@ import {
   CREDENTIALS_PATH,
   credentialToWire,
 } from './api-credential-fields.ts';
-import { integerInQuery } from '../audit/audit-log-filters.ts';
+import { integerInQuery } from '../http/text-value.ts';
 import { registerCredentialSecrets, type CredentialEffects } from './credential-secrets.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { accountFailures, accountReadFailures, idInPath } from '../http/fields.ts';

@@ -5,7 +5,7 @@ import { type User, listUsers } from '@sluice/database/accounts/users';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { instant, instantOrNull } from './account-view.ts';
-import { commonFailures, forbidden, idInPath, missing } from '../http/fields.ts';
+import { accountReadFailures, idInPath } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 /** The list has no pages; `meta.total` tells when it is longer. */
@@ -44,9 +44,7 @@ export function registerUsers(
           200: z
             .object({ users: z.array(user), meta: z.object({ total: z.int() }) })
             .meta({ id: 'IndexAllResponse' }),
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountReadFailures,
         },
       },
     },

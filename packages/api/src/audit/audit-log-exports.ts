@@ -22,14 +22,13 @@ import { checkFilter, filterBody, toFilter } from './audit-log-filters.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { openExportLink, writeExportLink } from './export-link.ts';
 import {
+  accountFailures,
+  accountReadFailures,
   badBody,
-  badRequest,
   commonFailures,
   conflicting,
-  forbidden,
   idInPath,
   missing,
-  unprocessable,
 } from '../http/fields.ts';
 import { notFound, validationFailed } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -127,13 +126,9 @@ export function registerAuditLogExports(
         body: exportRequest.nullish(),
         response: {
           200: exportResponse,
-          ...badRequest,
-          ...forbidden,
-          ...missing,
           ...conflicting,
           ...badBody,
-          ...unprocessable,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },
@@ -178,7 +173,7 @@ export function registerAuditLogExports(
         summary: 'Poll an export of the audit log',
         description: 'While it is not finished, `Retry-After` says when to ask again.',
         params: z.object({ account_id: idInPath, export_id: exportIdInPath }),
-        response: { 200: exportResponse, ...forbidden, ...missing, ...commonFailures },
+        response: { 200: exportResponse, ...accountReadFailures },
       },
     },
     async (request, reply) => {

@@ -10,34 +10,18 @@ import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { parseRfc3339Ms } from '@sluice/domain/parsing/rfc3339';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
+import { integerInQuery, readFromText } from '../http/text-value.ts';
 
 const TEXT_LENGTH_MAX = 200;
 /** The longest text of an IPv6 address, with an IPv4 one inside. */
 const ADDRESS_LENGTH_MAX = 45;
 
-/** An int32 in a query. The message tells a value out of range from one that is no integer. */
-export const integerInQuery = (min: number, max: number) =>
-  z
-    .string()
-    .regex(/^-?\d{1,15}$/, 'must be an integer')
-    .transform(Number)
-    .pipe(z.int().min(min).max(max))
-    .meta({ type: 'integer', format: 'int32', minimum: min, maximum: max });
-
 const time = (rounding: 'up' | 'down') =>
-  z
-    .string()
-    .transform((value, context) => {
-      const ms = parseRfc3339Ms(value, rounding);
-      if (ms !== undefined) return ms;
-      context.addIssue({
-        code: 'invalid_format',
-        format: 'datetime',
-        message: 'must be a time that exists, as RFC 3339 writes it: 2026-03-01T12:00:00Z',
-      });
-      return z.NEVER;
-    })
-    .meta({ type: 'string', format: 'date-time' });
+  readFromText(
+    (value) => parseRfc3339Ms(value, rounding),
+    'datetime',
+    'must be a time that exists, as RFC 3339 writes it: 2026-03-01T12:00:00Z',
+  );
 
 /** All but the ids, which are texts in a query and numbers in a body. */
 const filterFields = {

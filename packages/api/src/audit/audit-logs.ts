@@ -8,17 +8,11 @@ import { auditLogToWire, wholeAuditLogToWire } from '@sluice/domain/accounts/aud
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
-import { checkFilter, filterQuery, integerInQuery, toFilter } from './audit-log-filters.ts';
+import { checkFilter, filterQuery, toFilter } from './audit-log-filters.ts';
+import { integerInQuery } from '../http/text-value.ts';
 import { auditLogDetail, auditLogList, FIELD_OPTIONS, fieldOptions } from './audit-log-view.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import {
-  badRequest,
-  commonFailures,
-  forbidden,
-  idInPath,
-  missing,
-  unprocessable,
-} from '../http/fields.ts';
+import { accountReadFailures, badRequest, idInPath, unprocessable } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
@@ -26,7 +20,6 @@ const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
 const tags = ['audit logs'];
 const config = { access: { role: 'account_admin' } } as const;
-const failures = { ...forbidden, ...missing, ...commonFailures };
 
 const query = z
   .object({
@@ -56,7 +49,7 @@ export function registerAuditLogs(
         description: 'What was changed, by whom and by which call; the newest first.',
         params: z.object({ account_id: idInPath }),
         querystring: query,
-        response: { 200: auditLogList, ...badRequest, ...unprocessable, ...failures },
+        response: { 200: auditLogList, ...badRequest, ...unprocessable, ...accountReadFailures },
       },
     },
     async (request, reply) => {
@@ -90,7 +83,7 @@ export function registerAuditLogs(
         summary: 'Get an entry of the audit log',
         description: 'With what changed from what to what. Secrets are not kept.',
         params: z.object({ account_id: idInPath, audit_log_id: idInPath }),
-        response: { 200: auditLogDetail, ...failures },
+        response: { 200: auditLogDetail, ...accountReadFailures },
       },
     },
     async (request, reply) => {
@@ -113,7 +106,7 @@ export function registerAuditLogs(
         tags,
         summary: 'List what the audit log can be filtered by',
         params: z.object({ account_id: idInPath }),
-        response: { 200: fieldOptions, ...failures },
+        response: { 200: fieldOptions, ...accountReadFailures },
       },
     },
     async (_request, reply) => reply.send(FIELD_OPTIONS),

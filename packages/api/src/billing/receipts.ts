@@ -10,7 +10,7 @@ import type { Receipt } from '@sluice/domain/billing/purchase-receipt';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { commonFailures, forbidden, missing } from '../http/fields.ts';
+import { accountReadFailures } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
@@ -38,9 +38,7 @@ export function registerReceipts(
             description: 'The page.',
             content: { 'text/html': { schema: z.string() } },
           },
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountReadFailures,
         },
       },
     },

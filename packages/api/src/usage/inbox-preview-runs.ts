@@ -9,15 +9,7 @@ import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import { billingAccountOf, isPaidPlan, refusedField } from '../billing/billing.ts';
 import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  conflicting,
-  forbidden,
-  missing,
-  unprocessable,
-} from '../http/fields.ts';
+import { accountFailures, badBody, conflicting } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import { recordPreviewRun, refundRecordedRun } from './record-preview-run.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -26,15 +18,7 @@ import type { ApiServer } from '../http/api-server.ts';
 const tags = ['billing'];
 const runsPath = '/v1/accounts/:account_id/billing/inbox_previews/runs';
 const config = { access: { role: 'member', scope: 'usage:write' } } as const;
-const failures = {
-  ...badBody,
-  ...badRequest,
-  ...unprocessable,
-  ...conflicting,
-  ...forbidden,
-  ...missing,
-  ...commonFailures,
-};
+const failures = { ...badBody, ...conflicting, ...accountFailures };
 
 /** As the caller names its job: visible ASCII. */
 const JOB_ID = /^[\x21-\x7e]{1,200}$/;

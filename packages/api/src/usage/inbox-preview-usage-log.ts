@@ -11,7 +11,7 @@ import {
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
-import { integerInQuery } from '../audit/audit-log-filters.ts';
+import { integerInQuery } from '../http/text-value.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
 import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountFailures } from '../http/fields.ts';

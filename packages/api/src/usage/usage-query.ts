@@ -9,24 +9,16 @@ import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { parseUtcDay, usageRange, utcDayOf, type DayRange } from '@sluice/domain/values/utc-day';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { integerInQuery } from '../audit/audit-log-filters.ts';
+import { integerInQuery, readFromText } from '../http/text-value.ts';
 import { environmentNotOwned } from './inbox-preview-runs.ts';
 import { validationFailed } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 
-const dayInQuery = z
-  .string()
-  .transform((value, context) => {
-    const day = parseUtcDay(value);
-    if (day !== undefined) return day;
-    context.addIssue({
-      code: 'invalid_format',
-      format: 'date',
-      message: 'must be a UTC day from 1970 on, as in 2026-03-01',
-    });
-    return z.NEVER;
-  })
-  .meta({ type: 'string', format: 'date' });
+const dayInQuery = readFromText(
+  parseUtcDay,
+  'date',
+  'must be a UTC day from 1970 on, as in 2026-03-01',
+);
 
 /** Of both. */
 export const usageQuery = {
