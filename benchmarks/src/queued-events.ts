@@ -1,6 +1,7 @@
 /** Events as intake's parser leaves them, and envelopes of them on the queues, as its short way packs them. */
 import type { JsonObject } from '@sluice/domain/values/json';
-import type { Envelope, TrackEvent } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { TrackEvent } from '@sluice/domain/operations/operation';
 import {
   PACKED_EVENT_FORMAT,
   unpackOperation,

@@ -17,7 +17,7 @@ import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { repeat } from '@sluice/platform/process/repeat';
-import { openTracer } from '@sluice/platform/telemetry/tracing';
+import { openTracer } from '@sluice/platform/telemetry/open-tracer';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { clearOldRows } from './outbox/clear-old-rows.ts';
 import { keepRelaying } from './outbox/keep-relaying.ts';

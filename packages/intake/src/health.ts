@@ -14,7 +14,7 @@ import type { Durability } from '@sluice/platform/redis/redis-durability';
 import { within } from '@sluice/platform/process/within';
 import type { Batcher } from './commit/batcher.ts';
 import type { EnvelopeCommitter } from './commit/commit-envelopes.ts';
-import type { Page } from './server.ts';
+import type { Page } from './http/page.ts';
 import type { Spill } from './commit/spill.ts';
 
 export interface HealthDependencies {

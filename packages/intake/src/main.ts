@@ -19,7 +19,7 @@ import { openProducer, type ShardEnvelope } from '@sluice/platform/queue/queue';
 import { repeat } from '@sluice/platform/process/repeat';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
-import { openTracer } from '@sluice/platform/telemetry/tracing';
+import { openTracer } from '@sluice/platform/telemetry/open-tracer';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { createAccept } from './calls/accept-unsubscribe.ts';
 import { KeyRing } from './auth/authenticate.ts';

@@ -24,6 +24,7 @@ import {
   type Accept,
   type ServerState,
 } from './http/exchange.ts';
+import type { Page } from './http/page.ts';
 import { CORS_HEADERS, framingProblem, head, readHeader } from './http/request-head.ts';
 import type { SkimCall } from './calls/skim-call.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
@@ -47,16 +48,6 @@ export interface ServerOptions {
       (parameters: readonly string[], host: string, authorization: string) => Promise<Page> | Page
     >
   >;
-}
-
-export interface Page {
-  readonly status: string;
-  readonly contentType: string;
-  readonly body: string;
-  /** Seconds that caches may keep it; absent: not at all. */
-  readonly cacheSeconds?: number;
-  /** With 401: which credentials are asked for. */
-  readonly authenticate?: boolean;
 }
 
 export interface Server {

@@ -19,7 +19,7 @@ import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue
 import { NOT_LOOKED_YET, type WatchReport } from '@sluice/platform/consumers/queue-watch';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
-import { openTracer } from '@sluice/platform/telemetry/tracing';
+import { openTracer } from '@sluice/platform/telemetry/open-tracer';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { registerBacklogMetrics } from './process/backlog-metrics.ts';
@@ -114,7 +114,8 @@ const deliveries = createDeliveries({
   settings,
   webhooks,
   openSecret,
-  tracing,
+  tracedStore: (store) => tracing.loading(store),
+  tracedPost: (post) => tracing.posting(post),
   tail,
   now,
   clock,
@@ -127,7 +128,7 @@ const envelopes = createEnvelopes({
   database,
   numbers,
   newId,
-  tracing,
+  tracedProcessing: (process) => tracing.processing(process),
   wakeLogged: deliveries.wakeLogged,
   now,
   logger,
@@ -200,7 +201,10 @@ startTableUpkeep({
 });
 const webhookSweeps = startWebhookTasks({
   database,
-  draining: { ...deliveries.draining, tracing },
+  draining: {
+    ...deliveries.draining,
+    tracedReplay: (store, replay) => tracing.replaying(store, replay),
+  },
   sealedText,
   wakeLane: (lane) => producer.wakeLane(lane),
   sweepIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,

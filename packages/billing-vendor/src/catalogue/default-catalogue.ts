@@ -1,6 +1,6 @@
 /** The catalogue where none is given: enough of everything to try each rule. */
 import type { z } from 'zod';
-import type { catalogueFile } from './read-catalogue.ts';
+import type { catalogueFile } from './catalogue-file.ts';
 
 export const DEFAULT_CATALOGUE: z.input<typeof catalogueFile> = {
   version: 1,

@@ -6,12 +6,12 @@
  * shards hardly ever deadlock; one that does is tried again. When two make the same new identifier at once, it is a unique violation for the second,
  * which starts again and finds it.
  */
+import type { StoredIdentifierKind } from '@sluice/domain/operations/slice-keys';
 import type {
   IdentifierKey,
   IdentifierRow,
   PersonKey,
   RowChanges,
-  StoredIdentifierKind,
 } from '@sluice/domain/state/slice';
 import { sql, type RawBuilder } from 'kysely';
 import { bigintColumn, booleanColumn, integerColumn, textColumn } from '../connection/columns.ts';

@@ -10,7 +10,6 @@
  */
 import type { Issue } from './issue.ts';
 import type { JsonObject } from '../values/json.ts';
-import type { QueuedOperation } from './packed-event.ts';
 
 /** `svc_id` is the id the service gives each person; `phone` only through Track v2 where the workspace allows it. */
 export type PersonIdentifierKind = 'id' | 'email' | 'svc_id' | 'phone' | 'anonymous_id';
@@ -227,12 +226,3 @@ export type Operation =
   | SubmitForm
   | ChangeSegment
   | RecordIssue;
-
-/** What one group commit holds: 1 to 1,000 operations of any workspaces, all of one shard, in order. */
-export interface Envelope {
-  /** ULID made by intake; claimed in the transaction that writes its effects. */
-  readonly id: string;
-  readonly operations: readonly QueuedOperation[];
-  /** W3C trace context, where a call in it is traced; envelopes of versions before 0025 have none, and their workers pass it over. */
-  readonly traceparent?: string;
-}

@@ -3,7 +3,9 @@
  * find it.
  */
 import type { Json } from '../values/json.ts';
-import type { StoredIdentifierKind } from '../state/slice.ts';
+
+/** The identifiers that are stored as such; a svc_id is the person's number written differently. */
+export type StoredIdentifierKind = 'id' | 'email' | 'phone' | 'anonymous_id';
 
 /** The one text for an identifier, for maps. */
 export function identifierText(

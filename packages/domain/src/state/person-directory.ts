@@ -14,15 +14,12 @@
  */
 import { AppError } from '../values/errors.ts';
 import type { PersonIdentifier } from '../operations/operation.ts';
-import type {
-  IdentifierKey,
-  IdentifierRow,
-  PersonKey,
-  PersonRow,
-  RowChanges,
-  StoredIdentifierKind,
-} from './slice.ts';
-import { identifierText, storedValue } from '../operations/slice-keys.ts';
+import {
+  identifierText,
+  storedValue,
+  type StoredIdentifierKind,
+} from '../operations/slice-keys.ts';
+import type { IdentifierKey, IdentifierRow, PersonKey, PersonRow, RowChanges } from './slice.ts';
 import { personIdOf, svcId } from '../values/svc-id.ts';
 
 export interface PersonState extends PersonKey {

@@ -10,15 +10,20 @@ import type {
   ReportMetric,
   TrackEvent,
 } from '../operations/operation.ts';
+import {
+  eventText,
+  identifierText,
+  objectText,
+  storedValue,
+  type StoredIdentifierKind,
+} from '../operations/slice-keys.ts';
 import type {
   EventClaim,
   IdentifierKey,
   MessageDeliveryKey,
   ObjectKey,
   PersonKey,
-  StoredIdentifierKind,
 } from './slice.ts';
-import { eventText, identifierText, objectText, storedValue } from '../operations/slice-keys.ts';
 import { objectNumberOf, personIdOf } from '../values/svc-id.ts';
 
 export interface NeededIdentifier extends IdentifierKey {

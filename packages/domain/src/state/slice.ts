@@ -9,9 +9,7 @@
 import type { Issue } from '../operations/issue.ts';
 import type { JsonObject } from '../values/json.ts';
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
-
-/** The identifiers that are stored as such; a svc_id is the person's number written differently. */
-export type StoredIdentifierKind = 'id' | 'email' | 'phone' | 'anonymous_id';
+import type { StoredIdentifierKind } from '../operations/slice-keys.ts';
 
 export interface IdentifierKey {
   readonly environmentId: number;

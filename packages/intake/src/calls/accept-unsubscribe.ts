@@ -16,14 +16,8 @@
  */
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { ParseContext } from '@sluice/domain/parsing/parse';
-import {
-  acceptCall,
-  commit,
-  type AcceptDependencies,
-  type AnswerCall,
-  type Outcome,
-  type Submission,
-} from './accept.ts';
+import type { AnswerCall, Outcome } from './outcome.ts';
+import { acceptCall, commit, type AcceptDependencies, type Submission } from './accept.ts';
 import { bodyIssue, sizeBytesMaxOf } from './call-issues.ts';
 import { tellingToo, WatchedCall } from './tell-call.ts';
 

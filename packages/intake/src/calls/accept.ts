@@ -19,7 +19,8 @@ import type { Workspace, Authentication, KeyRing } from '../auth/authenticate.ts
 import type { Batcher } from '../commit/batcher.ts';
 import { bodyIssue, recordIssues, sizeBytesMaxOf, withinSize } from './call-issues.ts';
 import type { Call } from './calls.ts';
-import type { RateLimiter, RateStanding } from '../auth/rate-limit.ts';
+import type { RateLimiter } from '../auth/rate-limit.ts';
+import type { AnswerCall, Outcome } from './outcome.ts';
 import type { Body } from './read-body.ts';
 import { tellingToo, WatchedCall } from './tell-call.ts';
 
@@ -32,18 +33,6 @@ export interface Submission {
   /** From the path, percent-decoded. */
   readonly parameters: readonly string[];
 }
-
-export type Outcome =
-  | { readonly outcome: 'accepted' }
-  /** Some items of a Track v2 batch were refused; the others are taken. */
-  | { readonly outcome: 'partly-accepted'; readonly issues: readonly Issue[] }
-  | { readonly outcome: 'rejected'; readonly issues: readonly Issue[] }
-  | { readonly outcome: 'unauthorized' }
-  | { readonly outcome: 'rate-limited' }
-  | { readonly outcome: 'overloaded'; readonly retryAfterSeconds: number };
-
-/** `standing` where the workspace has a limit. */
-export type AnswerCall = (outcome: Outcome, standing?: RateStanding) => void;
 
 export interface AcceptDependencies {
   readonly keys: KeyRing;

@@ -6,13 +6,8 @@
  *
  * Before: `exchange.ts`. After: `batcher.ts`.
  */
-import {
-  ACCEPTED,
-  overloaded,
-  RATE_LIMITED,
-  type AcceptDependencies,
-  type Outcome,
-} from './accept.ts';
+import type { Outcome } from './outcome.ts';
+import { ACCEPTED, overloaded, RATE_LIMITED, type AcceptDependencies } from './accept.ts';
 import type { Call } from './calls.ts';
 import type { CommitCaller, CommitOutcome } from '../commit/commit-group.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';

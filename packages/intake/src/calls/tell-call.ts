@@ -13,7 +13,7 @@ import {
   type TailLine,
   type TailTeller,
 } from '@sluice/domain/operations/tail';
-import type { AnswerCall, Outcome } from './accept.ts';
+import type { AnswerCall, Outcome } from './outcome.ts';
 
 export class WatchedCall {
   readonly #source: string;

@@ -6,7 +6,7 @@
  */
 import type { Issue } from '@sluice/domain/operations/issue';
 import { problemBody } from '@sluice/domain/values/problem';
-import type { Outcome } from '../calls/accept.ts';
+import type { Outcome } from '../calls/outcome.ts';
 import type { Call } from '../calls/calls.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 

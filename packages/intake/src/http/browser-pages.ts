@@ -8,7 +8,7 @@
 import { readFileSync } from 'node:fs';
 import { problem } from './answer.ts';
 import type { KeyRing } from '../auth/authenticate.ts';
-import type { Page } from '../server.ts';
+import type { Page } from './page.ts';
 
 const SETTINGS_CACHE_SECONDS = 60;
 

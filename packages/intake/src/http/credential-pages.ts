@@ -5,7 +5,7 @@
  */
 import { problem } from './answer.ts';
 import type { KeyRing } from '../auth/authenticate.ts';
-import type { Page } from '../server.ts';
+import type { Page } from './page.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 

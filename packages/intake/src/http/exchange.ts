@@ -8,7 +8,8 @@
  *
  * Before: `server.ts`. After: `skim-call.ts`, and where that declines `accept.ts`.
  */
-import type { AnswerCall, Outcome, Submission } from '../calls/accept.ts';
+import type { AnswerCall, Outcome } from '../calls/outcome.ts';
+import type { Submission } from '../calls/accept.ts';
 import { answerOf, problem, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';

@@ -7,15 +7,22 @@
  *
  * Before: `main.ts`, on SIGTERM. After: `batcher.ts` has told everybody.
  */
-import type { Server } from '../server.ts';
 
 const QUIET_MS = 300;
 /** How long clients are served that go on sending on a connection they were asked to close. */
 const LINGER_MS_MAX = 5_000;
 const LOOK_INTERVAL_MS = 10;
 
+/** What is asked of a server that is to end; see `Server`. */
+interface StoppableServer {
+  stopListening(): void;
+  close(): void;
+  inFlightCount(): number;
+  receivedCount(): number;
+}
+
 export interface StopServingDependencies {
-  readonly server: Server;
+  readonly server: StoppableServer;
   /**
    * How long bodies may still come in. Otherwise a client that sends slowly, with credentials or without, could keep
    * the process until it is killed, and the later steps of the stop would never run.

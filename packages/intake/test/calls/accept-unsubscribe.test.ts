@@ -1,6 +1,7 @@
 import type { Operation } from '@sluice/domain/operations/operation';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Outcome, Submission } from '../../src/calls/accept.ts';
+import type { Outcome } from '../../src/calls/outcome.ts';
+import type { Submission } from '../../src/calls/accept.ts';
 import { createAccept, type DeliveryLookup } from '../../src/calls/accept-unsubscribe.ts';
 import { KeyRing } from '../../src/auth/authenticate.ts';
 import { Batcher } from '../../src/commit/batcher.ts';

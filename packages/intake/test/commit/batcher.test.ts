@@ -1,4 +1,5 @@
-import type { Envelope, IdentifyObject, TrackEvent } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { IdentifyObject, TrackEvent } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { envelopeText } from '@sluice/platform/queue/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';

@@ -1,5 +1,6 @@
 /** What is in envelopes that intake has written, in order. */
-import type { Envelope, Operation } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { Operation } from '@sluice/domain/operations/operation';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import { envelopeText } from '@sluice/platform/queue/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';

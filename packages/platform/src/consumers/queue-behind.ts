@@ -14,7 +14,7 @@
  *
  * Before: `queue-waiting.ts`. Made by `queue-processors.ts`, used by `queue-shard-job.ts`.
  */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import type { Logger } from '../process/logger.ts';
 import type { WaitingEnvelopes } from './queue-waiting.ts';
 import { within } from '../process/within.ts';

@@ -4,7 +4,7 @@
  *
  * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/events/process-envelope.ts`.
  */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { UnrecoverableError, WaitingError, type Job } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
 import type { ShardBehind } from './queue-behind.ts';

@@ -16,7 +16,8 @@ import { postgresHeads, redisHeads, type ReadHeads } from '../queue/queue-heads.
 import { createShardBackend } from './queue-shard-backend.ts';
 import { postgresWaiting, redisWaiting, type WaitingEnvelopes } from './queue-waiting.ts';
 import { openQueuePool } from '../queue/queue-pool.ts';
-import { redisPrefix, type BrokerOptions } from '../queue/queue.ts';
+import type { BrokerOptions } from '../queue/broker-options.ts';
+import { redisPrefix } from '../queue/queue.ts';
 import { blockingMsMax, connectWorker, reconnect } from '../redis/redis.ts';
 
 type OpenWorker = (

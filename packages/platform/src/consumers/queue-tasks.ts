@@ -14,7 +14,8 @@ import { AddingQueues } from '../queue/queue-adding.ts';
 import { openTakingSide } from './queue-taking.ts';
 import { createWakeUps } from '../queue/queue-wake-ups.ts';
 import { openQueuePool } from '../queue/queue-pool.ts';
-import { redisPrefix, type BrokerOptions } from '../queue/queue.ts';
+import type { BrokerOptions } from '../queue/broker-options.ts';
+import { redisPrefix } from '../queue/queue.ts';
 import { connectProducer } from '../redis/redis.ts';
 import { within } from '../process/within.ts';
 

@@ -10,9 +10,9 @@
  *
  * After: `queue-behind.ts`. Beside `queue-heads.ts`, which looks at heads alone.
  */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import type pg from 'pg';
-import type { RedisClient } from '../redis/redis.ts';
+import type { RedisClient } from '../redis/redis-client.ts';
 
 export interface WaitingEnvelopes {
   /** The next `count` that wait, in the order in which they will be taken. */

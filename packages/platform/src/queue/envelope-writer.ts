@@ -6,7 +6,7 @@
  *
  * Between `intake/src/commit/commit-group.ts` and `queue-envelopes.ts`.
  */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 
 /** An `Envelope` that is JSON already. */
 export interface WrittenEnvelope {

@@ -9,7 +9,7 @@
 import { createPostgresBackend, Queue, withBackend } from 'bullmq';
 import type pg from 'pg';
 import type { WarnOfConnection } from '../redis/connection-warnings.ts';
-import type { RedisClient } from '../redis/redis.ts';
+import type { RedisClient } from '../redis/redis-client.ts';
 
 export type AddingQueue = Queue<unknown, void, string>;
 

@@ -9,11 +9,11 @@
  *
  * Beside `queue.ts`, which opens the queues.
  */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { Job } from 'bullmq';
 import { envelopeText, type WrittenEnvelope } from './envelope-writer.ts';
 import type { AddingQueue } from './queue-adding.ts';
-import type { RedisClient } from '../redis/redis.ts';
+import type { RedisClient } from '../redis/redis-client.ts';
 
 export interface ShardEnvelope {
   readonly shard: number;

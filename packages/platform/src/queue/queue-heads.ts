@@ -6,7 +6,7 @@
  */
 import type { PgPool } from 'bullmq';
 import type pg from 'pg';
-import type { RedisClient } from '../redis/redis.ts';
+import type { RedisClient } from '../redis/redis-client.ts';
 
 export interface ActiveJob {
   readonly id: string;

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { connectionWarnings } from '../redis/connection-warnings.ts';
 import { KEEP_ALIVE } from '../redis/keep-alive.ts';
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
-import type { BrokerOptions } from './queue.ts';
+import type { BrokerOptions } from './broker-options.ts';
 
 export interface QueuePoolOptions {
   /** Each worker's LISTEN keeps one connection. */

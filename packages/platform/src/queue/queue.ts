@@ -22,7 +22,7 @@ import { AppError } from '@sluice/domain/values/errors';
 import { Cluster } from 'ioredis';
 import type pg from 'pg';
 import { connectionWarnings } from '../redis/connection-warnings.ts';
-import type { Logger } from '../process/logger.ts';
+import type { BrokerOptions } from './broker-options.ts';
 import { AddingQueues, type AddingQueue } from './queue-adding.ts';
 import {
   addingByScript,
@@ -42,24 +42,11 @@ import {
 import { refusalOf } from '../redis/redis-refusal.ts';
 import { RedisRoom, type BrokerFill } from '../redis/redis-room.ts';
 import { defaultReplicasMin, parseRedisUrl } from '../settings/redis-url.ts';
-import { connectProducer, type RedisClient } from '../redis/redis.ts';
+import type { RedisClient } from '../redis/redis-client.ts';
+import { connectProducer } from '../redis/redis.ts';
 
 export { migrateQueues } from './queue-tables.ts';
 export type { ShardEnvelope } from './queue-envelopes.ts';
-
-export interface BrokerOptions {
-  readonly databaseUrl: string;
-  /** Of the process, for Postgres. */
-  readonly applicationName?: string;
-  /** Absent: the queues live in Postgres. */
-  readonly redisUrl?: string | undefined;
-  /** Of every Redis key. On Postgres each database is a namespace of its own. */
-  readonly prefix: string;
-  readonly shardCount: number;
-  /** Taking side only: how long a worker may say nothing before its job goes to another one. 15 s unless told. */
-  readonly stalledAfterMs?: number;
-  readonly logger: Logger;
-}
 
 /** One webhook's ordered deliveries. */
 export interface LaneKey {

@@ -18,7 +18,8 @@
  */
 import { Cluster, type Redis } from 'ioredis';
 import type { Logger } from '../process/logger.ts';
-import { mastersOf, type RedisClient } from './redis.ts';
+import type { RedisClient } from './redis-client.ts';
+import { mastersOf } from './redis.ts';
 import { repeat, type Repetition } from '../process/repeat.ts';
 
 /** What a 200 is worth on this broker. `isSafe`: what was confirmed is on disk. */

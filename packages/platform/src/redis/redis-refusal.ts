@@ -5,7 +5,7 @@
  * Beside `redis.ts`, which opens the connections.
  */
 import { AppError } from '@sluice/domain/values/errors';
-import type { RedisClient } from './redis.ts';
+import type { RedisClient } from './redis-client.ts';
 
 /** No password at all, and a wrong one or an unknown user. */
 const LOGIN_REFUSED = /^(NOAUTH|WRONGPASS)\b/;

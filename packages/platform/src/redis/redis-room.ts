@@ -21,7 +21,8 @@ import {
 } from '@sluice/domain/operations/broker-fill';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Logger } from '../process/logger.ts';
-import { mastersOf, type RedisClient } from './redis.ts';
+import type { RedisClient } from './redis-client.ts';
+import { mastersOf } from './redis.ts';
 
 /** For `/readyz` and `/metrics`. */
 export interface BrokerFill {

@@ -9,10 +9,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import type { RedisClient } from './redis-client.ts';
 import { rememberFailure } from './redis-refusal.ts';
 import { parseRedisUrl, type RedisAddress } from '../settings/redis-url.ts';
-
-export type RedisClient = Redis | Cluster;
 
 const RECONNECT_DELAY_MS_MAX = 2_000;
 const SENTINEL_TIMEOUT_MS = 1_000;

@@ -11,7 +11,8 @@ import pg from 'pg';
 import { connectionWarnings, type WarnOfConnection } from '../redis/connection-warnings.ts';
 import { KEEP_ALIVE } from '../redis/keep-alive.ts';
 import type { Logger } from '../process/logger.ts';
-import { connectProducer, connectWorker, type RedisClient } from '../redis/redis.ts';
+import type { RedisClient } from '../redis/redis-client.ts';
+import { connectProducer, connectWorker } from '../redis/redis.ts';
 import { within } from '../process/within.ts';
 
 export interface TailChannelOptions {

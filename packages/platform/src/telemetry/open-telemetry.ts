@@ -1,5 +1,5 @@
 /**
- * Spans by OpenTelemetry's SDK, sent in batches to a collector. Only `tracing.ts` loads this file,
+ * Spans by OpenTelemetry's SDK, sent in batches to a collector. Only `open-tracer.ts` loads this file,
  * and only where traces are on. Nothing is registered globally except the logger of the SDK's complaints.
  *
  * A collector that is away costs spans, never calls: the SDK keeps 2,048 and drops the rest.

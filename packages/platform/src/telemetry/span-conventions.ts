@@ -6,7 +6,7 @@
  * `server.address` of a customer's endpoint, whose URL may be a secret. What they have no word for is
  * under `sluice.`.
  */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import type { Span, SpanAttributes, SpanStart } from './tracing.ts';
 
 /** The form that a proxy makes; senders may put anything there, people's addresses too. */

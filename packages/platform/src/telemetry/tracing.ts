@@ -1,7 +1,7 @@
 /**
  * Traces of single events on their way, for whoever collects them by OpenTelemetry's protocol. Off
- * unless `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector; then, and only then, `open-telemetry.ts`
- * and its libraries are loaded.
+ * unless `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector; then, and only then, `open-tracer.ts` loads
+ * `open-telemetry.ts` and its libraries.
  *
  * A place in a trace is a W3C `traceparent` (`00-<32 hex>-<16 hex>-<flags>`) wherever it goes: in a
  * request's head, in an envelope, in Postgres. Only what was sampled has one, so what comes without
@@ -11,7 +11,6 @@
  * and attributes: `span-conventions.ts`.
  */
 import { z } from 'zod';
-import type { Logger } from '../process/logger.ts';
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
 
@@ -114,25 +113,6 @@ export async function inSpan<Result>(
     span.end({}, error instanceof Error ? error.name : 'failed');
     throw error;
   }
-}
-
-/** Undefined where traces are off: nothing of OpenTelemetry is loaded then. */
-export async function openTracer(
-  settings: TracingSettings,
-  serviceName: string,
-  logger: Pick<Logger, 'warn'>,
-): Promise<Tracer | undefined> {
-  const endpoint = settings.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (endpoint === undefined) return undefined;
-  const { startTracer } = await import('./open-telemetry.ts');
-  return startTracer({
-    url: `${endpoint.replace(/\/+$/, '')}/v1/traces`,
-    headers: settings.OTEL_EXPORTER_OTLP_HEADERS,
-    serviceName: settings.OTEL_SERVICE_NAME ?? serviceName,
-    sampler: settings.OTEL_TRACES_SAMPLER,
-    ratio: settings.OTEL_TRACES_SAMPLER_ARG,
-    logger,
-  });
 }
 
 /** Undefined where it is not `name=value,…`; an extra comma does no harm. */

@@ -1,14 +1,10 @@
 /** The queue's guarantees, as tests for any broker. */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { track } from '@sluice/domain/testing/sample-operations';
 import { EnvelopeBuffers, EnvelopeWriter } from '@sluice/platform/queue/envelope-writer';
 import { createLogger } from '@sluice/platform/process/logger';
-import {
-  openProducer,
-  type BrokerOptions,
-  type LaneKey,
-  type Producer,
-} from '@sluice/platform/queue/queue';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
+import { openProducer, type LaneKey, type Producer } from '@sluice/platform/queue/queue';
 import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import type { JobOutcome } from '@sluice/platform/consumers/queue-shard-job';

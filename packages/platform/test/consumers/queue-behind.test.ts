@@ -1,5 +1,5 @@
 /** What is read ahead in a shard: only where it is behind, only what there is room for, and never at the cost of what is in hand. */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createLogger } from '../../src/process/logger.ts';
 import { ShardBehind } from '../../src/consumers/queue-behind.ts';

@@ -1,5 +1,5 @@
 /** An envelope reads back as what was put into it, whatever its size and its letters. */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { identify, track } from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
 import { EnvelopeBuffers, envelopeText, EnvelopeWriter } from '../../src/queue/envelope-writer.ts';

@@ -1,6 +1,7 @@
 import { startCollectorUnderTest } from '@sluice/platform/testing/collector-under-test';
 import { parseSettings } from '@sluice/platform/settings/config';
-import { openTracer, tracingSettings, type Tracer } from '@sluice/platform/telemetry/tracing';
+import { openTracer } from '@sluice/platform/telemetry/open-tracer';
+import { tracingSettings, type Tracer } from '@sluice/platform/telemetry/tracing';
 import { expect, onTestFinished, test } from 'vitest';
 
 const SAMPLED = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';

@@ -17,14 +17,13 @@ import type { z } from 'zod';
 import { deliverLane, leasesOf } from './deliver-webhook.ts';
 import { createHttpClient } from '../http/http-client.ts';
 import { outcomeOf } from '../http/http-outcome.ts';
-import type { LaneDrainDeps } from '../lane/lane-drain-deps.ts';
+import type { LaneDrainDeps, PostDelivery } from '../lane/lane-drain-deps.ts';
 import { LaneRoom } from './lane-room.ts';
 import { createLaneSlots, type LaneSlots } from '../scheduling/lane-slots.ts';
-import { createLaneStore } from '../lane/lane-store.ts';
+import { createLaneStore, type LaneStore } from '../lane/lane-store.ts';
 import { LanesInHand } from './lanes-in-hand.ts';
 import type { workerSettings } from '../process/settings.ts';
 import { SpareTime } from '../scheduling/spare-time.ts';
-import type { WorkerTracing } from '../tracing/trace-deliveries.ts';
 import type { webhookOptions } from '../process/webhook-settings.ts';
 
 export interface DeliveriesDeps {
@@ -33,7 +32,9 @@ export interface DeliveriesDeps {
   readonly settings: z.infer<typeof workerSettings>;
   readonly webhooks: ReturnType<typeof webhookOptions>;
   readonly openSecret: LaneDrainDeps['openSecret'];
-  readonly tracing: Pick<WorkerTracing, 'loading' | 'posting'>;
+  /** Each traces what it wraps. */
+  readonly tracedStore: (store: LaneStore) => LaneStore;
+  readonly tracedPost: (post: PostDelivery) => PostDelivery;
   readonly tail: TailTeller;
   readonly now: () => number;
   readonly clock: Pick<LaneDrainDeps, 'confirmGivingUp' | 'confirmFailure'>;
@@ -62,11 +63,10 @@ const SLOW_AFTER_MS = 25;
 
 /** What it opens is closed with `lifecycle`. */
 export function createDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { database, producer, settings, webhooks, openSecret, tracing, tail, clock, now, logger } =
-    deps;
+  const { database, producer, settings, webhooks, openSecret, tail, clock, now, logger } = deps;
   const http = createHttpClient(webhooks);
   deps.lifecycle.defer('http client', () => http.close());
-  const store = tracing.loading(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
+  const store = deps.tracedStore(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
   const monotonicNow = () => performance.now();
   const spare = new SpareTime({
     idleMs: () => performance.eventLoopUtilization().idle,
@@ -92,7 +92,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const draining = {
     policy: webhooks.lanes,
     leases: leasesOf(webhooks.timeoutMs),
-    post: tracing.posting(async (request) => {
+    post: deps.tracedPost(async (request) => {
       const answer = await http.post(request);
       const outcome = outcomeOf(answer);
       attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);

@@ -21,12 +21,19 @@ import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { LaneDrain } from '../lane/lane-drain.ts';
 import type { LaneDrainDeps } from '../lane/lane-drain-deps.ts';
 import type { LaneStore } from '../lane/lane-store.ts';
-import type { WorkerTracing } from '../tracing/trace-deliveries.ts';
+
+export type DrainedLog = Pick<LaneStore, 'load' | 'keep'>;
+
+/** What a replay reads numbers its deliveries anew. */
+export interface ReplayedLog extends DrainedLog {
+  /** Of the webhook's own log. */
+  sequenceOf(position: number): number;
+}
 
 export interface ReplayDeps extends Omit<LaneDrainDeps, 'store' | 'isAtEnd' | 'isPlaceWanted'> {
   readonly database: Database;
-  /** Absent: traces are off. */
-  readonly tracing?: Pick<WorkerTracing, 'replaying'>;
+  /** Traces what it wraps; absent: traces are off. */
+  readonly tracedReplay?: (store: ReplayedLog, replay: ClaimedReplay) => DrainedLog;
 }
 
 /** Live deliveries get the larger part of what an endpoint can take. */
@@ -57,7 +64,7 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
     lastSequence: Number.MAX_SAFE_INTEGER,
     windowMax: Math.min(claimed.windowMax ?? REPLAY_WINDOW_MAX, REPLAY_WINDOW_MAX),
   };
-  const log = deps.tracing?.replaying(store, claimed) ?? store;
+  const log = deps.tracedReplay?.(store, claimed) ?? store;
   const drain = {
     ...deps,
     store: log,
@@ -69,7 +76,7 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
 }
 
 /** Numbers what matches, without gaps, as it is read. */
-class ReplayStore implements Pick<LaneStore, 'load' | 'keep'> {
+class ReplayStore implements ReplayedLog {
   readonly #database: Database;
   readonly #replay: ClaimedReplay;
   readonly #now: () => number;

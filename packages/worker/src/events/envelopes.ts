@@ -7,17 +7,23 @@
 import type { Database } from '@sluice/database/connection/connection';
 import type { LoggedLane } from '@sluice/database/delivery/deliveries';
 import type { NumberStock } from '@sluice/database/people/numbers';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
-import { processEnvelope } from './process-envelope.ts';
+import { processEnvelope, type ProcessOutcome } from './process-envelope.ts';
 import { TakenIdWatch } from './taken-id-watch.ts';
-import type { WorkerTracing } from '../tracing/trace-deliveries.ts';
+
+export type ProcessOne = (
+  envelope: Envelope,
+  behind: readonly Envelope[],
+) => Promise<ProcessOutcome>;
 
 export interface EnvelopesDeps {
   readonly database: Database;
   readonly numbers: NumberStock;
   readonly newId: () => string;
-  readonly tracing: Pick<WorkerTracing, 'processing'>;
+  /** Traces what it wraps. */
+  readonly tracedProcessing: (process: ProcessOne) => ProcessOne;
   readonly wakeLogged: (lane: LoggedLane) => Promise<void>;
   readonly now: () => number;
   readonly logger: Logger;
@@ -34,11 +40,11 @@ export interface Envelopes {
 }
 
 export function createEnvelopes(deps: EnvelopesDeps): Envelopes {
-  const { database, numbers, newId, tracing, wakeLogged, now, logger } = deps;
+  const { database, numbers, newId, tracedProcessing, wakeLogged, now, logger } = deps;
   const isDebugging = logger.isLevelEnabled('debug');
   const processing = { database, numbers, takenIds: new TakenIdWatch(), newId, now };
   const counts = { appliedCount: 0, operationCount: 0, parkedCount: 0 };
-  const processOne = tracing.processing((envelope, behind) =>
+  const processOne = tracedProcessing((envelope, behind) =>
     processEnvelope(processing, envelope, behind),
   );
   return {

@@ -42,7 +42,8 @@ import { isConflict, isRefusedData } from '@sluice/database/connection/statement
 import { applyOperations } from '@sluice/domain/apply/apply-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
-import type { Envelope, Operation, RecordIssue } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
 import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import { toStorableText } from '@sluice/domain/values/storable-text';

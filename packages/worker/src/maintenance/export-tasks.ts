@@ -2,7 +2,7 @@
 import type { Database } from '@sluice/database/connection/connection';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
-import type { BrokerOptions } from '@sluice/platform/queue/queue';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
 import {
   EXPORT_TASKS,
   openTaskQueue,

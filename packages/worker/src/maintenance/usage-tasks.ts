@@ -11,7 +11,7 @@ import { closeUsageDays } from '@sluice/database/credits/usage-watermarks';
 import { addDays, utcDayOf } from '@sluice/domain/values/utc-day';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
-import type { BrokerOptions } from '@sluice/platform/queue/queue';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
 import {
   openTaskQueue,
   startTaskWorker,

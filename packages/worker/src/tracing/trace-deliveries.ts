@@ -18,18 +18,18 @@ import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries
 import { listTraceparents } from '@sluice/database/events/envelopes';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { ClaimedReplay } from '@sluice/database/replays/replay-lanes';
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import type { Logger } from '@sluice/platform/process/logger';
 import { clientRequest, envelopeStep } from '@sluice/platform/telemetry/span-conventions';
 import type { Span, Tracer } from '@sluice/platform/telemetry/tracing';
 import { outcomeOf } from '../http/http-outcome.ts';
 import type { PostDelivery } from '../lane/lane-drain-deps.ts';
 import type { LaneStore } from '../lane/lane-store.ts';
+import type { DrainedLog, ReplayedLog } from '../delivery/replay-deliveries.ts';
+import type { ProcessOne } from '../events/envelopes.ts';
 import type { ProcessOutcome } from '../events/process-envelope.ts';
 import type { TraceImport } from '../imports/run-import.ts';
 import { createImportTracing } from './trace-imports.ts';
-
-type ProcessOne = (envelope: Envelope, behind: readonly Envelope[]) => Promise<ProcessOutcome>;
 
 /** Wraps what is to be traced; gives it back as it is where traces are off. */
 export interface WorkerTracing {
@@ -38,14 +38,6 @@ export interface WorkerTracing {
   replaying(store: ReplayedLog, replay: ClaimedReplay): DrainedLog;
   posting(post: PostDelivery): PostDelivery;
   readonly importing: TraceImport | undefined;
-}
-
-type DrainedLog = Pick<LaneStore, 'load' | 'keep'>;
-
-/** What a replay reads numbers its deliveries anew. */
-interface ReplayedLog extends DrainedLog {
-  /** Of the webhook's own log. */
-  sequenceOf(position: number): number;
 }
 
 /** Where a delivery goes on. */

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectProducer, connectWorker, type RedisClient } from '@sluice/platform/redis/redis';
+import type { RedisClient } from '@sluice/platform/redis/redis-client';
+import { connectProducer, connectWorker } from '@sluice/platform/redis/redis';
 import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 

@@ -1,14 +1,15 @@
 /** A broker in Redis under a prefix of its own, for the tests of one file; what a test opened is closed after it. */
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
 import {
   openProducer,
   redisPrefix,
   shardQueueName,
-  type BrokerOptions,
   type Producer,
 } from '@sluice/platform/queue/queue';
-import { connectWorker, type RedisClient } from '@sluice/platform/redis/redis';
+import type { RedisClient } from '@sluice/platform/redis/redis-client';
+import { connectWorker } from '@sluice/platform/redis/redis';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterEach, beforeEach } from 'vitest';
 

@@ -2,9 +2,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
-import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue/queue';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
 import { connectWorker, reconnect } from '@sluice/platform/redis/redis';
 import { type RedisFleet, type RedisNode } from '@sluice/platform/testing/redis-fleet';

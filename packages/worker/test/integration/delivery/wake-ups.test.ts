@@ -2,12 +2,8 @@
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
-import {
-  openProducer,
-  type BrokerOptions,
-  type LaneKey,
-  type Producer,
-} from '@sluice/platform/queue/queue';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
+import { openProducer, type LaneKey, type Producer } from '@sluice/platform/queue/queue';
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';
 import { startTcpProxyTo, type TcpProxy } from '@sluice/platform/testing/tcp-proxy';

@@ -6,7 +6,8 @@ import {
 } from '@sluice/database/events/parked-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import type { JsonObject } from '@sluice/domain/values/json';
-import type { Envelope, Operation } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { Operation } from '@sluice/domain/operations/operation';
 import type { QueuedOperation } from '@sluice/domain/operations/packed-event';
 import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';

@@ -1,7 +1,8 @@
 /** One envelope against a real Postgres: exactly once, in few statements, and what it leaves for delivery. */
 import { isDatabaseAway } from '@sluice/database/connection/database-away';
 import { makeEventPartitions } from '@sluice/database/events/events';
-import type { Envelope, Operation } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, relate, track } from '@sluice/domain/testing/sample-operations';
 import { sql, type KyselyPlugin } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';

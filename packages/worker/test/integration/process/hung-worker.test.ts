@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';

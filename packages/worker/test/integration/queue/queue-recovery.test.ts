@@ -3,14 +3,10 @@
  * holds, and every shard moves again long before the locks of the broker have run out.
  */
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
-import {
-  openProducer,
-  redisPrefix,
-  type BrokerOptions,
-  type Producer,
-} from '@sluice/platform/queue/queue';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
+import { openProducer, redisPrefix, type Producer } from '@sluice/platform/queue/queue';
 import {
   startConsumers,
   type ConsumerOptions,

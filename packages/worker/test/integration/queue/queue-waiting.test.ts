@@ -1,12 +1,8 @@
 /** What waits in a shard, past BullMQ: read in the order in which it is taken, and only what still waits is taken out. */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
-import {
-  openProducer,
-  redisPrefix,
-  shardQueueName,
-  type BrokerOptions,
-} from '@sluice/platform/queue/queue';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
+import { openProducer, redisPrefix, shardQueueName } from '@sluice/platform/queue/queue';
 import { openQueuePool } from '@sluice/platform/queue/queue-pool';
 import {
   postgresWaiting,

@@ -1,8 +1,9 @@
 /** Workers that wait on Postgres: what they cost the broker, how soon they take over, and what becomes of a lost sign. */
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Envelope } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
-import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue/queue';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import type { JobOutcome } from '@sluice/platform/consumers/queue-shard-job';

@@ -1,0 +1,16 @@
+/** What the queues of a process are opened with, on the adding side and on the taking one. */
+import type { Logger } from '../process/logger.ts';
+
+export interface BrokerOptions {
+  readonly databaseUrl: string;
+  /** Of the process, for Postgres. */
+  readonly applicationName?: string;
+  /** Absent: the queues live in Postgres. */
+  readonly redisUrl?: string | undefined;
+  /** Of every Redis key. On Postgres each database is a namespace of its own. */
+  readonly prefix: string;
+  readonly shardCount: number;
+  /** Taking side only: how long a worker may say nothing before its job goes to another one. 15 s unless told. */
+  readonly stalledAfterMs?: number;
+  readonly logger: Logger;
+}
