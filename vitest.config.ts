@@ -18,9 +18,11 @@ function isMemory(path: string, bytesMin: number): boolean {
   return type === TMPFS && bavail * bsize >= bytesMin;
 }
 
-const packages = [...readdirSync(new URL('packages', import.meta.url)), '../benchmarks'].filter(
-  (name) => existsSync(new URL(`packages/${name}/package.json`, import.meta.url)),
-);
+const packages = [
+  ...readdirSync(new URL('packages', import.meta.url)),
+  '../benchmarks',
+  '../scripts',
+].filter((name) => existsSync(new URL(`packages/${name}/test`, import.meta.url)));
 
 /** Tests of public clients, one of which sets the dispatcher of every `fetch` in its process. */
 const OF_THE_WHOLE_PROCESS: ReadonlySet<string> = new Set(['standalone']);

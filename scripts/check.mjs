@@ -53,6 +53,7 @@ const checks = [
     'scripts/generate-docs.ts',
     '--check',
   ),
+  program('layers, cycles, homes of libraries', 'node', 'scripts/check-layers.ts'),
   program(
     'compiled assembly ("npm run assembly" mends it)',
     'node',

@@ -1,0 +1,268 @@
+/**
+ * The order of the folders inside each package, the home of each library, and the rules that hold them: pure
+ * functions of an import graph. `check-layers.ts` applies them to the repository.
+ */
+import type { ImportingFile } from './import-graph.ts';
+
+/** A rule that is broken: where, by what, and which rule it is. */
+export interface Violation {
+  readonly path: string;
+  readonly problem: string;
+}
+
+/**
+ * The folders of each package's `src`. A folder imports those after it, never one before it, and never the root of
+ * `src`, which puts all of them together. A package without folders has an empty list.
+ */
+export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  domain: [
+    'apply',
+    'track',
+    'pipelines',
+    'imports',
+    'state',
+    'parsing',
+    'billing',
+    'delivery',
+    'accounts',
+    'operations',
+    'values',
+  ],
+  database: [
+    'testing',
+    'demo',
+    'maintenance',
+    'webhooks',
+    'replays',
+    'imports',
+    'accounts',
+    'billing',
+    'audit',
+    'verify',
+    'events',
+    'changes',
+    'delivery',
+    'credits',
+    'people',
+    'schema',
+    'migrations',
+    'connection',
+    'embedded',
+  ],
+  platform: [
+    'testing',
+    'consumers',
+    'queue',
+    'tail',
+    'redis',
+    'telemetry',
+    'process',
+    'settings',
+    'secrets',
+  ],
+  intake: ['stream', 'http', 'calls', 'commit', 'auth'],
+  worker: [
+    'tracing',
+    'purchases',
+    'maintenance',
+    'settlement',
+    'delivery',
+    'imports',
+    'lane',
+    'process',
+    'events',
+    'scheduling',
+    'http',
+  ],
+  api: [
+    'outbox',
+    'purchases',
+    'usage',
+    'billing',
+    'accounts',
+    'webhooks',
+    'people',
+    'imports',
+    'events',
+    'audit',
+    'auth',
+    'openapi',
+    'serving',
+    'http',
+  ],
+  'billing-vendor': [
+    'stripe',
+    'simulator',
+    'simulator/objects',
+    'simulator/engine',
+    'port',
+    'catalogue',
+  ],
+  chaos: ['runbooks', 'purchases'],
+  standalone: [],
+  'command-line': [],
+  verify: [],
+};
+
+/** Packages that are not started: nothing puts their folders together, so the root of `src` has no file. */
+const LIBRARIES: ReadonlySet<string> = new Set(['domain', 'database', 'platform']);
+
+const FILES_MAX = 15;
+/** Its files are never moved, so there is no second folder for them. */
+const WITHOUT_MAXIMUM: ReadonlySet<string> = new Set(['database/migrations']);
+
+/** Where a library may be imported: files, or folders with all that is in them. */
+export const HOMES: Readonly<Record<string, readonly string[]>> = {
+  'uWebSockets.js': ['packages/intake/src/server.ts', 'benchmarks/src'],
+  bullmq: [
+    'packages/platform/src/queue',
+    'packages/platform/src/consumers',
+    'packages/platform/test/integration',
+    'benchmarks/src',
+  ],
+  // To compare with.
+  undici: ['benchmarks/src'],
+};
+
+interface Place {
+  readonly packageName: string;
+  /** Below `src`; empty: the root. */
+  readonly folder: string;
+}
+
+function placeOf(path: string): Place | undefined {
+  const [, packageName, inside] = /^packages\/([^/]+)\/src\/(.+)$/.exec(path) ?? [];
+  if (packageName === undefined || inside === undefined) return undefined;
+  return { packageName, folder: inside.split('/').slice(0, -1).join('/') };
+}
+
+/** An import of a folder that comes earlier, or of the root of `src`. */
+export function orderViolations(
+  graph: readonly ImportingFile[],
+  folders: Readonly<Record<string, readonly string[]>>,
+): Violation[] {
+  return graph.flatMap(({ path, imports }) => {
+    const from = placeOf(path);
+    if (from === undefined || from.folder === '') return [];
+    const order = folders[from.packageName] ?? [];
+    return imports.flatMap(({ specifier, target }) => {
+      const to = target === undefined ? undefined : placeOf(target);
+      if (to === undefined || to.packageName !== from.packageName) return [];
+      if (to.folder === '')
+        return [
+          {
+            path,
+            problem: `imports ${specifier}: a folder never imports the root of its package's src`,
+          },
+        ];
+      if (order.indexOf(to.folder) >= order.indexOf(from.folder)) return [];
+      return [
+        {
+          path,
+          problem: `imports ${specifier}: in ${from.packageName}, ${to.folder}/ comes before ${from.folder}/, which may import only folders after itself`,
+        },
+      ];
+    });
+  });
+}
+
+/** A folder that has no place in the order, too many files in one, a file in the root of a library. */
+export function folderViolations(
+  graph: readonly ImportingFile[],
+  folders: Readonly<Record<string, readonly string[]>>,
+): Violation[] {
+  const counts = new Map<string, Place & { count: number }>();
+  for (const { path } of graph) {
+    const place = placeOf(path);
+    if (place === undefined || !path.endsWith('.ts')) continue;
+    const key = `${place.packageName}/${place.folder}`;
+    const counted = counts.get(key) ?? { ...place, count: 0 };
+    counted.count++;
+    counts.set(key, counted);
+  }
+  return [...counts.values()].flatMap(({ packageName, folder, count }) => {
+    const path = `packages/${packageName}/src/${folder}`;
+    const isKnown = folder === '' || folders[packageName]?.includes(folder) === true;
+    return [
+      ...(isKnown
+        ? []
+        : [{ path, problem: `has no place in the order of ${packageName} (scripts/layers.ts)` }]),
+      ...(folder === '' && LIBRARIES.has(packageName)
+        ? [{ path, problem: `has ${count} files: a library has none in the root of its src` }]
+        : []),
+      ...(count > FILES_MAX && !WITHOUT_MAXIMUM.has(`${packageName}/${folder}`)
+        ? [{ path, problem: `has ${count} files, ${FILES_MAX} at most: look for the second noun` }]
+        : []),
+    ];
+  });
+}
+
+/** One cycle of each knot of files that import each other; types and `import()` count. */
+export function cycleViolations(graph: readonly ImportingFile[]): Violation[] {
+  const targets = new Map(
+    graph.map(({ path, imports }) => [path, imports.flatMap(({ target }) => target ?? [])]),
+  );
+  const seen = new Set<string>();
+  const violations: Violation[] = [];
+  for (const start of targets.keys()) {
+    const cycle = seen.has(start) ? undefined : shortestCycle(start, targets);
+    if (cycle === undefined) continue;
+    for (const path of cycle) seen.add(path);
+    violations.push({
+      path: start,
+      problem: `is in a cycle of imports: ${[...cycle, start].join(' → ')}`,
+    });
+  }
+  return violations;
+}
+
+/** From the file back to itself, by breadth; undefined: there is no way back. */
+function shortestCycle(
+  start: string,
+  targets: ReadonlyMap<string, readonly string[]>,
+): string[] | undefined {
+  const cameFrom = new Map<string, string>();
+  for (let level = [start]; level.length > 0;) {
+    const next: string[] = [];
+    for (const path of level) {
+      for (const target of targets.get(path) ?? []) {
+        if (target === start) return wayTo(path, cameFrom);
+        if (cameFrom.has(target)) continue;
+        cameFrom.set(target, path);
+        next.push(target);
+      }
+    }
+    level = next;
+  }
+  return undefined;
+}
+
+function wayTo(end: string, cameFrom: ReadonlyMap<string, string>): string[] {
+  const way: string[] = [];
+  for (let path: string | undefined = end; path !== undefined; path = cameFrom.get(path))
+    way.unshift(path);
+  return way;
+}
+
+/** An import of a library outside its home. */
+export function homeViolations(
+  graph: readonly ImportingFile[],
+  homes: Readonly<Record<string, readonly string[]>>,
+): Violation[] {
+  return graph.flatMap(({ path, imports }) =>
+    imports.flatMap(({ specifier }) => {
+      const library = Object.keys(homes).find(
+        (name) => specifier === name || specifier.startsWith(`${name}/`),
+      );
+      const home = library === undefined ? undefined : homes[library];
+      if (home === undefined) return [];
+      if (home.some((place) => path === place || path.startsWith(`${place}/`))) return [];
+      return [
+        {
+          path,
+          problem: `imports ${specifier}: ${library} is imported only in ${home.join(', ')}`,
+        },
+      ];
+    }),
+  );
+}
