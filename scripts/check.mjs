@@ -55,6 +55,11 @@ const checks = [
   ),
   program('layers, cycles, homes of libraries', 'node', 'scripts/check-layers.ts'),
   program(
+    'migrations ("npm run migrations:record" adds a new one)',
+    'node',
+    'scripts/check-migrations.ts',
+  ),
+  program(
     'compiled assembly ("npm run assembly" mends it)',
     'node',
     'scripts/compile-assembly.ts',
