@@ -3,10 +3,11 @@
  * the last printed line: the machine, the versions, the commit.
  */
 import { execFile } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { replacedBy } from './kept-results.ts';
 
 export interface Report {
   readonly bench: string;
@@ -80,14 +81,17 @@ export async function publish(
   console.log(JSON.stringify(published));
 }
 
-/** Writes a result where results are. @returns the file's path. */
+/** Writes a result where results are, in the place of the older ones of its name and month. @returns the file's path. */
 export async function keepResult(
   result: Pick<PublishedReport, 'bench' | 'commit' | 'at'>,
 ): Promise<string> {
   await mkdir(RESULTS_DIRECTORY, { recursive: true });
   const commit = result.commit.split('+')[0] as string;
-  const file = join(RESULTS_DIRECTORY, `${result.at.slice(0, 10)}-${commit}-${result.bench}.json`);
+  const name = `${result.at.slice(0, 10)}-${commit}-${result.bench}.json`;
+  const file = join(RESULTS_DIRECTORY, name);
   await writeFile(file, `${JSON.stringify(result, undefined, 2)}\n`);
+  for (const older of replacedBy(name, await readdir(RESULTS_DIRECTORY)))
+    await rm(join(RESULTS_DIRECTORY, older));
   return file;
 }
 
