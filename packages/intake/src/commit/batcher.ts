@@ -147,18 +147,16 @@ export class Batcher {
       if (group === this.#open) this.#open = undefined;
       const outcome = await this.#commit(group);
       this.#pendingSizeBytes -= group.sizeBytes;
-      // Answered after the next flush is on its way, so that the broker works meanwhile: answering
-      // 64 callers takes as long as the broker takes for them.
-      setImmediate(this.#answer, group.callers, outcome);
+      this.#answer(group.callers, outcome);
     }
     this.#isFlushing = false;
   }
 
-  readonly #answer = (callers: CommitGroup['callers'], outcome: CommitOutcome): void => {
+  #answer(callers: CommitGroup['callers'], outcome: CommitOutcome): void {
     for (const caller of callers) caller.committed(outcome);
     this.#unansweredCount -= callers.length;
     if (this.#unansweredCount === 0) for (const resolve of this.#drained.splice(0)) resolve();
-  };
+  }
 
   async #commit(group: CommitGroup): Promise<CommitOutcome> {
     const { traceFlush, commit, onCommitFailure } = this.#options;
