@@ -45,36 +45,31 @@ class Head {
 /** Valid from `clear` to the end of the handler. */
 export const head = new Head();
 
-/**
- * For `req.forEach`; names are in lower case. By their length first: each name comes as a new string, and comparing
- * it letter by letter with all seven constants takes 0.6 µs more a call.
- */
+/** For `req.forEach`; names are in lower case. */
 export function readHeader(name: string, value: string): void {
-  switch (name.length) {
-    case 4:
-      if (name === 'host') head.hostCount++;
+  switch (name) {
+    case 'host':
+      head.hostCount++;
       break;
-    case 6:
-      if (name === 'origin') head.isCrossOrigin = true;
+    case 'origin':
+      head.isCrossOrigin = true;
       break;
-    case 13:
-      if (name === 'authorization') head.authorization = value;
-      else if (name === 'x-strict-mode') head.strictMode = value;
+    case 'authorization':
+      head.authorization = value;
       break;
-    case 14:
-      if (name === 'content-length') {
-        head.contentLengthCount++;
-        if (value === '') head.isContentLengthEmpty = true;
-      }
+    case 'x-strict-mode':
+      head.strictMode = value;
       break;
-    case 16:
-      if (name === 'content-encoding') head.contentEncoding = value;
+    case 'content-length':
+      head.contentLengthCount++;
+      if (value === '') head.isContentLengthEmpty = true;
       break;
-    case 17:
-      if (name === 'transfer-encoding') {
-        head.transferEncoding = value;
-        head.transferEncodingCount++;
-      }
+    case 'content-encoding':
+      head.contentEncoding = value;
+      break;
+    case 'transfer-encoding':
+      head.transferEncoding = value;
+      head.transferEncodingCount++;
       break;
   }
 }
