@@ -37,7 +37,6 @@ import { createSkimCall } from './calls/skim-call.ts';
 import { stopServing } from './http/stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
 import { TrackSkimmer } from './commit/track-skimmer.ts';
-import { createTurnClock } from './calls/turn-clock.ts';
 import { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
 
 const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
@@ -210,7 +209,7 @@ const acceptDependencies = {
   tail,
   rateLimiter,
   retryAfterSeconds: () => committer.retryAfterSeconds(),
-  now: createTurnClock(now),
+  now,
   newId,
 };
 const accept = createAccept(acceptDependencies, {
