@@ -25,7 +25,7 @@ import {
   type ServerState,
 } from './http/exchange.ts';
 import type { Page } from './http/page.ts';
-import { CORS_HEADERS, framingProblem, head, readHeader } from './http/request-head.ts';
+import { CORS_HEADERS, framingProblem, readHead, type Head } from './http/request-head.ts';
 import type { SkimCall } from './calls/skim-call.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
 
@@ -89,12 +89,13 @@ export function startServer(options: ServerOptions): Promise<Server> {
     query: readonly string[],
     accept: Accept,
   ): void => {
-    if (isRefusedForFraming(res, req)) return;
+    const head = readHead(req);
+    if (isRefusedForFraming(res, head)) return;
     const parameters =
       parameterCount === 0 ? NO_PARAMETERS : readParameters(req, parameterCount, query);
     state.inFlightCount++;
     state.receivedCount++;
-    new Exchange(res, call, parameters, state, accept, options.skim).receive();
+    new Exchange(res, head, call, parameters, state, accept, options.skim).receive();
   };
 
   for (const route of routes) {
@@ -116,16 +117,15 @@ export function startServer(options: ServerOptions): Promise<Server> {
     );
   }
   app.post(STREAM_PATTERN, (res, req) => {
-    head.clear();
-    req.forEach(readHeader);
+    const head = readHead(req);
     const query = { id: req.getQuery('id'), line: req.getQuery('line') };
     const { streams } = options;
     const trace = streams.trace?.(req.getHeader('traceparent'), req.getHeader('x-request-id'));
-    new StreamExchange(res, query, state, streams, trace).receive(framingProblem(head));
+    new StreamExchange(res, head, query, state, streams, trace).receive(framingProblem(head));
   });
   servePages(app, options.pages, state);
   app.options('/*', (res, req) => {
-    if (isRefusedForFraming(res, req)) return;
+    if (isRefusedForFraming(res, readHead(req))) return;
     res.cork(() => {
       res.writeStatus('204 No Content');
       res.writeHeader('Access-Control-Allow-Origin', '*');
@@ -182,7 +182,7 @@ function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: Ser
   for (const [pattern, page] of Object.entries(pages)) {
     const parameterCount = pattern.split('/:').length - 1;
     const show = (res: HttpResponse, req: HttpRequest, hasBody: boolean): void => {
-      if (isRefusedForFraming(res, req)) return;
+      if (isRefusedForFraming(res, readHead(req))) return;
       let isAborted = false;
       res.onAborted(() => void (isAborted = true));
       const parameters = readParameters(req, parameterCount, NO_PARAMETERS) ?? [];
@@ -220,10 +220,8 @@ function endHead(res: HttpResponse, sizeBytes: number, isLast: boolean): void {
   res.endWithoutBody();
 }
 
-/** Reads the head; true where it was answered 400 because nobody can tell where its body ends. */
-function isRefusedForFraming(res: HttpResponse, req: HttpRequest): boolean {
-  head.clear();
-  req.forEach(readHeader);
+/** True where a request was answered 400 because nobody can tell where its body ends. */
+function isRefusedForFraming(res: HttpResponse, head: Head): boolean {
   const framing = framingProblem(head);
   if (framing === undefined) return false;
   res.cork(() => {
@@ -260,7 +258,7 @@ function refuse(
   req: HttpRequest,
   { status, allow, body }: { status: string; allow?: string; body: string },
 ): void {
-  if (isRefusedForFraming(res, req)) return;
+  if (isRefusedForFraming(res, readHead(req))) return;
   const isHead = req.getMethod() === 'head';
   let sizeBytes = 0;
   let isOver = false;

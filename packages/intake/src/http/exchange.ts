@@ -16,7 +16,7 @@ import type { CommitOutcome } from '../commit/commit-group.ts';
 import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import { readBody, readContentEncoding, type Body } from '../calls/read-body.ts';
-import { head } from './request-head.ts';
+import type { Head } from './request-head.ts';
 import type { SkimCall, SkimCaller } from '../calls/skim-call.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
@@ -56,15 +56,15 @@ export const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
 /** One call on its socket, from its head to its answer. */
 export class Exchange implements SkimCaller {
   readonly call: Call;
-  readonly authorization = head.authorization;
-  readonly isStrict = head.strictMode === '1';
+  readonly authorization: string;
+  readonly isStrict: boolean;
   readonly #res: ResponseWriter;
   readonly #parameters: readonly string[] | undefined;
   readonly #state: ServerState;
   readonly #accept: Accept;
   readonly #skim: SkimCall | undefined;
-  readonly #contentEncoding = head.contentEncoding;
-  readonly #isCrossOrigin = head.isCrossOrigin;
+  readonly #contentEncoding: string;
+  readonly #isCrossOrigin: boolean;
   /** What came so far, where the body did not come in one piece. */
   #chunks: Uint8Array[] | undefined;
   /** Ends a compressed body's wait for its turn; undefined where it does not wait. */
@@ -86,6 +86,7 @@ export class Exchange implements SkimCaller {
 
   constructor(
     res: ResponseWriter,
+    head: Head,
     call: Call,
     parameters: readonly string[] | undefined,
     state: ServerState,
@@ -93,6 +94,10 @@ export class Exchange implements SkimCaller {
     skim: SkimCall | undefined,
   ) {
     this.#res = res;
+    this.authorization = head.authorization;
+    this.isStrict = head.strictMode === '1';
+    this.#contentEncoding = head.contentEncoding;
+    this.#isCrossOrigin = head.isCrossOrigin;
     this.call = call;
     this.#parameters = parameters;
     this.#state = state;

@@ -17,8 +17,8 @@
 export const CORS_HEADERS =
   'Authorization, Content-Type, Content-Encoding, X-Strict-Mode, X-Retry-Count, X-Request-Id, Traceparent, Tracestate';
 
-/** What is read of a request's head. One object for all: it is filled and used before the handler returns. */
-class Head {
+/** What is read of a request's head. */
+export class Head {
   authorization = '';
   contentEncoding = '';
   strictMode = '';
@@ -28,25 +28,20 @@ class Head {
   isContentLengthEmpty = false;
   hostCount = 0;
   isCrossOrigin = false;
-
-  clear(): void {
-    this.authorization = '';
-    this.contentEncoding = '';
-    this.strictMode = '';
-    this.transferEncoding = '';
-    this.transferEncodingCount = 0;
-    this.contentLengthCount = 0;
-    this.isContentLengthEmpty = false;
-    this.hostCount = 0;
-    this.isCrossOrigin = false;
-  }
 }
 
-/** Valid from `clear` to the end of the handler. */
-export const head = new Head();
+/** The part of uWebSockets.js' `HttpRequest` that a head is read from; names are in lower case. */
+interface HeaderSource {
+  forEach(each: (name: string, value: string) => void): void;
+}
 
-/** For `req.forEach`; names are in lower case. */
-export function readHeader(name: string, value: string): void {
+export function readHead(request: HeaderSource): Head {
+  const head = new Head();
+  request.forEach((name, value) => readHeader(head, name, value));
+  return head;
+}
+
+function readHeader(head: Head, name: string, value: string): void {
   switch (name) {
     case 'host':
       head.hostCount++;

@@ -12,7 +12,7 @@ import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
 import { writeHead, type ResponseWriter, type ServerState } from '../http/exchange.ts';
 import { readContentEncoding } from '../calls/read-body.ts';
-import { head } from '../http/request-head.ts';
+import type { Head } from '../http/request-head.ts';
 import { inflated, StreamBytes } from './stream-bytes.ts';
 import { describeEnd, toWire, type StreamEnd } from './stream-end.ts';
 import {
@@ -58,10 +58,10 @@ export class StreamExchange {
   readonly #state: ServerState;
   readonly #options: StreamOptions;
   readonly #trace: StreamTrace | undefined;
-  readonly #authorization = head.authorization;
-  readonly #contentEncoding = head.contentEncoding;
-  readonly #isStrict = head.strictMode === '1';
-  readonly #isCrossOrigin = head.isCrossOrigin;
+  readonly #authorization: string;
+  readonly #contentEncoding: string;
+  readonly #isStrict: boolean;
+  readonly #isCrossOrigin: boolean;
   readonly #bytes: StreamBytes;
   #hasHead = false;
   #isAborted = false;
@@ -77,12 +77,17 @@ export class StreamExchange {
 
   constructor(
     res: StreamWriter,
+    head: Head,
     query: StreamQuery,
     state: ServerState,
     options: StreamOptions,
     trace: StreamTrace | undefined,
   ) {
     this.#res = res;
+    this.#authorization = head.authorization;
+    this.#contentEncoding = head.contentEncoding;
+    this.#isStrict = head.strictMode === '1';
+    this.#isCrossOrigin = head.isCrossOrigin;
     this.#trace = trace;
     this.#query = query;
     this.#state = state;

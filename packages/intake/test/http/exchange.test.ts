@@ -9,7 +9,7 @@ import {
   type ServerState,
 } from '../../src/http/exchange.ts';
 import type { Body } from '../../src/calls/read-body.ts';
-import { head } from '../../src/http/request-head.ts';
+import { Head } from '../../src/http/request-head.ts';
 
 const MEBIBYTE = 1_048_576;
 const batch = routes.find(({ pattern }) => pattern === '/v1/batch')?.call as Call;
@@ -53,14 +53,14 @@ function begin(state: ServerState, encoding: string, taken: (body: Body) => void
     writeHeader: () => undefined,
     end: () => (told.status ??= '200 OK'),
   };
-  head.clear();
+  const head = new Head();
   head.contentEncoding = encoding;
   state.inFlightCount++;
   const accept: Accept = ({ body }, answer) => {
     taken(body);
     answer({ outcome: 'accepted' });
   };
-  new Exchange(res, batch, [], state, accept, undefined).receive();
+  new Exchange(res, head, batch, [], state, accept, undefined).receive();
   return Object.assign(told, { receive });
 }
 

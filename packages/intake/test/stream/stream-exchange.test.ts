@@ -5,7 +5,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { KeyRing } from '../../src/auth/authenticate.ts';
 import { Batcher } from '../../src/commit/batcher.ts';
 import type { ServerState } from '../../src/http/exchange.ts';
-import { head } from '../../src/http/request-head.ts';
+import { Head } from '../../src/http/request-head.ts';
 import { StreamExchange } from '../../src/stream/stream-exchange.ts';
 
 const MEBIBYTE = 1_048_576;
@@ -76,7 +76,7 @@ function openStream(headers: { strictMode?: string } = {}) {
     pause: () => void (isPaused = true),
     resume: () => void (isPaused = false),
   };
-  head.clear();
+  const head = new Head();
   head.authorization = `Basic ${Buffer.from('write-key:').toString('base64')}`;
   head.strictMode = headers.strictMode ?? '';
   const options = {
@@ -93,7 +93,7 @@ function openStream(headers: { strictMode?: string } = {}) {
     idleTimeoutMs: 60_000,
   };
   const query = { id: undefined, line: undefined };
-  new StreamExchange(res, query, state, options, undefined).receive(undefined);
+  new StreamExchange(res, head, query, state, options, undefined).receive(undefined);
   const stream = {
     keys,
     refused,
