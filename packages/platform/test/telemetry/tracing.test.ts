@@ -27,6 +27,18 @@ test('headers for the collector that cannot be read are a setting that cannot be
     );
 });
 
+test('OTEL_SERVICE_NAME is the name of the process in its traces', async () => {
+  const collector = await startCollectorUnderTest();
+  onTestFinished(() => collector.close());
+  const tracer = await open({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_SERVICE_NAME: 'intake-of-ours',
+  });
+  start(tracer, SAMPLED).end({});
+  await tracer.close();
+  expect(collector.spans).toMatchObject([{ service: 'intake-of-ours' }]);
+});
+
 test('without a collector there is no tracer', async () => {
   const settings = parseSettings(tracingSettings, { OTEL_TRACES_SAMPLER: 'always_on' });
   expect(await openTracer(settings, 'sluice-test', logger)).toBeUndefined();
