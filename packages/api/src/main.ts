@@ -35,6 +35,8 @@ import { vendorEventSecretOf } from './billing/vendor-event-secret.ts';
 
 const CLEARED_INTERVAL_MS = 60_000;
 const READINESS_DEADLINE_MS = 2_000;
+/** After an hour a live tail (`GET /v1/stream`) ends and its reader comes again, perhaps to another process. */
+const TAIL_DURATION_MS_MAX = 3_600_000;
 /** In hex: as long as the keys that this kind of service is known for. */
 const SECRET_SIZE_BYTES = 32;
 
@@ -198,7 +200,7 @@ const server = await buildServer({
   wakeVendorEvents: () => producer.wakeVendorEvents(),
   openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
   tailReaderCount: (environmentId) => tails.readerCount(environmentId),
-  tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
+  tailDurationMsMax: TAIL_DURATION_MS_MAX,
   wakeExport: (key) => exports.wake(key),
   ...(requestTracer && { requestTracer }),
   serverStop,

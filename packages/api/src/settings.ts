@@ -37,9 +37,6 @@ export const apiSettings = platformSettings.extend({
   ...tracingSettings.shape,
   API_HOST: listenHost(),
   API_PORT: listenPort(8090),
-  API_TAIL_DURATION_MS_MAX: integer(1_000, 86_400_000, 3_600_000).describe(
-    'how long one live tail (`GET /v1/stream`) goes on; its reader comes again',
-  ),
   API_SECRET: z
     .string()
     .min(32)

@@ -29,7 +29,7 @@ import { EnvelopeCommitter } from './commit/commit-envelopes.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
 import { createHealth } from './health.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
-import { RateLimiter } from './auth/rate-limit.ts';
+import { RATE_LIMIT_WINDOW_SECONDS, RateLimiter } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
 import { intakeSettings } from './settings.ts';
 import { openSpill } from './commit/spill.ts';
@@ -191,7 +191,7 @@ const rateLimiter =
     ? undefined
     : new RateLimiter({
         perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
-        windowSeconds: settings.INTAKE_RATE_LIMIT_WINDOW_SECONDS,
+        windowSeconds: RATE_LIMIT_WINDOW_SECONDS,
       });
 registerProcessMetrics({
   metrics,

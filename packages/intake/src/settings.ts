@@ -48,9 +48,6 @@ export const intakeSettings = platformSettings.extend({
   INTAKE_RATE_LIMIT_PER_SECOND: integer(0, 1_000_000, 0).describe(
     'calls a second that a workspace may make in one process, 429 beyond; 0: as many as it likes',
   ),
-  INTAKE_RATE_LIMIT_WINDOW_SECONDS: integer(1, 3_600, 3).describe(
-    'how many seconds of that rate may come at once',
-  ),
   INTAKE_STREAM_COUNT_MAX: integer(0, 10_000, 100).describe(
     'streams (POST /v1/stream) open at the same time, about 2 MB each; beyond it 503',
   ),

@@ -19,6 +19,9 @@
  * Before: `authenticate.ts`. After: `calls.ts`.
  */
 
+/** How many seconds of the rate may come at once: 3,000 calls in 3 s, as clients of such services are used to. */
+export const RATE_LIMIT_WINDOW_SECONDS = 3;
+
 export interface RatePolicy {
   readonly perSecond: number;
   readonly windowSeconds: number;

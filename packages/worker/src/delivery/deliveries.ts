@@ -13,7 +13,6 @@ import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
-import type { z } from 'zod';
 import { deliverLane, leasesOf } from './deliver-webhook.ts';
 import { createHttpClient } from '../http/http-client.ts';
 import { outcomeOf } from '../http/http-outcome.ts';
@@ -22,14 +21,12 @@ import { LaneRoom } from './lane-room.ts';
 import { createLaneSlots, type LaneSlots } from '../scheduling/lane-slots.ts';
 import { createLaneStore, type LaneStore } from '../lane/lane-store.ts';
 import { LanesInHand } from './lanes-in-hand.ts';
-import type { workerSettings } from '../process/settings.ts';
 import { SpareTime } from '../scheduling/spare-time.ts';
 import type { webhookOptions } from '../process/webhook-settings.ts';
 
 export interface DeliveriesDeps {
   readonly database: Database;
   readonly producer: Pick<Producer, 'wakeLane' | 'wakeLaneAt'>;
-  readonly settings: z.infer<typeof workerSettings>;
   readonly webhooks: ReturnType<typeof webhookOptions>;
   readonly openSecret: LaneDrainDeps['openSecret'];
   /** Each traces what it wraps. */
@@ -60,10 +57,20 @@ export interface Deliveries {
  * answer.
  */
 const SLOW_AFTER_MS = 25;
+/**
+ * Requests under way at the same time, slow ones not counted. With 64 a worker delivered 0.80 of what it does with 128, for a
+ * statement holds fewer lanes then, and with 256 no more (`npm run bench -- deliver`).
+ */
+const REQUESTS_MAX = 128;
+/**
+ * Requests that wait for a slow endpoint, a socket each; beyond that they hold up others. One is given up after 4 s
+ * (`WEBHOOK_TIMEOUT_MS`), so a thousand a second may hang.
+ */
+const SLOW_REQUESTS_MAX = 4_096;
 
 /** What it opens is closed with `lifecycle`. */
 export function createDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { database, producer, settings, webhooks, openSecret, tail, clock, now, logger } = deps;
+  const { database, producer, webhooks, openSecret, tail, clock, now, logger } = deps;
   const http = createHttpClient(webhooks);
   deps.lifecycle.defer('http client', () => http.close());
   const store = deps.tracedStore(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
@@ -73,8 +80,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     monotonicNow,
   });
   const slots = createLaneSlots({
-    slotsMax: settings.WORKER_REQUESTS_MAX,
-    slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
+    slotsMax: REQUESTS_MAX,
+    slowMax: SLOW_REQUESTS_MAX,
     slowAfterMs: SLOW_AFTER_MS,
     monotonicNow,
     spareMs: () => spare.totalMs(),
@@ -82,7 +89,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const room = new LaneRoom({
     stillAfterMs: SLOW_AFTER_MS,
     spareMs: () => spare.totalMs(),
-    stillMax: settings.WORKER_SLOW_REQUESTS_MAX,
+    stillMax: SLOW_REQUESTS_MAX,
     onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
   });
   deps.lifecycle.defer('lanes under way', () => room.close());

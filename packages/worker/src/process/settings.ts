@@ -19,20 +19,8 @@ const eachSetting = platformSettings.extend({
   ...billingSettings.shape,
   WORKER_HOST: listenHost('address of /livez, /readyz and /metrics'),
   WORKER_PORT: listenPort(8092),
-  WORKER_LANE_CONCURRENCY: integer(1, 10_000, 1_024).describe(
-    'lanes drained at the same time by one process, those that only wait for their endpoint not counted',
-  ),
-  WORKER_REQUESTS_MAX: integer(1, 10_000, 128).describe(
-    'requests under way at the same time in one process, slow ones not counted; a quarter as many probes beside them',
-  ),
-  WORKER_SLOW_REQUESTS_MAX: integer(1, 100_000, 4_096).describe(
-    'requests that wait for a slow endpoint, a socket each; beyond that they hold up others',
-  ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'a try of one envelope, or of one slice of a lane, that takes this long ends the process',
-  ),
-  WORKER_PURCHASE_CONCURRENCY: integer(1, 1_000, 16).describe(
-    'purchases worked on at the same time by one process',
   ),
   USAGE_DAY_CLOSED_AFTER_MS: integer(0, 31_622_400_000, 86_400_000).describe(
     'how long after its end a UTC day of usage is summed up; until then its runs are listed one by one',
