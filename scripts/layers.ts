@@ -16,6 +16,7 @@ export interface Violation {
  */
 export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   domain: [
+    'testing',
     'apply',
     'track',
     'pipelines',
