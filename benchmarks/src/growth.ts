@@ -2,7 +2,7 @@
  * Does it get slower as it fills up? The same work on databases with 10⁴ and 10⁶ people and events
  * (`--sizes 10000,1000000,10000000` for more), which stand side by side in one Postgres and take turns:
  *
- * - `process`: an envelope of 1,000 events of 250 people, anywhere among all of them
+ * - `process`: a commit batch of 1,000 events of 250 people, anywhere among all of them
  * - each statement of a lane that holds back a tenth as many deliveries
  * - reads of the account and the app API: an account, a person, a page of a person's history, the trace of
  *   an event, the number of people that the bill goes by
@@ -19,7 +19,7 @@ import { findPersonProfile } from '@sluice/database/people/customer-reads';
 import { findEventArrival, findEventAt } from '@sluice/database/events/event-traces';
 import { countProfiles } from '@sluice/database/credits/meter-reads';
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import { processEnvelope } from '@sluice/worker/events/process-envelope';
+import { processCommitBatch } from '@sluice/worker/events/process-commit-batch';
 import { sql } from 'kysely';
 import { COST_KINDS, type BackendCost, type CostKind } from './backend-cost.ts';
 import { exerciseLane, type Meter } from './failing-lane.ts';
@@ -30,7 +30,7 @@ import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const OPERATIONS = 1_000;
-const PEOPLE_AN_ENVELOPE = 250;
+const PEOPLE_A_COMMIT_BATCH = 250;
 /** Small reads are made so many times for one reading. */
 const READS = 20;
 /** As the app API asks for it. */
@@ -151,17 +151,17 @@ async function runRound(grown: Grown): Promise<void> {
   /** A place among all that are there, never two near each other in turn. */
   const next = () => 1 + Math.floor(((++grown.turn * 0.618_033_988_75) % 1) * size);
 
-  const people = Array.from({ length: PEOPLE_AN_ENVELOPE }, () => personIdOf(next()));
-  const envelope = {
+  const people = Array.from({ length: PEOPLE_A_COMMIT_BATCH }, () => personIdOf(next()));
+  const commitBatch = {
     id: newId(),
     operations: Array.from({ length: OPERATIONS }, (_, n) =>
       trackEvent(people[n % people.length] as string),
     ),
   };
   await meterOf('process', OPERATIONS)('an event', async () => {
-    const processed = await processEnvelope(
+    const processed = await processCommitBatch(
       { database, numbers: grown.numbers, takenIds: grown.takenIds, newId, now: Date.now },
-      envelope,
+      commitBatch,
     );
     if (processed.outcome !== 'applied' || processed.counts.events !== OPERATIONS)
       throw new Error(`an envelope was ${JSON.stringify(processed)}`);

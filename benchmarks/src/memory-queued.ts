@@ -1,5 +1,5 @@
 /**
- * Memory of queued events on both brokers, 1,000 or 1 an envelope, and of deliveries that a failing lane
+ * Memory of queued events on both brokers, 1,000 or 1 a commit batch, and of deliveries that a failing lane
  * holds back; against the same events and deliveries as one job each, with the same bodies.
  */
 import { randomUUID } from 'node:crypto';
@@ -47,10 +47,10 @@ export async function measureQueued(
       logger: createLogger('bench', 'warn'),
     });
     try {
-      for (const [form, operationsPerEnvelope] of FORMS)
+      for (const [form, operationsPerCommitBatch] of FORMS)
         await measure(`queued event, ${broker}, ${form}`, async (size) => {
           await emptyQueues(world, broker);
-          await addAll(producer, size, operationsPerEnvelope);
+          await addAll(producer, size, operationsPerCommitBatch);
           return broker === 'Redis' ? redisBytes(redis) : tableBytes(database, BULLMQ_SCHEMA, ['']);
         });
     } finally {
@@ -95,17 +95,17 @@ export async function measureHeldBack(
 async function addAll(
   producer: Producer,
   count: number,
-  operationsPerEnvelope: number,
+  operationsPerCommitBatch: number,
 ): Promise<void> {
   await addEvents(producer, {
     count,
     personCount: PERSON_COUNT,
     shardCount: SHARD_COUNT,
-    operationsPerEnvelope,
+    operationsPerCommitBatch,
     dataOf,
   });
-  const queued = (await producer.envelopeCounts()).reduce((sum, one) => sum + one, 0);
-  if (queued < count / operationsPerEnvelope)
+  const queued = (await producer.commitBatchCounts()).reduce((sum, one) => sum + one, 0);
+  if (queued < count / operationsPerCommitBatch)
     throw new Error(`${count} events were added, ${queued} envelopes are there`);
 }
 

@@ -1,13 +1,13 @@
 /**
- * How fast one worker turns queued envelopes into rows, on both brokers. Against the floor, `COPY` of the
+ * How fast one worker turns queued commit batches into rows, on both brokers. Against the floor, `COPY` of the
  * same event rows into a table with the same indexes; and against graphile-worker, which many would run,
  * with one job an event that inserts that row.
  *
- * Ours also claims each envelope and each event id, finds the person, and takes and ends the job. All
+ * Ours also claims each commit batch and each event id, finds the person, and takes and ends the job. All
  * take turns in one run and one database, on a Postgres that loses nothing (`fsync`, `synchronous_commit`).
  *
  * The worker is warm, as one that has run for a minute: V8 goes on compiling for its first 400,000 events, each of which takes
- * half as long again. It is paused (SIGSTOP) while a round's envelopes are queued. Rounds in which the host of
+ * half as long again. It is paused (SIGSTOP) while a round's commit batches are queued. Rounds in which the host of
  * a virtual machine took much CPU are run again (`host-steal.ts`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -60,7 +60,7 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
     count,
     personCount: PERSON_COUNT,
     shardCount: SHARD_COUNT,
-    operationsPerEnvelope: operationCount,
+    operationsPerCommitBatch: operationCount,
   });
 
   return withWorld('full', async (world) => {
@@ -104,11 +104,11 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
       const [pid] = worker.pids as [number];
       await emptyEvents(database);
       process.kill(pid, 'SIGSTOP');
-      const envelopeCount = await addEvents(producers[backend], queued(count));
+      const commitBatchCount = await addEvents(producers[backend], queued(count));
       const cpuBefore = await cpuSecondsOf(pid);
       const startedAt = performance.now();
       process.kill(pid, 'SIGCONT');
-      while ((await countOf(database, 'envelopes')) < envelopeCount) await sleep(10);
+      while ((await countOf(database, 'envelopes')) < commitBatchCount) await sleep(10);
       const seconds = (performance.now() - startedAt) / 1_000;
       const workerCpu = ((await cpuSecondsOf(pid)) - cpuBefore) / seconds;
       await untilQueuesAreEmpty(producers[backend]);
@@ -199,5 +199,5 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
 }
 
 async function untilQueuesAreEmpty(producer: Producer): Promise<void> {
-  while ((await producer.envelopeCounts()).some((count) => count > 0)) await sleep(20);
+  while ((await producer.commitBatchCounts()).some((count) => count > 0)) await sleep(20);
 }

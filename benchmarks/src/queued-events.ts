@@ -1,6 +1,6 @@
-/** Events as intake's parser leaves them, and envelopes of them on the queues, as its short way packs them. */
+/** Events as intake's parser leaves them, and commit batches of them on the queues, as its short way packs them. */
 import type { JsonObject } from '@sluice/domain/values/json';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import {
   PACKED_EVENT_FORMAT,
@@ -58,45 +58,45 @@ export interface QueuedEvents {
   /** They are spread over so many. */
   readonly personCount: number;
   readonly shardCount: number;
-  readonly operationsPerEnvelope: number;
+  readonly operationsPerCommitBatch: number;
   /** Of each event; absent: the same of all. */
   readonly dataOf?: () => JsonObject;
 }
 
-/** Envelopes that go to the broker in one call. */
-const ENVELOPES_A_CALL = 100;
+/** Commit batches that go to the broker in one call. */
+const COMMIT_BATCHES_A_CALL = 100;
 
-/** As intake does under load: full envelopes, a shard's in order. @returns how many. */
+/** As intake does under load: full commit batches, a shard's in order. @returns how many. */
 export async function addEvents(
   producer: Producer,
-  { count, personCount, shardCount, operationsPerEnvelope, dataOf }: QueuedEvents,
+  { count, personCount, shardCount, operationsPerCommitBatch, dataOf }: QueuedEvents,
 ): Promise<number> {
   const shards: PackedEvent[][] = Array.from({ length: shardCount }, () => []);
-  const waiting: Parameters<Producer['addEnvelopes']>[0][number][] = [];
-  let envelopeCount = 0;
+  const waiting: Parameters<Producer['addCommitBatches']>[0][number][] = [];
+  let commitBatchCount = 0;
   const send = async (least: number) => {
     if (waiting.length < least) return;
-    envelopeCount += waiting.length;
-    await producer.addEnvelopes(waiting.splice(0));
+    commitBatchCount += waiting.length;
+    await producer.addCommitBatches(waiting.splice(0));
   };
   const take = async (shard: number, least: number) => {
     const operations = shards[shard] as PackedEvent[];
     while (operations.length >= least) {
-      const part = operations.splice(0, operationsPerEnvelope);
+      const part = operations.splice(0, operationsPerCommitBatch);
       waiting.push({ shard, envelope: { id: newId(), operations: part } });
       // Those of a thousand operations are a megabyte each.
-      await send(Math.ceil(ENVELOPES_A_CALL / operationsPerEnvelope));
+      await send(Math.ceil(COMMIT_BATCHES_A_CALL / operationsPerCommitBatch));
     }
   };
   for (let index = 0; index < count; index++) {
     const event = trackEvent(`user-${index % personCount}`, dataOf?.());
     const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(event), shardCount);
     (shards[shard] as PackedEvent[]).push(packed(event));
-    await take(shard, operationsPerEnvelope);
+    await take(shard, operationsPerCommitBatch);
   }
   for (const shard of shards.keys()) await take(shard, 1);
   await send(1);
-  return envelopeCount;
+  return commitBatchCount;
 }
 
 /** Events of that name in the queues of a Redis. */
@@ -105,7 +105,7 @@ export async function countQueued(redis: Redis, name: string): Promise<number> {
   for (const key of await redis.keys('*events-*:*')) {
     const data = (await redis.type(key)) === 'hash' ? await redis.hget(key, 'data') : null;
     if (data === null) continue;
-    const operations = (JSON.parse(data) as Envelope).operations.map(unpackOperation);
+    const operations = (JSON.parse(data) as CommitBatch).operations.map(unpackOperation);
     count += operations.filter((each) => each.type === 'event.track' && each.name === name).length;
   }
   return count;

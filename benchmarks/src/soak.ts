@@ -160,7 +160,7 @@ async function read(
     rows.map(({ pid }) => memoryOf(pid).catch(() => ({ anonymousBytes: 0 }))),
   );
   reading['postgres bytes'] = memory.reduce((sum, { anonymousBytes }) => sum + anonymousBytes, 0);
-  const counts = await producer.envelopeCounts();
+  const counts = await producer.commitBatchCounts();
   reading['envelopes waiting'] = counts.reduce((sum, count) => sum + count, 0);
   reading['deliveries waiting'] = await unfinishedCount(database);
   const latencies = (await receiver.takeLatenciesMs()).toSorted((a, b) => a - b);

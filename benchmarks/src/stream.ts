@@ -2,7 +2,7 @@
  * One stream of 1,000,000 lines through a real intake on a Redis with `appendfsync always`: lines a
  * second, and intake's peak memory, which must not depend on the number of lines.
  *
- * A reader removes the envelopes from Redis as they come, as workers would.
+ * A reader removes the commit batches from Redis as they come, as workers would.
  */
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -47,8 +47,8 @@ export async function benchStream(arguments_: string[]): Promise<Report> {
         logger: createLogger('bench', 'silent'),
       },
       {
-        processEnvelope(envelope) {
-          operationCount += envelope.operations.length;
+        processCommitBatch(commitBatch) {
+          operationCount += commitBatch.operations.length;
           return Promise.resolve({ outcome: 'done' });
         },
         wakeLane: () => Promise.resolve({ outcome: 'done' }),

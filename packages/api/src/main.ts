@@ -87,7 +87,7 @@ const broker = {
   prefix: settings.QUEUE_PREFIX,
   logger,
 };
-// Lanes are all that this process wakes of it; it adds no envelopes.
+// Lanes are all that this process wakes of it; it adds no commit batches.
 const producer = await openProducer({ ...broker, shardCount: 0 });
 lifecycle.defer('producer', () => producer.close());
 

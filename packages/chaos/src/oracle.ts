@@ -11,7 +11,7 @@ interface StoredEvent {
   readonly eventId: string;
   readonly personName: string | null;
   readonly count: number;
-  /** Of the envelope that it was applied with: grows from one envelope of a shard to the next. */
+  /** Of the commit batch that it was applied with: grows from one commit batch of a shard to the next. */
   readonly envelopeNumber: string | null;
 }
 
@@ -69,7 +69,7 @@ export async function findLosses(
     : [...problems.slice(0, PROBLEMS_MAX), `and ${problems.length - PROBLEMS_MAX} more`];
 }
 
-/** Envelopes applied so far, of all seeds: only grows, and by no more than was acknowledged. */
+/** Commit batches applied so far, of all seeds: only grows, and by no more than was acknowledged. */
 export async function countApplied(database: Database): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from envelopes`.execute(database);

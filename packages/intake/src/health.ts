@@ -13,7 +13,7 @@ import type { Producer } from '@sluice/platform/queue/queue';
 import type { Durability } from '@sluice/platform/redis/redis-durability';
 import { within } from '@sluice/platform/process/within';
 import type { Batcher } from './commit/batcher.ts';
-import type { EnvelopeCommitter } from './commit/commit-envelopes.ts';
+import type { BatchCommitter } from './commit/batch-committer.ts';
 import type { Page } from './http/page.ts';
 import type { Spill } from './commit/spill.ts';
 
@@ -21,7 +21,7 @@ export interface HealthDependencies {
   readonly producer: Producer;
   readonly batcher: Batcher;
   readonly spill: Spill;
-  readonly committer: EnvelopeCommitter;
+  readonly committer: BatchCommitter;
   readonly now: () => number;
 }
 
@@ -68,7 +68,7 @@ export function createHealth({
         spill: {
           bytes: spill.sizeBytes,
           bytes_max: spill.sizeBytesMax,
-          envelopes: spill.envelopeCount,
+          envelopes: spill.commitBatchCount,
           filling: isFilling,
         },
       })}\n`,

@@ -15,7 +15,7 @@ import { reasonOf } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
-import { openProducer, type ShardEnvelope } from '@sluice/platform/queue/queue';
+import { openProducer, type ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { repeat } from '@sluice/platform/process/repeat';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
@@ -25,7 +25,7 @@ import { createAccept } from './calls/accept-unsubscribe.ts';
 import { KeyRing } from './auth/authenticate.ts';
 import { Batcher } from './commit/batcher.ts';
 import { clientPage, settingsPage, snippetPage } from './http/browser-pages.ts';
-import { EnvelopeCommitter } from './commit/commit-envelopes.ts';
+import { BatchCommitter } from './commit/batch-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
 import { createHealth } from './health.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
@@ -112,7 +112,7 @@ const spill = openSpill({
   name: `${settings.QUEUE_PREFIX}-${databaseName}`,
   sizeBytesMax: settings.INTAKE_SPILL_SIZE_BYTES_MAX,
 });
-const committer = new EnvelopeCommitter({
+const committer = new BatchCommitter({
   producer,
   spill,
   now,
@@ -125,29 +125,30 @@ lifecycle.defer('spill', () => committer.stop());
 /** A full spill refuses thousands of flushes a second; one log line a second is enough. */
 const FAILURE_LINE_INTERVAL_MS = 1_000;
 let failureLineAtMs = 0;
-const idsOf = (envelopes: readonly ShardEnvelope[]): string[] =>
-  envelopes.map(({ envelope }) => envelope.id);
+const idsOf = (commitBatches: readonly ShardCommitBatch[]): string[] =>
+  commitBatches.map(({ envelope: commitBatch }) => commitBatch.id);
 const batcher = new Batcher({
   shardCount: settings.SHARD_COUNT,
   commit: logger.isLevelEnabled('debug')
-    ? async (envelopes, isAtomic, arrivedAtMs) => {
-        const committedTo = await committer.commit(envelopes, isAtomic, arrivedAtMs);
-        logger.debug({ envelopeIds: idsOf(envelopes), committedTo }, 'committed');
+    ? async (commitBatches, isAtomic, arrivedAtMs) => {
+        const committedTo = await committer.commit(commitBatches, isAtomic, arrivedAtMs);
+        logger.debug({ envelopeIds: idsOf(commitBatches), committedTo }, 'committed');
         return committedTo;
       }
-    : (envelopes, isAtomic, arrivedAtMs) => committer.commit(envelopes, isAtomic, arrivedAtMs),
+    : (commitBatches, isAtomic, arrivedAtMs) =>
+        committer.commit(commitBatches, isAtomic, arrivedAtMs),
   newId,
   pendingSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
-  onCommitFailure: (error, envelopes) => {
+  onCommitFailure: (error, commitBatches) => {
     if (now() - failureLineAtMs < FAILURE_LINE_INTERVAL_MS) return;
     failureLineAtMs = now();
-    const envelopeIds = idsOf(envelopes);
+    const envelopeIds = idsOf(commitBatches);
     logger.error(
       { error, envelopeIds },
       'calls are refused: neither the broker nor the spill takes them',
     );
   },
-  ...(callTracer && { traceFlush: (envelopes) => callTracer.traceFlush(envelopes) }),
+  ...(callTracer && { traceFlush: (commitBatches) => callTracer.traceFlush(commitBatches) }),
 });
 const unauthorized = new UnauthorizedRecorder();
 const recordUnauthorized = () => {

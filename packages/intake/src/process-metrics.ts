@@ -33,7 +33,7 @@ export function registerProcessMetrics({
   metrics.counter(
     'sluice_intake_envelopes_total',
     'Envelopes sent to the broker',
-    () => batcher.envelopeCount,
+    () => batcher.commitBatchCount,
   );
   metrics.counter(
     'sluice_intake_operations_total',
@@ -64,7 +64,7 @@ export function registerProcessMetrics({
   metrics.gauge(
     'sluice_intake_spill_envelopes',
     'Envelopes kept on disk for the broker',
-    () => spill.envelopeCount,
+    () => spill.commitBatchCount,
   );
   metrics.gauge(
     'sluice_intake_spill_oldest_seconds',

@@ -1,7 +1,7 @@
 /**
  * The embedded Postgres, kept up: one that ends without being asked to is started again, on the
  * same port, after a pause that grows. The services wait for it meanwhile: their pools connect
- * again, intake keeps calls on its own disk, and the worker tries its envelope again.
+ * again, intake keeps calls on its own disk, and the worker tries its commit batch again.
  */
 import {
   startEmbeddedPostgres,

@@ -1,4 +1,4 @@
-/** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
+/** The worker process: commit batches into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
@@ -24,7 +24,7 @@ import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { registerBacklogMetrics } from './process/backlog-metrics.ts';
 import { createDeliveries } from './delivery/deliveries.ts';
-import { createEnvelopes } from './events/envelopes.ts';
+import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
 import { createImportSweeps } from './imports/import-sweep.ts';
 import { startExportTasks } from './maintenance/export-tasks.ts';
 import { startHealthServer, type Readiness } from './process/health-server.ts';
@@ -123,7 +123,7 @@ const deliveries = createDeliveries({
 });
 const numbers = new NumberStock();
 const newId = createIdGenerator(now);
-const envelopes = createEnvelopes({
+const commitBatches = createCommitBatchProcessor({
   database,
   numbers,
   newId,
@@ -139,7 +139,7 @@ const watchReport = (): WatchReport => consumers?.report() ?? NOT_LOOKED_YET;
 readiness = () => readReadiness(database, producer, watchReport());
 registerProcessMetrics({
   metrics,
-  counts: () => ({ ...envelopes.counts, deliveredSliceCount: deliveries.sliceCount() }),
+  counts: () => ({ ...commitBatches.counts, deliveredSliceCount: deliveries.sliceCount() }),
   countParked: () => countParkedOperations(database, PARKED_COUNT_MAX),
   countSetAsidePurchases: () => countSetAsideRuns(database, PARKED_COUNT_MAX),
   report: watchReport,
@@ -172,7 +172,7 @@ const started = await startConsumers(broker, {
   purchases: purchases.processors,
   laneConcurrency: LANE_CONCURRENCY,
   now: monotonicNow,
-  processEnvelope: envelopes.processEnvelope,
+  processCommitBatch: commitBatches.processCommitBatch,
   wakeLane: deliveries.wakeLane,
   onHung(queue, jobId) {
     // The restarted process gets fresh connections; another worker takes the job meanwhile.

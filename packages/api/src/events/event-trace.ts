@@ -10,7 +10,7 @@ import { ATTEMPTS_SHOWN_MAX } from '@sluice/database/delivery/delivery-reads';
 import {
   type TracedAttempt,
   type TracedDelivery,
-  type TracedEnvelope,
+  type TracedCommitBatch,
   type TracedEvent,
   findEventArrival,
   findEventAt,
@@ -147,7 +147,7 @@ export function registerEventTrace(
           event_id: eventId,
           caused_by_event_id: causeId,
           received: receivedAt ? { at_ms: receivedAt.getTime(), source: arrival.source } : null,
-          envelope: envelopeToWire(arrival?.envelope ?? causeOf(deliveries)?.envelope ?? null),
+          envelope: commitBatchToWire(arrival?.envelope ?? causeOf(deliveries)?.envelope ?? null),
           event: event ? eventToWire(event) : null,
           deliveries: deliveries.map((delivery) =>
             deliveryToWire(delivery, attemptsOf.get(laneText(delivery)) ?? []),
@@ -167,12 +167,12 @@ const laneText = (of: { readonly webhookId: number; readonly sequence: number })
 
 type Wire = z.infer<typeof trace>;
 
-const envelopeToWire = (envelope: TracedEnvelope | null): Wire['envelope'] =>
-  envelope && {
-    id: envelope.envelopeId,
-    made_at_ms: ulidTimeMs(envelope.envelopeId) ?? null,
-    operations: envelope.operationCount,
-    processed_at_ms: envelope.processedAt.getTime(),
+const commitBatchToWire = (commitBatch: TracedCommitBatch | null): Wire['envelope'] =>
+  commitBatch && {
+    id: commitBatch.envelopeId,
+    made_at_ms: ulidTimeMs(commitBatch.envelopeId) ?? null,
+    operations: commitBatch.operationCount,
+    processed_at_ms: commitBatch.processedAt.getTime(),
   };
 
 const eventToWire = (event: TracedEvent): Wire['event'] => ({

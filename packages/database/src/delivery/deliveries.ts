@@ -2,10 +2,10 @@
  * The delivery log: one row an event to a webhook.
  *
  * Each lane's sequence has no gap: numbers are taken from the lane's row, whose lock is kept until
- * the envelope's transaction ends, so they become visible in order and a reader that has seen n has
+ * the commit batch's transaction ends, so they become visible in order and a reader that has seen n has
  * seen all before it.
  *
- * Walk: before `worker/src/events/process-envelope.ts` calls `appendDeliveries` (step 9); after
+ * Walk: before `worker/src/events/process-commit-batch.ts` calls `appendDeliveries` (step 9); after
  * `logged-deliveries.ts` reads the log (step 11). Attempts are written in `lane-progress.ts`,
  * together with the cursor (step 14).
  */
@@ -34,7 +34,7 @@ export interface LoggedLane extends LaneKey {
  * Logs a delivery of each event to each enabled webhook that chose its type. One statement, whatever the number; one
  * before it for the filters of webhooks that have any; and one where there are opens or clicks, of which webhooks
  * without `full_resolution` get only the first. Call it last in the transaction: it locks the lanes' rows until the
- * commit, in order of their key, so that two envelopes never deadlock.
+ * commit, in order of their key, so that two commit batches never deadlock.
  *
  * Finds webhooks and lanes by the environment's part of their primary keys.
  *

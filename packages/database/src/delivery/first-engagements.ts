@@ -4,7 +4,7 @@
  *
  * The first is the one whose row is inserted. Where two transactions report one message at once, the second waits at
  * the primary key until the first has ended: so exactly one is first, and if the first is rolled back it is the
- * second. Rows are inserted in order of their key, so that two envelopes never deadlock. Which webhooks exist does
+ * second. Rows are inserted in order of their key, so that two commit batches never deadlock. Which webhooks exist does
  * not matter: one made later is not told of a repeated open as if it were new.
  *
  * Part of step 10 of the walk, called by `deliveries.ts`.

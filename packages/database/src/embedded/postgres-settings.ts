@@ -31,7 +31,7 @@ export function postgresSettings(
     // (benchmarks/README.md, growth). Taken from the system page by page, as data is read: a small database stays small.
     // Dropping a table scans all of it, and tests drop many.
     shared_buffers: durability === 'full' ? `${sharedBuffersMib}MB` : '192MB',
-    // Sorting and hashing an envelope of 1,000 operations stays in memory.
+    // Sorting and hashing a commit batch of 1,000 operations stays in memory.
     work_mem: '16MB',
     // At the default of 1GB a steady intake checkpoints every minute and writes full pages again each time.
     max_wal_size: '2GB',

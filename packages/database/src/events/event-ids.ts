@@ -1,4 +1,4 @@
-/** Which event ids were taken: unique per workspace, across APIs, envelopes and days. */
+/** Which event ids were taken: unique per workspace, across APIs, commit batches and days. */
 import type { EventClaim, EventKey } from '@sluice/domain/state/slice';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';

@@ -7,8 +7,8 @@ import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { ATTEMPTS_SHOWN_MAX, type DeliveryReport } from '../delivery/delivery-reads.ts';
 import type { AttemptRecord } from '../delivery/lane-progress.ts';
 
-/** What is known of the envelope that an event came in. */
-export interface TracedEnvelope {
+/** What is known of the commit batch that an event came in. */
+export interface TracedCommitBatch {
   readonly envelopeId: string;
   readonly operationCount: number;
   readonly processedAt: Date;
@@ -18,7 +18,7 @@ export interface TracedArrival {
   /** Null where it was taken before this was kept. */
   readonly receivedAt: Date | null;
   readonly source: string | null;
-  readonly envelope: TracedEnvelope | null;
+  readonly envelope: TracedCommitBatch | null;
 }
 
 export interface TracedEvent {
@@ -34,16 +34,16 @@ export interface TracedEvent {
 export interface TracedDelivery extends DeliveryReport {
   readonly webhookId: number;
   readonly causeEventId: string | null;
-  readonly envelope: TracedEnvelope | null;
+  readonly envelope: TracedCommitBatch | null;
 }
 
-interface EnvelopeColumns {
+interface CommitBatchColumns {
   readonly envelopeId: string | null;
   readonly operationCount: number;
   readonly processedAt: Date;
 }
 
-const ENVELOPE_COLUMNS = sql`
+const COMMIT_BATCH_COLUMNS = sql`
   envelopes.envelope_id as "envelopeId", envelopes.operation_count as "operationCount",
   envelopes.processed_at as "processedAt"`;
 
@@ -53,12 +53,14 @@ export async function findEventArrival(
   environmentId: number,
   eventId: string,
 ): Promise<TracedArrival | undefined> {
-  const { rows } = await sql<EnvelopeColumns & { receivedAt: Date | null; source: string | null }>`
-    select event_ids.received_at as "receivedAt", event_ids.source, ${ENVELOPE_COLUMNS}
+  const { rows } = await sql<
+    CommitBatchColumns & { receivedAt: Date | null; source: string | null }
+  >`
+    select event_ids.received_at as "receivedAt", event_ids.source, ${COMMIT_BATCH_COLUMNS}
       from event_ids left join envelopes using (envelope_number)
      where environment_id = ${environmentId} and event_id = ${eventId}`.execute(database);
   const [row] = rows;
-  return row && { receivedAt: row.receivedAt, source: row.source, envelope: envelopeOf(row) };
+  return row && { receivedAt: row.receivedAt, source: row.source, envelope: commitBatchOf(row) };
 }
 
 /**
@@ -93,7 +95,7 @@ export async function listDeliveriesOfEvent(
   limit: number,
 ): Promise<TracedDelivery[]> {
   const { rows } = await sql<
-    Omit<TracedDelivery, 'sequence' | 'envelope'> & EnvelopeColumns & { sequence: string }
+    Omit<TracedDelivery, 'sequence' | 'envelope'> & CommitBatchColumns & { sequence: string }
   >`
     with reported as materialized (
       select ${eventId}::text collate "C" as event_id
@@ -111,7 +113,7 @@ export async function listDeliveriesOfEvent(
     select found.webhook_id as "webhookId", found.sequence, found.event_id as "eventId", found.event_type as "eventType",
            found.occurred_at as "occurredAt", found.appended_at as "appendedAt", found.origin,
            found.resend_of::float8 as "resendOf", found.cause_event_id as "causeEventId",
-           coalesce(latest.outcome, 'pending') as state, coalesce(latest.attempt, 0) as attempts, ${ENVELOPE_COLUMNS}
+           coalesce(latest.outcome, 'pending') as state, coalesce(latest.attempt, 0) as attempts, ${COMMIT_BATCH_COLUMNS}
       from found
       -- Once a row, by index: the planner guesses that "found" is as long as its limit, and would read all envelopes.
       left join lateral (
@@ -125,7 +127,7 @@ export async function listDeliveriesOfEvent(
   return rows.map(({ envelopeId, operationCount, processedAt, ...row }) => ({
     ...row,
     sequence: Number(row.sequence),
-    envelope: envelopeOf({ envelopeId, operationCount, processedAt }),
+    envelope: commitBatchOf({ envelopeId, operationCount, processedAt }),
   }));
 }
 
@@ -162,9 +164,9 @@ export async function listAttemptsOf(
   }));
 }
 
-const envelopeOf = ({
+const commitBatchOf = ({
   envelopeId,
   operationCount,
   processedAt,
-}: EnvelopeColumns): TracedEnvelope | null =>
+}: CommitBatchColumns): TracedCommitBatch | null =>
   envelopeId === null ? null : { envelopeId, operationCount, processedAt };

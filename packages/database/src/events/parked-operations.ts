@@ -1,15 +1,15 @@
 /**
  * Operations set aside: acknowledged, and not applied because of a fault of ours. Each is written in
- * the transaction that applies its neighbours, and leaves when its envelope has been queued again.
+ * the transaction that applies its neighbours, and leaves when its commit batch has been queued again.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
 export interface ParkedOperation {
   readonly environmentId: number;
-  /** ULID; the id of the envelope that it comes back in. */
+  /** ULID; the id of the commit batch that it comes back in. */
   readonly parkedId: string;
-  /** Which envelope it came in. */
+  /** Which commit batch it came in. */
   readonly envelopeId: string;
   /** JSON. */
   readonly operation: string;

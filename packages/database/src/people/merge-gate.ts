@@ -12,8 +12,8 @@
  *
  * Events never wait: where a merge is under way, or waits, they lock their rows instead. So a merge waits only for
  * the transactions that were there before it, and where merges come all the time there are none. A transaction that
- * waits here holds only its claim, so there is no deadlock, except where two run the same envelope at the same time:
- * that is a conflict like any other, and tried again.
+ * waits here holds only its claim, so there is no deadlock, except where two run the same commit batch at the same
+ * time: that is a conflict like any other, and tried again.
  *
  * Old code: `migrations/0032_merge_gate.ts`.
  */

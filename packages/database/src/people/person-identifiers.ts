@@ -2,9 +2,9 @@
  * Identifiers: who is who. Whoever works on one holds its row until the end of the transaction; events that
  * only ask whose it is read it behind the gate of merges (`merge-gate.ts`).
  *
- * Locks are taken in the order of the primary key, before those of people and objects, so that envelopes of different
- * shards hardly ever deadlock; one that does is tried again. When two make the same new identifier at once, it is a unique violation for the second,
- * which starts again and finds it.
+ * Locks are taken in the order of the primary key, before those of people and objects, so that commit batches of
+ * different shards hardly ever deadlock; one that does is tried again. When two make the same new identifier at once,
+ * it is a unique violation for the second, which starts again and finds it.
  */
 import type { StoredIdentifierKind } from '@sluice/domain/operations/slice-keys';
 import type {

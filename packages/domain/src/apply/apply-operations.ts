@@ -2,8 +2,8 @@
  * The fold: what operations mean for the rows that are there. Pure: the slice in, the changes out.
  *
  * Step 9 of the walk, between the loading of the slice and the writing of the changes, both by
- * `worker/src/events/process-envelope.ts`. Operations apply in order, each to what the ones before it left,
- * so folding them together gives the same rows as folding them one envelope after the other.
+ * `worker/src/events/process-commit-batch.ts`. Operations apply in order, each to what the ones before it left,
+ * so folding them together gives the same rows as folding them one commit batch after the other.
  */
 import { unknownOperation } from '../values/errors.ts';
 import { addDevice, deleteDevice } from './change-devices.ts';

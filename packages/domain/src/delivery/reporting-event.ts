@@ -165,7 +165,7 @@ export interface ReportingEvent {
   readonly eventType: SelectableEventType;
   /** The client's event that it reports; absent where that has no id. */
   readonly causeEventId?: string;
-  /** Of the envelope that it was found in; absent where it came in none. */
+  /** Of the commit batch that it was found in; absent where it came in none. */
   readonly envelopeNumber?: number;
   /** The channel that caused it, or `customer` where that is not known. */
   readonly objectType: MessageChannel | 'customer' | OwnFamily;

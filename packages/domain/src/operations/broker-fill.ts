@@ -1,13 +1,14 @@
 /**
- * When a broker with a bound on its memory takes no more envelopes. Those who take jobs need memory there too, so a
- * Redis that is full to the brim stands still: whoever adds stops before it, and what is left is for those who remove.
+ * When a broker with a bound on its memory takes no more commit batches. Those who take jobs need memory there too, so
+ * a Redis that is full to the brim stands still: whoever adds stops before it, and what is left is for those who
+ * remove.
  *
  * ```
  *   open ── fill ≥ the mark ──▶ full ── 5 points below it, or below it after 10 s ──▶ open
  * ```
  *
- * Two marks, so that it neither opens nor shuts with each envelope. The lower one not for long: what else is in there
- * may hold it between the two for ever. What one of several masters has no room for cannot
+ * Two marks, so that it neither opens nor shuts with each commit batch. The lower one not for long: what else is in
+ * there may hold it between the two for ever. What one of several masters has no room for cannot
  * go to another: a queue is where it is, and the next flush may touch every one of them. So the fullest decides.
  *
  * Before: `platform/src/redis/redis-room.ts`, which reads the figures and does what this says.

@@ -2,10 +2,13 @@
 import type { QueuedOperation } from './packed-event.ts';
 
 /** What one group commit holds: 1 to 1,000 operations of any workspaces, all of one shard, in order. */
-export interface Envelope {
+export interface CommitBatch {
   /** ULID made by intake; claimed in the transaction that writes its effects. */
   readonly id: string;
   readonly operations: readonly QueuedOperation[];
-  /** W3C trace context, where a call in it is traced; envelopes of versions before 0025 have none, and their workers pass it over. */
+  /**
+   * W3C trace context, where a call in it is traced; commit batches of versions before 0025 have none, and their
+   * workers pass it over.
+   */
   readonly traceparent?: string;
 }

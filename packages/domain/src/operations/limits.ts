@@ -7,7 +7,7 @@
  *
  * Which API a bound applies to:
  * - Identifiers, event ids and event names: both. They become index keys, and Postgres refuses a
- *   B-tree entry over 2,704 bytes, which would take the whole envelope down with it.
+ *   B-tree entry over 2,704 bytes, which would take the whole commit batch down with it.
  * - Number, names and values of attributes: Track only. Every source of those bounds is Track's, while
  *   `ingestion-webhooks.md` §7 lists each case that Pipelines refuses and has none of them; refusing
  *   a whole identify for one long trait would lose more than it protects, and 64 KB bounds it anyway.

@@ -2,7 +2,7 @@
  * The vocabulary: what one call means, whichever API it came through.
  *
  * Walk: `pipelines.ts`, `track-v1.ts` and `track-v2.ts` (step 4) turn request bodies into
- * operations; `intake/src/commit/batcher.ts` (step 6) commits them as one envelope;
+ * operations; `intake/src/commit/batcher.ts` (step 6) commits them as one commit batch;
  * `apply-operations.ts` (step 9) works out what they change.
  *
  * An operation is plain JSON: it travels through the broker as it is, or as a row (`packed-event.ts`). It is complete: times are
@@ -42,7 +42,7 @@ interface OperationBase {
   readonly receivedAtMs: number;
   /** Which call brought an event or a metric: `pipelines.track`, … Absent from intakes of before it was kept. */
   readonly source?: string;
-  /** Of the envelope that brought it; absent until that is claimed. */
+  /** Of the commit batch that brought it; absent until that is claimed. */
   readonly envelopeNumber?: number;
 }
 

@@ -7,7 +7,7 @@
  * 1.7. It trades away that a queue's job explains itself, and that a field can be left out: a row that means
  * something else needs another format, which workers must know before intakes write it.
  *
- * Before: `intake/src/commit/commit-group.ts`. After: `worker/src/events/process-envelope.ts`. Pure.
+ * Before: `intake/src/commit/commit-group.ts`. After: `worker/src/events/process-commit-batch.ts`. Pure.
  */
 import { AppError } from '../values/errors.ts';
 import type { JsonObject } from '../values/json.ts';
@@ -31,7 +31,7 @@ export type PackedEvent = readonly [
   source: string,
 ];
 
-/** An operation as it is in an envelope on the broker. */
+/** An operation as it is in a commit batch on the broker. */
 export type QueuedOperation = Operation | PackedEvent;
 
 const isPacked = (queued: QueuedOperation): queued is PackedEvent => Array.isArray(queued);

@@ -1,8 +1,8 @@
 /**
- * Which shard an operation goes to. A shard's envelopes are processed one after another, so what has
+ * Which shard an operation goes to. A shard's commit batches are processed one after another, so what has
  * the same key applies in the order in which it was taken: one person's calls do.
  *
- * The hash is part of the stored state: envelopes wait in their shard's queue across a deploy, and a
+ * The hash is part of the stored state: commit batches wait in their shard's queue across a deploy, and a
  * person who moved could overtake themselves. It must never change; a test pins its values.
  *
  * The price: two identifiers of one person (id and email) may be in two shards, so the worker may meet the same

@@ -1,13 +1,13 @@
 /**
- * Which identifiers an envelope has to hold while it is applied, and which it may only read.
+ * Which identifiers a commit batch has to hold while it is applied, and which it may only read.
  *
  * A plain event of a known person asks whose an identifier is and changes nothing about it. Where another operation
  * deletes, suppresses or renames the person meanwhile, it is as if the event had come first: the history stays
  * theirs. A merge is the exception, because it moves what is stored: nobody may read without holding while one goes
  * on (`database/src/people/merge-gate.ts`).
  *
- * Everything else that an operation may change is held, and every other name of the same people: within one envelope
- * each operation must meet what the one before it did.
+ * Everything else that an operation may change is held, and every other name of the same people: within one commit
+ * batch each operation must meet what the one before it did.
  *
  * Part of step 9 of the walk, called by `worker/src/events/load-slice.ts`. Pure.
  */
@@ -17,7 +17,7 @@ import { identifierText } from '../operations/slice-keys.ts';
 import type { NeededIdentifier, SliceNeeds } from './slice-needs.ts';
 
 /**
- * How an envelope stands to merges of people: it `merges`, it `reads` who people are and keeps merges off meanwhile,
+ * How a commit batch stands to merges of people: it `merges`, it `reads` who people are and keeps merges off meanwhile,
  * or it `holds` whatever it names and needs neither.
  */
 export type MergeStance = 'merges' | 'reads' | 'holds';

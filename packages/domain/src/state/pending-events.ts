@@ -1,5 +1,5 @@
 /**
- * Events and activities of an envelope until they are written: their person can still change, when an anonymous id
+ * Events and activities of a commit batch until they are written: their person can still change, when an anonymous id
  * turns out to be somebody's and when people are merged.
  */
 import { followMerges, type PersonState } from './person-directory.ts';

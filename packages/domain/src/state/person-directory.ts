@@ -1,5 +1,5 @@
 /**
- * Who is who while an envelope is folded: identifiers → people, as they change.
+ * Who is who while a commit batch is folded: identifiers → people, as they change.
  *
  * ```
  *            create                 delete            unsuppress

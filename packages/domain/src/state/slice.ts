@@ -1,5 +1,5 @@
 /**
- * The slice: the stored rows that an envelope's operations may read or change, as the fold sees
+ * The slice: the stored rows that a commit batch's operations may read or change, as the fold sees
  * them, and the changes it gives back.
  *
  * Step 9 of the walk: `find-slice-needs.ts` says what to load, the worker loads it under locks,
@@ -104,7 +104,7 @@ export interface EventKey {
 export interface EventClaim extends EventKey {
   readonly receivedAtMs: number;
   readonly source: string | null;
-  /** Of the envelope that brought it. */
+  /** Of the commit batch that brought it. */
   readonly envelopeNumber: number | null;
 }
 
@@ -118,7 +118,7 @@ export interface Slice {
   /** Loaded only for merges: joining and leaving need no look. */
   readonly segmentMembers: readonly SegmentMemberRow[];
   readonly messageDeliveries: readonly MessageDeliveryRow[];
-  /** Event ids of the operations that earlier envelopes took. */
+  /** Event ids of the operations that earlier commit batches took. */
   readonly takenEvents: readonly EventKey[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Rows of one table while an envelope is folded: what was loaded, what they are by now, and so what
+ * Rows of one table while a commit batch is folded: what was loaded, what they are by now, and so what
  * must be written. However often a row changes, it is written once.
  */
 import type { PersonKey, RowChanges } from './slice.ts';
@@ -64,7 +64,7 @@ export class TrackedRows<Row extends object> {
   }
 }
 
-/** Rows of people, found by person without a look at all rows: an envelope may merge a thousand people. */
+/** Rows of people, found by person without a look at all rows: a commit batch may merge a thousand people. */
 export class RowsOfPeople<Row extends PersonKey> extends TrackedRows<Row> {
   readonly #keyOf: (row: Row) => string;
   /** By person, rows that are gone included. Built at the first question, since only merges ask. */

@@ -2,7 +2,7 @@
  * Which texts Postgres can hold, and their length there.
  *
  * `text` and `jsonb` refuse U+0000, and a lone surrogate has no UTF-8: either would fail the whole
- * envelope. Both can only come from `\u` escapes, so they are rare and the check must be cheap: two
+ * commit batch. Both can only come from `\u` escapes, so they are rare and the check must be cheap: two
  * native scans take 14 ns on a typical text, a regular expression 28 ns, a loop 32 ns (Node 22). A
  * caller that knows the raw body to be free of them (`ParseContext.hasEscapes`) saves even those.
  */

@@ -1,5 +1,5 @@
 /**
- * ULIDs as ids of events and envelopes. They are the same in either letter case (their own
+ * ULIDs as ids of events and commit batches. They are the same in either letter case (their own
  * specification says so) and are kept in upper case; the first ten characters are the time.
  */
 const ULID_IN_ANY_CASE = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/i;

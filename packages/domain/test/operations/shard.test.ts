@@ -10,7 +10,7 @@ const person = (kind: PersonIdentifier['kind'], value: string): Operation => ({
 });
 
 describe('the shard of a key', () => {
-  test('never changes: envelopes of an older version wait under these', () => {
+  test('never changes: commit batches of an older version wait under these', () => {
     const keys = [
       '',
       'u1',

@@ -1,4 +1,4 @@
-/** What an envelope holds while it is applied, and what it may only read. */
+/** What a commit batch holds while it is applied, and what it may only read. */
 import { describe, expect, it, test } from 'vitest';
 import { identifiersToHold, mergeStanceOf } from '../../src/state/held-identifiers.ts';
 import type { Operation } from '../../src/operations/operation.ts';
@@ -97,7 +97,7 @@ describe('beside other operations', () => {
   });
 });
 
-test('an envelope merges, reads, or holds what it names', () => {
+test('a commit batch merges, reads, or holds what it names', () => {
   expect(mergeStanceOf([])).toBe('holds');
   expect(mergeStanceOf([identify('id:1'), metric('d', 'opened')])).toBe('holds');
   expect(mergeStanceOf([identify('id:1'), seen('id:1')])).toBe('reads');

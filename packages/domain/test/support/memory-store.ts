@@ -44,7 +44,7 @@ export class MemoryStore {
   #lastNumber = 0;
   #lastId = 0;
 
-  /** Folds the operations as one envelope. */
+  /** Folds the operations as one commit batch. */
   apply(...operations: Operation[]): SliceChanges {
     const changes = applyOperations(this.#load(findSliceNeeds(operations)), operations, {
       newPersonId: () => ++this.#lastNumber,
@@ -56,7 +56,7 @@ export class MemoryStore {
     return changes;
   }
 
-  /** Folds them as one envelope, or each in its own. */
+  /** Folds them as one commit batch, or each in its own. */
   applyEach(isTogether: boolean, ...operations: Operation[]): void {
     if (isTogether) this.apply(...operations);
     else for (const operation of operations) this.apply(operation);

@@ -5,7 +5,7 @@
  * the outcome to a status, after the flush has been made durable.
  *
  * Permissive mode (Pipelines without `X-Strict-Mode: 1`) answers `accepted` whatever was wrong and
- * records it; what is recorded travels in the same envelope as what was taken, so it is as durable.
+ * records it; what is recorded travels in the same commit batch as what was taken, so it is as durable.
  *
  * Callback instead of a promise: at 100,000 calls/s the promise alone would cost 5 % of the core.
  *

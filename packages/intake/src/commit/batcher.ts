@@ -2,24 +2,24 @@
  * Group commit (step 6): one flush in flight; whatever arrives meanwhile is the next flush. No timer.
  *
  * ```
- *   add ─▶ waiting: [call, call, …] ── flush ──▶ one envelope a shard, all sent at once ──▶ done, done, …
+ *   add ─▶ waiting: [call, call, …] ── flush ──▶ one commit batch a shard, all sent at once ──▶ done, done, …
  * ```
  *
  * - What one call brought is committed together or not at all: a flush is one transaction of the
- *   broker (`platform/src/queue/queue-envelopes.ts`; what a Cluster needs is in `commit-envelopes.ts`).
+ *   broker (`platform/src/queue/queue-commit-batches.ts`; what a Cluster needs is in `batch-committer.ts`).
  * - Calls are answered only after the broker's confirmation.
  * - When a flush could be made durable nowhere, its callers are told so; it is not tried again.
  *
- * Trades a flush's latency (one broker round trip at most) for large envelopes under load; a lone
+ * Trades a flush's latency (one broker round trip at most) for large commit batches under load; a lone
  * call does not wait for company. One flush for all shards rather than one a shard: a Redis with
  * `appendfsync always` writes its file once for all that reached it together.
  *
- * Before: `accept.ts`, `skim-call.ts`. After: `commit-envelopes.ts`.
+ * Before: `accept.ts`, `skim-call.ts`. After: `batch-committer.ts`.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
-import { EnvelopeBuffers } from '@sluice/platform/queue/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
-import type { CommittedTo } from './commit-envelopes.ts';
+import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
+import type { CommittedTo } from './batch-committer.ts';
 import { CommitGroup, type CommitCaller, type CommitOutcome } from './commit-group.ts';
 import type { SkimmedOperations } from './track-skimmer.ts';
 
@@ -31,11 +31,11 @@ const FLUSH_SIZE_BYTES_MAX = 4 * 1_048_576;
 export interface BatcherOptions {
   readonly shardCount: number;
   /**
-   * A rejection means "not all confirmed". `isAtomic`: a call spans envelopes, so all of them or none.
+   * A rejection means "not all confirmed". `isAtomic`: a call spans commit batches, so all of them or none.
    * `arrivedAtMs`: when intake took the oldest call of the flush, Unix milliseconds.
    */
   readonly commit: (
-    envelopes: readonly ShardEnvelope[],
+    commitBatches: readonly ShardCommitBatch[],
     isAtomic: boolean,
     arrivedAtMs: number,
   ) => Promise<CommittedTo>;
@@ -43,13 +43,13 @@ export interface BatcherOptions {
   readonly newId: () => string;
   /** Request bytes held in memory before `add` refuses. */
   readonly pendingSizeBytesMax: number;
-  readonly onCommitFailure: (error: unknown, envelopes: readonly ShardEnvelope[]) => void;
+  readonly onCommitFailure: (error: unknown, commitBatches: readonly ShardCommitBatch[]) => void;
   /** Asked once a flush; absent: nothing is traced. */
-  readonly traceFlush?: (envelopes: readonly EnvelopeDraft[]) => TracedFlush | undefined;
+  readonly traceFlush?: (commitBatches: readonly CommitBatchDraft[]) => TracedFlush | undefined;
 }
 
-/** An envelope that is about to be written. */
-export interface EnvelopeDraft {
+/** A commit batch that is about to be written. */
+export interface CommitBatchDraft {
   readonly shard: number;
   readonly id: string;
   readonly operations: readonly Operation[];
@@ -57,7 +57,7 @@ export interface EnvelopeDraft {
 
 /** A flush that holds calls that are traced. */
 export interface TracedFlush {
-  /** By the envelope's id, where it goes on in a trace. */
+  /** By the commit batch's id, where it goes on in a trace. */
   readonly traceparents: ReadonlyMap<string, string>;
   end(outcome: CommitOutcome): void;
 }
@@ -66,7 +66,7 @@ export class Batcher {
   readonly #options: BatcherOptions;
   /** The first one is the next flush, the last one takes what comes. */
   readonly #waiting: CommitGroup[] = [];
-  readonly #buffers = new EnvelopeBuffers();
+  readonly #buffers = new CommitBatchBuffers();
   #open: CommitGroup | undefined;
   #pendingSizeBytes = 0;
   #unansweredCount = 0;
@@ -74,7 +74,7 @@ export class Batcher {
   #drained: (() => void)[] = [];
   /** Counters for `/metrics`. */
   flushCount = 0;
-  envelopeCount = 0;
+  commitBatchCount = 0;
   operationCount = 0;
   /** Of those that are taken. */
   skimmedOperationCount = 0;
@@ -162,21 +162,21 @@ export class Batcher {
     const { traceFlush, commit, onCommitFailure } = this.#options;
     const { parts } = group;
     this.flushCount++;
-    this.envelopeCount += parts.length;
+    this.commitBatchCount += parts.length;
     this.operationCount += group.operationCount;
     const traced = traceFlush?.(
       parts.map(({ shard, writer, operations }) => ({ shard, id: writer.id, operations })),
     );
-    const envelopes = parts.map(({ shard, writer }): ShardEnvelope => ({
+    const commitBatches = parts.map(({ shard, writer }): ShardCommitBatch => ({
       shard,
       envelope: writer.finish(traced?.traceparents.get(writer.id)),
     }));
     let outcome: CommitOutcome = 'committed';
     try {
-      const committedTo = await commit(envelopes, group.isAtomic, group.arrivedAtMs);
+      const committedTo = await commit(commitBatches, group.isAtomic, group.arrivedAtMs);
       if (committedTo === 'broker') group.release();
     } catch (error) {
-      onCommitFailure(error, envelopes);
+      onCommitFailure(error, commitBatches);
       outcome = 'unavailable';
     }
     traced?.end(outcome);

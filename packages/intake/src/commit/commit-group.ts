@@ -1,16 +1,19 @@
 /**
- * The calls that one flush commits together. Their operations are written as they come, one envelope a
+ * The calls that one flush commits together. Their operations are written as they come, one commit batch a
  * shard or more.
  *
  * Written when the call comes, not when the flush goes: its objects are still in the core's caches then, and are
  * garbage at once, so the collector has nothing to copy while calls wait for the broker.
  *
- * Between `batcher.ts`, which fills and flushes it, and `commit-envelopes.ts`.
+ * Between `batcher.ts`, which fills and flushes it, and `batch-committer.ts`.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { splitOperation } from '@sluice/domain/operations/split-operation';
-import { EnvelopeWriter, type EnvelopeBuffers } from '@sluice/platform/queue/envelope-writer';
+import {
+  CommitBatchWriter,
+  type CommitBatchBuffers,
+} from '@sluice/platform/queue/commit-batch-writer';
 import type { SkimmedOperations } from './track-skimmer.ts';
 
 /** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
@@ -26,12 +29,12 @@ export interface CommitCaller {
 }
 
 /** A worker's transaction and a broker's job stay small. */
-const ENVELOPE_OPERATIONS_MAX = 1_000;
+const COMMIT_BATCH_OPERATIONS_MAX = 1_000;
 
-/** One envelope of the flush. */
-interface EnvelopePart {
+/** One commit batch of the flush. */
+interface CommitBatchPart {
   readonly shard: number;
-  readonly writer: EnvelopeWriter;
+  readonly writer: CommitBatchWriter;
   /** The operations as they were written, halves included, where they are to be kept; else empty. */
   readonly operations: Operation[];
 }
@@ -46,11 +49,11 @@ interface ShardOperations {
 export class CommitGroup {
   readonly callers: CommitCaller[] = [];
   /** In the order in which they were begun; a shard's own in the order of its operations. */
-  readonly parts: EnvelopePart[] = [];
+  readonly parts: CommitBatchPart[] = [];
   /** By shard: the part that takes the next operations. */
-  readonly #open: (EnvelopePart | undefined)[];
+  readonly #open: (CommitBatchPart | undefined)[];
   readonly #newId: () => string;
-  readonly #buffers: EnvelopeBuffers;
+  readonly #buffers: CommitBatchBuffers;
   readonly #keepsOperations: boolean;
   readonly #shardCount: number;
   /** Of the requests. */
@@ -58,14 +61,14 @@ export class CommitGroup {
   operationCount = 0;
   /** When intake took the oldest call, Unix milliseconds. */
   arrivedAtMs = Infinity;
-  /** A call spans envelopes, which must be added together. */
+  /** A call spans commit batches, which must be added together. */
   isAtomic = false;
 
   /** @param keepsOperations - for traces, which know an operation by its identity. */
   constructor(
     shardCount: number,
     newId: () => string,
-    buffers: EnvelopeBuffers,
+    buffers: CommitBatchBuffers,
     keepsOperations: boolean,
   ) {
     this.#shardCount = shardCount;
@@ -148,21 +151,24 @@ export class CommitGroup {
   #addMany(shard: number, { parts, wholes }: ShardOperations): void {
     for (let from = 0; from < parts.length;) {
       const part = this.#partFor(shard);
-      const some = parts.slice(from, from + ENVELOPE_OPERATIONS_MAX - part.writer.operationCount);
+      const some = parts.slice(
+        from,
+        from + COMMIT_BATCH_OPERATIONS_MAX - part.writer.operationCount,
+      );
       part.writer.addAll(JSON.stringify(some), some.length);
       part.operations.push(...wholes.slice(from, from + some.length));
       from += some.length;
     }
   }
 
-  #partFor(shard: number): EnvelopePart {
+  #partFor(shard: number): CommitBatchPart {
     const open = this.#open[shard];
-    if (open !== undefined && open.writer.operationCount < ENVELOPE_OPERATIONS_MAX) return open;
-    // One call may be cut between two envelopes.
+    if (open !== undefined && open.writer.operationCount < COMMIT_BATCH_OPERATIONS_MAX) return open;
+    // One call may be cut between two commit batches.
     if (open !== undefined) this.isAtomic = true;
     const part = {
       shard,
-      writer: new EnvelopeWriter(this.#newId(), this.#buffers),
+      writer: new CommitBatchWriter(this.#newId(), this.#buffers),
       operations: [],
     };
     this.#open[shard] = part;

@@ -7,33 +7,33 @@
  * - A file belongs to one process at a time, by SQLite's exclusive lock, which the operating system releases however
  *   the process ends. A start takes the first free file, and what other dead processes left is moved into it. Files
  *   are emptied, never removed: another process may be about to lock the very file.
- * - The file name carries the database and the queue prefix: envelopes must not reach another
+ * - The file name carries the database and the queue prefix: commit batches must not reach another
  *   installation that happens to run in the same folder.
  *
  * Needs nothing but the disk. The price is order between processes: of two calls that went to two intakes while the
  * broker was away, either may be applied first.
  *
- * Before and after: `commit-envelopes.ts`.
+ * Before and after: `batch-committer.ts`.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/values/errors';
-import { envelopeText } from '@sluice/platform/queue/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { commitBatchText } from '@sluice/platform/queue/commit-batch-writer';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 
 export interface SpilledFlush {
   readonly position: number;
   readonly sizeBytes: number;
-  readonly envelopes: readonly ShardEnvelope[];
+  readonly envelopes: readonly ShardCommitBatch[];
 }
 
 export interface SpillOptions {
   /** Created when missing. */
   readonly directory: string;
-  /** Whose envelopes: only files of this name are taken over. */
+  /** Whose commit batches: only files of this name are taken over. */
   readonly name: string;
-  /** Of envelopes as JSON; the file is a little larger. */
+  /** Of commit batches as JSON; the file is a little larger. */
   readonly sizeBytesMax: number;
 }
 
@@ -66,7 +66,7 @@ export class Spill {
   readonly #deleteThrough: StatementSync;
   readonly #findOldest: StatementSync;
   #sizeBytes = 0;
-  #envelopeCount = 0;
+  #commitBatchCount = 0;
   #flushCount = 0;
 
   constructor(database: DatabaseSync, sizeBytesMax: number) {
@@ -98,8 +98,8 @@ export class Spill {
     return this.#sizeBytesMax;
   }
 
-  get envelopeCount(): number {
-    return this.#envelopeCount;
+  get commitBatchCount(): number {
+    return this.#commitBatchCount;
   }
 
   get isEmpty(): boolean {
@@ -117,16 +117,16 @@ export class Spill {
    * @returns undefined when it would be over the limit; nothing was written then.
    * @throws Error where the disk refuses it (full, broken); nothing was written then.
    */
-  append(envelopes: readonly ShardEnvelope[], atMs: number): SpilledFlush | undefined {
-    const text = flushText(envelopes);
+  append(commitBatches: readonly ShardCommitBatch[], atMs: number): SpilledFlush | undefined {
+    const text = flushText(commitBatches);
     const sizeBytes = Buffer.byteLength(text);
     if (this.#sizeBytes + sizeBytes > this.#sizeBytesMax) return undefined;
-    const values = [sizeBytes, envelopes.length, IS_ATOMIC, atMs, text];
+    const values = [sizeBytes, commitBatches.length, IS_ATOMIC, atMs, text];
     const position = Number(this.#insert.run(...values).lastInsertRowid);
     this.#sizeBytes += sizeBytes;
-    this.#envelopeCount += envelopes.length;
+    this.#commitBatchCount += commitBatches.length;
     this.#flushCount++;
-    return { position, sizeBytes, envelopes };
+    return { position, sizeBytes, envelopes: commitBatches };
   }
 
   /**
@@ -144,7 +144,7 @@ export class Spill {
     return this.#list.all(last).map((row) => ({
       position: row['position'] as number,
       sizeBytes: row['size_bytes'] as number,
-      envelopes: JSON.parse(row['envelopes'] as string) as ShardEnvelope[],
+      envelopes: JSON.parse(row['envelopes'] as string) as ShardCommitBatch[],
     }));
   }
 
@@ -155,7 +155,7 @@ export class Spill {
     this.#flushCount -= flushes.length;
     for (const flush of flushes) {
       this.#sizeBytes -= flush.sizeBytes;
-      this.#envelopeCount -= flush.envelopes.length;
+      this.#commitBatchCount -= flush.envelopes.length;
     }
     if (this.isEmpty) this.#shrink();
   }
@@ -196,7 +196,7 @@ export class Spill {
       .get() as { flushes: number; size: number; envelopes: number };
     this.#flushCount = row.flushes;
     this.#sizeBytes = row.size;
-    this.#envelopeCount = row.envelopes;
+    this.#commitBatchCount = row.envelopes;
   }
 
   #shrink(): void {
@@ -206,9 +206,10 @@ export class Spill {
 }
 
 /** What `readOldest` reads: `[{"shard":0,"envelope":{…}}, …]`. */
-function flushText(envelopes: readonly ShardEnvelope[]): string {
-  const entries = envelopes.map(
-    ({ shard, envelope }) => `{"shard":${shard},"envelope":${envelopeText(envelope)}}`,
+function flushText(commitBatches: readonly ShardCommitBatch[]): string {
+  const entries = commitBatches.map(
+    ({ shard, envelope: commitBatch }) =>
+      `{"shard":${shard},"envelope":${commitBatchText(commitBatch)}}`,
   );
   return `[${entries.join(',')}]`;
 }

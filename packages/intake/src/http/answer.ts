@@ -1,8 +1,8 @@
 /**
  * Outcome → HTTP (step 8): one switch, and the bodies that every real client can read.
  *
- * Before: `accept.ts`, once the flush is durable (`commit-envelopes.ts`). After: `exchange.ts` writes it,
- * and the client is done; the envelope goes on in `platform/src/queue/queue.ts`.
+ * Before: `accept.ts`, once the flush is durable (`batch-committer.ts`). After: `exchange.ts` writes it,
+ * and the client is done; the commit batch goes on in `platform/src/queue/queue.ts`.
  */
 import type { Issue } from '@sluice/domain/operations/issue';
 import { problemBody } from '@sluice/domain/values/problem';

@@ -1,14 +1,14 @@
 /**
  * Traces of calls, where they are on (`platform/src/telemetry/tracing.ts`): a span a call, from its head to its
- * answer, and a span an envelope, from its making to its confirmation.
+ * answer, and a span a commit batch, from its making to its confirmation.
  *
  * ```
- *   sender ─▶ POST /v1/track ─▶ send events ─▶ (in the envelope) process events
+ *   sender ─▶ POST /v1/track ─▶ send events ─▶ (in the commit batch) process events
  *             POST /v1/track ┄┄ link ┄┄┘
  * ```
  *
- * An envelope holds many calls and goes on in one trace: that of the first of its calls that is
- * traced. The others and the envelope link to each other. A stream is one span from its head to its last line, and
+ * A commit batch holds many calls and goes on in one trace: that of the first of its calls that is
+ * traced. The others and the commit batch link to each other. A stream is one span from its head to its last line, and
  * what is committed of it meanwhile continues that trace: so a sampler takes all of a stream or nothing. A call whose
  * body never comes whole leaves no span.
  *
@@ -18,11 +18,11 @@
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
   endRequest,
-  envelopeStep,
+  commitBatchStep,
   requestStart,
 } from '@sluice/platform/telemetry/span-conventions';
 import type { Span, SpanAttributes, Tracer } from '@sluice/platform/telemetry/tracing';
-import type { EnvelopeDraft, TracedFlush } from '../commit/batcher.ts';
+import type { CommitBatchDraft, TracedFlush } from '../commit/batcher.ts';
 import { answerOf } from './answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from '../calls/calls.ts';
 import type { Accept } from './exchange.ts';
@@ -80,15 +80,15 @@ export class CallTracer {
     };
   }
 
-  /** The traces that the envelopes of a flush belong to; undefined where there are none. */
-  traceFlush(envelopes: readonly EnvelopeDraft[]): TracedFlush | undefined {
+  /** The traces that the commit batches of a flush belong to; undefined where there are none. */
+  traceFlush(commitBatches: readonly CommitBatchDraft[]): TracedFlush | undefined {
     const started: Span[] = [];
     const traceparents = new Map<string, string>();
-    for (const envelope of envelopes) {
-      const { shard, id, operations } = envelope;
+    for (const commitBatch of commitBatches) {
+      const { shard, id, operations } = commitBatch;
       const [first, ...others] = this.#callsIn(operations);
       if (first?.traceparent === undefined) continue;
-      const { attributes, ...step } = envelopeStep('send', envelope);
+      const { attributes, ...step } = commitBatchStep('send', commitBatch);
       const span = this.#tracer.startSpan({
         ...step,
         parent: first.traceparent,

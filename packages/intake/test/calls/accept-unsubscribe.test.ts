@@ -18,8 +18,8 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
   const committed: Operation[] = [];
   const batcher = new Batcher({
     shardCount: 1,
-    commit: (envelopes) => {
-      committed.push(...operationsIn(envelopes));
+    commit: (commitBatches) => {
+      committed.push(...operationsIn(commitBatches));
       return Promise.resolve('broker');
     },
     newId: () => 'envelope',

@@ -35,9 +35,9 @@ function createIntake(
   let id = 0;
   const batcher = new Batcher({
     shardCount: 1,
-    commit: (envelopes) => {
+    commit: (commitBatches) => {
       if (options.isBrokerAway) return Promise.reject(new Error('away'));
-      committed.push(...operationsIn(envelopes));
+      committed.push(...operationsIn(commitBatches));
       return Promise.resolve('broker');
     },
     newId: () => `envelope-${id++}`,

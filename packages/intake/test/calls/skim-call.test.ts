@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
-import { envelopeText } from '@sluice/platform/queue/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { commitBatchText } from '@sluice/platform/queue/commit-batch-writer';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { expect, test } from 'vitest';
 import type { Outcome } from '../../src/calls/outcome.ts';
 import { acceptCall, type AcceptDependencies } from '../../src/calls/accept.ts';
@@ -32,7 +32,7 @@ function createIntake(
     pendingSizeBytesMax?: number;
   } = {},
 ) {
-  const flushes: { envelopes: ShardEnvelope[]; texts: string[]; isAtomic: boolean }[] = [];
+  const flushes: { envelopes: ShardCommitBatch[]; texts: string[]; isAtomic: boolean }[] = [];
   const keys = new KeyRing();
   const key = (name: string, testCredentialId: string | null) => ({
     kind: 'pipelines' as const,
@@ -47,11 +47,11 @@ function createIntake(
   const newId = createIdGenerator(() => NOW_MS);
   const batcher = new Batcher({
     shardCount: SHARD_COUNT,
-    commit: (envelopes, isAtomic) => {
+    commit: (commitBatches, isAtomic) => {
       if (options.isBrokerAway) return Promise.reject(new Error('away'));
       // The buffers are used again once it has confirmed.
-      const texts = envelopes.map(({ envelope }) => envelopeText(envelope));
-      flushes.push({ envelopes: [...envelopes], texts, isAtomic });
+      const texts = commitBatches.map(({ envelope: commitBatch }) => commitBatchText(commitBatch));
+      flushes.push({ envelopes: [...commitBatches], texts, isAtomic });
       return Promise.resolve('broker');
     },
     newId,
@@ -142,7 +142,7 @@ test('what goes the short way and the long way keeps one order on each shard', a
   );
 });
 
-test('a batch that spans envelopes of one shard is committed together, each of at most 1,000', async () => {
+test('a batch that spans commit batches of one shard is committed together, each of at most 1,000', async () => {
   const { skim, flushes } = createIntake();
   await skim(
     { batch: Array.from({ length: 2_500 }, () => track('u', 'e')) },

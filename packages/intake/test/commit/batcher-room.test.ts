@@ -1,17 +1,17 @@
-/** How much an envelope, a flush and the memory before them hold. */
-import type { WrittenEnvelope } from '@sluice/platform/queue/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+/** How much a commit batch, a flush and the memory before them hold. */
+import type { WrittenCommitBatch } from '@sluice/platform/queue/commit-batch-writer';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { expect, test } from 'vitest';
-import type { CommittedTo } from '../../src/commit/commit-envelopes.ts';
+import type { CommittedTo } from '../../src/commit/batch-committer.ts';
 import { createBatcher, createBroker, event, eventIds } from '../support/batcher-under-test.ts';
 import { operationsIn } from '../support/operations-in.ts';
 
-test('an envelope holds at most 1,000 operations, and keeps their order across envelopes', async () => {
-  const committed: ShardEnvelope[] = [];
+test('a commit batch holds at most 1,000 operations, and keeps their order across commit batches', async () => {
+  const committed: ShardCommitBatch[] = [];
   const areAtomic: boolean[] = [];
   const batcher = createBatcher({
-    commit: (envelopes, isAtomic) => {
-      committed.push(...envelopes);
+    commit: (commitBatches, isAtomic) => {
+      committed.push(...commitBatches);
       areAtomic.push(isAtomic);
       return Promise.resolve('spill');
     },
@@ -22,9 +22,11 @@ test('an envelope holds at most 1,000 operations, and keeps their order across e
     () => undefined,
   );
   await batcher.drain();
-  expect(committed.map((envelope) => operationsIn([envelope]).length)).toEqual([1_000, 1_000, 500]);
+  expect(committed.map((commitBatch) => operationsIn([commitBatch]).length)).toEqual([
+    1_000, 1_000, 500,
+  ]);
   expect(eventIds(committed)).toEqual(Array.from({ length: 2_500 }, (_, n) => String(n)));
-  expect(new Set(committed.map(({ envelope }) => envelope.id)).size).toBe(3);
+  expect(new Set(committed.map(({ envelope: commitBatch }) => commitBatch.id)).size).toBe(3);
   // What one call brought is committed together, also where all of it is on one shard.
   expect(areAtomic).toEqual([true]);
 });
@@ -46,11 +48,9 @@ test('calls that are more than a flush may hold go in the next one, each whole a
   }
   broker.flushes[2]?.confirm();
   await batcher.drain();
-  expect(broker.flushes.map(({ envelopes }) => eventIds(envelopes).toSorted())).toEqual([
-    ['0', '1'],
-    ['2', '3'],
-    ['4'],
-  ]);
+  expect(
+    broker.flushes.map(({ envelopes: commitBatches }) => eventIds(commitBatches).toSorted()),
+  ).toEqual([['0', '1'], ['2', '3'], ['4']]);
   expect(batcher.pendingSizeBytes).toBe(0);
 });
 
@@ -71,17 +71,18 @@ test('more than the pending limit is refused at once, and room comes back with t
   await batcher.drain();
 });
 
-test('what the broker has makes room for the next envelope; what is only in the spill is never overwritten', async () => {
+test('what the broker has makes room for the next commit batch; what is only in the spill is never overwritten', async () => {
   const broker = createBroker();
   const batcher = createBatcher({ commit: broker.commit });
   const flushOf = async (eventId: string, committedTo: CommittedTo) => {
     const arrival = broker.arrival();
     batcher.add([event('a', eventId)], 10, () => undefined);
     await arrival;
-    const [{ envelope } = expect.unreachable()] = broker.flushes.at(-1)?.envelopes ?? [];
+    const [{ envelope: commitBatch } = expect.unreachable()] =
+      broker.flushes.at(-1)?.envelopes ?? [];
     broker.flushes.at(-1)?.confirm(committedTo);
     await batcher.drain();
-    return (envelope as WrittenEnvelope).bytes;
+    return (commitBatch as WrittenCommitBatch).bytes;
   };
   const spilled = await flushOf('spilled', 'spill');
   const first = await flushOf('first', 'broker');

@@ -1,8 +1,8 @@
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { IdentifyObject, TrackEvent } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
-import { envelopeText } from '@sluice/platform/queue/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { commitBatchText } from '@sluice/platform/queue/commit-batch-writer';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { describe, expect, test } from 'vitest';
 import type { CommitOutcome } from '../../src/commit/batcher.ts';
 import { createBatcher, createBroker, event, eventIds } from '../support/batcher-under-test.ts';
@@ -64,11 +64,11 @@ describe('group commit', () => {
     const arrival = broker.arrival();
     batcher.add(operations, 10, () => undefined);
     await arrival;
-    const envelopes = broker.flushes[0]?.envelopes ?? [];
-    expect(eventIds(envelopes)).toHaveLength(50);
-    for (const envelope of envelopes) {
-      for (const operation of operationsIn([envelope]))
-        expect(shardOf(1, shardKeyOf(operation), 4)).toBe(envelope.shard);
+    const commitBatches = broker.flushes[0]?.envelopes ?? [];
+    expect(eventIds(commitBatches)).toHaveLength(50);
+    for (const commitBatch of commitBatches) {
+      for (const operation of operationsIn([commitBatch]))
+        expect(shardOf(1, shardKeyOf(operation), 4)).toBe(commitBatch.shard);
     }
     broker.flushes[0]?.confirm();
     await batcher.drain();
@@ -90,8 +90,8 @@ describe('group commit', () => {
     };
     batcher.add([group], 10, () => undefined);
     await arrival;
-    const envelopes = broker.flushes[0]?.envelopes ?? [];
-    expect(new Map(envelopes.map((each) => [each.shard, operationsIn([each])]))).toEqual(
+    const commitBatches = broker.flushes[0]?.envelopes ?? [];
+    expect(new Map(commitBatches.map((each) => [each.shard, operationsIn([each])]))).toEqual(
       new Map([
         [shardOf(1, 'object:1:acme', 256), [{ ...group, isHalf: true }]],
         [
@@ -124,16 +124,16 @@ describe('group commit', () => {
     expect(flushes).toEqual([false, true]);
   });
 
-  test('an envelope goes on in the trace that its operations belong to', async () => {
-    const committed: ShardEnvelope[] = [];
+  test('a commit batch goes on in the trace that its operations belong to', async () => {
+    const committed: ShardCommitBatch[] = [];
     const traced = event('a', '1');
     const elsewhere = ['b', 'c', 'd', 'e', 'f'].find(
       (p) => shardOf(1, p, 4) !== shardOf(1, 'a', 4),
     )!;
     const ended: CommitOutcome[] = [];
     const batcher = createBatcher({
-      commit: (envelopes) => {
-        committed.push(...envelopes);
+      commit: (commitBatches) => {
+        committed.push(...commitBatches);
         return Promise.resolve('spill');
       },
       traceFlush: (drafts) => {
@@ -144,11 +144,11 @@ describe('group commit', () => {
     });
     batcher.add([traced, event(elsewhere, '2')], 10, () => undefined);
     await batcher.drain();
-    const envelopes = committed.map(
-      ({ envelope }) => JSON.parse(envelopeText(envelope)) as Envelope,
+    const commitBatches = committed.map(
+      ({ envelope: commitBatch }) => JSON.parse(commitBatchText(commitBatch)) as CommitBatch,
     );
     const trace = (eventId: string) =>
-      envelopes.find(({ operations }) => (operations[0] as TrackEvent).eventId === eventId);
+      commitBatches.find(({ operations }) => (operations[0] as TrackEvent).eventId === eventId);
     expect(trace('1')).toMatchObject({ operations: [traced], traceparent: '00-"a"-b-01' });
     expect(trace('2')).not.toHaveProperty('traceparent');
     expect(ended).toEqual(['committed']);
@@ -180,10 +180,10 @@ describe('group commit', () => {
   });
 
   test('what one call brought keeps its order on each shard, among calls before and after it', async () => {
-    const committed: ShardEnvelope[] = [];
+    const committed: ShardCommitBatch[] = [];
     const batcher = createBatcher({
-      commit: (envelopes) => {
-        committed.push(...envelopes);
+      commit: (commitBatches) => {
+        committed.push(...commitBatches);
         return Promise.resolve('spill');
       },
     });
@@ -195,13 +195,15 @@ describe('group commit', () => {
       batcher.add(some(count), 10, () => undefined);
     await batcher.drain();
     for (let shard = 0; shard < 4; shard++) {
-      const ids = eventIds(committed.filter((envelope) => envelope.shard === shard)).map(Number);
+      const ids = eventIds(committed.filter((commitBatch) => commitBatch.shard === shard)).map(
+        Number,
+      );
       const expected = Array.from({ length: n }, (_, index) => index).filter(
         (index) => shardOf(1, people[index % people.length]!, 4) === shard,
       );
       expect(ids).toEqual(expected);
     }
-    for (const envelope of committed)
-      expect(operationsIn([envelope]).length).toBeLessThanOrEqual(1_000);
+    for (const commitBatch of committed)
+      expect(operationsIn([commitBatch]).length).toBeLessThanOrEqual(1_000);
   });
 });

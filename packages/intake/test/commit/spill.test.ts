@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openSpill, Spill } from '../../src/commit/spill.ts';
 
@@ -34,13 +34,15 @@ function close(spill: Spill): void {
   spill.close();
 }
 
-const flush = (...ids: string[]): ShardEnvelope[] =>
+const flush = (...ids: string[]): ShardCommitBatch[] =>
   ids.map((id, shard) => ({ shard, envelope: { id, operations: [] } }));
 
 const idsOf = (spill: Spill): string[] =>
   spill
     .readOldest(100, 1_000_000)
-    .flatMap(({ envelopes }) => envelopes.map(({ envelope }) => envelope.id));
+    .flatMap(({ envelopes: commitBatches }) =>
+      commitBatches.map(({ envelope: commitBatch }) => commitBatch.id),
+    );
 
 describe('the spill', () => {
   test('gives flushes back in order and whole, also after its process ended without a word', () => {
@@ -52,7 +54,7 @@ describe('the spill', () => {
     const second = open();
     expect(second.readOldest(1, 1_000_000)).toMatchObject([{ envelopes: flush('a', 'b') }]);
     expect(idsOf(second)).toEqual(['a', 'b', 'c']);
-    expect(second).toMatchObject({ isEmpty: false, envelopeCount: 3 });
+    expect(second).toMatchObject({ isEmpty: false, commitBatchCount: 3 });
     expect(second.oldestAtMs()).toBe(5);
   });
 
@@ -63,9 +65,9 @@ describe('the spill', () => {
     spill.append(flush('b'), 2);
     spill.deleteOldest(oldest);
     expect(idsOf(spill)).toEqual(['b']);
-    expect(spill.envelopeCount).toBe(1);
+    expect(spill.commitBatchCount).toBe(1);
     spill.deleteOldest(spill.readOldest(10, 1_000_000));
-    expect(spill).toMatchObject({ isEmpty: true, envelopeCount: 0, sizeBytes: 0 });
+    expect(spill).toMatchObject({ isEmpty: true, commitBatchCount: 0, sizeBytes: 0 });
   });
 
   test('a step takes two large flushes and not a third', () => {
@@ -102,7 +104,7 @@ describe('the spill', () => {
     spill.append(flush('a'), 1);
     const sizeBytes = spill.sizeBytes;
     expect(() => spill.append(flush('b'.repeat(100_000)), 1)).toThrow('full');
-    expect(spill).toMatchObject({ sizeBytes, envelopeCount: 1 });
+    expect(spill).toMatchObject({ sizeBytes, commitBatchCount: 1 });
     expect(idsOf(spill)).toEqual(['a']);
     spill.append(flush('c'), 1);
     expect(idsOf(spill)).toEqual(['a', 'c']);
@@ -118,7 +120,7 @@ describe('the spill', () => {
     close(second);
     const next = open();
     expect(idsOf(next)).toEqual(['a', 'b']);
-    expect(next.envelopeCount).toBe(2);
+    expect(next.commitBatchCount).toBe(2);
     // And it is nobody else's any more.
     expect(open().isEmpty).toBe(true);
   });

@@ -2,7 +2,7 @@ import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { Span, SpanStart, Tracer } from '@sluice/platform/telemetry/tracing';
 import { expect, test } from 'vitest';
 import type { Submission } from '../../src/calls/accept.ts';
-import type { EnvelopeDraft, TracedFlush } from '../../src/commit/batcher.ts';
+import type { CommitBatchDraft, TracedFlush } from '../../src/commit/batcher.ts';
 import type { Call } from '../../src/calls/calls.ts';
 import { CallTracer } from '../../src/http/trace-calls.ts';
 
@@ -59,23 +59,23 @@ function take(calls: CallTracer, eventId: string, traceparent: string) {
   return { event, answer: () => end(), answeredCount: () => answered };
 }
 
-const envelopeOf = (id: string, ...operations: TrackEvent[]): EnvelopeDraft => ({
+const commitBatchOf = (id: string, ...operations: TrackEvent[]): CommitBatchDraft => ({
   shard: 0,
   id,
   operations,
 });
 
-test('an envelope goes on with the first traced call in it, and is linked to the others both ways', () => {
+test('a commit batch goes on with the first traced call in it, and is linked to the others both ways', () => {
   const { tracer, spans } = createTracer();
   const calls = new CallTracer(tracer);
   const untraced = take(calls, 'a', 'no');
   const first = take(calls, 'b', 'sender');
   const second = take(calls, 'c', '');
-  const envelopes = [
-    envelopeOf('e1', untraced.event, first.event, second.event),
-    envelopeOf('e2', operation('d')),
+  const commitBatches = [
+    commitBatchOf('e1', untraced.event, first.event, second.event),
+    commitBatchOf('e2', operation('d')),
   ];
-  const flush = calls.traceFlush(envelopes) as TracedFlush;
+  const flush = calls.traceFlush(commitBatches) as TracedFlush;
   const [, , , commit] = spans;
   expect(spans[1]).toMatchObject({ name: 'DELETE /v1/things/:id', parent: 'sender' });
   expect(spans[1]?.attributes).toEqual({
@@ -115,7 +115,7 @@ test('what is committed of a stream goes on from it, and a stream that is cut co
   const stream = calls.acceptStream('sender', 'request-s');
   const [first, second] = [operation('a'), operation('b')];
   stream?.mark([first]);
-  const flush = calls.traceFlush([envelopeOf('e1', first), envelopeOf('e2', second)]);
+  const flush = calls.traceFlush([commitBatchOf('e1', first), commitBatchOf('e2', second)]);
   expect(spans[1]).toMatchObject({ name: 'POST /v1/stream', parent: 'sender' });
   expect(spans[2]).toMatchObject({ name: 'send events', parent: '2' });
   expect([...(flush?.traceparents ?? [])]).toEqual([['e1', '3']]);
@@ -126,5 +126,5 @@ test('what is committed of a stream goes on from it, and a stream that is cut co
 test('a flush without a traced call is left alone', () => {
   const { tracer } = createTracer();
   const calls = new CallTracer(tracer);
-  expect(calls.traceFlush([envelopeOf('e1', take(calls, 'a', 'no').event)])).toBeUndefined();
+  expect(calls.traceFlush([commitBatchOf('e1', take(calls, 'a', 'no').event)])).toBeUndefined();
 });

@@ -52,8 +52,8 @@ function openStream(headers: { strictMode?: string } = {}) {
   };
   const batcher = new Batcher({
     shardCount: 1,
-    commit: (envelopes) => {
-      committedCount += envelopes.length;
+    commit: (commitBatches) => {
+      committedCount += commitBatches.length;
       return Promise.resolve('broker');
     },
     newId: () => 'id',

@@ -1,8 +1,8 @@
 /** A batcher with a broker whose confirmations the test gives out, and events for it. */
 import type { TrackEvent } from '@sluice/domain/operations/operation';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { Batcher, type BatcherOptions } from '../../src/commit/batcher.ts';
-import type { CommittedTo } from '../../src/commit/commit-envelopes.ts';
+import type { CommittedTo } from '../../src/commit/batch-committer.ts';
 import { operationsIn } from './operations-in.ts';
 
 export function event(person: string, eventId: string, receivedAtMs = 1): TrackEvent {
@@ -22,7 +22,7 @@ export function event(person: string, eventId: string, receivedAtMs = 1): TrackE
 /** A broker whose confirmations the test gives out. */
 export function createBroker() {
   const flushes: {
-    envelopes: readonly ShardEnvelope[];
+    envelopes: readonly ShardCommitBatch[];
     arrivedAtMs: number;
     confirm: (committedTo?: CommittedTo) => void;
     fail: () => void;
@@ -30,12 +30,12 @@ export function createBroker() {
   const arrivals: (() => void)[] = [];
   return {
     flushes,
-    commit: (envelopes: readonly ShardEnvelope[], _isAtomic: boolean, arrivedAtMs: number) =>
+    commit: (commitBatches: readonly ShardCommitBatch[], _isAtomic: boolean, arrivedAtMs: number) =>
       new Promise<CommittedTo>((resolve, reject) => {
         // What is in the spill is not overwritten, so that the tests can look at it later.
         const confirm = (committedTo: CommittedTo = 'spill') => resolve(committedTo);
         const fail = () => reject(new Error('away'));
-        flushes.push({ envelopes, arrivedAtMs, confirm, fail });
+        flushes.push({ envelopes: commitBatches, arrivedAtMs, confirm, fail });
         arrivals.shift()?.();
       }),
     arrival: () => new Promise<void>((resolve) => arrivals.push(resolve)),
@@ -54,5 +54,5 @@ export function createBatcher(overrides: Partial<BatcherOptions>): Batcher {
   });
 }
 
-export const eventIds = (envelopes: readonly ShardEnvelope[]): string[] =>
-  operationsIn(envelopes).map((operation) => (operation as TrackEvent).eventId);
+export const eventIds = (commitBatches: readonly ShardCommitBatch[]): string[] =>
+  operationsIn(commitBatches).map((operation) => (operation as TrackEvent).eventId);

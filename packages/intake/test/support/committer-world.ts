@@ -2,14 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { vi } from 'vitest';
-import { EnvelopeCommitter } from '../../src/commit/commit-envelopes.ts';
+import { BatchCommitter } from '../../src/commit/batch-committer.ts';
 import { openSpill, type Spill } from '../../src/commit/spill.ts';
 
 type Mode = 'up' | 'refusing' | 'hanging';
 
-export const flush = (id: string): ShardEnvelope[] => [
+export const flush = (id: string): ShardCommitBatch[] => [
   { shard: 0, envelope: { id, operations: [] } },
 ];
 
@@ -30,8 +30,8 @@ function createBroker() {
     /** What it was given while it hung, and does when it wakes. */
     late: [] as (() => void)[],
     onAdd: () => {},
-    addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void> {
-      const ids = envelopes.map(({ envelope }) => envelope.id);
+    addCommitBatches(commitBatches: readonly ShardCommitBatch[]): Promise<void> {
+      const ids = commitBatches.map(({ envelope: commitBatch }) => commitBatch.id);
       broker.attempts.push(ids.join());
       const add = () => {
         if (broker.poison !== undefined && ids.includes(broker.poison)) throw new Error('refused');
@@ -63,12 +63,12 @@ export class CommitterWorld {
   spill!: Spill;
   nowMs = 1_000_000;
   readonly #directory = mkdtempSync(join(tmpdir(), 'sluice-test-commit-'));
-  readonly #committers: EnvelopeCommitter[] = [];
+  readonly #committers: BatchCommitter[] = [];
 
   /** As a process does that starts on what earlier ones left. */
-  start(sizeBytesMax = 1_000_000, deadlineMs = 20): EnvelopeCommitter {
+  start(sizeBytesMax = 1_000_000, deadlineMs = 20): BatchCommitter {
     this.spill = openSpill({ directory: this.#directory, name: 'test', sizeBytesMax });
-    const committer = new EnvelopeCommitter({
+    const committer = new BatchCommitter({
       producer: this.broker,
       spill: this.spill,
       now: () => this.nowMs,

@@ -1,12 +1,14 @@
-/** What is in envelopes that intake has written, in order. */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+/** What is in commit batches that intake has written, in order. */
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
-import { envelopeText } from '@sluice/platform/queue/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import { commitBatchText } from '@sluice/platform/queue/commit-batch-writer';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 
-export const operationsIn = (envelopes: readonly ShardEnvelope[]): Operation[] =>
-  envelopes.flatMap(({ envelope }) => operationsOfText(envelopeText(envelope)));
+export const operationsIn = (commitBatches: readonly ShardCommitBatch[]): Operation[] =>
+  commitBatches.flatMap(({ envelope: commitBatch }) =>
+    operationsOfText(commitBatchText(commitBatch)),
+  );
 
-export const operationsOfText = (envelope: string): Operation[] =>
-  (JSON.parse(envelope) as Envelope).operations.map(unpackOperation);
+export const operationsOfText = (commitBatch: string): Operation[] =>
+  (JSON.parse(commitBatch) as CommitBatch).operations.map(unpackOperation);

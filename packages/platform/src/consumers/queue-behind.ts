@@ -1,43 +1,43 @@
 /**
- * What waits in a shard behind the envelope in hand, for a processor that can apply several at once.
+ * What waits in a shard behind the commit batch in hand, for a processor that can apply several at once.
  *
  * Safe without taking them as jobs: the shard's global concurrency of 1 keeps them where they are while the one in
  * hand is ours. A worker may wrongly believe that it is: it was stopped until its lock ran out, or it was handed the
  * job so late that its own watch had put it back. Then the one in hand waits itself, or another worker has it (all behind
  * it wait), or it is applied already, and its claim keeps those behind it from being claimed
- * (`database/src/events/envelopes.ts`). What was applied is removed from the queue; where that fails, it runs like any other,
- * and its claim is found.
+ * (`database/src/events/commit-batches.ts`). What was applied is removed from the queue; where that fails, it runs like
+ * any other, and its claim is found.
  *
- * The queue is only read where the last envelope has just ended: a shard that keeps up costs nothing. As many are
- * read as were of use the last time, and twice as many while all of them are, as a window grows: envelopes may be
+ * The queue is only read where the last commit batch has just ended: a shard that keeps up costs nothing. As many are
+ * read as were of use the last time, and twice as many while all of them are, as a window grows: commit batches may be
  * large, and what is read in vain is read again.
  *
  * Before: `queue-waiting.ts`. Made by `queue-processors.ts`, used by `queue-shard-job.ts`.
  */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Logger } from '../process/logger.ts';
-import type { WaitingEnvelopes } from './queue-waiting.ts';
+import type { WaitingCommitBatches } from './queue-waiting.ts';
 import { within } from '../process/within.ts';
 
 export interface ShardBehindOptions {
-  readonly waiting: WaitingEnvelopes;
+  readonly waiting: WaitingCommitBatches;
   /** Milliseconds. */
   readonly now: () => number;
   readonly logger: Logger;
 }
 
-/** In hand and behind it: as much as one envelope may hold (`intake/src/commit/batcher.ts`). */
+/** In hand and behind it: as much as one commit batch may hold (`intake/src/commit/batcher.ts`). */
 const OPERATIONS_MAX = 1_000;
 const COUNT_MIN = 4;
 const COUNT_MAX = 128;
-/** A broker that hangs must not hold the envelope in hand, for which nothing of this is needed. */
+/** A broker that hangs must not hold the commit batch in hand, for which nothing of this is needed. */
 const DEADLINE_MS = 1_000;
 /** How recently the last one must have ended: after a longer pause there is no backlog. */
 const BUSY_WITHIN_MS = 50;
 
 export class ShardBehind {
   readonly #options: ShardBehindOptions;
-  #envelopes: Envelope[] = [];
+  #commitBatches: CommitBatch[] = [];
   #count = COUNT_MIN;
   #lastEndedAtMs = -Infinity;
 
@@ -45,25 +45,28 @@ export class ShardBehind {
     this.#options = options;
   }
 
-  /** The next envelopes behind this one, in order; none where it is large, the shard keeps up, or this one waits too. */
-  async read(inHand: Envelope): Promise<Envelope[]> {
+  /**
+   * The next commit batches behind this one, in order; none where it is large, the shard keeps up, or this one waits
+   * too.
+   */
+  async read(inHand: CommitBatch): Promise<CommitBatch[]> {
     const { waiting: queued, now, logger } = this.#options;
-    this.#envelopes = [];
+    this.#commitBatches = [];
     let room = OPERATIONS_MAX - inHand.operations.length;
     if (room < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
     try {
       const waiting = await within(DEADLINE_MS, queued.list(this.#count));
       if (waiting.some(({ id }) => id === inHand.id)) return [];
-      for (const envelope of waiting) {
-        room -= envelope.operations.length;
+      for (const commitBatch of waiting) {
+        room -= commitBatch.operations.length;
         if (room < 0) break;
-        this.#envelopes.push(envelope);
+        this.#commitBatches.push(commitBatch);
       }
-      const isAllOfUse = this.#envelopes.length === waiting.length;
+      const isAllOfUse = this.#commitBatches.length === waiting.length;
       this.#count = isAllOfUse
         ? Math.min(Math.max(this.#count, 2 * waiting.length), COUNT_MAX)
-        : Math.max(this.#envelopes.length, COUNT_MIN);
-      return this.#envelopes;
+        : Math.max(this.#commitBatches.length, COUNT_MIN);
+      return this.#commitBatches;
     } catch (error) {
       logger.warn(
         { error },
@@ -75,8 +78,8 @@ export class ShardBehind {
 
   /** The first `count` of those that were read are applied. */
   async remove(count: number): Promise<void> {
-    const applied = this.#envelopes.slice(0, count);
-    this.#envelopes = [];
+    const applied = this.#commitBatches.slice(0, count);
+    this.#commitBatches = [];
     if (applied.length === 0) return;
     const removed = this.#options.waiting.remove(applied.map(({ id }) => id));
     await within(DEADLINE_MS, removed).catch((error: unknown) => {

@@ -2,16 +2,16 @@
  * The taking side of the broker: starts the workers of every shard, of the lanes and of purchases (`queue-workers.ts`),
  * has them watched, and ends them.
  *
- * Each shard has global concurrency 1, so its envelopes run one at a time and in order, whichever
+ * Each shard has global concurrency 1, so its commit batches run one at a time and in order, whichever
  * process takes them. A job that cannot be done yet (Postgres away) is tried again *in place*:
- * BullMQ's own retry moves it to "delayed", where the next envelope would overtake it.
+ * BullMQ's own retry moves it to "delayed", where the next commit batch would overtake it.
  *
  * Before: `queue.ts`. After: `queue-workers.ts`.
  */
 import type { Queue } from 'bullmq';
 import { connectionWarnings } from '../redis/connection-warnings.ts';
 import type { Logger } from '../process/logger.ts';
-import { FailedEnvelopes } from './queue-failed.ts';
+import { FailedCommitBatches } from './queue-failed.ts';
 import type { Processors } from './queue-processors.ts';
 import { openTakingSide, type TakingSide } from './queue-taking.ts';
 import { QueueWatch, type WatchReport } from './queue-watch.ts';
@@ -32,7 +32,7 @@ const FAILED_RETRY_INTERVAL_MS = 10_000;
 export interface ConsumerOptions extends BrokerOptions {
   /** A try that takes so long counts as hung. 60 s unless told. */
   readonly hungAfterMs?: number;
-  /** How often envelopes that ended badly are looked for. 10 s unless told. */
+  /** How often commit batches that ended badly are looked for. 10 s unless told. */
   readonly failedRetryIntervalMs?: number;
 }
 
@@ -71,7 +71,7 @@ export async function startConsumers(
     return queue;
   };
   const shardQueues = await Promise.all(shardNames.map(openShardQueue));
-  const failed = new FailedEnvelopes({
+  const failed = new FailedCommitBatches({
     queues: shardQueues,
     intervalMs: options.failedRetryIntervalMs ?? FAILED_RETRY_INTERVAL_MS,
     deadlineMs: stalledAfterMs,

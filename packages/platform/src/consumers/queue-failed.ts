@@ -1,7 +1,7 @@
 /**
- * Envelopes that BullMQ counts as failed, run again.
+ * Commit batches that BullMQ counts as failed, run again.
  *
- * BullMQ takes a connection that breaks while a job is completed for a failure of the job. Such an envelope is
+ * BullMQ takes a connection that breaks while a job is completed for a failure of the job. Such a commit batch is
  * applied, or is not; running it again is right either way. What its processor discarded stays failed.
  *
  * Beside `queue-consumers.ts`.
@@ -18,7 +18,7 @@ export const DISCARDED = 'discarded';
 const SKIPPED_ROUNDS = 6;
 const JOBS_A_ROUND_MAX = 100;
 
-export interface FailedEnvelopesOptions {
+export interface FailedCommitBatchesOptions {
   readonly queues: readonly Queue[];
   readonly intervalMs: number;
   /** How long the broker may take for one round. */
@@ -27,11 +27,11 @@ export interface FailedEnvelopesOptions {
 }
 
 /** Looks for them at once, and then every `intervalMs` or every seventh time. */
-export class FailedEnvelopes {
+export class FailedCommitBatches {
   readonly #rounds: Repetition;
   #roundsToSkip = 0;
 
-  constructor({ queues, intervalMs, deadlineMs, logger }: FailedEnvelopesOptions) {
+  constructor({ queues, intervalMs, deadlineMs, logger }: FailedCommitBatchesOptions) {
     this.#rounds = repeat('run failed envelopes again', intervalMs, logger, async () => {
       if (this.#roundsToSkip-- > 0) return;
       this.#roundsToSkip = SKIPPED_ROUNDS;

@@ -1,13 +1,13 @@
 /**
  * What a job of each kind of queue is to the process that takes it: a call of one of its processors.
  *
- * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/events/process-envelope.ts`,
+ * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/events/process-commit-batch.ts`,
  * `worker/src/delivery/deliver-webhook.ts`, `worker/src/purchases/advance-run.ts`.
  */
 import type { Logger } from '../process/logger.ts';
 import { ShardBehind } from './queue-behind.ts';
-import { runShardJob, type JobOutcome, type ProcessEnvelope } from './queue-shard-job.ts';
-import type { WaitingEnvelopes } from './queue-waiting.ts';
+import { runShardJob, type JobOutcome, type ProcessCommitBatch } from './queue-shard-job.ts';
+import type { WaitingCommitBatches } from './queue-waiting.ts';
 import { VENDOR_EVENTS_JOB, type LaneKey, type RunKey } from '../queue/queue.ts';
 import type { ProcessJob } from './watched-queue.ts';
 
@@ -15,8 +15,8 @@ import type { ProcessJob } from './watched-queue.ts';
 const TRIES_BEFORE_HUNG = 10;
 
 export interface Processors {
-  /** @param readBehind - the envelopes that wait behind this one: the processor may do the first of them too. */
-  readonly processEnvelope: ProcessEnvelope;
+  /** @param readBehind - the commit batches that wait behind this one: the processor may do the first of them too. */
+  readonly processCommitBatch: ProcessCommitBatch;
   /**
    * Called for a wake-up of a lane, for one at a time of each lane in this process. `retry` does nothing: the lane is
    * swept later.
@@ -44,19 +44,19 @@ export interface PurchaseProcessors {
 }
 
 export interface ShardProcessOptions {
-  readonly waiting: WaitingEnvelopes;
+  readonly waiting: WaitingCommitBatches;
   /** Aborted: what is not done yet goes back to the head of its queue. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
 }
 
-/** The envelopes of one shard. */
+/** The commit batches of one shard. */
 export function shardProcess(
-  { processEnvelope, now }: Processors,
+  { processCommitBatch, now }: Processors,
   { waiting, closing, logger }: ShardProcessOptions,
 ): ProcessJob {
   const behind = new ShardBehind({ waiting, now, logger });
-  const shard = { behind, processEnvelope, closing, logger };
+  const shard = { behind, processCommitBatch, closing, logger };
   return (job, token, trying) => runShardJob(shard, job, token, trying).finally(() => behind.end());
 }
 

@@ -1,14 +1,14 @@
 /**
- * How a worker waits for envelopes of a shard that lives in Postgres: BullMQ's own backend with another
+ * How a worker waits for commit batches of a shard that lives in Postgres: BullMQ's own backend with another
  * wait.
  *
- * BullMQ's wait ends as soon as a job waits, whether it may be taken or not. A shard runs one envelope at a time, so
- * while one worker has it every other would ask, be refused and ask again without a pause: 46 transactions for each
- * envelope with four workers, growing with their square. This wait ends when the shard is free.
+ * BullMQ's wait ends as soon as a job waits, whether it may be taken or not. A shard runs one commit batch at a time,
+ * so while one worker has it every other would ask, be refused and ask again without a pause: 46 transactions for each
+ * commit batch with four workers, growing with their square. This wait ends when the shard is free.
  *
- * The worker that took the last envelope looks at once; the others leave it the time to take the next one too. So a
- * new envelope costs the others one look each, and a quarter of a second is lost where the worker that had the shard
- * is gone.
+ * The worker that took the last commit batch looks at once; the others leave it the time to take the next one too. So a
+ * new commit batch costs the others one look each, and a quarter of a second is lost where the worker that had the
+ * shard is gone.
  *
  * Before: `queue.ts` adds. After: `queue-workers.ts`, whose workers of shards have one each.
  */
@@ -24,7 +24,7 @@ const OTHERS_LOOK_AFTER_MS = 250;
 const CHANNEL = 'bullmq_jobs';
 
 class ShardBackend extends PostgresQueueBackend {
-  /** True while we know of nobody who took an envelope after us. */
+  /** True while we know of nobody who took a commit batch after us. */
   #isOurs = true;
   #listening: ListenClient | undefined;
   #isInterrupted = false;
@@ -102,7 +102,7 @@ class ShardBackend extends PostgresQueueBackend {
     await super.reconnectBlocking();
   }
 
-  /** Says that the shard is free, when a worker ends its last envelope and does not take the next one. */
+  /** Says that the shard is free, when a worker ends its last commit batch and does not take the next one. */
   override async close(isForced?: boolean): Promise<void> {
     this.#endWait();
     if (!isForced && !this.closing) {

@@ -1,10 +1,10 @@
 /**
- * One envelope's job of a shard, from when BullMQ hands it over until BullMQ may end it: tried in place until
- * it is done, so that no later envelope of the shard overtakes it.
+ * One commit batch's job of a shard, from when BullMQ hands it over until BullMQ may end it: tried in place until
+ * it is done, so that no later commit batch of the shard overtakes it.
  *
- * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/events/process-envelope.ts`.
+ * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/events/process-commit-batch.ts`.
  */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { UnrecoverableError, WaitingError, type Job } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
 import type { ShardBehind } from './queue-behind.ts';
@@ -17,22 +17,22 @@ const PUT_BACK_DEADLINE_MS = 2_000;
 
 /** What a processor says of its job. */
 export type JobOutcome =
-  /** `behind`: so many of the envelopes behind this one are done with it. */
+  /** `behind`: so many of the commit batches behind this one are done with it. */
   | { readonly outcome: 'done'; readonly behind?: number }
-  /** Not now: again after `afterMs`, before any later envelope of the shard. */
+  /** Not now: again after `afterMs`, before any later commit batch of the shard. */
   | { readonly outcome: 'retry'; readonly afterMs: number; readonly reason: string }
   /** Never: kept among the failed jobs for the operator. */
   | { readonly outcome: 'discard'; readonly reason: string };
 
-/** Called for one envelope a shard at a time, in order. A throw counts as `retry`. */
-export type ProcessEnvelope = (
-  envelope: Envelope,
-  readBehind: () => Promise<readonly Envelope[]>,
+/** Called for one commit batch a shard at a time, in order. A throw counts as `retry`. */
+export type ProcessCommitBatch = (
+  commitBatch: CommitBatch,
+  readBehind: () => Promise<readonly CommitBatch[]>,
 ) => Promise<JobOutcome>;
 
 export interface ShardJobOptions {
   readonly behind: ShardBehind;
-  readonly processEnvelope: ProcessEnvelope;
+  readonly processCommitBatch: ProcessCommitBatch;
   /** Aborted: what is not done yet goes back to the head of its queue. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
@@ -40,14 +40,14 @@ export interface ShardJobOptions {
 
 /** @throws WaitingError or UnrecoverableError of BullMQ, which say what becomes of the job. */
 export async function runShardJob(
-  { behind, processEnvelope, closing, logger }: ShardJobOptions,
-  job: Job<Envelope>,
+  { behind, processCommitBatch, closing, logger }: ShardJobOptions,
+  job: Job<CommitBatch>,
   token: string | undefined,
   trying: Trying,
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     trying.begin();
-    const outcome = await processEnvelope(job.data, () => behind.read(job.data)).catch(
+    const outcome = await processCommitBatch(job.data, () => behind.read(job.data)).catch(
       (error: unknown): JobOutcome => {
         logger.error({ error, envelopeId: job.id, attempt }, 'envelope: tried again');
         return {

@@ -14,7 +14,7 @@ import {
 import { Cluster, type Redis } from 'ioredis';
 import { postgresHeads, redisHeads, type ReadHeads } from '../queue/queue-heads.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
-import { postgresWaiting, redisWaiting, type WaitingEnvelopes } from './queue-waiting.ts';
+import { postgresWaiting, redisWaiting, type WaitingCommitBatches } from './queue-waiting.ts';
 import { openQueuePool } from '../queue/queue-pool.ts';
 import type { BrokerOptions } from '../queue/broker-options.ts';
 import { redisPrefix } from '../queue/queue.ts';
@@ -31,7 +31,7 @@ export interface TakingSide {
   openQueue(name: string): Queue;
   readonly openWorker: OpenWorker;
   readonly openShardWorker: OpenWorker;
-  waitingIn(shardQueue: string): WaitingEnvelopes;
+  waitingIn(shardQueue: string): WaitingCommitBatches;
   readonly readHeads: ReadHeads;
   /** How long a worker may wait for the sign of a job before its connection counts as silent. */
   readonly waitMsMax: number;
@@ -62,7 +62,7 @@ export function openTakingSide(
 }
 
 /**
- * BullMQ gives no sign of an envelope that comes while another one of its shard runs: the worker that ends that one
+ * BullMQ gives no sign of a commit batch that comes while another one of its shard runs: the worker that ends that one
  * takes it. One that closes takes none; without a sign the shard would stand until the watch replaces the other's worker.
  */
 class ShardWorker extends Worker {

@@ -1,22 +1,22 @@
 /**
- * The envelopes that wait in a shard's queue: read in order, and removed once they are applied. Without BullMQ, which
- * reads each of them twice and removes them one by one, by a script that looks for the job in nine structures and
- * walks the queue from its far end. With small envelopes that took more time of the worker and of Redis than applying
- * them.
+ * The commit batches that wait in a shard's queue: read in order, and removed once they are applied. Without BullMQ,
+ * which reads each of them twice and removes them one by one, by a script that looks for the job in nine structures and
+ * walks the queue from its far end. With small commit batches that took more time of the worker and of Redis than
+ * applying them.
  *
- * Only what still waits is removed: a job that somebody has taken meanwhile is left to them. Envelopes are jobs
+ * Only what still waits is removed: a job that somebody has taken meanwhile is left to them. Commit batches are jobs
  * without parents, children, logs or deduplication, so that a job is its place among those that wait and its hash (on
  * Postgres its row), and nothing else.
  *
  * After: `queue-behind.ts`. Beside `queue-heads.ts`, which looks at heads alone.
  */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type pg from 'pg';
 import type { RedisClient } from '../redis/redis-client.ts';
 
-export interface WaitingEnvelopes {
+export interface WaitingCommitBatches {
   /** The next `count` that wait, in the order in which they will be taken. */
-  list(count: number): Promise<readonly Envelope[]>;
+  list(count: number): Promise<readonly CommitBatch[]>;
   /** Removes those that still wait. */
   remove(envelopeIds: readonly string[]): Promise<unknown>;
 }
@@ -36,7 +36,7 @@ const REMOVE_SCRIPT = `
 export function redisWaiting(
   redis: RedisClient,
   keyOf: (part: string) => string,
-): WaitingEnvelopes {
+): WaitingCommitBatches {
   return {
     async list(count) {
       const ids = await redis.lrange(keyOf('wait'), -count, -1);
@@ -47,7 +47,7 @@ export function redisWaiting(
       return found.flatMap(([error, data]) => {
         if (error) throw error;
         // Taken out since.
-        return typeof data === 'string' ? [JSON.parse(data) as Envelope] : [];
+        return typeof data === 'string' ? [JSON.parse(data) as CommitBatch] : [];
       });
     },
     async remove(envelopeIds) {
@@ -58,10 +58,10 @@ export function redisWaiting(
 }
 
 /** By the index by which BullMQ takes them, and by the primary key. BullMQ's own reading gives the last ones of a queue that has more. */
-export function postgresWaiting(pool: pg.Pool, name: string): WaitingEnvelopes {
+export function postgresWaiting(pool: pg.Pool, name: string): WaitingCommitBatches {
   return {
     async list(count) {
-      const { rows } = await pool.query<{ data: Envelope }>(
+      const { rows } = await pool.query<{ data: CommitBatch }>(
         `select data from job where queue = $1 and state = 'waiting' order by priority, seq limit $2`,
         [name, count],
       );

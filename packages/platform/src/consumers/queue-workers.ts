@@ -13,7 +13,7 @@ import type { TakingSide } from './queue-taking.ts';
 import { LANE_QUEUE_NAME, PURCHASE_QUEUE_NAME } from '../queue/queue.ts';
 import { WatchedQueue, type ProcessJob } from './watched-queue.ts';
 
-/** A stalled envelope is never given up: BullMQ's default of 1 would fail it for good. */
+/** A stalled commit batch is never given up: BullMQ's default of 1 would fail it for good. */
 const STALLED_COUNT_MAX = 1_000_000;
 /**
  * BullMQ workers that take lanes, on Redis. One fetches a job a round trip until its places are full, before

@@ -24,8 +24,8 @@ export function createLogger(service: string, level: string): Logger {
 
 /**
  * What is logged of an error: its kind, message, code, stack and causes, and nothing else that a library added to it.
- * ioredis adds the command with its arguments, which may be a whole envelope; pg adds the row that broke a constraint
- * (`detail`) and a statement's values (`where`).
+ * ioredis adds the command with its arguments, which may be a whole commit batch; pg adds the row that broke a
+ * constraint (`detail`) and a statement's values (`where`).
  */
 export function errorForLog(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return error;

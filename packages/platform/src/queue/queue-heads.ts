@@ -1,6 +1,7 @@
 /**
  * What stands at the head of each queue, read without BullMQ, whose own reads do not show who holds a job's lock.
- * Only this file, `queue-waiting.ts` and `queue-envelopes.ts` know how BullMQ lays a queue out in Redis and in Postgres.
+ * Only this file, `queue-waiting.ts` and `queue-commit-batches.ts` know how BullMQ lays a queue out in Redis and in
+ * Postgres.
  *
  * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
  */
@@ -85,7 +86,7 @@ export function postgresHeads(pool: pg.Pool): ReadHeads {
   };
 }
 
-/** True where an envelope of the shard waits and none runs. By BullMQ's own indexes, two look-ups. */
+/** True where a commit batch of the shard waits and none runs. By BullMQ's own indexes, two look-ups. */
 export async function isShardFree(pool: PgPool, name: string): Promise<boolean> {
   const { rows } = await pool.query<{ is_free: boolean }>(
     `select exists (select from job where queue = $1 and state = 'waiting')

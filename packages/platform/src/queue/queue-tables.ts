@@ -1,5 +1,5 @@
 /**
- * BullMQ's own tables in Postgres, with four changes: three where an envelope could be overtaken, one for its cost.
+ * BullMQ's own tables in Postgres, with four changes: three where a commit batch could be overtaken, one for its cost.
  * Beside `queue.ts`, whose queues live there.
  *
  * - **A job whose worker vanished** goes back to the head of its queue on Redis; on Postgres it is
@@ -12,7 +12,7 @@
  * - **Putting a job back** looks whose it is, then does it, and locks the row only then: where another statement put it
  *   back in between, it was put back once more, at the tail. It locks the row as it looks.
  * - **Events of jobs** ("completed", "active") are rows and a NOTIFY a job, for listeners that Sluice has
- *   none of. Commits that notify wait for one another, in all shards; without it small envelopes are a
+ *   none of. Commits that notify wait for one another, in all shards; without it small commit batches are a
  *   quarter faster (250 to 314 a second on two cores).
  */
 import { AppError } from '@sluice/domain/values/errors';

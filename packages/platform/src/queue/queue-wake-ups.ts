@@ -30,7 +30,7 @@ export interface WakeUp {
  * sixteen processes add at a time. Where there is no room the statement fails, and the sweep wakes the lanes.
  */
 const WAKE_UPS_A_STATEMENT_MAX = 200;
-/** The other connections of the pool are for envelopes, and for wake-ups at a time. */
+/** The other connections of the pool are for commit batches, and for wake-ups at a time. */
 const STATEMENTS_AT_A_TIME = 2;
 
 /** Makes the adding of wake-ups to one queue: it resolves once the broker has the job, or has one of that key. */

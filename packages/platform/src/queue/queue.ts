@@ -2,20 +2,20 @@
  * The broker: BullMQ on Redis or on Postgres, by one setting, with the same code above it (step 7).
  *
  * Three kinds of queue:
- * - `events-<shard>`: one job = one envelope, processed in the order in which they were committed.
+ * - `events-<shard>`: one job = one commit batch, processed in the order in which they were committed.
  * - `purchases`: one job = one wake-up of a run, or of the vendor's events; found again in Postgres too.
  * - `webhooks`: one job = one wake-up of a lane, at most one waiting a lane. Losing them loses
  *   nothing: lanes with work are found in Postgres and woken again.
  *
  * BullMQ is at least once: a stalled job runs again on another worker. Effects are made once by the
- * envelope's claim (`database/src/events/envelopes.ts`) and by the lane's lease.
+ * commit batch's claim (`database/src/events/commit-batches.ts`) and by the lane's lease.
  *
  * Tasks by the clock (exports, days of usage) have queues of their own: `queue-tasks.ts`.
  *
  * This file adds, by `queue-adding.ts` and `queue-wake-ups.ts`; `queue-consumers.ts` takes, by `queue-taking.ts`. Only
  * files of the queue import `bullmq`.
  *
- * Before: `intake/src/commit/commit-envelopes.ts`. After: `queue-consumers.ts`.
+ * Before: `intake/src/commit/batch-committer.ts`. After: `queue-consumers.ts`.
  */
 import { FILL_PERCENT_MAX } from '@sluice/domain/operations/broker-fill';
 import { AppError } from '@sluice/domain/values/errors';
@@ -29,9 +29,9 @@ import {
   addingByShard,
   addInTransaction,
   sizeBytesOf,
-  type AddEnvelopes,
-  type ShardEnvelope,
-} from './queue-envelopes.ts';
+  type AddCommitBatches,
+  type ShardCommitBatch,
+} from './queue-commit-batches.ts';
 import { openQueuePool } from './queue-pool.ts';
 import { createWakeUps } from './queue-wake-ups.ts';
 import {
@@ -46,7 +46,7 @@ import type { RedisClient } from '../redis/redis-client.ts';
 import { connectProducer } from '../redis/redis.ts';
 
 export { migrateQueues } from './queue-tables.ts';
-export type { ShardEnvelope } from './queue-envelopes.ts';
+export type { ShardCommitBatch } from './queue-commit-batches.ts';
 
 /** One webhook's ordered deliveries. */
 export interface LaneKey {
@@ -62,15 +62,18 @@ export interface RunKey {
 
 /** What an acknowledgement waits for where a replica may take a master's place. */
 export interface ReplicaOptions {
-  /** Replicas that must have an envelope before it counts as confirmed; absent: 1 with Sentinels or a Cluster, else 0. */
+  /**
+   * Replicas that must have a commit batch before it counts as confirmed; absent: 1 with Sentinels or a Cluster, else
+   * 0.
+   */
   readonly replicasMin?: number | undefined;
   /** How long a Cluster's master must have been without them before its own word is enough. 15 s unless told. */
   readonly graceMs?: number | undefined;
 }
 
-/** What is asked before and while envelopes are added. */
+/** What is asked before and while commit batches are added. */
 export interface AddingOptions extends ReplicaOptions {
-  /** Percent of its `maxmemory` at which Redis gets no more envelopes; 90 unless told. */
+  /** Percent of its `maxmemory` at which Redis gets no more commit batches; 90 unless told. */
   readonly fillPercentMax?: number | undefined;
 }
 
@@ -79,14 +82,14 @@ export interface Producer {
   /** False on a Redis Cluster. */
   readonly isAtomicAcrossShards: boolean;
   /**
-   * Adds envelopes, a shard's in the order given, all or none; on a Redis Cluster all or none of each
-   * shard's. Resolves once the broker has them all. Adding the same envelope ids again adds nothing
+   * Adds commit batches, a shard's in the order given, all or none; on a Redis Cluster all or none of each
+   * shard's. Resolves once the broker has them all. Adding the same commit batch ids again adds nothing
    * twice, so it may be repeated when the outcome is unknown.
    *
    * @throws AppError BROKER_UNAVAILABLE when not all were confirmed.
    * @throws AppError BROKER_FULL when none was sent, because what is left of the broker's memory is for those who take.
    */
-  addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void>;
+  addCommitBatches(commitBatches: readonly ShardCommitBatch[]): Promise<void>;
   /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
   wakeLane(lane: LaneKey): Promise<void>;
   /** Wakes a lane at `atMs` (Unix milliseconds); a later call replaces the earlier time. */
@@ -95,12 +98,12 @@ export interface Producer {
   wakeRun(run: RunKey): Promise<void>;
   /** Says that the vendor has told us something. */
   wakeVendorEvents(): Promise<void>;
-  /** Envelopes waiting or running, a number a shard. */
-  envelopeCounts(): Promise<number[]>;
-  /** Envelopes that ended badly, all shards: run again by the workers, or discarded and kept. */
+  /** Commit batches waiting or running, a number a shard. */
+  commitBatchCounts(): Promise<number[]>;
+  /** Commit batches that ended badly, all shards: run again by the workers, or discarded and kept. */
   failedCount(): Promise<number>;
-  /** When the oldest envelope that waits or runs was added, Unix milliseconds; undefined where there is none. */
-  oldestEnvelopeAtMs(): Promise<number | undefined>;
+  /** When the oldest commit batch that waits or runs was added, Unix milliseconds; undefined where there is none. */
+  oldestCommitBatchAtMs(): Promise<number | undefined>;
   /** @throws Error that says what the connection met; AppError BROKER_LOGIN_REFUSED where Redis does not take the password. */
   durability(): Promise<Durability>;
   /** How much of its memory the broker uses; on Postgres, which has no such bound, none. */
@@ -170,12 +173,12 @@ export async function openProducer(
     kind: redis ? 'redis' : 'postgres',
     isAtomicAcrossShards: !(redis instanceof Cluster),
 
-    async addEnvelopes(envelopes) {
+    async addCommitBatches(commitBatches) {
       if (room?.isFull) await room.expectRoom();
-      const add = () => addAll(shardQueues(), envelopes);
+      const add = () => addAll(shardQueues(), commitBatches);
       try {
         await queues.use(() => (replicas ? replicas.confirm(add) : add()));
-        room?.noticeAdded(sizeBytesOf(envelopes));
+        room?.noticeAdded(sizeBytesOf(commitBatches));
       } catch (error) {
         room?.noticeFailure();
         throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
@@ -207,14 +210,14 @@ export async function openProducer(
       return wakeUpPurchase({ jobName: VENDOR_EVENTS_JOB, data: {}, key: VENDOR_EVENTS_JOB });
     },
 
-    envelopeCounts: () => queues.use(() => Promise.all(shardQueues().map(countUnfinished))),
+    commitBatchCounts: () => queues.use(() => Promise.all(shardQueues().map(countUnfinished))),
 
     async failedCount() {
       const counts = await Promise.all(shardQueues().map((queue) => queue.getJobCounts('failed')));
       return counts.reduce((sum, { failed = 0 }) => sum + failed, 0);
     },
 
-    async oldestEnvelopeAtMs() {
+    async oldestCommitBatchAtMs() {
       const oldest = await Promise.all(
         shardQueues().map((queue) => queue.getJobs(['active', 'wait'], 0, 0, true)),
       );
@@ -242,7 +245,7 @@ export async function openProducer(
   };
 }
 
-function addingTo(redis: RedisClient | undefined): AddEnvelopes {
+function addingTo(redis: RedisClient | undefined): AddCommitBatches {
   if (redis === undefined) return addInTransaction;
   const addByScript = addingByScript(redis);
   return redis instanceof Cluster ? addingByShard(addByScript) : addByScript;

@@ -2,13 +2,13 @@
  * What an acknowledgement is worth on this Redis, and how it is made to be worth that where a
  * replica may take the master's place.
  *
- * Replication is asynchronous: a master confirms, dies, and its replica may never have heard. So an
- * envelope counts as confirmed only when every master that it may be on has said that
+ * Replication is asynchronous: a master confirms, dies, and its replica may never have heard. So a
+ * commit batch counts as confirmed only when every master that it may be on has said that
  * `replicasMin` of its replicas have it too (`WAIT`). Whatever is not confirmed goes to the spill and
  * is added again with the same ids, which costs nothing where it was there already.
  *
  * `WAIT` speaks of what came over its own connection. So the connections must be the same ones
- * before the envelopes are sent and after they were confirmed; one that was opened anew may lead to
+ * before the commit batches are sent and after they were confirmed; one that was opened anew may lead to
  * a master that never had them.
  *
  * A Cluster whose master has lost its replicas goes on without them after `graceMs`. By then either

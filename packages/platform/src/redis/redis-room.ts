@@ -1,7 +1,8 @@
 /**
- * Whether Redis has room for more envelopes, asked by whoever adds them (`domain/src/operations/broker-fill.ts` is the rule).
+ * Whether Redis has room for more commit batches, asked by whoever adds them (`domain/src/operations/broker-fill.ts` is
+ * the rule).
  *
- * It looks while envelopes are added: a second after the last look, after a small part of the free memory has been
+ * It looks while commit batches are added: a second after the last look, after a small part of the free memory has been
  * added, and at once after a refusal. So how far it is overshot does not depend on the clock: an intake that adds
  * 50 MB/s to a Redis of 64 MB looks after each flush. Who adds nothing asks nothing. While there is room an add costs a
  * boolean and a sum; a look is one `INFO memory` a master, 11 µs of its time, and no add waits for it.
@@ -78,7 +79,7 @@ export class RedisRoom {
     );
   }
 
-  /** So much was added, bytes of envelopes. */
+  /** So much was added, bytes of commit batches. */
   noticeAdded(sizeBytes: number): void {
     this.#addedBytes += sizeBytes;
     if (this.#addedBytes < this.#addedBytesMax && !this.#isLookOld()) return;

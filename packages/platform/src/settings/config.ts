@@ -32,7 +32,7 @@ export const listenHost = (description = 'address to listen on') =>
 export const listenPort = (fallback: number) =>
   integer(0, 65_535, fallback).describe('0: any free one');
 
-/** Of whoever adds envelopes: intake, and `npm run parked`. */
+/** Of whoever adds commit batches: intake, and `npm run parked`. */
 export const addingSettings = {
   REDIS_FILL_PERCENT_MAX: integer(50, 98, FILL_PERCENT_MAX).describe(
     'of its `maxmemory`: from there on Redis gets no more calls, until it is 5 below, or below for 10 s; the rest is for workers, who need memory to take any',

@@ -6,7 +6,7 @@
  * `server.address` of a customer's endpoint, whose URL may be a secret. What they have no word for is
  * under `sluice.`.
  */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Span, SpanAttributes, SpanStart } from './tracing.ts';
 
 /** The form that a proxy makes; senders may put anything there, people's addresses too. */
@@ -57,10 +57,10 @@ export function clientRequest(
   };
 }
 
-/** Name and attributes of what is done with an envelope. */
-export function envelopeStep(
+/** Name and attributes of what is done with a commit batch. */
+export function commitBatchStep(
   operation: 'send' | 'process',
-  { id, operations }: Pick<Envelope, 'id' | 'operations'>,
+  { id, operations }: Pick<CommitBatch, 'id' | 'operations'>,
 ): Pick<SpanStart, 'name' | 'kind' | 'attributes'> {
   return {
     name: `${operation} events`,

@@ -4,7 +4,7 @@
  * `open-telemetry.ts` and its libraries.
  *
  * A place in a trace is a W3C `traceparent` (`00-<32 hex>-<16 hex>-<flags>`) wherever it goes: in a
- * request's head, in an envelope, in Postgres. Only what was sampled has one, so what comes without
+ * request's head, in a commit batch, in Postgres. Only what was sampled has one, so what comes without
  * it costs nothing on the way.
  *
  * Attributes name ids of ours, counts and outcomes: nothing of a person, no body, no credential. Names

@@ -1,7 +1,7 @@
 /** The queue's guarantees, as tests for any broker. */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { track } from '@sluice/domain/testing/sample-operations';
-import { EnvelopeBuffers, EnvelopeWriter } from '@sluice/platform/queue/envelope-writer';
+import { CommitBatchBuffers, CommitBatchWriter } from '@sluice/platform/queue/commit-batch-writer';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
 import { openProducer, type LaneKey, type Producer } from '@sluice/platform/queue/queue';
@@ -17,7 +17,7 @@ export interface BrokerUnderTest {
   close(): Promise<void>;
 }
 
-const envelope = (id: string): Envelope => ({ id, operations: [] });
+const commitBatch = (id: string): CommitBatch => ({ id, operations: [] });
 const DONE: JobOutcome = { outcome: 'done' };
 
 const NO_DATABASE = 'postgres://127.0.0.1:1/none';
@@ -38,7 +38,7 @@ export function testQueue(
 
   const consume = async (processors: Partial<Processors>): Promise<Consumers> => {
     const consumers = await startConsumers(options, {
-      processEnvelope: () => Promise.resolve(DONE),
+      processCommitBatch: () => Promise.resolve(DONE),
       wakeLane: () => Promise.resolve(DONE),
       laneConcurrency: 4,
       now: Date.now,
@@ -72,16 +72,17 @@ export function testQueue(
     const order: string[] = [];
     let running = 0;
     let runningMax = 0;
-    const processEnvelope = async ({ id }: Envelope): Promise<JobOutcome> => {
+    const processCommitBatch = async ({ id }: CommitBatch): Promise<JobOutcome> => {
       runningMax = Math.max(runningMax, ++running);
       order.push(id);
       await new Promise((resolve) => setImmediate(resolve));
       running--;
       return DONE;
     };
-    await Promise.all([consume({ processEnvelope }), consume({ processEnvelope })]);
+    await Promise.all([consume({ processCommitBatch }), consume({ processCommitBatch })]);
     const ids = Array.from({ length: 40 }, (_, n) => `envelope-${n}`);
-    for (const id of ids) await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+    for (const id of ids)
+      await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
     await vi.waitFor(() => expect(order).toHaveLength(40), 10_000);
     expect(order).toEqual(ids);
     expect(runningMax).toBe(1);
@@ -89,12 +90,12 @@ export function testQueue(
 
   test('what waits behind an envelope is read in order, and what was done with it does not run again', async () => {
     for (const id of 'abcdefghijkl')
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(`envelope-${id}`) }]);
+      await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(`envelope-${id}`) }]);
     const seen: string[] = [];
     await consume({
-      // A shard counts as busy while hardly any time has passed since its last envelope.
+      // A shard counts as busy while hardly any time has passed since its last commit batch.
       now: () => 1_800_000_000_000,
-      async processEnvelope({ id }, readBehind) {
+      async processCommitBatch({ id }, readBehind) {
         const behind = await readBehind();
         seen.push([id, ...behind.map((each) => each.id)].join(' ').replaceAll('envelope-', ''));
         return { outcome: 'done', behind: Math.min(behind.length, 3) };
@@ -103,17 +104,20 @@ export function testQueue(
     await vi.waitFor(() => expect(seen).toHaveLength(4), 10_000);
     // The first is alone: nothing says yet that the shard is behind. Then more and more are read.
     expect(seen).toEqual(['a', 'b c d e f', 'f g h i j k l', 'j k l']);
-    await vi.waitFor(async () => expect(await producer.envelopeCounts()).toEqual([0, 0]), 10_000);
+    await vi.waitFor(
+      async () => expect(await producer.commitBatchCounts()).toEqual([0, 0]),
+      10_000,
+    );
   });
 
   test('an envelope that cannot be done yet is tried again before any later one', async () => {
     const order: string[] = [];
     let failuresLeft = 2;
     for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+      await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
     }
     await consume({
-      processEnvelope: ({ id }) => {
+      processCommitBatch: ({ id }) => {
         order.push(id);
         if (id === 'envelope-a' && failuresLeft-- > 0) {
           return failuresLeft === 1
@@ -129,11 +133,11 @@ export function testQueue(
 
   test('an envelope whose worker closed while trying again keeps its place at the head', async () => {
     for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+      await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
     }
     let attempts = 0;
     const first = await consume({
-      processEnvelope: () => {
+      processCommitBatch: () => {
         attempts++;
         return Promise.resolve({ outcome: 'retry', afterMs: 60_000, reason: 'away' });
       },
@@ -142,7 +146,7 @@ export function testQueue(
     await first.close();
     const order: string[] = [];
     await consume({
-      processEnvelope: ({ id }) => {
+      processCommitBatch: ({ id }) => {
         order.push(id);
         return Promise.resolve(DONE);
       },
@@ -162,10 +166,10 @@ export function testQueue(
   });
 
   test('the same envelope added again while it waits runs once', async () => {
-    const both = [0, 1].map((shard) => ({ shard, envelope: envelope(`envelope-${shard}`) }));
-    await producer.addEnvelopes(both);
-    await producer.addEnvelopes(both);
-    expect(await producer.envelopeCounts()).toEqual([1, 1]);
+    const both = [0, 1].map((shard) => ({ shard, envelope: commitBatch(`envelope-${shard}`) }));
+    await producer.addCommitBatches(both);
+    await producer.addCommitBatches(both);
+    expect(await producer.commitBatchCounts()).toEqual([1, 1]);
   });
 
   test('an envelope that intake has written reaches the worker as it was, alone and with others', async () => {
@@ -174,16 +178,16 @@ export function testQueue(
       track(null, '"\\u2028\\\\😀', { data: { a: [1] } }),
     ];
     const written = (id: string, shard: number) => {
-      const writer = new EnvelopeWriter(id, new EnvelopeBuffers());
+      const writer = new CommitBatchWriter(id, new CommitBatchBuffers());
       for (const operation of operations) writer.add(JSON.stringify(operation));
       return { shard, envelope: writer.finish('00-a-b-01') };
     };
-    const taken: Envelope[] = [];
-    await producer.addEnvelopes([written('envelope-a', 0)]);
-    await producer.addEnvelopes([written('envelope-b', 0), written('envelope-c', 1)]);
-    await producer.addEnvelopes([written('envelope-d', 0), written('envelope-e', 1)]);
+    const taken: CommitBatch[] = [];
+    await producer.addCommitBatches([written('envelope-a', 0)]);
+    await producer.addCommitBatches([written('envelope-b', 0), written('envelope-c', 1)]);
+    await producer.addCommitBatches([written('envelope-d', 0), written('envelope-e', 1)]);
     await consume({
-      processEnvelope: (one) => {
+      processCommitBatch: (one) => {
         taken.push(one);
         return Promise.resolve(DONE);
       },
@@ -201,10 +205,10 @@ export function testQueue(
   test('what is discarded is kept for the operator and does not stop the shard', async () => {
     const order: string[] = [];
     for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+      await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
     }
     await consume({
-      processEnvelope: ({ id }) => {
+      processCommitBatch: ({ id }) => {
         order.push(id);
         return Promise.resolve(
           id === 'envelope-a' ? { outcome: 'discard', reason: 'unreadable' } : DONE,
@@ -212,7 +216,7 @@ export function testQueue(
       },
     });
     await vi.waitFor(async () => {
-      expect(await producer.envelopeCounts()).toEqual([0, 0]);
+      expect(await producer.commitBatchCounts()).toEqual([0, 0]);
       expect(await producer.failedCount()).toBe(1);
     }, 10_000);
     expect(order).toEqual(['envelope-a', 'envelope-b']);

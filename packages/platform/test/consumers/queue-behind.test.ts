@@ -1,5 +1,5 @@
 /** What is read ahead in a shard: only where it is behind, only what there is room for, and never at the cost of what is in hand. */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createLogger } from '../../src/process/logger.ts';
 import { ShardBehind } from '../../src/consumers/queue-behind.ts';
@@ -7,18 +7,21 @@ import { ShardBehind } from '../../src/consumers/queue-behind.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const envelopeOf = (id: string, operationCount: number): Envelope => ({
+const commitBatchOf = (id: string, operationCount: number): CommitBatch => ({
   id,
-  operations: Array.from({ length: operationCount }, () => ({}) as Envelope['operations'][number]),
+  operations: Array.from(
+    { length: operationCount },
+    () => ({}) as CommitBatch['operations'][number],
+  ),
 });
-const IN_HAND = envelopeOf('in hand', 100);
+const IN_HAND = commitBatchOf('in hand', 100);
 
 /** A shard in which these wait; `asked` are the numbers that were asked for. */
-function shardWith(waiting: readonly Envelope[]) {
+function shardWith(waiting: readonly CommitBatch[]) {
   const asked: number[] = [];
   const removed: string[] = [];
   const broker = {
-    list: (count: number): Promise<readonly Envelope[]> => {
+    list: (count: number): Promise<readonly CommitBatch[]> => {
       asked.push(count);
       return Promise.resolve(waiting.slice(0, count));
     },
@@ -36,7 +39,7 @@ function shardWith(waiting: readonly Envelope[]) {
 }
 
 test('a shard that keeps up is not asked', async () => {
-  const { behind, asked } = shardWith([envelopeOf('a', 1)]);
+  const { behind, asked } = shardWith([commitBatchOf('a', 1)]);
   expect(await behind.read(IN_HAND)).toEqual([]);
   behind.end();
   vi.advanceTimersByTime(51);
@@ -45,7 +48,7 @@ test('a shard that keeps up is not asked', async () => {
 });
 
 test('one that is behind gives what there is room for, in order, and more at a time while all is of use', async () => {
-  const waiting = Array.from({ length: 200 }, (_, place) => envelopeOf(`e${place}`, 10));
+  const waiting = Array.from({ length: 200 }, (_, place) => commitBatchOf(`e${place}`, 10));
   const { behind, asked } = shardWith(waiting);
   const counts: number[] = [];
   for (let turn = 0; turn < 6; turn++) {
@@ -54,19 +57,23 @@ test('one that is behind gives what there is room for, in order, and more at a t
     expect(read).toEqual(waiting.slice(0, read.length));
     counts.push(read.length);
   }
-  // 900 operations of room are 90 envelopes.
+  // 900 operations of room are 90 commit batches.
   expect(asked).toEqual([4, 8, 16, 32, 64, 128]);
   expect(counts).toEqual([4, 8, 16, 32, 64, 90]);
 });
 
 test('one too large ends what is read, also where a smaller one waits behind it', async () => {
-  const { behind } = shardWith([envelopeOf('a', 1), envelopeOf('b', 900), envelopeOf('c', 1)]);
+  const { behind } = shardWith([
+    commitBatchOf('a', 1),
+    commitBatchOf('b', 900),
+    commitBatchOf('c', 1),
+  ]);
   behind.end();
   expect((await behind.read(IN_HAND)).map(({ id }) => id)).toEqual(['a']);
 });
 
 test('where the one in hand waits again, nothing is read: it would be among those behind itself', async () => {
-  const { behind, asked, removed } = shardWith([IN_HAND, envelopeOf('a', 1)]);
+  const { behind, asked, removed } = shardWith([IN_HAND, commitBatchOf('a', 1)]);
   behind.end();
   expect(await behind.read(IN_HAND)).toEqual([]);
   await behind.remove(1);
@@ -75,7 +82,7 @@ test('where the one in hand waits again, nothing is read: it would be among thos
 });
 
 test('those that were applied are removed, and no others', async () => {
-  const { behind, removed } = shardWith(['a', 'b', 'c'].map((id) => envelopeOf(id, 1)));
+  const { behind, removed } = shardWith(['a', 'b', 'c'].map((id) => commitBatchOf(id, 1)));
   behind.end();
   await behind.read(IN_HAND);
   await behind.remove(2);
@@ -83,7 +90,7 @@ test('those that were applied are removed, and no others', async () => {
 });
 
 test('a broker that refuses or hangs leaves the one in hand to go by itself', async () => {
-  const { behind, broker } = shardWith([envelopeOf('a', 1)]);
+  const { behind, broker } = shardWith([commitBatchOf('a', 1)]);
   behind.end();
   broker.list = () => Promise.reject(new Error('away'));
   expect(await behind.read(IN_HAND)).toEqual([]);
@@ -93,7 +100,7 @@ test('a broker that refuses or hangs leaves the one in hand to go by itself', as
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await read).toEqual([]);
 
-  broker.list = () => Promise.resolve([envelopeOf('a', 1)]);
+  broker.list = () => Promise.resolve([commitBatchOf('a', 1)]);
   broker.remove = () => new Promise(() => undefined);
   behind.end();
   await behind.read(IN_HAND);

@@ -20,7 +20,7 @@ const NO_OPEN_TELEMETRY = `--import=data:text/javascript,${encodeURIComponent(`
   });`)}`;
 
 test(
-  'without a collector nothing of OpenTelemetry is loaded, and envelopes are as they were before',
+  'without a collector nothing of OpenTelemetry is loaded, and commit batches are as they were before',
   SLOW,
   async () => {
     const endpoint = await startEndpoint();
@@ -55,7 +55,7 @@ test(
     onTestFinished(() => redis.disconnect());
     const queued = await readQueued(redis, fleet.queuePrefix);
     expect(queued).toHaveLength(1);
-    expect(queued.map((envelope) => Object.keys(envelope).toSorted())).toEqual([
+    expect(queued.map((commitBatch) => Object.keys(commitBatch).toSorted())).toEqual([
       ['id', 'operations'],
     ]);
   },

@@ -97,7 +97,7 @@ test.each(['does not start', 'ends once it is so, though it runs'])(
 
 // It counted as hung, and the worker ended with all that it had in hand.
 test(
-  'an envelope in hand does not count as hung because the clock is set ahead',
+  'a commit batch in hand does not count as hung because the clock is set ahead',
   async () => {
     const prefix = uniquePrefix();
     const worker = await begin('worker', jumpingBy(90_000), prefix);
@@ -113,8 +113,8 @@ test(
     const { database } = worker;
     await database.transaction().execute(async (transaction) => {
       await sql`lock table events in access exclusive mode`.execute(transaction);
-      const envelope = { id: 'envelope-a', operations: [track('id:ann', 'hello')] };
-      await producer.addEnvelopes([{ shard: 0, envelope }]);
+      const commitBatch = { id: 'envelope-a', operations: [track('id:ann', 'hello')] };
+      await producer.addCommitBatches([{ shard: 0, envelope: commitBatch }]);
       await vi.waitFor(async () => {
         const { rows } = await sql`
           select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(

@@ -7,7 +7,7 @@
  * back, and giving back tells the end of the log as of then. A drain that is about to give its lane back answers
  * false, and one that dies leaves its lane to the sweep, as with a wake-up.
  *
- * Between `process-envelope.ts`, which logs, `deliver-webhook.ts` and `lane-drain.ts`.
+ * Between `process-commit-batch.ts`, which logs, `deliver-webhook.ts` and `lane-drain.ts`.
  */
 import type { LoggedLane } from '@sluice/database/delivery/deliveries';
 import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';

@@ -1,5 +1,5 @@
 /**
- * Loads what an envelope's operations may read or change, under locks: a statement a table, whatever
+ * Loads what a commit batch's operations may read or change, under locks: a statement a table, whatever
  * the number of operations, and none where there is nothing to look for. Only identifiers that are merely
  * asked for are not locked (`domain/src/state/held-identifiers.ts`), where merges are kept off.
  *
@@ -8,7 +8,7 @@
  * others from creating, suppressing or moving its person; whoever holds a person, from changing what
  * hangs on them.
  *
- * Part of step 9 of the walk: after the claim in `process-envelope.ts`, before the fold.
+ * Part of step 9 of the walk: after the claim in `process-commit-batch.ts`, before the fold.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { listDevicesOf } from '@sluice/database/people/devices';
@@ -36,7 +36,7 @@ import { identifierText } from '@sluice/domain/operations/slice-keys';
 import type { SliceNeeds } from '@sluice/domain/state/slice-needs';
 
 export interface LoadOptions {
-  /** As `claimEnvelopes` told of this transaction. */
+  /** As `claimCommitBatches` told of this transaction. */
   readonly keepsMergesOff: boolean;
   /** Without a look, an event id that was taken ends the transaction with a conflict (`taken-id-watch.ts`). */
   readonly looksForTakenIds: boolean;

@@ -1,12 +1,12 @@
 /**
- * Queues parked operations again, each as an envelope of its own under the id that it was parked
+ * Queues parked operations again, each as a commit batch of its own under the id that it was parked
  * with, and forgets it once the broker has it. Cut at any moment and begun again, it has one effect:
- * the envelope's claim drops a second copy. What fails again is parked again, under a new id. While the broker is full
- * it waits, as everybody does who adds work.
+ * the commit batch's claim drops a second copy. What fails again is parked again, under a new id. While the broker is
+ * full it waits, as everybody does who adds work.
  *
  * They are applied after whatever the same people did meanwhile: their order is lost, and only theirs.
  *
- * Beside `process-envelope.ts`, which parks; `scripts/parked.ts` is its door.
+ * Beside `process-commit-batch.ts`, which parks; `scripts/parked.ts` is its door.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { agreeOnShardCount } from '@sluice/database/schema/installation';
@@ -17,7 +17,7 @@ import {
 import { AppError } from '@sluice/domain/values/errors';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
-import type { Producer, ShardEnvelope } from '@sluice/platform/queue/queue';
+import type { Producer, ShardCommitBatch } from '@sluice/platform/queue/queue';
 
 const COUNT_MAX = 10_000;
 const ROOM_RETRY_MS = 1_000;
@@ -30,7 +30,7 @@ const ROOM_RETRY_MS = 1_000;
  */
 export async function retryParked(
   database: Database,
-  producer: Pick<Producer, 'addEnvelopes'>,
+  producer: Pick<Producer, 'addCommitBatches'>,
   shardCount: number,
   pause: (durationMs: number) => Promise<unknown>,
 ): Promise<number> {
@@ -39,8 +39,8 @@ export async function retryParked(
   for (const { environmentId, parkedId, operation: text } of parked) {
     const operation = JSON.parse(text) as Operation;
     const shard = shardOf(environmentId, shardKeyOf(operation), shardCount);
-    const envelope = { id: parkedId, operations: [operation] };
-    while (!(await isAdded(producer, { shard, envelope }))) await pause(ROOM_RETRY_MS);
+    const commitBatch = { id: parkedId, operations: [operation] };
+    while (!(await isAdded(producer, { shard, envelope: commitBatch }))) await pause(ROOM_RETRY_MS);
     await deleteParkedOperation(database, environmentId, parkedId);
   }
   return parked.length;
@@ -48,11 +48,11 @@ export async function retryParked(
 
 /** False where the broker is full. */
 async function isAdded(
-  producer: Pick<Producer, 'addEnvelopes'>,
-  envelope: ShardEnvelope,
+  producer: Pick<Producer, 'addCommitBatches'>,
+  commitBatch: ShardCommitBatch,
 ): Promise<boolean> {
   try {
-    await producer.addEnvelopes([envelope]);
+    await producer.addCommitBatches([commitBatch]);
     return true;
   } catch (error) {
     if (error instanceof AppError && error.code === 'BROKER_FULL') return false;

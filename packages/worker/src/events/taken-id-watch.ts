@@ -7,7 +7,7 @@
  * answer to, or an import of the past is running: for a minute every transaction looks, so that a flood of
  * repetitions costs one transaction a minute and not each its first try.
  *
- * Used by `process-envelope.ts`; one a process.
+ * Used by `process-commit-batch.ts`; one a process.
  */
 const LOOKS_FOR_MS = 60_000;
 

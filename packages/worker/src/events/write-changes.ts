@@ -5,7 +5,7 @@
  * The order matters. First, the identifiers of merged and deleted people move or go; then what the fold says of
  * identifiers is written. The issues log and the lanes come last, for their rows are shared by everybody.
  *
- * Part of step 9 of the walk: after the fold in `process-envelope.ts`; the commit is next.
+ * Part of step 9 of the walk: after the fold in `process-commit-batch.ts`; the commit is next.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { appendDeliveries, type LoggedLane } from '@sluice/database/delivery/deliveries';

@@ -1,20 +1,20 @@
 /**
  * Writes one batch of an import's rows in one transaction: their events, through the same fold and the
- * same statements as an envelope, what was wrong with the others, and how far the import is now.
+ * same statements as a commit batch, what was wrong with the others, and how far the import is now.
  *
  * Exactly once in effect: the progress is part of the transaction and names the lease, so a batch
  * that was cut leaves nothing, and a worker that lost the import writes nothing. The claim of
  * `envelopes` is made too, of an id that says import and row, so that even a wrong cursor could
  * not count a row twice.
  *
- * Envelopes of the shards go on between batches. A person's events in the file and their calls of today have no
+ * Commit batches of the shards go on between batches. A person's events in the file and their calls of today have no
  * order; each is applied under the person's locks.
  *
  * Before: `run-import.ts`, `domain/src/imports/import-file.ts`. After: `load-slice.ts`, `write-changes.ts`, and
  * `tell-rows.ts` once it is committed.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
-import { claimEnvelopes } from '@sluice/database/events/envelopes';
+import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { insertImportProblems, type ImportProblem } from '@sluice/database/imports/import-problems';
 import { advanceImport, lockImport, type ImportRow } from '@sluice/database/imports/imports';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
@@ -30,12 +30,12 @@ import { identifierText, storedValue } from '@sluice/domain/operations/slice-key
 import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
 import type { TailTeller } from '@sluice/domain/operations/tail';
 import { loadSlice, SAFEST } from '../events/load-slice.ts';
-import type { ProcessEnvelopeDeps } from '../events/process-envelope.ts';
+import type { ProcessCommitBatchDeps } from '../events/process-commit-batch.ts';
 import type { CsvRecord } from './read-csv.ts';
 import { tellRows, type ToldRow } from './tell-rows.ts';
 import { writeChanges } from '../events/write-changes.ts';
 
-export interface ImportRowsDeps extends Omit<ProcessEnvelopeDeps, 'takenIds'> {
+export interface ImportRowsDeps extends Omit<ProcessCommitBatchDeps, 'takenIds'> {
   /** Tells the workspace's readers (live tail) of the rows. */
   readonly tail?: TailTeller;
   /** Where the batch is in a trace; absent: in none. */
@@ -150,7 +150,7 @@ async function writeOnce(
   const claims = [
     { envelopeId: claim, operationCount: rows.length, traceparent: deps.traceparent ?? null },
   ];
-  const { numbers } = await claimEnvelopes(transaction, claims, false);
+  const { numbers } = await claimCommitBatches(transaction, claims, false);
   const [envelopeNumber] = numbers;
   if (envelopeNumber === undefined) throw new Lost();
   const known = await lockPeopleOf(transaction, events);

@@ -1,6 +1,6 @@
 /**
  * What the fleet has still to do, and how old the oldest of it is: the figures that operators are woken
- * by (`infra/observability/alerts.yaml`). Depth alone says little: 100,000 envelopes are two seconds of
+ * by (`infra/observability/alerts.yaml`). Depth alone says little: 100,000 commit batches are two seconds of
  * work, and one that is ten minutes old is an outage.
  *
  * Every worker shows the same figures, those of the broker and of Postgres; dashboards take the maximum.
@@ -12,9 +12,9 @@ import { within } from '@sluice/platform/process/within';
 export interface BacklogDependencies {
   readonly metrics: Metrics;
   readonly producer: {
-    envelopeCounts(): Promise<number[]>;
+    commitBatchCounts(): Promise<number[]>;
     failedCount(): Promise<number>;
-    oldestEnvelopeAtMs(): Promise<number | undefined>;
+    oldestCommitBatchAtMs(): Promise<number | undefined>;
   };
   readonly findLaneBacklog: () => Promise<{
     readonly healthy: LaneBacklog;
@@ -47,7 +47,7 @@ export function registerBacklogMetrics({
     (underWay ??= within(READ_MS_MAX, findLaneBacklog()).finally(() => (underWay = undefined)));
 
   metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
-    (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
+    (await producer.commitBatchCounts()).reduce((sum, count) => sum + count, 0),
   );
   metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
     producer.failedCount(),
@@ -55,7 +55,7 @@ export function registerBacklogMetrics({
   metrics.gauge(
     'sluice_unprocessed_oldest_seconds',
     'Age of the oldest envelope that is not processed',
-    async () => ageSeconds(await producer.oldestEnvelopeAtMs()),
+    async () => ageSeconds(await producer.oldestCommitBatchAtMs()),
   );
   metrics.gauge(
     'sluice_undelivered_deliveries',

@@ -19,12 +19,12 @@ export const WAITING_FOR_DATABASE: Readiness = {
 /** Not ready while the broker does not answer or a queue stands. Within two seconds. */
 export async function readReadiness(
   database: Database,
-  producer: Pick<Producer, 'envelopeCounts'>,
+  producer: Pick<Producer, 'commitBatchCounts'>,
   { isBrokerAnswering, stuckQueues, replacedWorkers }: WatchReport,
 ): Promise<Readiness> {
   const late = sleep(DEADLINE_MS, undefined, { ref: false });
   const [counts, parked] = await Promise.all([
-    Promise.race([producer.envelopeCounts().catch(() => undefined), late]),
+    Promise.race([producer.commitBatchCounts().catch(() => undefined), late]),
     Promise.race([countParkedOperations(database, PARKED_COUNT_MAX).catch(() => undefined), late]),
   ]);
   return {

@@ -1,7 +1,7 @@
 /**
- * Traces of what a worker does, where they are on (`platform/src/telemetry/tracing.ts`): a span for each envelope
+ * Traces of what a worker does, where they are on (`platform/src/telemetry/tracing.ts`): a span for each commit batch
  * that is traced, one for each attempt to deliver what it brought about. Its place in the trace is
- * kept with the envelope's claim, so that whoever sends the deliveries, and however late, goes on with it.
+ * kept with the commit batch's claim, so that whoever sends the deliveries, and however late, goes on with it.
  *
  * ```
  *   send events ─▶ process events ─▶ (in Postgres) POST {endpoint}, POST {endpoint}, …
@@ -15,19 +15,19 @@
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
-import { listTraceparents } from '@sluice/database/events/envelopes';
+import { listTraceparents } from '@sluice/database/events/commit-batches';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { ClaimedReplay } from '@sluice/database/replays/replay-lanes';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Logger } from '@sluice/platform/process/logger';
-import { clientRequest, envelopeStep } from '@sluice/platform/telemetry/span-conventions';
+import { clientRequest, commitBatchStep } from '@sluice/platform/telemetry/span-conventions';
 import type { Span, Tracer } from '@sluice/platform/telemetry/tracing';
 import { outcomeOf } from '../http/http-outcome.ts';
 import type { PostDelivery } from '../lane/lane-drain-deps.ts';
 import type { LaneStore } from '../lane/lane-store.ts';
 import type { DrainedLog, ReplayedLog } from '../delivery/replay-deliveries.ts';
-import type { ProcessOne } from '../events/envelopes.ts';
-import type { ProcessOutcome } from '../events/process-envelope.ts';
+import type { ProcessOne } from '../events/commit-batch-processor.ts';
+import type { ProcessOutcome } from '../events/process-commit-batch.ts';
 import type { TraceImport } from '../imports/run-import.ts';
 import { createImportTracing } from './trace-imports.ts';
 
@@ -71,7 +71,7 @@ export function createWorkerTracing({
   if (!tracer) return OFF;
   const places = new WeakMap<LoggedDelivery, Place>();
 
-  /** Remembers for each delivery of a page the place that `choose` makes of that of its envelope. */
+  /** Remembers for each delivery of a page the place that `choose` makes of that of its commit batch. */
   const remember = async (
     lane: LaneKey,
     page: readonly LoggedDelivery[],
@@ -95,17 +95,20 @@ export function createWorkerTracing({
     }
   };
 
-  const startSpanOf = (envelope: Envelope): Span | undefined =>
-    envelope.traceparent === undefined
+  const startSpanOf = (commitBatch: CommitBatch): Span | undefined =>
+    commitBatch.traceparent === undefined
       ? undefined
-      : tracer.startSpan({ ...envelopeStep('process', envelope), parent: envelope.traceparent });
+      : tracer.startSpan({
+          ...commitBatchStep('process', commitBatch),
+          parent: commitBatch.traceparent,
+        });
 
   return {
-    processing: (process) => async (envelope, behind) => {
-      const envelopes = [envelope, ...behind];
-      const spans = envelopes.map(startSpanOf);
-      if (!spans.some((span) => span)) return process(envelope, behind);
-      const [first = envelope, ...rest] = envelopes.map((each, place) => {
+    processing: (process) => async (commitBatch, behind) => {
+      const commitBatches = [commitBatch, ...behind];
+      const spans = commitBatches.map(startSpanOf);
+      if (!spans.some((span) => span)) return process(commitBatch, behind);
+      const [first = commitBatch, ...rest] = commitBatches.map((each, place) => {
         const traceparent = spans[place]?.traceparent;
         return traceparent === undefined ? each : { ...each, traceparent };
       });
@@ -187,7 +190,9 @@ export function createWorkerTracing({
 
 const itself = (sequence: number): number => sequence;
 
-/** @param place - of the envelope among those that were to be applied together; counts are those of all that were. */
+/**
+ * @param place - of the commit batch among those that were to be applied together; counts are those of all that were.
+ */
 function endSpan(span: Span, result: ProcessOutcome, place: number): void {
   if (result.outcome !== 'applied') {
     span.end({ 'sluice.outcome': result.outcome });

@@ -12,9 +12,9 @@ test('a statement that is never answered is left behind: the next scrape asks an
   registerBacklogMetrics({
     metrics,
     producer: {
-      envelopeCounts: () => Promise.resolve([2]),
+      commitBatchCounts: () => Promise.resolve([2]),
       failedCount: () => Promise.resolve(0),
-      oldestEnvelopeAtMs: () => Promise.resolve(undefined),
+      oldestCommitBatchAtMs: () => Promise.resolve(undefined),
     },
     findLaneBacklog: () =>
       isHanging

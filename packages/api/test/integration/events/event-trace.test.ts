@@ -111,7 +111,7 @@ test('an event tells which call brought it, when, and where it stands in the his
   });
 });
 
-test('a metric tells its envelope, its deliveries and their attempts, also in lower case', async () => {
+test('a metric tells its commit batch, its deliveries and their attempts, also in lower case', async () => {
   const shown = await traceOf(METRIC_ID.toLowerCase());
   expect(shown).toMatchObject({
     event_id: METRIC_ID,

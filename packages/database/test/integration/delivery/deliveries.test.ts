@@ -180,7 +180,7 @@ test('the number of statements does not grow with the number of events and webho
   expect(rows).toEqual([{ count: 10_000 }]);
 });
 
-test('envelopes at the same time leave no gap, keep their own order, and never wait for each other in a circle', async () => {
+test('commit batches at the same time leave no gap, keep their own order, and never wait for each other in a circle', async () => {
   const elsewhere = await makeEnvironment();
   const types: readonly ReportingEventType[] = [
     'customer_subscribed',
@@ -194,7 +194,7 @@ test('envelopes at the same time leave no gap, keep their own order, and never w
   ];
   const committed = new Set<string>();
 
-  const envelope = async (writer: number, round: number): Promise<void> => {
+  const commitBatch = async (writer: number, round: number): Promise<void> => {
     const reports = Array.from({ length: 9 }, (_, index) =>
       reportOf({
         environmentId: (writer + index) % 2 === 0 ? environmentId : elsewhere,
@@ -215,7 +215,7 @@ test('envelopes at the same time leave no gap, keep their own order, and never w
   };
   await Promise.all(
     Array.from({ length: 8 }, async (_, writer) => {
-      for (let round = 0; round < 15; round++) await envelope(writer, round);
+      for (let round = 0; round < 15; round++) await commitBatch(writer, round);
     }),
   );
 

@@ -119,7 +119,7 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         new Date(Date.parse('2026-01-01T00:00:00Z') + 1_234 * 300_000),
       ),
   ],
-  // Three webhooks were told, each row with its webhook, its attempt and its envelope.
+  // Three webhooks were told, each row with its webhook, its attempt and its commit batch.
   ['deliveries of an event', 15, (db) => listDeliveriesOfEvent(db, TENANT, '777', 200)],
   [
     'deliveries that an event caused',

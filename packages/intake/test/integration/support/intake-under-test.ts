@@ -60,8 +60,8 @@ export async function startIntakeUnderTest(
   const producer = await openProducer(broker);
   const operations: Operation[] = [];
   const consumers = await startConsumers(broker, {
-    processEnvelope(envelope) {
-      operations.push(...envelope.operations.map(unpackOperation));
+    processCommitBatch(commitBatch) {
+      operations.push(...commitBatch.operations.map(unpackOperation));
       return Promise.resolve({ outcome: 'done' });
     },
     wakeLane: () => Promise.resolve({ outcome: 'done' }),
@@ -72,8 +72,8 @@ export async function startIntakeUnderTest(
   keys.replace(await listWorkspaceKeys(database));
   const batcher = new Batcher({
     shardCount: broker.shardCount,
-    commit: async (envelopes) => {
-      await producer.addEnvelopes(envelopes);
+    commit: async (commitBatches) => {
+      await producer.addCommitBatches(commitBatches);
       return 'broker';
     },
     newId,

@@ -92,11 +92,11 @@ export async function startOutageWorld(): Promise<OutageWorld> {
     async startConsuming(kind = 'redis') {
       const queues = kind === 'redis' ? broker : { ...broker, redisUrl: undefined };
       consumers = await startConsumers(queues, {
-        processEnvelope(envelope) {
-          // As the worker's claim does: the second copy of an envelope has no effect.
-          if (!claimed.has(envelope.id)) {
-            claimed.add(envelope.id);
-            effects.push(...(envelope.operations.map(unpackOperation) as TrackEvent[]));
+        processCommitBatch(commitBatch) {
+          // As the worker's claim does: the second copy of a commit batch has no effect.
+          if (!claimed.has(commitBatch.id)) {
+            claimed.add(commitBatch.id);
+            effects.push(...(commitBatch.operations.map(unpackOperation) as TrackEvent[]));
           }
           return Promise.resolve({ outcome: 'done' });
         },

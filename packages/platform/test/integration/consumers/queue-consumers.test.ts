@@ -11,7 +11,7 @@ import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import { Queue, UnrecoverableError, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { envelope, NAME, useBroker, WAIT } from '../support/broker-world.ts';
+import { commitBatch, NAME, useBroker, WAIT } from '../support/broker-world.ts';
 
 const broker = useBroker();
 
@@ -22,7 +22,7 @@ async function consume(
   const consumers = await startConsumers(
     { ...broker.options, stalledAfterMs: 1_500, ...more },
     {
-      processEnvelope: () => Promise.resolve({ outcome: 'done' }),
+      processCommitBatch: () => Promise.resolve({ outcome: 'done' }),
       wakeLane: () => Promise.resolve({ outcome: 'done' }),
       laneConcurrency: 1,
       now: Date.now,
@@ -77,14 +77,14 @@ test('so is one that is emptied while it goes on', async () => {
   const meta = `${redisPrefix(broker.options.prefix, NAME)}:${NAME}:meta`;
   const processed: string[] = [];
   await consume({
-    processEnvelope: ({ id }) => {
+    processCommitBatch: ({ id }) => {
       processed.push(id);
       return Promise.resolve({ outcome: 'done' });
     },
   });
   const producer = await openProducer(broker.options);
   broker.closes.push(() => producer.close());
-  const add = (id: string) => producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+  const add = (id: string) => producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
   await add('before');
   await vi.waitFor(() => expect(processed).toEqual(['before']), WAIT);
   await own.flushall();
@@ -123,7 +123,7 @@ test('a try that does not end is told once, and the queue counts as stuck', asyn
   const hung: string[] = [];
   const consumers = await consume(
     {
-      processEnvelope: async () => {
+      processCommitBatch: async () => {
         await held;
         return { outcome: 'done' };
       },
@@ -131,7 +131,7 @@ test('a try that does not end is told once, and the queue counts as stuck', asyn
     },
     { hungAfterMs: 300 },
   );
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
   await vi.waitFor(() => expect(consumers.report().stuckQueues).toEqual([NAME]), WAIT);
   await vi.waitFor(() => expect(hung).toEqual([`${NAME} envelope-a`]), WAIT);
   letGo();
@@ -215,9 +215,9 @@ async function laneQueueState(): Promise<{ waitingCount: number; activeCount: nu
   return { waitingCount, activeCount };
 }
 
-test('an envelope that ended badly runs again, one that was discarded never does', async () => {
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-b') }]);
+test('a commit batch that ended badly runs again, one that was discarded never does', async () => {
+  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
+  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-b') }]);
   // As where BullMQ takes a connection that broke while a job was completed for a failure of the job.
   const worker = new Worker(
     NAME,
@@ -238,7 +238,7 @@ test('an envelope that ended badly runs again, one that was discarded never does
   const processed: string[] = [];
   await consume(
     {
-      processEnvelope: ({ id }) => {
+      processCommitBatch: ({ id }) => {
         processed.push(id);
         return Promise.resolve({ outcome: 'done' });
       },

@@ -5,7 +5,7 @@ import { QueueWatch } from '@sluice/platform/consumers/queue-watch';
 import { WatchedQueue } from '@sluice/platform/consumers/watched-queue';
 import { Worker } from 'bullmq';
 import { expect, test, vi } from 'vitest';
-import { envelope, logger, NAME, useBroker, WAIT } from '../support/broker-world.ts';
+import { commitBatch, logger, NAME, useBroker, WAIT } from '../support/broker-world.ts';
 
 const broker = useBroker();
 
@@ -57,7 +57,7 @@ function watchOne(nowMs: () => number, loops: 'run' | 'first hangs' | 'hang') {
 test('a worker whose loop has ended is replaced at the next look, and the queue goes on', async () => {
   const { workers, processed, watch } = watchOne(Date.now, 'run');
   await workers[0]?.close();
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
   await vi.waitFor(async () => {
     await watch.look();
     expect(workers).toHaveLength(2);
@@ -69,7 +69,7 @@ test('a worker whose loop has ended is replaced at the next look, and the queue 
 test('a worker that takes nothing though jobs wait is replaced after the stall time, not before', async () => {
   let nowMs = 1_000_000;
   const { workers, processed, watch } = watchOne(() => nowMs, 'first hangs');
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
   await watch.look();
   nowMs += 14_999;
   await watch.look();
@@ -91,7 +91,7 @@ test('a job that was long in another process counts as waiting from when it was 
     skipStalledCheck: true,
   });
   broker.closes.push(() => other.close());
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
   expect((await other.getNextJob('token of the other'))?.id).toBe('envelope-a');
   await watch.look();
   nowMs += 60_000;
@@ -110,7 +110,7 @@ test('a job that was long in another process counts as waiting from when it was 
 test('a queue whose workers are replaced again and again and take nothing is told of as stuck', async () => {
   let nowMs = 1_000_000;
   const { workers, watch } = watchOne(() => nowMs, 'hang');
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
   for (let look = 0; look < 3; look++) {
     await watch.look();
     nowMs += 15_000;
@@ -137,7 +137,7 @@ test('nothing queued, nothing in hand: one look in two thirds of the stall time,
   watch.rouse();
   expect(await looksIn(14)).toBe(14);
   await looksIn(60);
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
   await looksIn(10);
   expect(await looksIn(5)).toBe(5);
 });
@@ -145,7 +145,7 @@ test('nothing queued, nothing in hand: one look in two thirds of the stall time,
 test('a queue that stands is named until it moves', async () => {
   let nowMs = 1_000_000;
   const { watch } = watchOne(() => nowMs, 'first hangs');
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
   await watch.look();
   nowMs += 30_001;
   expect(watch.report().stuckQueues).toEqual([NAME]);

@@ -30,7 +30,7 @@ describe('the queue on a Redis Cluster of six servers', () => {
     const clock = vi.spyOn(Date, 'now');
     const producer = await openProducer(options, 1_000, { graceMs: 600_000 });
     const add = () =>
-      producer.addEnvelopes([{ shard: 0, envelope: { id: 'envelope-a', operations: [] } }]);
+      producer.addCommitBatches([{ shard: 0, envelope: { id: 'envelope-a', operations: [] } }]);
     const masters = await fleet().masters();
     const replicas = (await Promise.all(masters.map((each) => fleet().replicasOf(each)))).flat();
     onTestFinished(async () => {

@@ -21,7 +21,7 @@ test('an unreachable Redis is an error at once, not a queue in memory', async ()
     logger: createLogger('test', 'silent'),
   });
   await expect(
-    producer.addEnvelopes([{ shard: 0, envelope: { id: 'envelope-a', operations: [] } }]),
+    producer.addCommitBatches([{ shard: 0, envelope: { id: 'envelope-a', operations: [] } }]),
   ).rejects.toMatchObject({
     code: 'BROKER_UNAVAILABLE',
   });

@@ -8,7 +8,7 @@ import { openProducer, type AddingOptions, type Producer } from '../../../src/qu
 import { startRedisCluster } from '../../../src/testing/redis-fleet.ts';
 import { memoryUseOf, RedisRoom } from '../../../src/redis/redis-room.ts';
 import { startRedisServer, type RedisServer } from '../../../src/testing/redis-server.ts';
-import { envelope, logger, WAIT } from '../support/broker-world.ts';
+import { commitBatch, logger, WAIT } from '../support/broker-world.ts';
 
 /** So much that the buffers of connections make no difference. */
 const HELD_BYTES = 32 * 1_048_576;
@@ -69,7 +69,7 @@ describe('one Redis', () => {
     return producer;
   }
   const add = (producer: Producer, id: string) =>
-    producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+    producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
   /** An add may have a look under way, of before the bound was moved. */
   const waitUntilFull = (producer: Producer, isFull: boolean) =>
     vi.waitFor(async () => {
@@ -91,7 +91,7 @@ describe('one Redis', () => {
     const full = await waitUntilFull(producer, true);
     expect(full.ratio).toBeCloseTo(0.92, 2);
     await expect(add(producer, 'c')).rejects.toMatchObject(FULL);
-    expect(await producer.envelopeCounts()).toEqual([2]);
+    expect(await producer.commitBatchCounts()).toEqual([2]);
     // It would have taken it: what refuses is the mark, before Redis has to.
     await redis.set('proof', 'x');
 
@@ -102,7 +102,7 @@ describe('one Redis', () => {
     await boundAt(redis, 0.83);
     await waitUntilFull(producer, false);
     await add(producer, 'c');
-    expect(await producer.envelopeCounts()).toEqual([3]);
+    expect(await producer.commitBatchCounts()).toEqual([3]);
   });
 
   test('has the mark that it is given', async () => {
@@ -216,17 +216,20 @@ test('one full master of a Cluster shuts it for all shards: the next flush may t
   );
   onTestFinished(() => producer.close());
   const everyShard = (name: string) =>
-    Array.from({ length: 12 }, (_, shard) => ({ shard, envelope: envelope(`${name}-${shard}`) }));
-  await producer.addEnvelopes(everyShard('a'));
+    Array.from({ length: 12 }, (_, shard) => ({
+      shard,
+      envelope: commitBatch(`${name}-${shard}`),
+    }));
+  await producer.addCommitBatches(everyShard('a'));
 
   for (const master of await fleet.masters()) {
     // What an empty one holds is well above nine tenths of a byte.
     await master.command('CONFIG', 'SET', 'maxmemory', '1');
     expect(await producer.fill()).toMatchObject({ isFull: true });
-    await expect(producer.addEnvelopes(everyShard('b'))).rejects.toMatchObject(FULL);
-    expect(await producer.envelopeCounts()).toEqual(Array.from({ length: 12 }, () => 1));
+    await expect(producer.addCommitBatches(everyShard('b'))).rejects.toMatchObject(FULL);
+    expect(await producer.commitBatchCounts()).toEqual(Array.from({ length: 12 }, () => 1));
     await master.command('CONFIG', 'SET', 'maxmemory', '0');
     expect(await producer.fill()).toEqual({ ratio: 0, isFull: false });
   }
-  await producer.addEnvelopes(everyShard('b'));
+  await producer.addCommitBatches(everyShard('b'));
 }, 60_000);

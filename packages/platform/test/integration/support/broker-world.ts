@@ -1,5 +1,5 @@
 /** A broker in Redis under a prefix of its own, for the tests of one file; what a test opened is closed after it. */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
 import {
@@ -17,7 +17,7 @@ export const WAIT = { timeout: 10_000, interval: 10 };
 /** Of its only shard. */
 export const NAME = shardQueueName(0);
 export const logger = createLogger('test', 'silent');
-export const envelope = (id: string): Envelope => ({ id, operations: [] });
+export const commitBatch = (id: string): CommitBatch => ({ id, operations: [] });
 
 export interface BrokerWorld {
   options: BrokerOptions;

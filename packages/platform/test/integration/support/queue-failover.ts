@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';
@@ -59,16 +59,16 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
     const flush = (name: string) =>
       Array.from({ length: SHARD_COUNT }, (_, shard) => ({
         shard,
-        envelope: { id: `${name}-${shard}`, operations: [] } satisfies Envelope,
+        envelope: { id: `${name}-${shard}`, operations: [] } satisfies CommitBatch,
       }));
     /** As intake's spill does: the same ids again until they are confirmed. */
     const addUntilConfirmed = (name: string) =>
-      vi.waitFor(() => producer.addEnvelopes(flush(name)), WAIT);
-    const idsOf = (name: string) => flush(name).map(({ envelope }) => envelope.id);
+      vi.waitFor(() => producer.addCommitBatches(flush(name)), WAIT);
+    const idsOf = (name: string) => flush(name).map(({ envelope: commitBatch }) => commitBatch.id);
 
     const consume = async (processed: string[]) => {
       const consumers = await startConsumers(options, {
-        processEnvelope({ id }) {
+        processCommitBatch({ id }) {
           if (!processed.includes(id)) processed.push(id);
           return Promise.resolve({ outcome: 'done' });
         },
@@ -113,21 +113,21 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       );
     }, 120_000);
 
-    test('before a replica had an envelope takes it along, so it was not confirmed and is added again', async () => {
+    test('before a replica had a commit batch takes it along, so it was not confirmed and is added again', async () => {
       await addUntilConfirmed('first');
       const masters = await fleet.masters();
       const replicas = (await Promise.all(masters.map((each) => fleet.replicasOf(each)))).flat();
       // They hang and their connections end: a master can write, and nobody hears of it.
       for (const { pid } of replicas) process.kill(pid, 'SIGSTOP');
       await Promise.all(masters.map((each) => each.command('CLIENT', 'KILL', 'TYPE', 'replica')));
-      await expect(producer.addEnvelopes(flush('second'))).rejects.toMatchObject({
+      await expect(producer.addCommitBatches(flush('second'))).rejects.toMatchObject({
         code: 'BROKER_UNAVAILABLE',
       });
       const [master] = masters as [RedisNode];
       await master.kill();
       for (const { pid } of replicas) process.kill(pid, 'SIGCONT');
       // What the old master had of it, on its disk, the new one never heard of.
-      const counts = await vi.waitFor(() => producer.envelopeCounts(), WAIT);
+      const counts = await vi.waitFor(() => producer.commitBatchCounts(), WAIT);
       expect(counts.reduce((sum, count) => sum + count, 0)).toBeLessThan(2 * SHARD_COUNT);
       await addUntilConfirmed('second');
       const processed: string[] = [];

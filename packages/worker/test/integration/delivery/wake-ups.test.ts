@@ -102,7 +102,7 @@ test('two processes that wake the same lanes in opposite order, while those run,
   const [one, other] = [await open(), await open()];
   const runs = new Map<number, number>();
   const consumers = await startConsumers(broker, {
-    processEnvelope: () => Promise.resolve({ outcome: 'done' }),
+    processCommitBatch: () => Promise.resolve({ outcome: 'done' }),
     wakeLane: ({ webhookId }) => {
       runs.set(webhookId, (runs.get(webhookId) ?? 0) + 1);
       return Promise.resolve({ outcome: 'done' });

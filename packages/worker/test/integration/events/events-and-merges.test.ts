@@ -6,7 +6,7 @@ import { svcId } from '@sluice/domain/values/svc-id';
 import { identify, merge, remove, suppress, track } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it, test } from 'vitest';
-import { useWorkspace } from '../support/open-envelope.ts';
+import { useWorkspace } from '../support/open-commit-batch.ts';
 
 const { world, environmentId, run, runAndKeepOpen, untilWaiting } = useWorkspace();
 
@@ -170,7 +170,7 @@ test('the anonymous event that comes while its id is being given to somebody bec
   expect(await ownersOf('seen')).toEqual([(await peopleById()).get('1')]);
 });
 
-test('what one name is held for within an envelope, the person’s other names are too', async () => {
+test('what one name is held for within a commit batch, the person’s other names are too', async () => {
   await run(identify('id:1', { email: 'a@x' }));
   await run(remove('id:1'), track('email:a@x', 'seen'));
   const people = await world().rowsOf('people', environmentId());
@@ -178,7 +178,7 @@ test('what one name is held for within an envelope, the person’s other names a
   expect(await ownersOf('seen')).toEqual([people[0]?.['person_id']]);
 });
 
-test('an envelope that finds names moved when it has waited for one of them looks anew at all of them', async () => {
+test('a commit batch that finds names moved when it has waited for one of them looks anew at all of them', async () => {
   await run(identify('id:9'), identify('email:a@x'), identify('id:3'));
   const named = Object.fromEntries(await peopleById()) as Record<string, string>;
   const svc = (name: string) => `svc_id:${svcId(Number(named[name]))}`;

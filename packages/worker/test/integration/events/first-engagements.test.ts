@@ -11,7 +11,7 @@ import { parseMetric } from '@sluice/domain/track/track-v1-messages';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
-import { processEnvelope } from '../../../src/events/process-envelope.ts';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { createGate } from '../support/lane-world.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
 
@@ -56,7 +56,7 @@ async function createWorkspace() {
       return operation;
     },
     report: (...operations: Operation[]) =>
-      processEnvelope(
+      processCommitBatch(
         {
           database,
           numbers: new NumberStock(),
@@ -115,7 +115,7 @@ test('the same message in another workspace is another message', async () => {
   expect(await other.firsts()).toEqual(['opened m1']);
 });
 
-test('envelopes that report the same messages at once, in any order, send each first once', async () => {
+test('commit batches that report the same messages at once, in any order, send each first once', async () => {
   const { call, report, firsts, all } = await createWorkspace();
   const messages = Array.from({ length: 20 }, (_, index) => `m${index}`);
   await Promise.all(

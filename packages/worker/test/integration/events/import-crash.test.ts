@@ -15,7 +15,7 @@ import { startServiceUnderTest } from '@sluice/platform/testing/service-under-te
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
-import { processEnvelope } from '../../../src/events/process-envelope.ts';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
@@ -63,7 +63,7 @@ async function isWaitedFor(database: Database): Promise<void> {
 test('a worker killed in the middle of 64 MB is followed by another: every row once, in the memory of a few of its pieces', async () => {
   const { database, url } = await createTestDatabase();
   const newId = createIdGenerator(Date.now);
-  await processEnvelope(
+  await processCommitBatch(
     { database, numbers: new NumberStock(), takenIds: new TakenIdWatch(), newId, now: Date.now },
     { id: newId(), operations: Array.from({ length: 100 }, (_, n) => identify(`id:p-${n}`)) },
   );

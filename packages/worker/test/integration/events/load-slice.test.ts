@@ -4,8 +4,8 @@ import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/testing
 import type { Operation } from '@sluice/domain/operations/operation';
 import { expect, test } from 'vitest';
 import { loadSlice, SAFEST } from '../../../src/events/load-slice.ts';
-import { inEnvironment } from '../support/envelope-world.ts';
-import { useWorkspace } from '../support/open-envelope.ts';
+import { inEnvironment } from '../support/commit-batch-world.ts';
+import { useWorkspace } from '../support/open-commit-batch.ts';
 
 const { world, environmentId, run } = useWorkspace();
 

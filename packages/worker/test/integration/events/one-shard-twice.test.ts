@@ -1,21 +1,21 @@
 /**
  * Workers that believe the same shard to be theirs, as in the second after somebody has emptied Redis, and its limit of one
- * at a time with it. Each takes an envelope and reads the same others behind it.
+ * at a time with it. Each takes a commit batch and reads the same others behind it.
  */
 import { track } from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
-import { processEnvelope } from '../../../src/events/process-envelope.ts';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
-import { createEnvelopeWorld, inEnvironment } from '../support/envelope-world.ts';
+import { createCommitBatchWorld, inEnvironment } from '../support/commit-batch-world.ts';
 
 const WORKERS = 4;
-const ENVELOPES = 60;
+const COMMIT_BATCHES = 60;
 const READ_BEHIND = 6;
 
-test('apply every envelope once, whoever of them read it', async () => {
-  const world = await createEnvelopeWorld();
+test('apply every commit batch once, whoever of them read it', async () => {
+  const world = await createCommitBatchWorld();
   const environmentId = world.newEnvironment();
-  const envelopes = Array.from({ length: ENVELOPES }, (_, index) => ({
+  const commitBatches = Array.from({ length: COMMIT_BATCHES }, (_, index) => ({
     id: world.newId(),
     operations: inEnvironment(
       environmentId,
@@ -26,15 +26,15 @@ test('apply every envelope once, whoever of them read it', async () => {
   const applied: number[] = [];
   const work = async (): Promise<void> => {
     const deps = { ...world.deps, takenIds: new TakenIdWatch() };
-    for (let place = taken++; place < ENVELOPES; place = taken++) {
-      const [first, ...behind] = envelopes.slice(place, place + 1 + READ_BEHIND);
+    for (let place = taken++; place < COMMIT_BATCHES; place = taken++) {
+      const [first, ...behind] = commitBatches.slice(place, place + 1 + READ_BEHIND);
       if (!first) return;
-      const result = await processEnvelope(deps, first, behind);
+      const result = await processCommitBatch(deps, first, behind);
       if (result.outcome === 'applied') applied.push(result.operations);
     }
   };
   await Promise.all(Array.from({ length: WORKERS }, work));
-  const names = envelopes.flatMap(({ operations }) =>
+  const names = commitBatches.flatMap(({ operations }) =>
     operations.flatMap((each) => (each.type === 'event.track' ? each.name : [])),
   );
   const stored = await world.eventNames(environmentId);

@@ -6,19 +6,19 @@ import {
 } from '@sluice/database/events/parked-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import type { JsonObject } from '@sluice/domain/values/json';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { QueuedOperation } from '@sluice/domain/operations/packed-event';
 import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
-import type { ShardEnvelope } from '@sluice/platform/queue/queue';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { beforeEach, expect, test } from 'vitest';
-import { processEnvelope } from '../../../src/events/process-envelope.ts';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { retryParked } from '../../../src/events/retry-parked.ts';
 import {
-  createEnvelopeWorld,
+  createCommitBatchWorld,
   inEnvironment,
-  type EnvelopeWorld,
-} from '../support/envelope-world.ts';
+  type CommitBatchWorld,
+} from '../support/commit-batch-world.ts';
 
 /** Attributes that no parser lets through: the fold takes them for an object and throws a TypeError. */
 const poison = (person: string): Operation => ({
@@ -26,10 +26,10 @@ const poison = (person: string): Operation => ({
   attributes: null as never,
 });
 
-let world: EnvelopeWorld;
+let world: CommitBatchWorld;
 let environmentId: number;
 beforeEach(async () => {
-  world = await createEnvelopeWorld();
+  world = await createCommitBatchWorld();
   environmentId = world.newEnvironment();
 });
 
@@ -44,12 +44,12 @@ test('operations that meet a fault are parked whole; the others are applied, in 
     identify('id:1', { step: 2 }),
     track('id:1', 'c'),
   );
-  const envelope = { id: world.newId(), operations };
-  expect(await processEnvelope(world.deps, envelope)).toMatchObject({
+  const commitBatch = { id: world.newId(), operations };
+  expect(await processCommitBatch(world.deps, commitBatch)).toMatchObject({
     outcome: 'applied',
     counts: { parked: 2 },
   });
-  expect(await processEnvelope(world.deps, envelope)).toEqual({ outcome: 'already-applied' });
+  expect(await processCommitBatch(world.deps, commitBatch)).toEqual({ outcome: 'already-applied' });
 
   expect(await world.eventNames(environmentId)).toEqual(['a', 'b', 'c']);
   expect(await world.rowsOf('people', environmentId, `attributes ->> 'step' as step`)).toEqual([
@@ -61,8 +61,8 @@ test('operations that meet a fault are parked whole; the others are applied, in 
     operations[4],
   ]);
   expect(parked).toMatchObject([
-    { environmentId, envelopeId: envelope.id, error: expect.stringContaining('TypeError') },
-    { environmentId, envelopeId: envelope.id },
+    { environmentId, envelopeId: commitBatch.id, error: expect.stringContaining('TypeError') },
+    { environmentId, envelopeId: commitBatch.id },
   ]);
   expect(await world.rowsOf('ingestion_issues', environmentId, 'code, count, source')).toEqual([
     { code: 'parked', count: '2', source: 'person.identify' },
@@ -80,8 +80,8 @@ test('an operation that this version does not know waits for the newer one inste
 test('an event packed in a way that this version does not know waits too, with what is around it', async () => {
   const newer = [2, environmentId, 'and more'] as unknown as QueuedOperation;
   const [before] = inEnvironment(environmentId, track('id:1', 'before'));
-  const envelope = { id: world.newId(), operations: [before as Operation, newer] };
-  await expect(processEnvelope(world.deps, envelope)).rejects.toMatchObject({
+  const commitBatch = { id: world.newId(), operations: [before as Operation, newer] };
+  await expect(processCommitBatch(world.deps, commitBatch)).rejects.toMatchObject({
     code: 'ENVELOPE_INVALID',
   });
   expect(await world.eventNames(environmentId)).toEqual([]);
@@ -94,7 +94,7 @@ test('packed events are parked as the operations that they are, and their neighb
     ...([1, environmentId, NOW_MS, 'id', '1', null, world.newId(), name] as const),
     ...([data as JsonObject, NOW_MS, 'pipelines.track'] as const),
   ];
-  const envelope = {
+  const commitBatch = {
     id: world.newId(),
     // No JSON: only a value that Postgres refuses, which no call can bring.
     operations: [
@@ -104,7 +104,9 @@ test('packed events are parked as the operations that they are, and their neighb
       packed('c', {}),
     ],
   };
-  expect(await processEnvelope(world.deps, envelope)).toMatchObject({ counts: { parked: 2 } });
+  expect(await processCommitBatch(world.deps, commitBatch)).toMatchObject({
+    counts: { parked: 2 },
+  });
   expect(await world.eventNames(environmentId)).toEqual(['a', 'c']);
   const parked = await listParkedOperations(world.database, 10);
   expect(parked.map(({ operation }) => JSON.parse(operation))).toMatchObject([
@@ -120,31 +122,32 @@ test('what was parked is queued again once, under one id however often that is c
     inEnvironment(environmentId, poison('id:2'), track('id:1', 'a'), poison('id:3')),
   );
   const before = await listParkedOperations(world.database, 10);
-  const added: ShardEnvelope[] = [];
+  const added: ShardCommitBatch[] = [];
   const cutAfterAdding = {
-    addEnvelopes(envelopes: readonly ShardEnvelope[]) {
-      added.push(...envelopes);
+    addCommitBatches(commitBatches: readonly ShardCommitBatch[]) {
+      added.push(...commitBatches);
       return Promise.reject(new Error('cut'));
     },
   };
   await expect(retryParked(world.database, cutAfterAdding, 4, neverPauses)).rejects.toThrow('cut');
   expect(await countParkedOperations(world.database, 10)).toBe(2);
   const adding = {
-    addEnvelopes(envelopes: readonly ShardEnvelope[]) {
-      added.push(...envelopes);
+    addCommitBatches(commitBatches: readonly ShardCommitBatch[]) {
+      added.push(...commitBatches);
       return Promise.resolve();
     },
   };
   expect(await retryParked(world.database, adding, 4, neverPauses)).toBe(2);
   expect(await countParkedOperations(world.database, 10)).toBe(0);
-  expect(added.map(({ envelope }) => envelope.id)).toEqual([
+  expect(added.map(({ envelope: commitBatch }) => commitBatch.id)).toEqual([
     before[0]?.parkedId,
     before[0]?.parkedId,
     before[1]?.parkedId,
   ]);
 
   // Not mended yet: parked again, once though it came twice.
-  for (const { envelope } of added) await processEnvelope(world.deps, envelope as Envelope);
+  for (const { envelope: commitBatch } of added)
+    await processCommitBatch(world.deps, commitBatch as CommitBatch);
   const after = await listParkedOperations(world.database, 10);
   expect(after.map(({ operation }) => operation)).toEqual(before.map(({ operation }) => operation));
 });
@@ -153,11 +156,11 @@ test('what is queued again waits while the broker is full, and goes on by itself
   await agreeOnShardCount(world.database, 4);
   await world.process(inEnvironment(environmentId, poison('id:1')));
   let isFull = true;
-  const added: ShardEnvelope[] = [];
+  const added: ShardCommitBatch[] = [];
   const broker = {
-    addEnvelopes: (envelopes: readonly ShardEnvelope[]) => {
+    addCommitBatches: (commitBatches: readonly ShardCommitBatch[]) => {
       if (isFull) return Promise.reject(new AppError('BROKER_FULL', 'full'));
-      added.push(...envelopes);
+      added.push(...commitBatches);
       return Promise.resolve();
     },
   };
@@ -176,7 +179,7 @@ test('nothing is queued again by another number of shards than the installation 
   await agreeOnShardCount(world.database, 4);
   await world.process(inEnvironment(environmentId, poison('id:1')));
   const broker = {
-    addEnvelopes: () => Promise.reject(new Error('queued where no worker looks')),
+    addCommitBatches: () => Promise.reject(new Error('queued where no worker looks')),
   };
   await expect(retryParked(world.database, broker, 16, neverPauses)).rejects.toMatchObject({
     code: 'CONFIG_INVALID',

@@ -17,7 +17,7 @@ import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
-import { createEnvelopeWorld, inEnvironment } from '../support/envelope-world.ts';
+import { createCommitBatchWorld, inEnvironment } from '../support/commit-batch-world.ts';
 
 const differences = (counts: readonly PeopleCount[]): PeopleCount[] =>
   counts.filter(({ kept, counted }) => kept !== counted);
@@ -26,8 +26,8 @@ const insertPeople = (environmentId: number, from: number, to: number) => sql`
   insert into people (environment_id, person_id, attributes, created_at, updated_at)
   select ${environmentId}, n, '{}', now(), now() from generate_series(${from}::int, ${to}::int) n`;
 
-test('envelopes of many shards at the same time: people made, merged, removed, suppressed', async () => {
-  const world = await createEnvelopeWorld();
+test('commit batches of many shards at the same time: people made, merged, removed, suppressed', async () => {
+  const world = await createCommitBatchWorld();
   const workspaces = [world.newEnvironment(), world.newEnvironment(), world.newEnvironment()];
   const who = fc.integer({ min: 1, max: 12 }).map((n) => `id:${n}`);
   const operation = fc.oneof(
@@ -38,13 +38,13 @@ test('envelopes of many shards at the same time: people made, merged, removed, s
     { weight: 1, arbitrary: who.map((id) => unsuppress(id)) },
     { weight: 2, arbitrary: fc.tuple(who, who).map(([one, other]) => merge(one, other)) },
   );
-  const envelope = fc
+  const commitBatch = fc
     .array(fc.tuple(fc.constantFrom(...workspaces), operation), { minLength: 1, maxLength: 6 })
     .map((each): Operation[] => each.flatMap(([id, made]) => inEnvironment(id, made)));
-  const rounds = fc.array(envelope, { minLength: 8, maxLength: 8 });
+  const rounds = fc.array(commitBatch, { minLength: 8, maxLength: 8 });
   await fc.assert(
-    fc.asyncProperty(rounds, async (envelopes) => {
-      await Promise.all(envelopes.map((operations) => world.process(operations)));
+    fc.asyncProperty(rounds, async (commitBatches) => {
+      await Promise.all(commitBatches.map((operations) => world.process(operations)));
       expect(differences(await listPeopleCounts(world.database))).toEqual([]);
     }),
     { numRuns: 25 },

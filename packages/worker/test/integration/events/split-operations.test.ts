@@ -9,7 +9,7 @@ import {
   remove,
 } from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
-import { useWorkspace } from '../support/open-envelope.ts';
+import { useWorkspace } from '../support/open-commit-batch.ts';
 
 const { world, environmentId, run, runAndKeepOpen, untilWaiting } = useWorkspace();
 

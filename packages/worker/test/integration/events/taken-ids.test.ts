@@ -3,25 +3,28 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { beforeAll, expect, test } from 'vitest';
-import { processEnvelope, type ProcessEnvelopeDeps } from '../../../src/events/process-envelope.ts';
+import {
+  processCommitBatch,
+  type ProcessCommitBatchDeps,
+} from '../../../src/events/process-commit-batch.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
 import {
-  createEnvelopeWorld,
+  createCommitBatchWorld,
   inEnvironment,
-  type EnvelopeWorld,
-} from '../support/envelope-world.ts';
+  type CommitBatchWorld,
+} from '../support/commit-batch-world.ts';
 
-let world: EnvelopeWorld;
+let world: CommitBatchWorld;
 
 beforeAll(async () => {
-  world = await createEnvelopeWorld();
+  world = await createCommitBatchWorld();
 });
 
 /** A process that has met no repetition yet, and its clock. */
 function newProcess() {
   const clock = { nowMs: NOW_MS };
   const takenIds = new TakenIdWatch();
-  const deps: ProcessEnvelopeDeps = { ...world.deps, takenIds, now: () => clock.nowMs };
+  const deps: ProcessCommitBatchDeps = { ...world.deps, takenIds, now: () => clock.nowMs };
   const process = (...operations: Operation[]) => world.process(operations, deps);
   /** How many statements on event ids were sent, and how many of those looked first. */
   const idStatements = async (...operations: Operation[]) => {
@@ -74,7 +77,7 @@ test('nobody looks before there was a repetition; then every transaction looks, 
   expect(await idStatements(...event(environmentId, 'd'))).toEqual({ sent: 1, looked: 0 });
 });
 
-test('envelopes that are applied together stay together where one brings a repetition', async () => {
+test('commit batches that are applied together stay together where one brings a repetition', async () => {
   const environmentId = world.newEnvironment();
   const { deps, process } = newProcess();
   await process(...event(environmentId, 'a'));
@@ -82,7 +85,7 @@ test('envelopes that are applied together stay together where one brings a repet
     id: world.newId(),
     operations: event(environmentId, eventId),
   }));
-  expect(await processEnvelope(deps, first!, behind)).toMatchObject({
+  expect(await processCommitBatch(deps, first!, behind)).toMatchObject({
     outcome: 'applied',
     envelopes: 3,
   });

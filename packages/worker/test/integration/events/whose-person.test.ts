@@ -9,8 +9,8 @@ import {
   unsubscribeDelivery,
 } from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
-import { inEnvironment } from '../support/envelope-world.ts';
-import { useWorkspace } from '../support/open-envelope.ts';
+import { inEnvironment } from '../support/commit-batch-world.ts';
+import { useWorkspace } from '../support/open-commit-batch.ts';
 
 const { world, environmentId, run, runAndKeepOpen, untilWaiting } = useWorkspace();
 

@@ -1,4 +1,7 @@
-/** What operators are woken by: the age of the oldest envelope, delivery, event of the payment vendor and entry of the outbox. */
+/**
+ * What operators are woken by: the age of the oldest commit batch, delivery, event of the payment vendor and entry of
+ * the outbox.
+ */
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { findLaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import {
@@ -76,9 +79,9 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     expect([...found.values()].every((value) => value === 0)).toBe(true);
   });
 
-  test('the age is that of the oldest envelope of any shard', async () => {
+  test('the age is that of the oldest commit batch of any shard', async () => {
     for (const shard of [1, 0, 1]) {
-      await producer.addEnvelopes([
+      await producer.addCommitBatches([
         { shard, envelope: { id: `01J${shard}${Math.random().toString(36)}`, operations: [] } },
       ]);
     }

@@ -1,8 +1,8 @@
-/** A worker process that hangs in the middle of an envelope ends, and the next one goes on. */
+/** A worker process that hangs in the middle of a commit batch ends, and the next one goes on. */
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
@@ -13,7 +13,7 @@ import { expect, test, vi } from 'vitest';
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const WAIT = { timeout: 20_000, interval: 50 };
 
-const envelope: Envelope = {
+const commitBatch: CommitBatch = {
   id: 'envelope-a',
   operations: [
     {
@@ -53,10 +53,10 @@ test(
     });
     const first = await startServiceUnderTest(MAIN, settings);
     const unreadiness: unknown[] = [];
-    // A lock that somebody forgot: the envelope's transaction waits for it without end.
+    // A lock that somebody forgot: the commit batch's transaction waits for it without end.
     await database.transaction().execute(async (transaction) => {
       await sql`lock table events in access exclusive mode`.execute(transaction);
-      await producer.addEnvelopes([{ shard: 0, envelope }]);
+      await producer.addCommitBatches([{ shard: 0, envelope: commitBatch }]);
       const ended = first.ended.then(() => true);
       while (!(await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 20))]))) {
         const answer = await fetch(`${first.url}/readyz`).catch(() => undefined);

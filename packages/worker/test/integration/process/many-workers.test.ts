@@ -69,7 +69,7 @@ test.each(['postgres', 'redis'] as const)(
         ];
         const [{ environmentId } = { environmentId: 1 }] = operations;
         const shard = shardOf(environmentId, shardKeyOf(operations[0] as Operation), SHARD_COUNT);
-        await producer.addEnvelopes([{ shard, envelope: { id: eventId, operations } }]);
+        await producer.addCommitBatches([{ shard, envelope: { id: eventId, operations } }]);
       }
     };
     const sending = Promise.all(PEOPLE.map(send));

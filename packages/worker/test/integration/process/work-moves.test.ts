@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import {
@@ -25,7 +25,7 @@ const STEPS_MAX = 10;
 const SHARD_COUNT = 4;
 const WAIT = { timeout: 60_000, interval: 20 };
 
-const envelopeOf = (id: string, shard: number): Envelope => ({
+const commitBatchOf = (id: string, shard: number): CommitBatch => ({
   id,
   operations: [
     {
@@ -70,12 +70,12 @@ test.each(['redis', 'postgres'] as const)(
     let round = 0;
     const addEverywhere = async (): Promise<string[]> => {
       round++;
-      const envelopes = Array.from({ length: SHARD_COUNT }, (_, shard) => ({
+      const commitBatches = Array.from({ length: SHARD_COUNT }, (_, shard) => ({
         shard,
-        envelope: envelopeOf(`move-${round}-${shard}`, shard),
+        envelope: commitBatchOf(`move-${round}-${shard}`, shard),
       }));
-      await producer.addEnvelopes(envelopes);
-      return envelopes.map(({ envelope }) => envelope.id);
+      await producer.addCommitBatches(commitBatches);
+      return commitBatches.map(({ envelope: commitBatch }) => commitBatch.id);
     };
     const untilApplied = (ids: readonly string[]) =>
       vi.waitFor(async () => {

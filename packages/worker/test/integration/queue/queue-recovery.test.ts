@@ -3,7 +3,7 @@
  * holds, and every shard moves again long before the locks of the broker have run out.
  */
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
 import { openProducer, redisPrefix, type Producer } from '@sluice/platform/queue/queue';
@@ -23,15 +23,16 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 const DONE: JobOutcome = { outcome: 'done' };
 const SHARDS = [0, 1, 2, 3];
-const ENVELOPES = 60;
+const COMMIT_BATCHES = 60;
 const WAIT = { timeout: 12_000, interval: 10 };
 const LONG_WAIT = { timeout: 40_000, interval: 10 };
 
-const envelope = (shard: number, n: number): Envelope => ({
+const commitBatch = (shard: number, n: number): CommitBatch => ({
   id: `envelope-${shard}-${n}`,
   operations: [],
 });
-const names = (shard: number) => Array.from({ length: ENVELOPES }, (_, n) => envelope(shard, n).id);
+const names = (shard: number) =>
+  Array.from({ length: COMMIT_BATCHES }, (_, n) => commitBatch(shard, n).id);
 
 describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
   let direct: BrokerOptions;
@@ -40,7 +41,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
   let producer: Producer;
   const opened: Consumers[] = [];
 
-  /** True where Redis tells the next worker that asks of envelopes of shard 0. */
+  /** True where Redis tells the next worker that asks of commit batches of shard 0. */
   const hasSign = async (): Promise<boolean> => {
     const redis = new Redis(testRedisUrl());
     try {
@@ -55,7 +56,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     processors: Partial<Processors>,
   ): Promise<Consumers> => {
     const consumers = await startConsumers(options, {
-      processEnvelope: () => Promise.resolve(DONE),
+      processCommitBatch: () => Promise.resolve(DONE),
       wakeLane: () => Promise.resolve(DONE),
       laneConcurrency: 1,
       now: Date.now,
@@ -98,22 +99,22 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
       const consumers = await consume(
         { ...proxied, stalledAfterMs: 30_000 },
         {
-          processEnvelope: ({ id }) => {
+          processCommitBatch: ({ id }) => {
             const order = begun.get(Number(id.split('-')[1])) as string[];
             if (order.at(-1) !== id) order.push(id);
             return Promise.resolve(DONE);
           },
         },
       );
-      for (let n = 0; n < ENVELOPES; n++) {
-        if (n === ENVELOPES / 2) {
+      for (let n = 0; n < COMMIT_BATCHES; n++) {
+        if (n === COMMIT_BATCHES / 2) {
           await vi.waitFor(() => {
             for (const order of begun.values()) expect(order.length).toBeGreaterThan(0);
           }, WAIT);
           proxy.holdAnswers();
         }
-        await producer.addEnvelopes(
-          SHARDS.map((shard) => ({ shard, envelope: envelope(shard, n) })),
+        await producer.addCommitBatches(
+          SHARDS.map((shard) => ({ shard, envelope: commitBatch(shard, n) })),
         );
       }
       proxy.cut();
@@ -133,11 +134,17 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     const late = await openProducer(proxied, 500);
     try {
       await expect(
-        late.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }]),
+        late.addCommitBatches([{ shard: 0, envelope: commitBatch(0, 0) }]),
       ).rejects.toMatchObject({ code: 'BROKER_UNAVAILABLE' });
       proxy.restore();
-      await vi.waitFor(() => late.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }]), WAIT);
-      await vi.waitFor(async () => expect(await late.envelopeCounts()).toEqual([1, 0, 0, 0]), WAIT);
+      await vi.waitFor(
+        () => late.addCommitBatches([{ shard: 0, envelope: commitBatch(0, 0) }]),
+        WAIT,
+      );
+      await vi.waitFor(
+        async () => expect(await late.commitBatchCounts()).toEqual([1, 0, 0, 0]),
+        WAIT,
+      );
     } finally {
       await late.close();
     }
@@ -174,15 +181,15 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     }
   });
 
-  test('a worker that closes while the broker is cut off leaves its envelope to the next one, in its place', async () => {
+  test('a worker that closes while the broker is cut off leaves its commit batch to the next one, in its place', async () => {
     for (const n of [0, 1]) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }]);
+      await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(0, n) }]);
     }
     let tries = 0;
     const first = await consume(
       { ...proxied, stalledAfterMs: 1_500 },
       {
-        processEnvelope: () => {
+        processCommitBatch: () => {
           tries++;
           return Promise.resolve({ outcome: 'retry', afterMs: 60_000, reason: 'away' });
         },
@@ -195,7 +202,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     await consume(
       { ...direct, stalledAfterMs: 1_500 },
       {
-        processEnvelope: ({ id }) => {
+        processCommitBatch: ({ id }) => {
           order.push(id);
           return Promise.resolve(DONE);
         },
@@ -204,21 +211,21 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     await vi.waitFor(() => expect(order).toEqual(names(0).slice(0, 2)), WAIT);
   });
 
-  test('a worker that closes with an envelope in hand leaves the next one to another worker at once', async () => {
+  test('a worker that closes with a commit batch in hand leaves the next one to another worker at once', async () => {
     const gate = Promise.withResolvers<void>();
     const order: string[] = [];
-    const processEnvelope: Processors['processEnvelope'] = async ({ id }) => {
+    const processCommitBatch: Processors['processCommitBatch'] = async ({ id }) => {
       order.push(id);
       await gate.promise;
       return DONE;
     };
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }]);
-    const first = await consume({ ...direct, stalledAfterMs: 60_000 }, { processEnvelope });
+    await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(0, 0) }]);
+    const first = await consume({ ...direct, stalledAfterMs: 60_000 }, { processCommitBatch });
     await vi.waitFor(() => expect(order).toHaveLength(1), WAIT);
-    await consume({ ...direct, stalledAfterMs: 60_000 }, { processEnvelope });
+    await consume({ ...direct, stalledAfterMs: 60_000 }, { processCommitBatch });
     // The other one has looked in vain, and waits for a sign.
     if (kind === 'redis') await vi.waitFor(async () => expect(await hasSign()).toBe(false), WAIT);
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, 1) }]);
+    await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(0, 1) }]);
     const closed = first.close();
     gate.resolve();
     await closed;
@@ -226,13 +233,14 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
   });
 });
 
-test('on Postgres an envelope that two put back at once keeps its place', async () => {
+test('on Postgres a commit batch that two put back at once keeps its place', async () => {
   const { database, url } = await createTestDatabase();
   const logger = createLogger('test', 'silent');
   const producer = await openProducer({ databaseUrl: url, prefix: 'none', shardCount: 1, logger });
-  for (const n of [0, 1]) await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }]);
+  for (const n of [0, 1])
+    await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(0, n) }]);
   await producer.close();
-  const { id } = envelope(0, 0);
+  const { id } = commitBatch(0, 0);
   await sql`update bullmq.job set state = 'active', lock_token = 'ours' where id = ${id}`.execute(
     database,
   );
@@ -258,7 +266,7 @@ test('on Postgres an envelope that two put back at once keeps its place', async 
   expect(rows.map((row) => row.id)).toEqual(names(0).slice(0, 2));
 });
 
-test('on Postgres an envelope whose row another statement holds is waited for, not passed over', async () => {
+test('on Postgres a commit batch whose row another statement holds is waited for, not passed over', async () => {
   const { database, url } = await createTestDatabase();
   const broker = {
     databaseUrl: url,
@@ -268,11 +276,11 @@ test('on Postgres an envelope whose row another statement holds is waited for, n
   };
   const producer = await openProducer(broker);
   for (const n of [0, 1]) {
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }]);
+    await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(0, n) }]);
   }
   const order: string[] = [];
   const consumers = await database.transaction().execute(async (transaction) => {
-    await sql`select id from bullmq.job where id = ${envelope(0, 0).id} for update`.execute(
+    await sql`select id from bullmq.job where id = ${commitBatch(0, 0).id} for update`.execute(
       transaction,
     );
     const { rows: own } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(
@@ -280,7 +288,7 @@ test('on Postgres an envelope whose row another statement holds is waited for, n
     );
     const holder = own[0]?.pid;
     const started = await startConsumers(broker, {
-      processEnvelope: ({ id }) => {
+      processCommitBatch: ({ id }) => {
         order.push(id);
         return Promise.resolve(DONE);
       },

@@ -7,7 +7,7 @@ import { openQueuePool } from '@sluice/platform/queue/queue-pool';
 import {
   postgresWaiting,
   redisWaiting,
-  type WaitingEnvelopes,
+  type WaitingCommitBatches,
 } from '@sluice/platform/consumers/queue-waiting';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';
@@ -17,7 +17,7 @@ const NAME = shardQueueName(0);
 
 interface Broker {
   readonly options: BrokerOptions;
-  readonly waiting: WaitingEnvelopes;
+  readonly waiting: WaitingCommitBatches;
   /** As a worker does. @returns the id of what it took. */
   readonly takeNext: () => Promise<string>;
   /** Whether the job is there, wherever it is. */
@@ -79,7 +79,7 @@ test.each([
   onTestFinished(() => producer.close());
   const ids = ['a', 'b', 'c', 'd', 'e'].map((letter) => `envelope-${letter}`);
   for (const id of ids)
-    await producer.addEnvelopes([{ shard: 0, envelope: { id, operations: [] } }]);
+    await producer.addCommitBatches([{ shard: 0, envelope: { id, operations: [] } }]);
   const listed = async (count: number) => (await waiting.list(count)).map(({ id }) => id);
   expect(await listed(2)).toEqual(ids.slice(0, 2));
   expect(await listed(9)).toEqual(ids);

@@ -1,6 +1,6 @@
 /** Workers that wait on Postgres: what they cost the broker, how soon they take over, and what becomes of a lost sign. */
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';
@@ -13,20 +13,20 @@ import { afterEach, expect, test, vi } from 'vitest';
 const DONE: JobOutcome = { outcome: 'done' };
 const WAIT = { timeout: 12_000, interval: 10 };
 const WORKERS = 6;
-const ENVELOPES = 100;
+const COMMIT_BATCHES = 100;
 
-const envelope = (n: number): Envelope => ({ id: `envelope-${n}`, operations: [] });
+const commitBatch = (n: number): CommitBatch => ({ id: `envelope-${n}`, operations: [] });
 
 let producer: Producer | undefined;
 const opened: Consumers[] = [];
 
 const consume = async (
   broker: BrokerOptions,
-  processEnvelope: Processors['processEnvelope'],
+  processCommitBatch: Processors['processCommitBatch'],
   wakeLane: Processors['wakeLane'] = () => Promise.resolve(DONE),
 ): Promise<Consumers> => {
   const consumers = await startConsumers(broker, {
-    processEnvelope,
+    processCommitBatch,
     wakeLane,
     laneConcurrency: 1,
     now: Date.now,
@@ -42,8 +42,8 @@ afterEach(async () => {
 });
 
 // BullMQ's wait ends at once while jobs wait, though none may be taken: five idle workers made thirty
-// claims of each envelope, and the shard's own worker had to stand in line with them.
-test('on Postgres the workers that stand by do not ask for each envelope again and again', async () => {
+// claims of each commit batch, and the shard's own worker had to stand in line with them.
+test('on Postgres the workers that stand by do not ask for each commit batch again and again', async () => {
   const { database, url, name } = await createTestDatabase();
   await sql`alter database ${sql.id(name)} set track_functions = 'pl'`.execute(database);
   const broker = {
@@ -53,8 +53,8 @@ test('on Postgres the workers that stand by do not ask for each envelope again a
     logger: createLogger('test', 'silent'),
   };
   producer = await openProducer(broker);
-  for (let n = 0; n < ENVELOPES; n++) {
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }]);
+  for (let n = 0; n < COMMIT_BATCHES; n++) {
+    await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(n) }]);
   }
   const order: string[] = [];
   for (let n = 0; n < WORKERS; n++) {
@@ -65,7 +65,7 @@ test('on Postgres the workers that stand by do not ask for each envelope again a
       return DONE;
     });
   }
-  await vi.waitFor(() => expect(order).toHaveLength(ENVELOPES), WAIT);
+  await vi.waitFor(() => expect(order).toHaveLength(COMMIT_BATCHES), WAIT);
   // A connection that ends brings its figures.
   await closeAll();
   await producer.close();
@@ -81,9 +81,9 @@ test('on Postgres the workers that stand by do not ask for each envelope again a
   const { rows } = await sql<{ calls: number }>`
     select calls::int from pg_stat_user_functions
      where schemaname = 'bullmq' and funcname = 'move_to_active'`.execute(database);
-  // One an envelope by whoever has the shard. Each worker asks when it starts and when its wait ends.
-  expect(rows[0]?.calls).toBeGreaterThanOrEqual(ENVELOPES);
-  expect(rows[0]?.calls).toBeLessThan(ENVELOPES * 1.5);
+  // One a commit batch by whoever has the shard. Each worker asks when it starts and when its wait ends.
+  expect(rows[0]?.calls).toBeGreaterThanOrEqual(COMMIT_BATCHES);
+  expect(rows[0]?.calls).toBeLessThan(COMMIT_BATCHES * 1.5);
 });
 
 test('on Postgres a worker that stops hands its shard over, long before the others look by themselves', async () => {
@@ -98,7 +98,7 @@ test('on Postgres a worker that stops hands its shard over, long before the othe
   };
   producer = await openProducer(broker);
   for (const n of [0, 1]) {
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }]);
+    await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(n) }]);
   }
   const order: string[] = [];
   let letGo = (): void => {};
@@ -150,14 +150,14 @@ test('on Postgres a job whose sign got lost is found by the watch, and no worker
       return Promise.resolve(DONE);
     },
   );
-  for (const n of [0, 1]) await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }]);
+  for (const n of [0, 1]) await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(n) }]);
   await producer.wakeLane({ environmentId: 1, webhookId: 1 });
   await vi.waitFor(() => expect(taken).toHaveLength(3), WAIT);
   taken.length = 0;
 
   // Nobody hears that a job has moved from one queue to another.
   for (const queue of ['events-0', 'webhooks']) {
-    await producer.addEnvelopes([{ shard: 1, envelope: envelope(2) }]);
+    await producer.addCommitBatches([{ shard: 1, envelope: commitBatch(2) }]);
     await sql`update bullmq.job set queue = ${queue} where queue = 'events-1'`.execute(database);
   }
   await vi.waitFor(() => expect(taken.toSorted()).toEqual(['envelope-2', 'lane']), WAIT);

@@ -1,10 +1,10 @@
-/** A process of several workers for `many-workers.test.ts`: consumers with the real processing of envelopes. */
+/** A process of several workers for `many-workers.test.ts`: consumers with the real processing of commit batches. */
 import { createDatabase } from '@sluice/database/connection/connection';
 import { NumberStock } from '@sluice/database/people/numbers';
 import { createLogger } from '@sluice/platform/process/logger';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
-import { processEnvelope } from '../../../src/events/process-envelope.ts';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
 
 const { DATABASE_URL = '', REDIS_URL, QUEUE_PREFIX = '', SHARD_COUNT, WORKERS } = process.env;
@@ -35,9 +35,9 @@ const consumers = await Promise.all(
         logger,
       },
       {
-        async processEnvelope(envelope) {
-          logger.info({ took: envelope.id }, 'envelope');
-          await processEnvelope(deps, envelope);
+        async processCommitBatch(commitBatch) {
+          logger.info({ took: commitBatch.id }, 'envelope');
+          await processCommitBatch(deps, commitBatch);
           return { outcome: 'done' };
         },
         wakeLane: () => Promise.resolve({ outcome: 'done' }),

@@ -17,7 +17,7 @@ import { identify } from '@sluice/domain/testing/sample-operations';
 import { createLogger } from '@sluice/platform/process/logger';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { sql } from 'kysely';
-import { processEnvelope } from '../../../src/events/process-envelope.ts';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { runNextImport, type RunImportDeps } from '../../../src/imports/run-import.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
 
@@ -63,7 +63,7 @@ export class ImportsWorld {
   }
 
   async process(...operations: Operation[]): Promise<void> {
-    await processEnvelope(this.#processing(), { id: newId(), operations });
+    await processCommitBatch(this.#processing(), { id: newId(), operations });
   }
 
   people(...ids: string[]): Promise<void> {

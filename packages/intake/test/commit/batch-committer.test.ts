@@ -24,7 +24,7 @@ describe('a flush', () => {
       expect(await committer.commit(flush('b'), false, world.nowMs)).toBe('spill');
       await committer.commit(flush('c'), false, world.nowMs);
       expect(world.broker.added).toEqual([]);
-      expect(world.spill.envelopeCount).toBe(3);
+      expect(world.spill.commitBatchCount).toBe(3);
       // Only small questions are asked meanwhile.
       expect(world.broker.attempts).toEqual(['a']);
       world.broker.wake();
@@ -41,7 +41,7 @@ describe('a flush', () => {
     world.broker.mode = 'hanging';
     await committer.commit(flush('a'), false, world.nowMs - deadlineMs + 1);
     expect(world.broker.attempts).toEqual(['a']);
-    expect(world.spill.envelopeCount).toBe(1);
+    expect(world.spill.commitBatchCount).toBe(1);
   });
 
   test('waits no longer than the deadline where the clock went back since its calls came', async () => {
@@ -80,7 +80,7 @@ describe('a flush', () => {
     expect(world.spill.isEmpty).toBe(true);
     const adding = first.commit(flush('b'), true, world.nowMs);
     // Some shards may have it now. What the next start finds:
-    expect(world.spill.envelopeCount).toBe(1);
+    expect(world.spill.commitBatchCount).toBe(1);
     await adding;
     expect(world.spill.isEmpty).toBe(true);
     expect(world.broker.added).toEqual(['a', 'b']);
@@ -91,7 +91,7 @@ describe('a flush', () => {
     world.broker.isAtomicAcrossShards = false;
     world.broker.mode = 'refusing';
     await committer.commit(flush('a'), true, world.nowMs);
-    expect(world.spill.envelopeCount).toBe(1);
+    expect(world.spill.commitBatchCount).toBe(1);
     world.broker.wake();
     await world.untilEmpty();
     expect(world.broker.added).toEqual(['a']);
@@ -122,7 +122,7 @@ describe('a flush', () => {
     await expect(committer.commit(flush('b'), false, world.nowMs)).rejects.toMatchObject({
       code: 'BROKER_UNAVAILABLE',
     });
-    expect(world.spill.envelopeCount).toBe(1);
+    expect(world.spill.commitBatchCount).toBe(1);
     world.broker.mode = 'up';
     await world.untilEmpty();
     await committer.commit(flush('c'), false, world.nowMs);

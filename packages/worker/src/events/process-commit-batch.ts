@@ -1,8 +1,8 @@
 /**
- * Processes one envelope, and those that wait behind it, in one transaction: claim them, load what their
+ * Processes one commit batch, and those that wait behind it, in one transaction: claim them, load what their
  * operations touch, fold them, write what changed, log the deliveries.
  *
- * Step 9 of the walk. Before: `platform/src/queue/queue.ts` hands the envelope over, once or more often.
+ * Step 9 of the walk. Before: `platform/src/queue/queue.ts` hands the commit batch over, once or more often.
  * After: the lanes it names are woken and `deliver-webhook.ts` (step 11) sends what was logged.
  *
  * Exactly once in effect: claim and effects are one transaction, so a run that was cut leaves
@@ -11,8 +11,8 @@
  *
  * Together, because a transaction costs the same for one operation as for hundreds, and because transactions that
  * report to one webhook follow each other in all shards: each holds the webhook's lane until its commit
- * (`appendDeliveries`). A shard that is behind takes as many envelopes at a time as it needs to keep up. Where one of
- * them fails, the first is applied by itself.
+ * (`appendDeliveries`). A shard that is behind takes as many commit batches at a time as it needs to keep up. Where one
+ * of them fails, the first is applied by itself.
  *
  * ```
  *          conflict: at most 10 times
@@ -32,7 +32,7 @@
  */
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import type { LoggedLane } from '@sluice/database/delivery/deliveries';
-import { claimEnvelopes } from '@sluice/database/events/envelopes';
+import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { nameOf } from '@sluice/database/delivery/lanes';
 import type { NumberStock } from '@sluice/database/people/numbers';
 import { insertParkedOperation } from '@sluice/database/events/parked-operations';
@@ -42,7 +42,7 @@ import { isConflict, isRefusedData } from '@sluice/database/connection/statement
 import { applyOperations } from '@sluice/domain/apply/apply-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
 import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
@@ -51,7 +51,7 @@ import { loadSlice, SAFEST, type LoadOptions } from './load-slice.ts';
 import type { TakenIdWatch } from './taken-id-watch.ts';
 import { writeChanges } from './write-changes.ts';
 
-export interface ProcessEnvelopeDeps {
+export interface ProcessCommitBatchDeps {
   readonly database: Database;
   /** One a process. */
   readonly numbers: NumberStock;
@@ -63,8 +63,8 @@ export interface ProcessEnvelopeDeps {
   readonly now: () => number;
 }
 
-/** What one envelope came to. */
-export interface EnvelopeCounts {
+/** What one commit batch came to. */
+export interface CommitBatchCounts {
   /** Rows of events, activities included. */
   readonly events: number;
   readonly reports: number;
@@ -76,19 +76,19 @@ export interface EnvelopeCounts {
 export type ProcessOutcome =
   | {
       readonly outcome: 'applied';
-      /** How many envelopes, from the first on: this one and those behind it, which need not run any more. */
+      /** How many commit batches, from the first on: this one and those behind it, which need not run any more. */
       readonly envelopes: number;
       /** Those of them that no earlier run had applied. */
       readonly operations: number;
       readonly lanes: LoggedLane[];
-      readonly counts: EnvelopeCounts;
+      readonly counts: CommitBatchCounts;
     }
   /** By an earlier run, which may have stopped before it woke its lanes; the sweeper wakes those. */
   | { readonly outcome: 'already-applied' };
 
 interface Applied {
   readonly lanes: readonly LoggedLane[];
-  readonly counts: EnvelopeCounts;
+  readonly counts: CommitBatchCounts;
 }
 
 const FAULTS_MAX = 2;
@@ -97,20 +97,20 @@ const FAULTS_MAX = 2;
 const TRIES_MAX = 10;
 
 /**
- * Applies an envelope, and as many of `behind` as go with it. May be called again, and by several at
+ * Applies a commit batch, and as many of `behind` as go with it. May be called again, and by several at
  * once, with the same ones.
  *
  * @param behind - of the same shard, in order.
  * @throws whatever stops the database; nothing was applied then.
  */
-export async function processEnvelope(
-  deps: ProcessEnvelopeDeps,
-  envelope: Envelope,
-  behind: readonly Envelope[] = [],
+export async function processCommitBatch(
+  deps: ProcessCommitBatchDeps,
+  commitBatch: CommitBatch,
+  behind: readonly CommitBatch[] = [],
 ): Promise<ProcessOutcome> {
   let isIsolating = false;
   let faults = 0;
-  let together = [envelope, ...behind];
+  let together = [commitBatch, ...behind];
   for (let tries = 1; ; tries++) {
     try {
       const looksForTakenIds = isIsolating || tries > 1 || deps.takenIds.looks(deps.now());
@@ -118,7 +118,7 @@ export async function processEnvelope(
     } catch (error) {
       if (isConflict(error) && tries < TRIES_MAX) continue;
       if (together.length > 1) {
-        together = [envelope];
+        together = [commitBatch];
         continue;
       }
       if (!isContained(error) || isIsolating) throw error;
@@ -128,37 +128,40 @@ export async function processEnvelope(
 }
 
 function processOnce(
-  deps: ProcessEnvelopeDeps,
-  envelopes: readonly Envelope[],
+  deps: ProcessCommitBatchDeps,
+  commitBatches: readonly CommitBatch[],
   { isIsolating, looksForTakenIds }: { isIsolating: boolean; looksForTakenIds: boolean },
 ): Promise<ProcessOutcome> {
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
-    const claims = envelopes.map(({ id, operations, traceparent = null }) => ({
+    const claims = commitBatches.map(({ id, operations, traceparent = null }) => ({
       envelopeId: id,
       operationCount: operations.length,
       traceparent,
     }));
-    const stance = mergeStanceOf(envelopes.flatMap(({ operations }) => operations));
-    // Both parts of a split envelope would have to agree on it, so when isolating each holds whatever it names.
+    const stance = mergeStanceOf(commitBatches.flatMap(({ operations }) => operations));
+    // Both parts of a split commit batch would have to agree on it, so when isolating each holds whatever it names.
     const triesToKeepMergesOff = stance === 'reads' && !isIsolating;
-    const { numbers, keepsMergesOff } = await claimEnvelopes(
+    const { numbers, keepsMergesOff } = await claimCommitBatches(
       transaction,
       claims,
       triesToKeepMergesOff,
     );
-    const operations = envelopes.flatMap((envelope, place): readonly Operation[] => {
+    const operations = commitBatches.flatMap((commitBatch, place): readonly Operation[] => {
       const envelopeNumber = numbers[place];
       if (envelopeNumber === undefined) return [];
-      return envelope.operations.map((queued) => ({ ...unpackOperation(queued), envelopeNumber }));
+      return commitBatch.operations.map((queued) => ({
+        ...unpackOperation(queued),
+        envelopeNumber,
+      }));
     });
     if (operations.length === 0) return { outcome: 'already-applied' };
     if (stance === 'merges') await waitToMerge(transaction);
     const { lanes, counts } = isIsolating
-      ? await applyIsolated(deps, transaction, envelopes[0]?.id ?? '', operations)
+      ? await applyIsolated(deps, transaction, commitBatches[0]?.id ?? '', operations)
       : await applyTogether(deps, transaction, operations, { keepsMergesOff, looksForTakenIds });
     return {
       outcome: 'applied',
-      envelopes: envelopes.length,
+      envelopes: commitBatches.length,
       operations: operations.length,
       lanes: eachOnce(lanes),
       counts,
@@ -167,7 +170,7 @@ function processOnce(
 }
 
 async function applyTogether(
-  deps: ProcessEnvelopeDeps,
+  deps: ProcessCommitBatchDeps,
   transaction: DatabaseOrTransaction,
   operations: readonly Operation[],
   options: LoadOptions = SAFEST,
@@ -207,7 +210,7 @@ function isContained(error: unknown): error is Error {
 
 /** Keeps operations that fail from taking their neighbours along. Order is kept. */
 async function applyIsolated(
-  deps: ProcessEnvelopeDeps,
+  deps: ProcessCommitBatchDeps,
   transaction: DatabaseOrTransaction,
   envelopeId: string,
   operations: readonly Operation[],
@@ -229,7 +232,7 @@ async function applyIsolated(
 }
 
 async function park(
-  deps: ProcessEnvelopeDeps,
+  deps: ProcessCommitBatchDeps,
   transaction: DatabaseOrTransaction,
   envelopeId: string,
   operation: Operation,

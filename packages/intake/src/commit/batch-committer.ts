@@ -9,7 +9,7 @@
  *     └─────────────────────────▶ spill ──── on disk ──────────▶ committed
  *                                   │  └──── full, or the disk refuses ──▶ rejected: 503
  *                                   ▼
- *                     drained oldest first, same envelope ids, deleted once the broker has them
+ *                     drained oldest first, same commit batch ids, deleted once the broker has them
  * ```
  *
  * Order: a flush goes to the broker only when nothing is in the spill, and it stays in the spill
@@ -32,7 +32,7 @@
  */
 import { AppError } from '@sluice/domain/values/errors';
 import type { Logger } from '@sluice/platform/process/logger';
-import type { Producer, ShardEnvelope } from '@sluice/platform/queue/queue';
+import type { Producer, ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { within } from '@sluice/platform/process/within';
 import type { SpilledFlush, Spill } from './spill.ts';
 
@@ -54,8 +54,8 @@ const RETRY_AFTER_SECONDS_MAX = 60;
 /** `spill`: a copy is on disk, and the broker's client may still hold the bytes and send them. */
 export type CommittedTo = 'broker' | 'spill';
 
-export interface EnvelopeCommitterOptions {
-  readonly producer: Pick<Producer, 'addEnvelopes' | 'durability' | 'isAtomicAcrossShards'>;
+export interface BatchCommitterOptions {
+  readonly producer: Pick<Producer, 'addCommitBatches' | 'durability' | 'isAtomicAcrossShards'>;
   readonly spill: Spill;
   readonly now: () => number;
   /** How long a call may wait for the broker, from when intake took it. */
@@ -67,8 +67,8 @@ export interface EnvelopeCommitterOptions {
 
 const REFUSAL_TOLD_INTERVAL_MS = 60_000;
 
-export class EnvelopeCommitter {
-  readonly #options: EnvelopeCommitterOptions;
+export class BatchCommitter {
+  readonly #options: BatchCommitterOptions;
   readonly #stopping = new AbortController();
   #draining: Promise<void> | undefined;
   #step: Promise<boolean> | undefined;
@@ -82,13 +82,13 @@ export class EnvelopeCommitter {
   #refusalToldAtMs = -Infinity;
 
   /** Begins with what an earlier process left, before anything new. */
-  constructor(options: EnvelopeCommitterOptions) {
+  constructor(options: BatchCommitterOptions) {
     this.#options = options;
     this.#lastMovedAtMs = options.now();
     if (!options.spill.isEmpty) {
       this.#isBrokerBack = false;
       options.logger.info(
-        { envelopes: options.spill.envelopeCount, sizeBytes: options.spill.sizeBytes },
+        { envelopes: options.spill.commitBatchCount, sizeBytes: options.spill.sizeBytes },
         'an earlier process left calls in the spill; they go first',
       );
       this.#startDraining();
@@ -108,7 +108,7 @@ export class EnvelopeCommitter {
    * @throws AppError BROKER_UNAVAILABLE when neither the broker nor the disk took it.
    */
   async commit(
-    envelopes: readonly ShardEnvelope[],
+    commitBatches: readonly ShardCommitBatch[],
     isAtomic: boolean,
     arrivedAtMs: number,
   ): Promise<CommittedTo> {
@@ -116,18 +116,18 @@ export class EnvelopeCommitter {
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
     if (!spill.isEmpty) {
-      this.#keep(envelopes, 'the spill comes first');
+      this.#keep(commitBatches, 'the spill comes first');
       this.#startDraining();
       return 'spill';
     }
     const kept =
       isAtomic && !producer.isAtomicAcrossShards
-        ? this.#keep(envelopes, 'not asked yet')
+        ? this.#keep(commitBatches, 'not asked yet')
         : undefined;
     try {
       const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
       const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
-      await within(waitMs, producer.addEnvelopes(envelopes));
+      await within(waitMs, producer.addCommitBatches(commitBatches));
       if (kept) spill.deleteOldest([kept]);
       this.#awaySinceMs = undefined;
       return 'broker';
@@ -138,7 +138,7 @@ export class EnvelopeCommitter {
         logger.warn({ error }, 'the broker takes nothing: calls are kept in the spill');
       }
       this.#lastMovedAtMs = now();
-      if (!kept) this.#keep(envelopes, error);
+      if (!kept) this.#keep(commitBatches, error);
       this.#startDraining();
       return 'spill';
     }
@@ -167,17 +167,17 @@ export class EnvelopeCommitter {
     await this.#draining;
     if (!this.#options.spill.isEmpty) {
       this.#options.logger.warn(
-        { envelopes: this.#options.spill.envelopeCount },
+        { envelopes: this.#options.spill.commitBatchCount },
         'calls stay in the spill; the next start on this folder goes on with them',
       );
     }
     this.#options.spill.close();
   }
 
-  #keep(envelopes: readonly ShardEnvelope[], brokerFailure: unknown): SpilledFlush {
+  #keep(commitBatches: readonly ShardCommitBatch[], brokerFailure: unknown): SpilledFlush {
     const { spill, now } = this.#options;
     try {
-      const kept = spill.append(envelopes, now());
+      const kept = spill.append(commitBatches, now());
       if (kept) return kept;
       throw new Error('the spill is full');
     } catch (cause) {
@@ -221,7 +221,7 @@ export class EnvelopeCommitter {
     logger.info({}, 'the spill is empty: calls go to the broker again');
   }
 
-  /** Asks with something small: commands that hang stay in memory, and those must not be envelopes. */
+  /** Asks with something small: commands that hang stay in memory, and those must not be commit batches. */
   async #isBrokerAnswering(failureCount: number): Promise<boolean> {
     const delayMs = Math.min(PROBE_DELAY_MS_MIN * 2 ** failureCount, PROBE_DELAY_MS_MAX);
     await this.#options.pause(delayMs, this.#stopping.signal);
@@ -236,9 +236,9 @@ export class EnvelopeCommitter {
     const { producer, spill, now, logger } = this.#options;
     try {
       const flushes = spill.readOldest(flushesMax, STEP_SIZE_BYTES_MAX);
-      const envelopes = flushes.flatMap((flush) => flush.envelopes);
+      const commitBatches = flushes.flatMap((flush) => flush.envelopes);
       const startedAtMs = now();
-      await within(STEP_DEADLINE_MS, producer.addEnvelopes(envelopes));
+      await within(STEP_DEADLINE_MS, producer.addCommitBatches(commitBatches));
       spill.deleteOldest(flushes);
       if (this.#drainedSizeBytes === 0) this.#drainStartedAtMs = startedAtMs;
       this.#drainedSizeBytes += flushes.reduce((sum, flush) => sum + flush.sizeBytes, 0);
@@ -253,7 +253,7 @@ export class EnvelopeCommitter {
       if (now() - this.#refusalToldAtMs >= REFUSAL_TOLD_INTERVAL_MS) {
         this.#refusalToldAtMs = now();
         logger.warn(
-          { error, envelopes: spill.envelopeCount },
+          { error, envelopes: spill.commitBatchCount },
           'the broker did not take the oldest of the spill; it is tried again',
         );
       }

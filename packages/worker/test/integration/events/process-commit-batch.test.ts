@@ -1,37 +1,39 @@
-/** One envelope against a real Postgres: exactly once, in few statements, and what it leaves for delivery. */
+/** One commit batch against a real Postgres: exactly once, in few statements, and what it leaves for delivery. */
 import { isDatabaseAway } from '@sluice/database/connection/database-away';
 import { makeEventPartitions } from '@sluice/database/events/events';
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, relate, track } from '@sluice/domain/testing/sample-operations';
 import { sql, type KyselyPlugin } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { processEnvelope } from '../../../src/events/process-envelope.ts';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import {
-  createEnvelopeWorld,
+  createCommitBatchWorld,
   inEnvironment,
-  type EnvelopeWorld,
-} from '../support/envelope-world.ts';
+  type CommitBatchWorld,
+} from '../support/commit-batch-world.ts';
 
-let world: EnvelopeWorld;
+let world: CommitBatchWorld;
 
 beforeAll(async () => {
-  world = await createEnvelopeWorld();
+  world = await createCommitBatchWorld();
 });
 
 /** Three, each with one event of the same person: `event-a`, `event-b` and `event-c`. */
-function namedEnvelopes(environmentId: number): readonly [Envelope, Envelope, Envelope] {
-  const envelopeOf = (name: string): Envelope => ({
+function namedCommitBatches(
+  environmentId: number,
+): readonly [CommitBatch, CommitBatch, CommitBatch] {
+  const commitBatchOf = (name: string): CommitBatch => ({
     id: world.newId(),
     operations: inEnvironment(environmentId, track('id:1', name, { eventId: `event-${name}` })),
   });
-  return [envelopeOf('a'), envelopeOf('b'), envelopeOf('c')];
+  return [commitBatchOf('a'), commitBatchOf('b'), commitBatchOf('c')];
 }
 
 describe('exactly once', () => {
-  it('has one effect when an envelope is run twice, one after the other or both at once', async () => {
+  it('has one effect when a commit batch is run twice, one after the other or both at once', async () => {
     const environmentId = world.newEnvironment();
-    const envelope = {
+    const commitBatch = {
       id: world.newId(),
       operations: inEnvironment(
         environmentId,
@@ -40,25 +42,27 @@ describe('exactly once', () => {
       ),
     };
     const both = await Promise.all([
-      processEnvelope(world.deps, envelope),
-      processEnvelope(world.deps, envelope),
+      processCommitBatch(world.deps, commitBatch),
+      processCommitBatch(world.deps, commitBatch),
     ]);
     expect(both.map((result) => result.outcome).toSorted()).toEqual(['already-applied', 'applied']);
-    expect(await processEnvelope(world.deps, envelope)).toEqual({ outcome: 'already-applied' });
+    expect(await processCommitBatch(world.deps, commitBatch)).toEqual({
+      outcome: 'already-applied',
+    });
     expect(await world.eventNames(environmentId)).toEqual(['a']);
     expect(await world.countOf('people', environmentId)).toBe(1);
   });
 
   it('applies those that wait behind it with it, each under its own number and none twice', async () => {
     const environmentId = world.newEnvironment();
-    const [first, second, third] = namedEnvelopes(environmentId);
-    await processEnvelope(world.deps, second);
+    const [first, second, third] = namedCommitBatches(environmentId);
+    await processCommitBatch(world.deps, second);
     const results = await Promise.all([
-      processEnvelope(world.deps, first, [second, third]),
-      processEnvelope(world.deps, first, [second]),
+      processCommitBatch(world.deps, first, [second, third]),
+      processCommitBatch(world.deps, first, [second]),
     ]);
     expect(results.map(({ outcome }) => outcome).toSorted()).toContain('applied');
-    await processEnvelope(world.deps, third);
+    await processCommitBatch(world.deps, third);
     const { rows } = await sql<{ eventId: string; envelopeId: string }>`
       select event_id as "eventId", envelope_id as "envelopeId" from event_ids join envelopes using (envelope_number)
        where environment_id = ${environmentId} order by event_id`.execute(world.database);
@@ -72,12 +76,12 @@ describe('exactly once', () => {
 
   it('leaves those behind it alone where it is applied already: one that another worker has in hand is not among them', async () => {
     const environmentId = world.newEnvironment();
-    const [first, inHandElsewhere, third] = namedEnvelopes(environmentId);
-    await processEnvelope(world.deps, first);
-    expect(await processEnvelope(world.deps, first, [third])).toEqual({
+    const [first, inHandElsewhere, third] = namedCommitBatches(environmentId);
+    await processCommitBatch(world.deps, first);
+    expect(await processCommitBatch(world.deps, first, [third])).toEqual({
       outcome: 'already-applied',
     });
-    await processEnvelope(world.deps, inHandElsewhere, [third]);
+    await processCommitBatch(world.deps, inHandElsewhere, [third]);
     const { rows } = await sql<{ eventId: string }>`
       select event_id as "eventId" from event_ids
        where environment_id = ${environmentId} order by envelope_number`.execute(world.database);
@@ -96,15 +100,15 @@ describe('exactly once', () => {
       receivedAtMs: 0,
     } as unknown as Operation;
     const bad = { id: world.newId(), operations: [newer] };
-    expect(await processEnvelope(world.deps, good, [bad])).toMatchObject({
+    expect(await processCommitBatch(world.deps, good, [bad])).toMatchObject({
       outcome: 'applied',
       envelopes: 1,
     });
     expect(await world.eventNames(environmentId)).toEqual(['a']);
-    await expect(processEnvelope(world.deps, bad)).rejects.toThrow('of.a.newer.version');
+    await expect(processCommitBatch(world.deps, bad)).rejects.toThrow('of.a.newer.version');
   });
 
-  it('applies an envelope whose first run was cut at any statement, whole and once', async () => {
+  it('applies a commit batch whose first run was cut at any statement, whole and once', async () => {
     const environmentId = world.newEnvironment();
     const operations = inEnvironment(
       environmentId,
@@ -113,13 +117,13 @@ describe('exactly once', () => {
       relate('id:1', 'acme'),
       track('svc_id:a3ffffff', 'nobody'),
     );
-    const envelope = { id: world.newId(), operations };
+    const commitBatch = { id: world.newId(), operations };
     let cutAfter = 0;
     for (let isApplied = false; !isApplied; cutAfter++) {
       const cutting = world.database.withPlugin(cuttingConnection(cutAfter));
       try {
         isApplied =
-          (await processEnvelope({ ...world.deps, database: cutting }, envelope)).outcome ===
+          (await processCommitBatch({ ...world.deps, database: cutting }, commitBatch)).outcome ===
           'applied';
       } catch (error) {
         expect(isDatabaseAway(error)).toBe(true);
@@ -134,7 +138,7 @@ describe('exactly once', () => {
     expect(await world.countOf('relationships', environmentId)).toBe(1);
   });
 
-  it('counts an event id once: in one envelope, in others, at the same time, from both APIs', async () => {
+  it('counts an event id once: in one commit batch, in others, at the same time, from both APIs', async () => {
     const environmentId = world.newEnvironment();
     const event = (name: string) => track('id:1', name, { eventId: 'same' });
     await world.process(inEnvironment(environmentId, event('a'), event('b')));

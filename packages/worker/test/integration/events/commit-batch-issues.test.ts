@@ -1,17 +1,17 @@
-/** What an envelope writes into the issues log: what Postgres refused of it, and what intake recorded. */
+/** What a commit batch writes into the issues log: what Postgres refused of it, and what intake recorded. */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
-  createEnvelopeWorld,
+  createCommitBatchWorld,
   inEnvironment,
-  type EnvelopeWorld,
-} from '../support/envelope-world.ts';
+  type CommitBatchWorld,
+} from '../support/commit-batch-world.ts';
 
-let world: EnvelopeWorld;
+let world: CommitBatchWorld;
 
 beforeAll(async () => {
-  world = await createEnvelopeWorld();
+  world = await createCommitBatchWorld();
 });
 
 describe('what Postgres refuses', () => {

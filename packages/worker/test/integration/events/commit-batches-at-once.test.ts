@@ -1,4 +1,7 @@
-/** Envelopes of different shards at the same time, against a real Postgres: who waits for whom, and what they agree on. */
+/**
+ * Commit batches of different shards at the same time, against a real Postgres: who waits for whom, and what they agree
+ * on.
+ */
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
   identify,
@@ -13,15 +16,15 @@ import {
 } from '@sluice/domain/testing/sample-operations';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
-  createEnvelopeWorld,
+  createCommitBatchWorld,
   inEnvironment,
-  type EnvelopeWorld,
-} from '../support/envelope-world.ts';
+  type CommitBatchWorld,
+} from '../support/commit-batch-world.ts';
 
-let world: EnvelopeWorld;
+let world: CommitBatchWorld;
 
 beforeAll(async () => {
-  world = await createEnvelopeWorld();
+  world = await createCommitBatchWorld();
 });
 
 describe('two shards and one person', () => {

@@ -1,17 +1,17 @@
 /**
- * An envelope, written as its operations come: JSON in UTF-8, as it goes to the broker.
+ * A commit batch, written as its operations come: JSON in UTF-8, as it goes to the broker.
  *
  * Bytes, not text: V8's collector copies texts that wait, and ioredis would copy such a large one twice more on its
  * way to the socket.
  *
- * Between `intake/src/commit/commit-group.ts` and `queue-envelopes.ts`.
+ * Between `intake/src/commit/commit-group.ts` and `queue-commit-batches.ts`.
  */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 
-/** An `Envelope` that is JSON already. */
-export interface WrittenEnvelope {
+/** An `CommitBatch` that is JSON already. */
+export interface WrittenCommitBatch {
   readonly id: string;
-  /** Not to be kept: they may be overwritten once the broker has confirmed them (`EnvelopeWriter.release`). */
+  /** Not to be kept: they may be overwritten once the broker has confirmed them (`CommitBatchWriter.release`). */
   readonly bytes: Buffer;
 }
 
@@ -24,11 +24,11 @@ const OPENING_BRACKET = 0x5b;
 const COMMA = 0x2c;
 
 /**
- * Buffers for envelopes, used again. Made anew for each they are memory outside of V8's heap that comes
+ * Buffers for commit batches, used again. Made anew for each they are memory outside of V8's heap that comes
  * and goes by 100 MB/s, for which V8 marks its whole heap several times a second: a fifth of the CPU of
  * batched events (`npm run bench -- batch`).
  */
-export class EnvelopeBuffers {
+export class CommitBatchBuffers {
   readonly #kept: Buffer[] = [];
   #keptSizeBytes = 0;
 
@@ -46,15 +46,15 @@ export class EnvelopeBuffers {
   }
 }
 
-export class EnvelopeWriter {
+export class CommitBatchWriter {
   readonly id: string;
   operationCount = 0;
-  readonly #buffers: EnvelopeBuffers;
+  readonly #buffers: CommitBatchBuffers;
   #bytes: Buffer;
   #sizeBytes = 0;
 
-  /** @param id - of the envelope. */
-  constructor(id: string, buffers: EnvelopeBuffers) {
+  /** @param id - of the commit batch. */
+  constructor(id: string, buffers: CommitBatchBuffers) {
     this.id = id;
     this.#buffers = buffers;
     this.#bytes = buffers.take();
@@ -89,15 +89,15 @@ export class EnvelopeWriter {
     this.operationCount += count;
   }
 
-  /** To be called once, after the last operation. `traceparent` as in `Envelope`. */
-  finish(traceparent?: string): WrittenEnvelope {
+  /** To be called once, after the last operation. `traceparent` as in `CommitBatch`. */
+  finish(traceparent?: string): WrittenCommitBatch {
     this.#write(']');
     if (traceparent !== undefined) this.#write(`,"traceparent":${JSON.stringify(traceparent)}`);
     this.#write('}');
     return { id: this.id, bytes: this.#bytes.subarray(0, this.#sizeBytes) };
   }
 
-  /** Call it after `finish`, once nobody reads the bytes any more: the next envelope gets the buffer. */
+  /** Call it after `finish`, once nobody reads the bytes any more: the next commit batch gets the buffer. */
   release(): void {
     this.#buffers.giveBack(this.#bytes);
   }
@@ -121,5 +121,5 @@ export class EnvelopeWriter {
 }
 
 /** Either kind as JSON. */
-export const envelopeText = (envelope: Envelope | WrittenEnvelope): string =>
-  'bytes' in envelope ? envelope.bytes.toString() : JSON.stringify(envelope);
+export const commitBatchText = (commitBatch: CommitBatch | WrittenCommitBatch): string =>
+  'bytes' in commitBatch ? commitBatch.bytes.toString() : JSON.stringify(commitBatch);

@@ -1,4 +1,4 @@
-/** A database of envelopes: workspaces of their own for tests that share it, and what was made of them. */
+/** A database of commit batches: workspaces of their own for tests that share it, and what was made of them. */
 import { sql } from 'kysely';
 import type { Database } from '@sluice/database/connection/connection';
 import { NumberStock } from '@sluice/database/people/numbers';
@@ -7,29 +7,29 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { NOW_MS } from '@sluice/domain/testing/sample-operations';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import {
-  processEnvelope,
-  type ProcessEnvelopeDeps,
+  processCommitBatch,
+  type ProcessCommitBatchDeps,
   type ProcessOutcome,
-} from '../../../src/events/process-envelope.ts';
+} from '../../../src/events/process-commit-batch.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
 
 type Row = Record<string, unknown>;
 
-export interface EnvelopeWorld {
+export interface CommitBatchWorld {
   readonly database: Database;
-  readonly deps: ProcessEnvelopeDeps;
+  readonly deps: ProcessCommitBatchDeps;
   readonly newId: () => string;
   /** A workspace that no other test uses. */
   newEnvironment(): number;
-  /** Processes operations as one new envelope. */
-  process(operations: Operation[], by?: ProcessEnvelopeDeps): Promise<ProcessOutcome>;
+  /** Processes operations as one new commit batch. */
+  process(operations: Operation[], by?: ProcessCommitBatchDeps): Promise<ProcessOutcome>;
   /** `columns` is SQL. */
   rowsOf(table: string, environmentId: number, columns?: string): Promise<Row[]>;
   countOf(table: string, environmentId: number): Promise<number>;
   eventNames(environmentId: number): Promise<unknown[]>;
 }
 
-export async function createEnvelopeWorld(): Promise<EnvelopeWorld> {
+export async function createCommitBatchWorld(): Promise<CommitBatchWorld> {
   const { database } = await createTestDatabase();
   const newId = createIdGenerator(Date.now);
   const deps = {
@@ -53,7 +53,7 @@ export async function createEnvelopeWorld(): Promise<EnvelopeWorld> {
     deps,
     newId,
     newEnvironment: () => ++lastEnvironment,
-    process: (operations, by = deps) => processEnvelope(by, { id: newId(), operations }),
+    process: (operations, by = deps) => processCommitBatch(by, { id: newId(), operations }),
     rowsOf,
     countOf: async (table, environmentId) => (await rowsOf(table, environmentId, '1')).length,
     eventNames: async (environmentId) =>

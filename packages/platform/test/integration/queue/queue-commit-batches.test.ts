@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { openProducer } from '../../../src/queue/queue.ts';
 import { startRedisServer } from '../../../src/testing/redis-server.ts';
-import { envelope, NAME, useBroker } from '../support/broker-world.ts';
+import { commitBatch, NAME, useBroker } from '../support/broker-world.ts';
 
 const broker = useBroker();
 /** BullMQ by itself, beside it: the same Redis, another prefix. */
@@ -37,7 +37,7 @@ async function readQueue(toKey: (part: string) => string) {
 }
 
 const addToOwn = (id: string): Promise<unknown> =>
-  own.add('envelope.process', envelope(id), { jobId: id, removeOnComplete: true });
+  own.add('envelope.process', commitBatch(id), { jobId: id, removeOnComplete: true });
 
 test.each([
   ['nobody has looked at yet', []],
@@ -62,7 +62,7 @@ test.each([
       await broker.redis.call(command, toKey(part), ...rest);
 
   for (const id of ['envelope-a', 'envelope-b', 'envelope-a']) {
-    await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+    await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
     await addToOwn(id);
   }
 
@@ -72,7 +72,7 @@ test.each([
 });
 
 // From Redis 7.2 on, `WAIT` on a new connection confirms at once what only reads.
-test('an envelope that is there already is a write too, which replicas can be asked for', async () => {
+test('a commit batch that is there already is a write too, which replicas can be asked for', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-envelopes-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   // Its own, because the number is of the whole server.
@@ -84,18 +84,20 @@ test('an envelope that is there already is a write too, which replicas can be as
   onTestFinished(() => redis.disconnect());
   const writeCount = async (): Promise<number> =>
     Number(/rdb_changes_since_last_save:(\d+)/.exec(await redis.info('persistence'))?.[1]);
-  const add = () => producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+  const add = () => producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
 
   await add();
   const before = await writeCount();
   await add();
   expect(await writeCount()).toBeGreaterThan(before);
-  expect(await producer.envelopeCounts()).toEqual([1]);
+  expect(await producer.commitBatchCounts()).toEqual([1]);
 });
 
 test('several together leave what they leave one by one', async () => {
   const ids = ['envelope-a', 'envelope-b', 'envelope-c'];
-  await broker.producer.addEnvelopes(ids.map((id) => ({ shard: 0, envelope: envelope(id) })));
+  await broker.producer.addCommitBatches(
+    ids.map((id) => ({ shard: 0, envelope: commitBatch(id) })),
+  );
   for (const id of ids) await addToOwn(id);
   expect(await readQueue(keyOf)).toEqual(await readQueue((part) => own.toKey(part)));
 });

@@ -1,17 +1,21 @@
-/** Envelopes whose transactions are kept open while others come. */
+/** Commit batches whose transactions are kept open while others come. */
 import { recordIssues } from '@sluice/database/events/ingestion-issues';
 import { lockWaiterCount, untilLockWaiters } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { NOW_MS } from '@sluice/domain/testing/sample-operations';
 import { beforeEach } from 'vitest';
-import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
+import {
+  createCommitBatchWorld,
+  inEnvironment,
+  type CommitBatchWorld,
+} from './commit-batch-world.ts';
 
 /** A workspace of each test's own, in a database of its own. Call it once a file. */
 export function useWorkspace() {
-  let world: EnvelopeWorld;
+  let world: CommitBatchWorld;
   let environmentId: number;
   beforeEach(async () => {
-    world = await createEnvelopeWorld();
+    world = await createCommitBatchWorld();
     environmentId = world.newEnvironment();
   });
   return {
@@ -31,7 +35,7 @@ let lastPause = 0;
  * another's.
  */
 async function runAndKeepOpen(
-  world: EnvelopeWorld,
+  world: CommitBatchWorld,
   environmentId: number,
   ...operations: Operation[]
 ): Promise<{ end(): Promise<void> }> {

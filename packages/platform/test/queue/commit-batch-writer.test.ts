@@ -1,16 +1,20 @@
-/** An envelope reads back as what was put into it, whatever its size and its letters. */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+/** A commit batch reads back as what was put into it, whatever its size and its letters. */
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { identify, track } from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
-import { EnvelopeBuffers, envelopeText, EnvelopeWriter } from '../../src/queue/envelope-writer.ts';
+import {
+  CommitBatchBuffers,
+  commitBatchText,
+  CommitBatchWriter,
+} from '../../src/queue/commit-batch-writer.ts';
 
-const buffers = new EnvelopeBuffers();
+const buffers = new CommitBatchBuffers();
 
-function written(operations: Envelope['operations'], traceparent?: string): unknown {
-  const writer = new EnvelopeWriter('envelope-"1"', buffers);
+function written(operations: CommitBatch['operations'], traceparent?: string): unknown {
+  const writer = new CommitBatchWriter('envelope-"1"', buffers);
   for (const operation of operations) writer.add(JSON.stringify(operation));
   expect(writer.operationCount).toBe(operations.length);
-  return JSON.parse(envelopeText(writer.finish(traceparent)));
+  return JSON.parse(commitBatchText(writer.finish(traceparent)));
 }
 
 test('operations are kept in order, and the trace beside them', () => {
@@ -43,22 +47,22 @@ test('bytes that fill a buffer to its last byte, and those around them, are kept
   for (let length = 32_650; length < 32_768; length++) {
     const operation = track('id:a', 'x');
     const bytes = Buffer.from(JSON.stringify(operation).padEnd(length));
-    const writer = new EnvelopeWriter('e', new EnvelopeBuffers());
+    const writer = new CommitBatchWriter('e', new CommitBatchBuffers());
     writer.addBytes(bytes, 0, bytes.length);
-    const text = envelopeText(writer.finish());
+    const text = commitBatchText(writer.finish());
     expect(text).toHaveLength('{"id":"e","operations":[]}'.length + length);
     expect(JSON.parse(text)).toEqual({ id: 'e', operations: [operation] });
   }
 });
 
-test('an envelope that nobody has written yet reads the same', () => {
-  const envelope = { id: 'e', operations: [track('id:a', 'Paid')] };
-  expect(JSON.parse(envelopeText(envelope))).toEqual(envelope);
+test('a commit batch that nobody has written yet reads the same', () => {
+  const commitBatch = { id: 'e', operations: [track('id:a', 'Paid')] };
+  expect(JSON.parse(commitBatchText(commitBatch))).toEqual(commitBatch);
 });
 
 test('arrays, single operations and bytes follow one another, whatever the size', () => {
   const operations = Array.from({ length: 300 }, (_, n) => track(`id:${n}`, 'ü'.repeat(n)));
-  const writer = new EnvelopeWriter('e', buffers);
+  const writer = new CommitBatchWriter('e', buffers);
   writer.addAll(JSON.stringify(operations.slice(0, 40)), 40);
   writer.add(JSON.stringify(operations[40]));
   const bytes = Buffer.from(`..${JSON.stringify(operations[41])}..`);
@@ -66,25 +70,25 @@ test('arrays, single operations and bytes follow one another, whatever the size'
   writer.addAll(JSON.stringify(operations.slice(42, 43)), 1);
   writer.addAll(JSON.stringify(operations.slice(43)), 257);
   expect(writer.operationCount).toBe(300);
-  expect(JSON.parse(envelopeText(writer.finish()))).toEqual({ id: 'e', operations });
+  expect(JSON.parse(commitBatchText(writer.finish()))).toEqual({ id: 'e', operations });
 });
 
-test('a buffer that was given back is the next envelope’s, and what it held before is not seen', () => {
-  const own = new EnvelopeBuffers();
-  const long = new EnvelopeWriter('long', own);
+test('a buffer that was given back is the next commit batch’s, and what it held before is not seen', () => {
+  const own = new CommitBatchBuffers();
+  const long = new CommitBatchWriter('long', own);
   long.add(JSON.stringify(track('id:a', 'x'.repeat(100_000))));
   const { bytes } = long.finish();
   long.release();
-  const short = new EnvelopeWriter('short', own);
+  const short = new CommitBatchWriter('short', own);
   const paid = track('id:b', 'Paid');
   short.add(JSON.stringify(paid));
   const second = short.finish();
   expect(second.bytes.buffer).toBe(bytes.buffer);
-  expect(JSON.parse(envelopeText(second))).toEqual({ id: 'short', operations: [paid] });
+  expect(JSON.parse(commitBatchText(second))).toEqual({ id: 'short', operations: [paid] });
 });
 
 test('no more than 8 MB of buffers are kept', () => {
-  const own = new EnvelopeBuffers();
+  const own = new CommitBatchBuffers();
   const given = Array.from({ length: 5 }, () => Buffer.alloc(2 * 1_048_576));
   for (const buffer of given) own.giveBack(buffer);
   const taken = Array.from({ length: 5 }, () => own.take());

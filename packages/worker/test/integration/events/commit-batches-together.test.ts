@@ -1,6 +1,6 @@
 /**
- * Whatever a group commit happens to put into one envelope must not matter: operations together
- * leave the same rows as each in an envelope of its own.
+ * Whatever a group commit happens to put into one commit batch must not matter: operations together
+ * leave the same rows as each in a commit batch of its own.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { NumberStock } from '@sluice/database/people/numbers';
@@ -29,11 +29,14 @@ import { createIdGenerator } from '@sluice/platform/process/new-id';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeAll, expect, it } from 'vitest';
-import { processEnvelope, type ProcessEnvelopeDeps } from '../../../src/events/process-envelope.ts';
+import {
+  processCommitBatch,
+  type ProcessCommitBatchDeps,
+} from '../../../src/events/process-commit-batch.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
 
 let database: Database;
-let deps: ProcessEnvelopeDeps;
+let deps: ProcessCommitBatchDeps;
 const newId = createIdGenerator(Date.now);
 let lastEnvironment = 1;
 
@@ -149,9 +152,9 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
 );
 const someOperations = fc.array(operation, { minLength: 1, maxLength: 10 });
 
-it('operations in one envelope, and envelopes in one transaction, leave the same rows as each operation in its own', async () => {
+it('operations in one commit batch, and commit batches in one transaction, leave the same rows as each operation in its own', async () => {
   await fc.assert(
-    // The second envelope meets what the first has stored.
+    // The second commit batch meets what the first has stored.
     fc.asyncProperty(someOperations, someOperations, async (first, second) => {
       const together = ++lastEnvironment;
       const behind = ++lastEnvironment;
@@ -169,18 +172,18 @@ it('operations in one envelope, and envelopes in one transaction, leave the same
   );
 }, 60_000);
 
-/** Envelopes in one transaction; one without operations is left out. */
+/** Commit batches in one transaction; one without operations is left out. */
 async function process(
   environmentId: number,
-  ...envelopes: readonly (readonly Operation[])[]
+  ...commitBatches: readonly (readonly Operation[])[]
 ): Promise<void> {
-  const [first, ...behind] = envelopes
+  const [first, ...behind] = commitBatches
     .filter((operations) => operations.length > 0)
     .map((operations) => ({
       id: newId(),
       operations: operations.map((given) => ({ ...given, environmentId })),
     }));
-  if (first) await processEnvelope(deps, first, behind);
+  if (first) await processCommitBatch(deps, first, behind);
 }
 
 /** All rows of a workspace, with people and objects numbered as they were made and our own ids left out. */

@@ -1,6 +1,6 @@
 /**
- * The claim of an envelope: its row is written in the transaction that writes its effects, so that a
- * second run of the same envelope, after a crash or by a stalled worker, finds it and does nothing.
+ * The claim of a commit batch: its row is written in the transaction that writes its effects, so that a
+ * second run of the same commit batch, after a crash or by a stalled worker, finds it and does nothing.
  */
 import { sql } from 'kysely';
 import { integerColumn, textColumn } from '../connection/columns.ts';
@@ -9,16 +9,16 @@ import type { LaneKey } from '../delivery/lanes.ts';
 import { MERGES_ARE_KEPT_OFF, tryToKeepMergesOff } from '../people/merge-gate.ts';
 
 /** What a claim names. */
-export interface EnvelopeClaim {
+export interface CommitBatchClaim {
   readonly envelopeId: string;
   readonly operationCount: number;
   /** Where it is in a trace, if it is in one. */
   readonly traceparent: string | null;
 }
 
-export interface ClaimedEnvelopes {
+export interface ClaimedCommitBatches {
   /**
-   * In the order of the claims; undefined in place of each envelope that another transaction has claimed and
+   * In the order of the claims; undefined in place of each commit batch that another transaction has claimed and
    * committed. Where that is so of the first, none is claimed.
    */
   readonly numbers: readonly (number | undefined)[];
@@ -27,7 +27,7 @@ export interface ClaimedEnvelopes {
 }
 
 /**
- * Claims envelopes of one shard for this transaction and numbers them. Waits for a transaction that has
+ * Claims commit batches of one shard for this transaction and numbers them. Waits for a transaction that has
  * claimed one of them and has not ended. By the primary key.
  *
  * Where the first one is applied already, the shard may be another worker's by now: that one may have the second in hand,
@@ -40,11 +40,11 @@ export interface ClaimedEnvelopes {
  *
  * @param triesToKeepMergesOff - keeps merges off, if that needs no waiting.
  */
-export async function claimEnvelopes(
+export async function claimCommitBatches(
   transaction: DatabaseOrTransaction,
-  claims: readonly EnvelopeClaim[],
+  claims: readonly CommitBatchClaim[],
   triesToKeepMergesOff: boolean,
-): Promise<ClaimedEnvelopes> {
+): Promise<ClaimedCommitBatches> {
   const { rows } = await sql<{
     envelopeId: string;
     envelopeNumber: string;
@@ -88,7 +88,7 @@ async function releaseClaims(
 }
 
 /**
- * Of deliveries of one webhook, those whose envelope is traced: place in the trace by sequence. By the
+ * Of deliveries of one webhook, those whose commit batch is traced: place in the trace by sequence. By the
  * primary key of the log, then `envelopes_by_number`.
  *
  * @param firstDay - none of them was logged before the day after it, `2026-11-20`.

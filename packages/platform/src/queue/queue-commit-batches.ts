@@ -1,5 +1,5 @@
 /**
- * Envelopes as jobs of their shards' queues: how those of one flush get there together.
+ * Commit batches as jobs of their shards' queues: how those of one flush get there together.
  *
  * | broker | all or none are added |
  * |---|---|
@@ -9,21 +9,24 @@
  *
  * Beside `queue.ts`, which opens the queues.
  */
-import type { Envelope } from '@sluice/domain/operations/envelope';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { Job } from 'bullmq';
-import { envelopeText, type WrittenEnvelope } from './envelope-writer.ts';
+import { commitBatchText, type WrittenCommitBatch } from './commit-batch-writer.ts';
 import type { AddingQueue } from './queue-adding.ts';
 import type { RedisClient } from '../redis/redis-client.ts';
 
-export interface ShardEnvelope {
+export interface ShardCommitBatch {
   readonly shard: number;
-  readonly envelope: Envelope | WrittenEnvelope;
+  readonly envelope: CommitBatch | WrittenCommitBatch;
 }
 
-/** Adds envelopes, in the order given and, but for a Cluster, all or none. An id that is there already is not added. @param queues - by shard. */
-export type AddEnvelopes = (
+/**
+ * Adds commit batches, in the order given and, but for a Cluster, all or none. An id that is there already is not
+ * added. @param queues - by shard.
+ */
+export type AddCommitBatches = (
   queues: readonly AddingQueue[],
-  envelopes: readonly ShardEnvelope[],
+  commitBatches: readonly ShardCommitBatch[],
 ) => Promise<void>;
 
 const JOB_NAME = 'envelope.process';
@@ -34,8 +37,8 @@ const JOB_OPTIONS = { removeOnComplete: true };
  * with four shards, and 5.1 by BullMQ's, one script a job; with sixteen shards 4.6 and 7.9
  * (`npm run bench -- intake --compare 879c9e4e`).
  *
- * Left out is what an envelope does not have (a delay, a priority, a parent, deduplication), and what nobody reads: the
- * stream of the queue's events, and the counter of ids, since an envelope brings its own.
+ * Left out is what a commit batch does not have (a delay, a priority, a parent, deduplication), and what nobody reads:
+ * the stream of the queue's events, and the counter of ids, since a commit batch brings its own.
  *
  * A job that is there already is written to as well, with what it has: `WAIT` (`redis-durability.ts`) asks for the last
  * write of its connection, and from Redis 7.2 on it confirms at once where a new connection has written nothing.
@@ -63,53 +66,56 @@ const ADD_SCRIPT = `
 const JOB_OPTIONS_TEXT = JSON.stringify({ ...JOB_OPTIONS, attempts: 0 });
 
 /** On one Redis, or those of one shard on a Cluster. By EVALSHA: the script goes over once, not with each flush. */
-export function addingByScript(redis: RedisClient): AddEnvelopes {
-  redis.defineCommand('addEnvelopes', { lua: ADD_SCRIPT });
+export function addingByScript(redis: RedisClient): AddCommitBatches {
+  redis.defineCommand('addCommitBatches', { lua: ADD_SCRIPT });
   const scripted = redis as unknown as {
-    addEnvelopes(keyCount: number, ...keysAndArguments: (string | number | Buffer)[]): unknown;
+    addCommitBatches(keyCount: number, ...keysAndArguments: (string | number | Buffer)[]): unknown;
   };
-  return async (queues, envelopes) => {
+  return async (queues, commitBatches) => {
     const keys: string[] = [];
     const jobs: (string | Buffer)[] = [];
-    for (const { shard, envelope } of envelopes) {
+    for (const { shard, envelope: commitBatch } of commitBatches) {
       const queue = queues[shard] as AddingQueue;
-      for (const part of [envelope.id, 'wait', 'active', 'meta', 'marker'])
+      for (const part of [commitBatch.id, 'wait', 'active', 'meta', 'marker'])
         keys.push(queue.toKey(part));
-      jobs.push(envelope.id, 'bytes' in envelope ? envelope.bytes : envelopeText(envelope));
+      jobs.push(
+        commitBatch.id,
+        'bytes' in commitBatch ? commitBatch.bytes : commitBatchText(commitBatch),
+      );
     }
     const common = [JOB_NAME, JOB_OPTIONS_TEXT, Date.now()];
-    await scripted.addEnvelopes(keys.length, ...keys, ...common, ...jobs);
+    await scripted.addCommitBatches(keys.length, ...keys, ...common, ...jobs);
   };
 }
 
 /** On a Cluster: all or none of each shard's; of several shards some may be added and others not. */
-export function addingByShard(addOfOneShard: AddEnvelopes): AddEnvelopes {
-  return async (queues, envelopes) => {
-    const groups = Map.groupBy(envelopes, ({ shard }) => shard);
+export function addingByShard(addOfOneShard: AddCommitBatches): AddCommitBatches {
+  return async (queues, commitBatches) => {
+    const groups = Map.groupBy(commitBatches, ({ shard }) => shard);
     await Promise.all([...groups.values()].map((group) => addOfOneShard(queues, group)));
   };
 }
 
 /** On Postgres. */
-export const addInTransaction: AddEnvelopes = async (queues, envelopes) => {
-  const [first] = envelopes;
+export const addInTransaction: AddCommitBatches = async (queues, commitBatches) => {
+  const [first] = commitBatches;
   if (!first) return;
   // `addFlow` is BullMQ's one way to add to several queues in one transaction; it reports a refusal per entry instead
   // of throwing it.
-  const entries = envelopes.map((each) => entryOf(queues, each));
+  const entries = commitBatches.map((each) => entryOf(queues, each));
   for (const [error] of await (queues[first.shard] as AddingQueue).getBackend().addFlow(entries)) {
     if (error) throw error;
   }
 };
 
-/** What a job takes in Redis beside its envelope, at most; 0.8 KB by `npm run bench -- memory`. */
+/** What a job takes in Redis beside its commit batch, at most; 0.8 KB by `npm run bench -- memory`. */
 const JOB_SIZE_BYTES = 1_024;
 
 /** About what they take in the broker. Infinity where one is not written yet: then it takes writing it to tell. */
-export const sizeBytesOf = (envelopes: readonly ShardEnvelope[]): number =>
-  envelopes.reduce(
-    (sum, { envelope }) =>
-      sum + JOB_SIZE_BYTES + ('bytes' in envelope ? envelope.bytes.length : Infinity),
+export const sizeBytesOf = (commitBatches: readonly ShardCommitBatch[]): number =>
+  commitBatches.reduce(
+    (sum, { envelope: commitBatch }) =>
+      sum + JOB_SIZE_BYTES + ('bytes' in commitBatch ? commitBatch.bytes.length : Infinity),
     0,
   );
 
@@ -119,17 +125,20 @@ type FlowEntry = ReturnType<Job['toFlowEntry']>;
 const templates = new WeakMap<AddingQueue, FlowEntry>();
 
 /**
- * Made by BullMQ once; then only what differs is set. BullMQ would serialise the envelope again, and takes 10 µs for
- * the rest.
+ * Made by BullMQ once; then only what differs is set. BullMQ would serialise the commit batch again, and takes 10 µs
+ * for the rest.
  */
-function entryOf(queues: readonly AddingQueue[], { shard, envelope }: ShardEnvelope): FlowEntry {
+function entryOf(
+  queues: readonly AddingQueue[],
+  { shard, envelope: commitBatch }: ShardCommitBatch,
+): FlowEntry {
   const queue = queues[shard] as AddingQueue;
   let template = templates.get(queue);
   if (template === undefined) {
-    template = new Job(queue, JOB_NAME, undefined, JOB_OPTIONS, envelope.id).toFlowEntry({});
+    template = new Job(queue, JOB_NAME, undefined, JOB_OPTIONS, commitBatch.id).toFlowEntry({});
     templates.set(queue, template);
   }
-  const data = envelopeText(envelope);
-  const jobData = { ...template.jobData, id: envelope.id, timestamp: Date.now(), data };
-  return { ...template, jobId: envelope.id, jobData };
+  const data = commitBatchText(commitBatch);
+  const jobData = { ...template.jobData, id: commitBatch.id, timestamp: Date.now(), data };
+  return { ...template, jobId: commitBatch.id, jobData };
 }
