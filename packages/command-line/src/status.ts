@@ -55,8 +55,8 @@ export function parseMetrics(page: string): Record<string, number> {
 }
 
 /**
- * The figures of the whole fleet: what is furthest from 0 of what any process reports; but spills are added, since each
- * intake has its own.
+ * The figures of the whole fleet: what is furthest from 0 of what any process reports; but disk buffers are added,
+ * since each intake has its own.
  */
 const BACKLOG = [
   ['unprocessed', 'sluice_unprocessed_oldest_seconds', 's old is the oldest event not processed'],

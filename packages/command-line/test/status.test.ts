@@ -19,7 +19,7 @@ test('metrics of ours are read, those with labels summed', () => {
   });
 });
 
-test('of a whole fleet the spills are added up, for each intake has its own; all else is the furthest from 0 that anybody says', async () => {
+test('of a whole fleet the disk buffers are added up, for each intake has its own; all else is the furthest from 0 that anybody says', async () => {
   const urls = await Promise.all(
     [
       'sluice_intake_spill_envelopes{service="intake"} 2\nsluice_queued_envelopes 7\nsluice_clock_ahead_seconds 0.1\n',

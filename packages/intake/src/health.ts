@@ -1,12 +1,12 @@
 /**
  * `/readyz`: progress, not pulse. Not ready when the broker does not answer, when calls have waited
- * without a single flush getting through, when nothing has left the spill for a while, or when the
- * spill is half full. Calls are still taken then, until it is full: `/livez` says whether to send
+ * without a single flush getting through, when nothing has left the disk buffer for a while, or when the
+ * disk buffer is half full. Calls are still taken then, until it is full: `/livez` says whether to send
  * them, `/readyz` whether to wake somebody.
  *
  * A broker that is `full` is none of these reasons by itself. All intakes find that at the same moment, their senders
- * notice nothing until a spill is full, and workers who get on make room again; where they do not, nothing leaves the
- * spill, which is a reason after ten seconds.
+ * notice nothing until a disk buffer is full, and workers who get on make room again; where they do not, nothing leaves
+ * the disk buffer, which is a reason after ten seconds.
  */
 import { AppError } from '@sluice/domain/values/errors';
 import type { Producer } from '@sluice/platform/queue/queue';
@@ -15,24 +15,24 @@ import { within } from '@sluice/platform/process/within';
 import type { Batcher } from './commit/batcher.ts';
 import type { BatchCommitter } from './commit/batch-committer.ts';
 import type { Page } from './http/page.ts';
-import type { Spill } from './commit/spill.ts';
+import type { DiskBuffer } from './commit/disk-buffer.ts';
 
 export interface HealthDependencies {
   readonly producer: Producer;
   readonly batcher: Batcher;
-  readonly spill: Spill;
+  readonly diskBuffer: DiskBuffer;
   readonly committer: BatchCommitter;
   readonly now: () => number;
 }
 
 const STUCK_AFTER_MS = 10_000;
 const BROKER_ANSWER_MS_MAX = 2_000;
-const SPILL_FILL_MAX = 0.5;
+const DISK_BUFFER_FILL_MAX = 0.5;
 
 export function createHealth({
   producer,
   batcher,
-  spill,
+  diskBuffer,
   committer,
   now,
 }: HealthDependencies): () => Promise<Page> {
@@ -50,9 +50,10 @@ export function createHealth({
       within(BROKER_ANSWER_MS_MAX, producer.fill()).catch(() => undefined),
     ]);
     const isFull = fill?.isFull ?? false;
-    // A spill of size 0 takes nothing, so there every call is refused while the broker is full.
+    // A disk buffer of size 0 takes nothing, so there every call is refused while the broker is full.
     const isFilling =
-      (!spill.isEmpty || isFull) && spill.sizeBytes >= SPILL_FILL_MAX * spill.sizeBytesMax;
+      (!diskBuffer.isEmpty || isFull) &&
+      diskBuffer.sizeBytes >= DISK_BUFFER_FILL_MAX * diskBuffer.sizeBytesMax;
     const isReady = !('isAway' in durability) && !isStuck && !isFilling;
     return {
       status: isReady ? '200 OK' : '503 Service Unavailable',
@@ -66,9 +67,9 @@ export function createHealth({
         pending_bytes: batcher.pendingSizeBytes,
         stuck: isStuck,
         spill: {
-          bytes: spill.sizeBytes,
-          bytes_max: spill.sizeBytesMax,
-          envelopes: spill.commitBatchCount,
+          bytes: diskBuffer.sizeBytes,
+          bytes_max: diskBuffer.sizeBytesMax,
+          envelopes: diskBuffer.commitBatchCount,
           filling: isFilling,
         },
       })}\n`,

@@ -32,7 +32,7 @@ import { registerProcessMetrics } from './process-metrics.ts';
 import { RATE_LIMIT_WINDOW_SECONDS, RateLimiter } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
 import { intakeSettings } from './settings.ts';
-import { openSpill } from './commit/spill.ts';
+import { openDiskBuffer } from './commit/disk-buffer.ts';
 import { createSkimCall } from './calls/skim-call.ts';
 import { stopServing } from './http/stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
@@ -107,14 +107,14 @@ const producer = await openProducer(
 lifecycle.defer('producer', () => producer.close());
 
 const databaseName = new URL(settings.DATABASE_URL).pathname.slice(1);
-const spill = openSpill({
+const diskBuffer = openDiskBuffer({
   directory: settings.INTAKE_SPILL_DIRECTORY,
   name: `${settings.QUEUE_PREFIX}-${databaseName}`,
   sizeBytesMax: settings.INTAKE_SPILL_SIZE_BYTES_MAX,
 });
 const committer = new BatchCommitter({
   producer,
-  spill,
+  diskBuffer,
   now,
   deadlineMs: settings.INTAKE_COMMIT_DEADLINE_MS,
   pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }).catch(() => undefined),
@@ -122,7 +122,7 @@ const committer = new BatchCommitter({
 });
 lifecycle.defer('spill', () => committer.stop());
 
-/** A full spill refuses thousands of flushes a second; one log line a second is enough. */
+/** A full disk buffer refuses thousands of flushes a second; one log line a second is enough. */
 const FAILURE_LINE_INTERVAL_MS = 1_000;
 let failureLineAtMs = 0;
 const idsOf = (commitBatches: readonly ShardCommitBatch[]): string[] =>
@@ -181,7 +181,7 @@ const tail = new TailSource(tailChannel, logger);
 lifecycle.defer('tail', () => tail.stop());
 tail.start();
 
-const health = createHealth({ producer, batcher, spill, committer, now });
+const health = createHealth({ producer, batcher, diskBuffer, committer, now });
 const credentials = {
   keys,
   recordUnauthorized: (source: string, environmentId: number | undefined) =>
@@ -197,7 +197,7 @@ const rateLimiter =
 registerProcessMetrics({
   metrics,
   batcher,
-  spill,
+  diskBuffer,
   producer,
   keysAgeSeconds: () => keyRefresh.ageSeconds(),
   rateLimitedCount: () => rateLimiter?.refusedCount ?? 0,

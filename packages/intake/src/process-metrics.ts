@@ -2,12 +2,12 @@
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { Batcher } from './commit/batcher.ts';
-import type { Spill } from './commit/spill.ts';
+import type { DiskBuffer } from './commit/disk-buffer.ts';
 
 export interface ProcessMetricsDependencies {
   readonly metrics: Metrics;
   readonly batcher: Batcher;
-  readonly spill: Spill;
+  readonly diskBuffer: DiskBuffer;
   readonly producer: Producer;
   readonly keysAgeSeconds: () => number;
   /** Since the start. */
@@ -19,7 +19,7 @@ export interface ProcessMetricsDependencies {
 export function registerProcessMetrics({
   metrics,
   batcher,
-  spill,
+  diskBuffer,
   producer,
   keysAgeSeconds,
   rateLimitedCount,
@@ -60,17 +60,21 @@ export function registerProcessMetrics({
     'Since the keys were read: one revoked since still opens, one made since does not',
     keysAgeSeconds,
   );
-  metrics.gauge('sluice_intake_spill_bytes', 'Kept on disk for the broker', () => spill.sizeBytes);
+  metrics.gauge(
+    'sluice_intake_spill_bytes',
+    'Kept on disk for the broker',
+    () => diskBuffer.sizeBytes,
+  );
   metrics.gauge(
     'sluice_intake_spill_envelopes',
     'Envelopes kept on disk for the broker',
-    () => spill.commitBatchCount,
+    () => diskBuffer.commitBatchCount,
   );
   metrics.gauge(
     'sluice_intake_spill_oldest_seconds',
     'Age of the oldest flush kept on disk',
     () => {
-      const oldestAtMs = spill.oldestAtMs();
+      const oldestAtMs = diskBuffer.oldestAtMs();
       return oldestAtMs === undefined ? 0 : (now() - oldestAtMs) / 1_000;
     },
   );

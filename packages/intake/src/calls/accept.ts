@@ -226,7 +226,7 @@ export function commit(
   if (!isTaken) answer(overloaded(deps));
 }
 
-/** Neither broker nor spill took it, or too much waits in memory. */
+/** Neither broker nor disk buffer took it, or too much waits in memory. */
 export const overloaded = (deps: AcceptDependencies): Outcome => ({
   outcome: 'overloaded',
   retryAfterSeconds: deps.retryAfterSeconds(),

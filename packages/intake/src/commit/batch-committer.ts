@@ -1,24 +1,24 @@
 /**
- * Where a flush becomes durable (step 6b): on the broker, or in the spill while the broker is away.
+ * Where a flush becomes durable (step 6b): on the broker, or in the disk buffer while the broker is away.
  *
  * ```
- *                 spill empty                    confirmed
+ *                 disk buffer empty              confirmed
  *   flush ──────────────────────▶ broker ──────────────────────▶ committed
  *     │                             │ refused, or silent until the oldest call is `deadlineMs` old
- *     │ something is in the spill   ▼
- *     └─────────────────────────▶ spill ──── on disk ──────────▶ committed
+ *     │ something is in the buffer  ▼
+ *     └───────────────────────▶ disk buffer ─── on disk ───────▶ committed
  *                                   │  └──── full, or the disk refuses ──▶ rejected: 503
  *                                   ▼
  *                     drained oldest first, same commit batch ids, deleted once the broker has them
  * ```
  *
- * Order: a flush goes to the broker only when nothing is in the spill, and it stays in the spill
- * until the broker has confirmed it. So a flush of unknown outcome (the broker hung) is in the spill
+ * Order: a flush goes to the broker only when nothing is in the disk buffer, and it stays in the disk buffer
+ * until the broker has confirmed it. So a flush of unknown outcome (the broker hung) is in the disk buffer
  * before the next one is looked at, and is confirmed before the next one is sent. Whatever reaches
  * the broker late is a second copy of ids that were added before: the worker's claim drops it.
  *
  * A Redis Cluster cannot commit a flush of several shards together. There a flush that must be is
- * written to the spill first and forgotten when every shard is confirmed: cut off in between, the next
+ * written to the disk buffer first and forgotten when every shard is confirmed: cut off in between, the next
  * start adds what is missing, so a call takes effect wholly or not at all.
  *
  * The drain ends under load too: while it makes progress each new flush waits for the step under
@@ -26,7 +26,7 @@
  *
  * Any refusal counts as away (full, out of memory, read-only, no password): it is tried again for ever and
  * nothing is dropped, nothing overtakes; `/readyz` and the log say that it is stuck. A Redis that is nearly full gets
- * nothing (`BROKER_FULL`), so that workers have memory to take jobs with; it is the spill that fills then.
+ * nothing (`BROKER_FULL`), so that workers have memory to take jobs with; it is the disk buffer that fills then.
  *
  * Before: `batcher.ts`. After: `platform/src/queue/queue.ts`.
  */
@@ -34,7 +34,7 @@ import { AppError } from '@sluice/domain/values/errors';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer, ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { within } from '@sluice/platform/process/within';
-import type { SpilledFlush, Spill } from './spill.ts';
+import type { BufferedFlush, DiskBuffer } from './disk-buffer.ts';
 
 const STEP_FLUSHES_MAX = 32;
 const STEP_SIZE_BYTES_MAX = 4 * 1_048_576;
@@ -56,7 +56,7 @@ export type CommittedTo = 'broker' | 'spill';
 
 export interface BatchCommitterOptions {
   readonly producer: Pick<Producer, 'addCommitBatches' | 'durability' | 'isAtomicAcrossShards'>;
-  readonly spill: Spill;
+  readonly diskBuffer: DiskBuffer;
   readonly now: () => number;
   /** How long a call may wait for the broker, from when intake took it. */
   readonly deadlineMs: number;
@@ -85,19 +85,19 @@ export class BatchCommitter {
   constructor(options: BatchCommitterOptions) {
     this.#options = options;
     this.#lastMovedAtMs = options.now();
-    if (!options.spill.isEmpty) {
+    if (!options.diskBuffer.isEmpty) {
       this.#isBrokerBack = false;
       options.logger.info(
-        { envelopes: options.spill.commitBatchCount, sizeBytes: options.spill.sizeBytes },
+        { envelopes: options.diskBuffer.commitBatchCount, sizeBytes: options.diskBuffer.sizeBytes },
         'an earlier process left calls in the spill; they go first',
       );
       this.#startDraining();
     }
   }
 
-  /** When the spill was last empty, or something last left it. */
+  /** When the disk buffer was last empty, or something last left it. */
   get lastMovedAtMs(): number {
-    return this.#options.spill.isEmpty ? this.#options.now() : this.#lastMovedAtMs;
+    return this.#options.diskBuffer.isEmpty ? this.#options.now() : this.#lastMovedAtMs;
   }
 
   /**
@@ -112,10 +112,10 @@ export class BatchCommitter {
     isAtomic: boolean,
     arrivedAtMs: number,
   ): Promise<CommittedTo> {
-    const { producer, spill, now, deadlineMs, logger } = this.#options;
+    const { producer, diskBuffer, now, deadlineMs, logger } = this.#options;
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
-    if (!spill.isEmpty) {
+    if (!diskBuffer.isEmpty) {
       this.#keep(commitBatches, 'the spill comes first');
       this.#startDraining();
       return 'spill';
@@ -128,7 +128,7 @@ export class BatchCommitter {
       const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
       const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
       await within(waitMs, producer.addCommitBatches(commitBatches));
-      if (kept) spill.deleteOldest([kept]);
+      if (kept) diskBuffer.deleteOldest([kept]);
       this.#awaySinceMs = undefined;
       return 'broker';
     } catch (error) {
@@ -145,15 +145,15 @@ export class BatchCommitter {
   }
 
   /**
-   * When a call that is refused now should be sent again: when a tenth of the spill is free, at the present rate.
+   * When a call that is refused now should be sent again: when a tenth of the disk buffer is free, at the present rate.
    * While nothing moves: after half of the time that the broker has been away.
    */
   retryAfterSeconds(): number {
-    const { now, spill } = this.#options;
+    const { now, diskBuffer } = this.#options;
     let waitMs = 0;
     if (this.#isBrokerBack && this.#drainedSizeBytes > 0) {
       const ratePerMs = this.#drainedSizeBytes / Math.max(1, now() - this.#drainStartedAtMs);
-      waitMs = (spill.sizeBytes - 0.9 * spill.sizeBytesMax) / ratePerMs;
+      waitMs = (diskBuffer.sizeBytes - 0.9 * diskBuffer.sizeBytesMax) / ratePerMs;
     } else if (this.#awaySinceMs !== undefined) {
       waitMs = (now() - this.#awaySinceMs) / 2;
     }
@@ -165,19 +165,19 @@ export class BatchCommitter {
     this.#stopAtMs = this.#options.now() + STOP_DRAIN_MS_MAX;
     this.#stopping.abort();
     await this.#draining;
-    if (!this.#options.spill.isEmpty) {
+    if (!this.#options.diskBuffer.isEmpty) {
       this.#options.logger.warn(
-        { envelopes: this.#options.spill.commitBatchCount },
+        { envelopes: this.#options.diskBuffer.commitBatchCount },
         'calls stay in the spill; the next start on this folder goes on with them',
       );
     }
-    this.#options.spill.close();
+    this.#options.diskBuffer.close();
   }
 
-  #keep(commitBatches: readonly ShardCommitBatch[], brokerFailure: unknown): SpilledFlush {
-    const { spill, now } = this.#options;
+  #keep(commitBatches: readonly ShardCommitBatch[], brokerFailure: unknown): BufferedFlush {
+    const { diskBuffer, now } = this.#options;
     try {
-      const kept = spill.append(commitBatches, now());
+      const kept = diskBuffer.append(commitBatches, now());
       if (kept) return kept;
       throw new Error('the spill is full');
     } catch (cause) {
@@ -194,11 +194,11 @@ export class BatchCommitter {
   }
 
   async #drain(): Promise<void> {
-    const { spill, now, logger } = this.#options;
+    const { diskBuffer, now, logger } = this.#options;
     let flushesMax = 1;
     let failureCount = 0;
     this.#awaySinceMs ??= now();
-    while (!spill.isEmpty) {
+    while (!diskBuffer.isEmpty) {
       if (!this.#isBrokerBack && !(await this.#isBrokerAnswering(failureCount++))) {
         if (this.#stopping.signal.aborted) break;
         continue;
@@ -213,9 +213,9 @@ export class BatchCommitter {
       if (isMoved) failureCount = 0;
       else if (this.#stopping.signal.aborted) break;
     }
-    // No `await` since the spill was found empty, so the next append starts a new drain.
+    // No `await` since the disk buffer was found empty, so the next append starts a new drain.
     this.#draining = undefined;
-    if (!spill.isEmpty) return;
+    if (!diskBuffer.isEmpty) return;
     this.#awaySinceMs = undefined;
     this.#drainedSizeBytes = 0;
     logger.info({}, 'the spill is empty: calls go to the broker again');
@@ -233,13 +233,13 @@ export class BatchCommitter {
 
   /** Never rejects: false where the oldest are still there. */
   async #moveOldest(flushesMax: number): Promise<boolean> {
-    const { producer, spill, now, logger } = this.#options;
+    const { producer, diskBuffer, now, logger } = this.#options;
     try {
-      const flushes = spill.readOldest(flushesMax, STEP_SIZE_BYTES_MAX);
+      const flushes = diskBuffer.readOldest(flushesMax, STEP_SIZE_BYTES_MAX);
       const commitBatches = flushes.flatMap((flush) => flush.envelopes);
       const startedAtMs = now();
       await within(STEP_DEADLINE_MS, producer.addCommitBatches(commitBatches));
-      spill.deleteOldest(flushes);
+      diskBuffer.deleteOldest(flushes);
       if (this.#drainedSizeBytes === 0) this.#drainStartedAtMs = startedAtMs;
       this.#drainedSizeBytes += flushes.reduce((sum, flush) => sum + flush.sizeBytes, 0);
       this.#lastMovedAtMs = now();
@@ -253,7 +253,7 @@ export class BatchCommitter {
       if (now() - this.#refusalToldAtMs >= REFUSAL_TOLD_INTERVAL_MS) {
         this.#refusalToldAtMs = now();
         logger.warn(
-          { error, envelopes: spill.commitBatchCount },
+          { error, envelopes: diskBuffer.commitBatchCount },
           'the broker did not take the oldest of the spill; it is tried again',
         );
       }

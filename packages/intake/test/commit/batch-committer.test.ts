@@ -1,4 +1,4 @@
-/** One flush after another: to the broker, or to the spill while that is away. */
+/** One flush after another: to the broker, or to the disk buffer while that is away. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CommitterWorld, flush, unique, WAIT } from '../support/committer-world.ts';
 
@@ -11,7 +11,7 @@ describe('a flush', () => {
     const committer = world.start();
     expect(await committer.commit(flush('a'), false, world.nowMs)).toBe('broker');
     expect(world.broker.added).toEqual(['a']);
-    expect(world.spill.isEmpty).toBe(true);
+    expect(world.diskBuffer.isEmpty).toBe(true);
   });
 
   test.each(['refusing', 'hanging'] as const)(
@@ -24,7 +24,7 @@ describe('a flush', () => {
       expect(await committer.commit(flush('b'), false, world.nowMs)).toBe('spill');
       await committer.commit(flush('c'), false, world.nowMs);
       expect(world.broker.added).toEqual([]);
-      expect(world.spill.commitBatchCount).toBe(3);
+      expect(world.diskBuffer.commitBatchCount).toBe(3);
       // Only small questions are asked meanwhile.
       expect(world.broker.attempts).toEqual(['a']);
       world.broker.wake();
@@ -41,7 +41,7 @@ describe('a flush', () => {
     world.broker.mode = 'hanging';
     await committer.commit(flush('a'), false, world.nowMs - deadlineMs + 1);
     expect(world.broker.attempts).toEqual(['a']);
-    expect(world.spill.commitBatchCount).toBe(1);
+    expect(world.diskBuffer.commitBatchCount).toBe(1);
   });
 
   test('waits no longer than the deadline where the clock went back since its calls came', async () => {
@@ -56,7 +56,7 @@ describe('a flush', () => {
     const committed = committer.commit(flush('a'), false, world.nowMs - 3_600_000);
     setTimeout(() => world.broker.wake(), 10);
     await committed;
-    expect(world.spill.isEmpty).toBe(true);
+    expect(world.diskBuffer.isEmpty).toBe(true);
     expect(world.broker.added).toEqual(['a']);
   });
 
@@ -77,12 +77,12 @@ describe('a flush', () => {
     const first = world.start();
     world.broker.isAtomicAcrossShards = false;
     await first.commit(flush('a'), true, world.nowMs);
-    expect(world.spill.isEmpty).toBe(true);
+    expect(world.diskBuffer.isEmpty).toBe(true);
     const adding = first.commit(flush('b'), true, world.nowMs);
     // Some shards may have it now. What the next start finds:
-    expect(world.spill.commitBatchCount).toBe(1);
+    expect(world.diskBuffer.commitBatchCount).toBe(1);
     await adding;
-    expect(world.spill.isEmpty).toBe(true);
+    expect(world.diskBuffer.isEmpty).toBe(true);
     expect(world.broker.added).toEqual(['a', 'b']);
   });
 
@@ -91,7 +91,7 @@ describe('a flush', () => {
     world.broker.isAtomicAcrossShards = false;
     world.broker.mode = 'refusing';
     await committer.commit(flush('a'), true, world.nowMs);
-    expect(world.spill.commitBatchCount).toBe(1);
+    expect(world.diskBuffer.commitBatchCount).toBe(1);
     world.broker.wake();
     await world.untilEmpty();
     expect(world.broker.added).toEqual(['a']);
@@ -122,7 +122,7 @@ describe('a flush', () => {
     await expect(committer.commit(flush('b'), false, world.nowMs)).rejects.toMatchObject({
       code: 'BROKER_UNAVAILABLE',
     });
-    expect(world.spill.commitBatchCount).toBe(1);
+    expect(world.diskBuffer.commitBatchCount).toBe(1);
     world.broker.mode = 'up';
     await world.untilEmpty();
     await committer.commit(flush('c'), false, world.nowMs);
@@ -132,7 +132,7 @@ describe('a flush', () => {
   test('is refused when the disk takes none, and the broker is asked again at the next', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
-    vi.spyOn(world.spill, 'append').mockImplementation(() => {
+    vi.spyOn(world.diskBuffer, 'append').mockImplementation(() => {
       throw new Error('database or disk is full');
     });
     await expect(committer.commit(flush('a'), false, world.nowMs)).rejects.toMatchObject({

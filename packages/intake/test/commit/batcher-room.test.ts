@@ -71,7 +71,7 @@ test('more than the pending limit is refused at once, and room comes back with t
   await batcher.drain();
 });
 
-test('what the broker has makes room for the next commit batch; what is only in the spill is never overwritten', async () => {
+test('what the broker has makes room for the next commit batch; what is only in the disk buffer is never overwritten', async () => {
   const broker = createBroker();
   const batcher = createBatcher({ commit: broker.commit });
   const flushOf = async (eventId: string, committedTo: CommittedTo) => {
@@ -84,11 +84,11 @@ test('what the broker has makes room for the next commit batch; what is only in 
     await batcher.drain();
     return (commitBatch as WrittenCommitBatch).bytes;
   };
-  const spilled = await flushOf('spilled', 'spill');
+  const buffered = await flushOf('spilled', 'spill');
   const first = await flushOf('first', 'broker');
   const second = await flushOf('second', 'broker');
   await flushOf('third', 'broker');
   expect(second.buffer).toBe(first.buffer);
-  expect(first.buffer).not.toBe(spilled.buffer);
-  expect(spilled.toString()).toContain('"eventId":"spilled"');
+  expect(first.buffer).not.toBe(buffered.buffer);
+  expect(buffered.toString()).toContain('"eventId":"spilled"');
 });

@@ -32,7 +32,7 @@ export function createBroker() {
     flushes,
     commit: (commitBatches: readonly ShardCommitBatch[], _isAtomic: boolean, arrivedAtMs: number) =>
       new Promise<CommittedTo>((resolve, reject) => {
-        // What is in the spill is not overwritten, so that the tests can look at it later.
+        // What is in the disk buffer is not overwritten, so that the tests can look at it later.
         const confirm = (committedTo: CommittedTo = 'spill') => resolve(committedTo);
         const fail = () => reject(new Error('away'));
         flushes.push({ envelopes: commitBatches, arrivedAtMs, confirm, fail });

@@ -1,11 +1,11 @@
-/** The committer over a real spill, and a broker that can be away in each way. */
+/** The committer over a real disk buffer, and a broker that can be away in each way. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { vi } from 'vitest';
 import { BatchCommitter } from '../../src/commit/batch-committer.ts';
-import { openSpill, type Spill } from '../../src/commit/spill.ts';
+import { openDiskBuffer, type DiskBuffer } from '../../src/commit/disk-buffer.ts';
 
 type Mode = 'up' | 'refusing' | 'hanging';
 
@@ -60,17 +60,17 @@ export const WAIT = { timeout: 10_000, interval: 1 };
 export class CommitterWorld {
   readonly broker = createBroker();
   /** Of the committer that was started last. */
-  spill!: Spill;
+  diskBuffer!: DiskBuffer;
   nowMs = 1_000_000;
   readonly #directory = mkdtempSync(join(tmpdir(), 'sluice-test-commit-'));
   readonly #committers: BatchCommitter[] = [];
 
   /** As a process does that starts on what earlier ones left. */
   start(sizeBytesMax = 1_000_000, deadlineMs = 20): BatchCommitter {
-    this.spill = openSpill({ directory: this.#directory, name: 'test', sizeBytesMax });
+    this.diskBuffer = openDiskBuffer({ directory: this.#directory, name: 'test', sizeBytesMax });
     const committer = new BatchCommitter({
       producer: this.broker,
-      spill: this.spill,
+      diskBuffer: this.diskBuffer,
       now: () => this.nowMs,
       deadlineMs,
       pause: turn,
@@ -86,7 +86,7 @@ export class CommitterWorld {
   }
 
   async untilEmpty(): Promise<void> {
-    await vi.waitUntil(() => this.spill.isEmpty, WAIT);
+    await vi.waitUntil(() => this.diskBuffer.isEmpty, WAIT);
   }
 
   async close(): Promise<void> {

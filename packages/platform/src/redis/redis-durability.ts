@@ -4,7 +4,7 @@
  *
  * Replication is asynchronous: a master confirms, dies, and its replica may never have heard. So a
  * commit batch counts as confirmed only when every master that it may be on has said that
- * `replicasMin` of its replicas have it too (`WAIT`). Whatever is not confirmed goes to the spill and
+ * `replicasMin` of its replicas have it too (`WAIT`). Whatever is not confirmed goes to the disk buffer and
  * is added again with the same ids, which costs nothing where it was there already.
  *
  * `WAIT` speaks of what came over its own connection. So the connections must be the same ones

@@ -27,7 +27,7 @@ afterEach(() => world.close());
 const names = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, n) => `event-${from + n}`);
 
-const untilSpillIsEmpty = (intake: ServiceUnderTest) =>
+const untilDiskBufferIsEmpty = (intake: ServiceUnderTest) =>
   vi.waitFor(async () => {
     expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(0);
   }, WAIT);
@@ -54,7 +54,7 @@ describe('a Redis that', () => {
       expect((await fetch(`${intake.url}/readyz`)).status).toBe(503);
       await world.restartRedis();
       // While the senders go on.
-      await untilSpillIsEmpty(intake);
+      await untilDiskBufferIsEmpty(intake);
       await untilAcknowledged(20);
       expect((await fetch(`${intake.url}/readyz`)).status).toBe(200);
       await Promise.all(senders.map((sender) => sender.stop()));
@@ -88,14 +88,14 @@ describe('a Redis that', () => {
       expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(1_500);
       expect(answers.filter(({ durationMs }) => durationMs > 400).length).toBeLessThanOrEqual(2);
       await vi.waitFor(() => expect(world.processed('ann')).toHaveLength(40), WAIT);
-      await untilSpillIsEmpty(intake);
+      await untilDiskBufferIsEmpty(intake);
       expect(world.processed('ann')).toEqual(names(0, 40));
     },
     TEST_TIMEOUT_MS,
   );
 
   test(
-    'is full, beside a spill that may hold nothing: calls are refused, somebody is woken, and it ends by itself',
+    'is full, beside a disk buffer that may hold nothing: calls are refused, somebody is woken, and it ends by itself',
     async () => {
       const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '0' });
       await send(intake, 'ann', 'event-0');
@@ -103,7 +103,7 @@ describe('a Redis that', () => {
       expect(await send(intake, 'ann', 'refused')).toMatchObject({ status: 503 });
       const readiness = await fetch(`${intake.url}/readyz`);
       expect(readiness.status).toBe(503);
-      expect(await readiness.json()).toMatchObject({ full: true, spill: { filling: true } });
+      expect(await readiness.json()).toMatchObject({ full: true, diskBuffer: { filling: true } });
       expect(await world.command('CONFIG SET maxmemory 0')).toContain('OK');
       await vi.waitFor(
         async () => expect(await send(intake, 'ann', 'event-1')).toMatchObject({ status: 200 }),
@@ -138,7 +138,7 @@ describe('a Redis that', () => {
   );
 
   test(
-    'refuses for want of memory counts as away; a full spill answers 503 and when to come again',
+    'refuses for want of memory counts as away; a full disk buffer answers 503 and when to come again',
     async () => {
       const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '2000' });
       await send(intake, 'ann', 'event-0');
@@ -154,7 +154,7 @@ describe('a Redis that', () => {
       expect(Number(last.retryAfter)).toBeGreaterThanOrEqual(1);
       const readiness = await fetch(`${intake.url}/readyz`);
       expect(readiness.status).toBe(503);
-      expect(await readiness.json()).toMatchObject({ spill: { filling: true } });
+      expect(await readiness.json()).toMatchObject({ diskBuffer: { filling: true } });
 
       expect(await world.command('CONFIG SET maxmemory 0')).toContain('OK');
       await world.startConsuming();
@@ -162,7 +162,7 @@ describe('a Redis that', () => {
         () => expect(world.processed('ann')).toEqual(names(0, statuses.length + 1)),
         WAIT,
       );
-      await untilSpillIsEmpty(intake);
+      await untilDiskBufferIsEmpty(intake);
       expect((await send(intake, 'ann', 'after')).status).toBe(200);
     },
     TEST_TIMEOUT_MS,
@@ -183,7 +183,7 @@ describe('a Postgres that carries the queues and', () => {
         const intake = await world.startIntake({ DATABASE_URL: proxy.url, REDIS_URL: '' });
         for (const name of names(0, 10)) await send(intake, 'ann', name);
         // On a busy machine the first of them are too late for a queue that is only being opened.
-        await untilSpillIsEmpty(intake);
+        await untilDiskBufferIsEmpty(intake);
         proxy[ending]();
         const answers = [];
         for (const name of names(10, 40)) answers.push(await send(intake, 'ann', name));
@@ -191,7 +191,7 @@ describe('a Postgres that carries the queues and', () => {
         expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(1_500);
         expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(30);
         proxy[mending]();
-        await untilSpillIsEmpty(intake);
+        await untilDiskBufferIsEmpty(intake);
         expect((await send(intake, 'ann', 'event-40')).status).toBe(200);
         await vi.waitFor(() => expect(world.processed('ann')).toEqual(names(0, 41)), WAIT);
         expect(await intake.kill('SIGTERM')).toBe(0);
@@ -203,7 +203,7 @@ describe('a Postgres that carries the queues and', () => {
   );
 });
 
-describe('an intake that ends with calls in its spill', () => {
+describe('an intake that ends with calls in its disk buffer', () => {
   test.each(['SIGKILL', 'SIGTERM'] as const)(
     'by %s: the next start, with Redis still away, goes on with them first',
     async (signal) => {

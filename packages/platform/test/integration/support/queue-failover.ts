@@ -61,7 +61,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
         shard,
         envelope: { id: `${name}-${shard}`, operations: [] } satisfies CommitBatch,
       }));
-    /** As intake's spill does: the same ids again until they are confirmed. */
+    /** As intake's disk buffer does: the same ids again until they are confirmed. */
     const addUntilConfirmed = (name: string) =>
       vi.waitFor(() => producer.addCommitBatches(flush(name)), WAIT);
     const idsOf = (name: string) => flush(name).map(({ envelope: commitBatch }) => commitBatch.id);

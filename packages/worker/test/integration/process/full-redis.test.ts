@@ -20,7 +20,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 const WAIT = { timeout: 60_000, interval: 100 };
 /** Of which a tenth is left to the workers: the connections of one take two megabytes while it starts. */
 const MAXMEMORY = '40mb';
-const SPILL_SIZE_BYTES_MAX = 1_000_000;
+const DISK_BUFFER_SIZE_BYTES_MAX = 1_000_000;
 const PADDING = 'x'.repeat(30_000);
 /** The first calls have ten events, three quarters of the memory together. The others have one, so that they come close to any mark. */
 const LARGE_CALLS = 100;
@@ -79,7 +79,7 @@ test(
       ...settings,
       INTAKE_PORT: '0',
       INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
-      INTAKE_SPILL_SIZE_BYTES_MAX: String(SPILL_SIZE_BYTES_MAX),
+      INTAKE_SPILL_SIZE_BYTES_MAX: String(DISK_BUFFER_SIZE_BYTES_MAX),
     });
     const readiness = async () =>
       (await (await fetch(`${intake.url}/readyz`)).json()) as Record<string, unknown>;
@@ -92,7 +92,7 @@ test(
     expect(Number(last.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(last.body).toMatchObject({ code: 'overloaded' });
     const full = await readiness();
-    expect(full).toMatchObject({ ready: false, full: true, spill: { filling: true } });
+    expect(full).toMatchObject({ ready: false, full: true, diskBuffer: { filling: true } });
     // Near the mark, and below the brim.
     expect(full['memory_ratio']).toBeGreaterThanOrEqual(0.88);
     expect(full['memory_ratio']).toBeLessThan(0.95);
@@ -110,7 +110,7 @@ test(
       expect(await readiness()).toMatchObject({
         ready: true,
         full: false,
-        spill: { envelopes: 0 },
+        diskBuffer: { envelopes: 0 },
       });
     }, WAIT);
     await vi.waitFor(async () => {

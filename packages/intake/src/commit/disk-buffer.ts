@@ -1,5 +1,5 @@
 /**
- * The spill: flushes that the broker could not take, in order, on this machine's disk (SQLite, WAL,
+ * The local disk buffer: flushes that the broker could not take, in order, on this machine's disk (SQLite, WAL,
  * `synchronous=FULL`). One row a flush, so each append is one statement: all of it or nothing.
  *
  * - `append` returns when the row is on disk. It blocks the process for one fsync; while the broker
@@ -22,13 +22,13 @@ import { AppError } from '@sluice/domain/values/errors';
 import { commitBatchText } from '@sluice/platform/queue/commit-batch-writer';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 
-export interface SpilledFlush {
+export interface BufferedFlush {
   readonly position: number;
   readonly sizeBytes: number;
   readonly envelopes: readonly ShardCommitBatch[];
 }
 
-export interface SpillOptions {
+export interface DiskBufferOptions {
   /** Created when missing. */
   readonly directory: string;
   /** Whose commit batches: only files of this name are taken over. */
@@ -57,7 +57,7 @@ const SCHEMA = `
   ) strict;
   pragma user_version = ${FORMAT_VERSION};`;
 
-export class Spill {
+export class DiskBuffer {
   readonly #database: DatabaseSync;
   readonly #sizeBytesMax: number;
   readonly #insert: StatementSync;
@@ -117,7 +117,7 @@ export class Spill {
    * @returns undefined when it would be over the limit; nothing was written then.
    * @throws Error where the disk refuses it (full, broken); nothing was written then.
    */
-  append(commitBatches: readonly ShardCommitBatch[], atMs: number): SpilledFlush | undefined {
+  append(commitBatches: readonly ShardCommitBatch[], atMs: number): BufferedFlush | undefined {
     const text = flushText(commitBatches);
     const sizeBytes = Buffer.byteLength(text);
     if (this.#sizeBytes + sizeBytes > this.#sizeBytesMax) return undefined;
@@ -133,7 +133,7 @@ export class Spill {
    * The oldest ones in order: at most `flushesMax`, and only as many as fit into `sizeBytesMax`, but two in any case,
    * where there are two.
    */
-  readOldest(flushesMax: number, sizeBytesMax: number): SpilledFlush[] {
+  readOldest(flushesMax: number, sizeBytesMax: number): BufferedFlush[] {
     let sizeBytes = 0;
     let last = 0;
     for (const [index, row] of this.#listSizes.all(flushesMax).entries()) {
@@ -149,7 +149,7 @@ export class Spill {
   }
 
   /** Forgets the oldest ones, which `readOldest` or `append` gave, all of them. When nothing is left the disk gets its space back. */
-  deleteOldest(flushes: readonly SpilledFlush[]): void {
+  deleteOldest(flushes: readonly BufferedFlush[]): void {
     this.#deleteThrough.run(flushes.at(-1)?.position ?? 0);
     // Not counted anew: that would read the whole file at each step.
     this.#flushCount -= flushes.length;
@@ -215,12 +215,12 @@ function flushText(commitBatches: readonly ShardCommitBatch[]): string {
 }
 
 /**
- * Opens a spill file that nobody else holds, with everything that earlier processes left.
+ * Opens a file of the disk buffer that nobody else holds, with everything that earlier processes left.
  *
  * @throws AppError CONFIG_INVALID where the folder cannot be written.
  * @throws AppError SPILL_UNREADABLE where a file is damaged: it holds calls that were acknowledged.
  */
-export function openSpill({ directory, name, sizeBytesMax }: SpillOptions): Spill {
+export function openDiskBuffer({ directory, name, sizeBytesMax }: DiskBufferOptions): DiskBuffer {
   const stem = encodeURIComponent(name);
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -235,17 +235,17 @@ export function openSpill({ directory, name, sizeBytesMax }: SpillOptions): Spil
     const folder = openSync(directory, 'r');
     fsyncSync(folder);
     closeSync(folder);
-    const spill = new Spill(database, sizeBytesMax);
+    const diskBuffer = new DiskBuffer(database, sizeBytesMax);
     for (const entry of readdirSync(directory).toSorted()) {
       const other = join(directory, entry);
       if (other === file || !entry.startsWith(`${stem}-`)) continue;
       if (!/^\d+\.sqlite$/.test(entry.slice(stem.length + 1))) continue;
       const leftover = lockFile(other);
       if (leftover === undefined) continue;
-      spill.takeOver(leftover);
+      diskBuffer.takeOver(leftover);
       leftover.close();
     }
-    return spill;
+    return diskBuffer;
   } catch (cause) {
     if (cause instanceof AppError) throw cause;
     throw new AppError(

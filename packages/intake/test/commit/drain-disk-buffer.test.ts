@@ -1,4 +1,4 @@
-/** What is in the spill, on its way to the broker that is back; and when to come again meanwhile. */
+/** What is in the disk buffer, on its way to the broker that is back; and when to come again meanwhile. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CommitterWorld, flush, turn, unique, WAIT } from '../support/committer-world.ts';
 
@@ -20,7 +20,7 @@ describe('the drain', () => {
     for (let n = 0; n < 100; n++) await send();
     world.broker.mode = 'up';
     // One in each turn of the event loop, as a batcher under load does.
-    while (!world.spill.isEmpty) {
+    while (!world.diskBuffer.isEmpty) {
       await send();
       await turn();
       expect(next).toBeLessThan(1_000);
@@ -34,7 +34,7 @@ describe('the drain', () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
     for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, world.nowMs);
-    vi.spyOn(world.spill, 'deleteOldest').mockImplementation(() => {
+    vi.spyOn(world.diskBuffer, 'deleteOldest').mockImplementation(() => {
       // The process ends here.
       world.broker.mode = 'refusing';
       throw new Error('cut');
@@ -97,7 +97,7 @@ describe('the drain', () => {
     await world.stop();
     expect(world.broker.added).toEqual(['a', 'b', 'c', 'd']);
     world.start();
-    expect(world.spill.isEmpty).toBe(true);
+    expect(world.diskBuffer.isEmpty).toBe(true);
   });
 });
 
@@ -117,7 +117,7 @@ describe('Retry-After', () => {
     expect(committer.retryAfterSeconds()).toBe(1);
   });
 
-  test('is the time until a tenth of the spill is free while it drains', async () => {
+  test('is the time until a tenth of the disk buffer is free while it drains', async () => {
     const sizeBytes = Buffer.byteLength(JSON.stringify(flush('flush-100')));
     const committer = world.start(100 * sizeBytes);
     world.broker.mode = 'refusing';

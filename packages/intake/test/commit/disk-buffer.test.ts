@@ -4,47 +4,47 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openSpill, Spill } from '../../src/commit/spill.ts';
+import { openDiskBuffer, DiskBuffer } from '../../src/commit/disk-buffer.ts';
 
 let directory: string;
-const opened: Spill[] = [];
+const opened: DiskBuffer[] = [];
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'sluice-test-spill-'));
 });
 afterEach(() => {
-  for (const spill of opened.splice(0)) spill.close();
+  for (const diskBuffer of opened.splice(0)) diskBuffer.close();
   rmSync(directory, { recursive: true, force: true });
 });
 
-function open(overrides: { name?: string; sizeBytesMax?: number } = {}): Spill {
-  const spill = openSpill({
+function open(overrides: { name?: string; sizeBytesMax?: number } = {}): DiskBuffer {
+  const diskBuffer = openDiskBuffer({
     directory,
     name: 'sluice-test',
     sizeBytesMax: 1_000_000,
     ...overrides,
   });
-  opened.push(spill);
-  return spill;
+  opened.push(diskBuffer);
+  return diskBuffer;
 }
 
 /** As the end of its process does. */
-function close(spill: Spill): void {
-  opened.splice(opened.indexOf(spill), 1);
-  spill.close();
+function close(diskBuffer: DiskBuffer): void {
+  opened.splice(opened.indexOf(diskBuffer), 1);
+  diskBuffer.close();
 }
 
 const flush = (...ids: string[]): ShardCommitBatch[] =>
   ids.map((id, shard) => ({ shard, envelope: { id, operations: [] } }));
 
-const idsOf = (spill: Spill): string[] =>
-  spill
+const idsOf = (diskBuffer: DiskBuffer): string[] =>
+  diskBuffer
     .readOldest(100, 1_000_000)
     .flatMap(({ envelopes: commitBatches }) =>
       commitBatches.map(({ envelope: commitBatch }) => commitBatch.id),
     );
 
-describe('the spill', () => {
+describe('the disk buffer', () => {
   test('gives flushes back in order and whole, also after its process ended without a word', () => {
     const first = open();
     first.append(flush('a', 'b'), 5);
@@ -59,55 +59,55 @@ describe('the spill', () => {
   });
 
   test('what was appended meanwhile stays behind when the oldest are deleted', () => {
-    const spill = open();
-    spill.append(flush('a'), 1);
-    const oldest = spill.readOldest(10, 1_000_000);
-    spill.append(flush('b'), 2);
-    spill.deleteOldest(oldest);
-    expect(idsOf(spill)).toEqual(['b']);
-    expect(spill.commitBatchCount).toBe(1);
-    spill.deleteOldest(spill.readOldest(10, 1_000_000));
-    expect(spill).toMatchObject({ isEmpty: true, commitBatchCount: 0, sizeBytes: 0 });
+    const diskBuffer = open();
+    diskBuffer.append(flush('a'), 1);
+    const oldest = diskBuffer.readOldest(10, 1_000_000);
+    diskBuffer.append(flush('b'), 2);
+    diskBuffer.deleteOldest(oldest);
+    expect(idsOf(diskBuffer)).toEqual(['b']);
+    expect(diskBuffer.commitBatchCount).toBe(1);
+    diskBuffer.deleteOldest(diskBuffer.readOldest(10, 1_000_000));
+    expect(diskBuffer).toMatchObject({ isEmpty: true, commitBatchCount: 0, sizeBytes: 0 });
   });
 
   test('a step takes two large flushes and not a third', () => {
-    const spill = open();
-    for (const id of ['a', 'b', 'c']) spill.append(flush(id), 1);
-    expect(spill.readOldest(10, 1)).toHaveLength(2);
-    expect(spill.readOldest(1, 1)).toHaveLength(1);
+    const diskBuffer = open();
+    for (const id of ['a', 'b', 'c']) diskBuffer.append(flush(id), 1);
+    expect(diskBuffer.readOldest(10, 1)).toHaveLength(2);
+    expect(diskBuffer.readOldest(1, 1)).toHaveLength(1);
   });
 
   test('over the limit it takes nothing, and takes again once there is room', () => {
-    const spill = open({ sizeBytesMax: 150 });
-    expect(spill.append(flush('a'), 1)).toBeDefined();
-    expect(spill.append(flush('b'), 1)).toBeDefined();
-    expect(spill.append(flush('c'), 1)).toBeUndefined();
-    expect(idsOf(spill)).toEqual(['a', 'b']);
-    spill.deleteOldest(spill.readOldest(1, 1));
-    expect(spill.append(flush('c'), 1)).toBeDefined();
-    expect(idsOf(spill)).toEqual(['b', 'c']);
+    const diskBuffer = open({ sizeBytesMax: 150 });
+    expect(diskBuffer.append(flush('a'), 1)).toBeDefined();
+    expect(diskBuffer.append(flush('b'), 1)).toBeDefined();
+    expect(diskBuffer.append(flush('c'), 1)).toBeUndefined();
+    expect(idsOf(diskBuffer)).toEqual(['a', 'b']);
+    diskBuffer.deleteOldest(diskBuffer.readOldest(1, 1));
+    expect(diskBuffer.append(flush('c'), 1)).toBeDefined();
+    expect(idsOf(diskBuffer)).toEqual(['b', 'c']);
   });
 
   test('counts bytes, not letters', () => {
-    const spill = open();
-    const kept = spill.append(flush('€'.repeat(1_000)), 1);
+    const diskBuffer = open();
+    const kept = diskBuffer.append(flush('€'.repeat(1_000)), 1);
     expect(kept?.sizeBytes).toBeGreaterThan(3_000);
-    expect(spill.sizeBytes).toBe(kept?.sizeBytes);
+    expect(diskBuffer.sizeBytes).toBe(kept?.sizeBytes);
   });
 
   test('a full disk takes nothing and breaks nothing', () => {
     close(open());
     const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
     database.exec('pragma max_page_count = 8');
-    const spill = new Spill(database, 1_000_000_000);
-    opened.push(spill);
-    spill.append(flush('a'), 1);
-    const sizeBytes = spill.sizeBytes;
-    expect(() => spill.append(flush('b'.repeat(100_000)), 1)).toThrow('full');
-    expect(spill).toMatchObject({ sizeBytes, commitBatchCount: 1 });
-    expect(idsOf(spill)).toEqual(['a']);
-    spill.append(flush('c'), 1);
-    expect(idsOf(spill)).toEqual(['a', 'c']);
+    const diskBuffer = new DiskBuffer(database, 1_000_000_000);
+    opened.push(diskBuffer);
+    diskBuffer.append(flush('a'), 1);
+    const sizeBytes = diskBuffer.sizeBytes;
+    expect(() => diskBuffer.append(flush('b'.repeat(100_000)), 1)).toThrow('full');
+    expect(diskBuffer).toMatchObject({ sizeBytes, commitBatchCount: 1 });
+    expect(idsOf(diskBuffer)).toEqual(['a']);
+    diskBuffer.append(flush('c'), 1);
+    expect(idsOf(diskBuffer)).toEqual(['a', 'c']);
   });
 
   test('two processes never share a file; what both left is taken over by the next start', () => {
@@ -136,9 +136,9 @@ describe('the spill', () => {
   });
 
   test('an emptied file gives the disk its space back', () => {
-    const spill = open({ sizeBytesMax: 100_000_000 });
-    for (let n = 0; n < 20; n++) spill.append(flush('x'.repeat(1_000_000)), 1);
-    spill.deleteOldest(spill.readOldest(100, 100_000_000));
+    const diskBuffer = open({ sizeBytesMax: 100_000_000 });
+    for (let n = 0; n < 20; n++) diskBuffer.append(flush('x'.repeat(1_000_000)), 1);
+    diskBuffer.deleteOldest(diskBuffer.readOldest(100, 100_000_000));
     expect(statSync(join(directory, 'sluice-test-0.sqlite')).size).toBeLessThan(100_000);
   });
 
@@ -168,7 +168,7 @@ describe('the spill', () => {
   test('a folder that cannot be made stops the start and names its setting', () => {
     writeFileSync(join(directory, 'file'), '');
     expect(() =>
-      openSpill({ directory: join(directory, 'file', 'spill'), name: 'a', sizeBytesMax: 1 }),
+      openDiskBuffer({ directory: join(directory, 'file', 'spill'), name: 'a', sizeBytesMax: 1 }),
     ).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
   });
 });
