@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
 const FOLDER = fileURLToPath(new URL('../packages/intake/assembly', import.meta.url));
-const TARGET = `${FOLDER}/skim-track.wasm`;
+const TARGET = `${FOLDER}/fast-track.wasm`;
 
 const compiled: { bytes?: Uint8Array } = {};
 const { error } = await asc.main(
   [
-    'skim-track.ts',
-    ...['--baseDir', FOLDER, '--outFile', 'skim-track.wasm'],
+    'fast-track.ts',
+    ...['--baseDir', FOLDER, '--outFile', 'fast-track.wasm'],
     // Optimised for speed, without assertions and without a garbage collector: the code allocates nothing.
     ...['--optimizeLevel', '3', '--runtime', 'stub', '--noAssert', '--enable', 'simd'],
   ],
@@ -27,10 +27,10 @@ if (error !== null || compiled.bytes === undefined) {
   process.exitCode = 1;
 } else if (process.argv.includes('--check')) {
   if (!(await readFile(TARGET)).equals(compiled.bytes)) {
-    console.error('skim-track.wasm is not what skim-track.ts says: run "npm run assembly"');
+    console.error('fast-track.wasm is not what fast-track.ts says: run "npm run assembly"');
     process.exitCode = 1;
   }
 } else {
   await writeFile(TARGET, compiled.bytes);
-  console.log('packages/intake/assembly/skim-track.wasm is up to date');
+  console.log('packages/intake/assembly/fast-track.wasm is up to date');
 }

@@ -1,7 +1,7 @@
 /**
  * What each step of a call costs, and so how fast intake could be: the floor of `intake` with one step after
  * the other added, each written as short as it can be (`intake-steps-server.ts`), up to a program that is
- * durable but knows no credentials and no rules; beside them ours, which does all of it, by the short way and
+ * durable but knows no credentials and no rules; beside them ours, which does all of it, on the fast path and
  * by the long one.
  */
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { withWorld } from './world.ts';
 const STEPS = ['durable', 'heads', 'parse', 'stringify'];
 
 const LONG_WAY = 'ours, not skimmed';
-/** Intake's short way declines them, because a name must be trimmed. */
+/** Intake's fast path declines them, because a name must be trimmed. */
 const declinedBodies = bodies.map((body) => body.replace('Order Placed', 'Order Placed '));
 
 export async function benchIntakeSteps(arguments_: string[]): Promise<Report> {

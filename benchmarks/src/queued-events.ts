@@ -1,4 +1,4 @@
-/** Events as intake's parser leaves them, and commit batches of them on the queues, as its short way packs them. */
+/** Events as intake's parser leaves them, and commit batches of them on the queues, as its fast path packs them. */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { TrackEvent } from '@sluice/domain/operations/operation';

@@ -2,7 +2,7 @@
  * JSON (RFC 8259) in memory, passed without becoming a value: each function returns where what it passes ends, or
  * `DECLINED` where it is not plain, which says nothing about whether it is JSON.
  *
- * AssemblyScript. Part of `skim-track.ts`, which says what that trades away.
+ * AssemblyScript. Part of `fast-track.ts`, which says what that trades away.
  */
 
 export const DECLINED: i32 = 0;

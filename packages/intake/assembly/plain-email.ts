@@ -1,7 +1,7 @@
 /**
  * Emails of common characters alone, which are emails by `domain/src/parsing/identifiers.ts` too.
  *
- * AssemblyScript. Part of `skim-track.ts`.
+ * AssemblyScript. Part of `fast-track.ts`.
  */
 
 /** Letters, digits and `.+-_`, before `at` and behind it labels of letters, digits and `-`, the last of two or more. */

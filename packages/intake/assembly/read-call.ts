@@ -1,7 +1,7 @@
 /**
  * A call's fields: where in memory the value of each key of ours is. Whatever is not plain declines the call.
  *
- * AssemblyScript. Part of `skim-track.ts`; what is made of the fields is in `write-operation.ts`.
+ * AssemblyScript. Part of `fast-track.ts`; what is made of the fields is in `write-operation.ts`.
  */
 import { DECLINED, isPlain, passKeptValue, passSpace, passText, passValue } from './pass-json';
 import { isRow, KEY_COUNT, ORIGINAL_TIMESTAMP, PROPERTIES } from './rows';

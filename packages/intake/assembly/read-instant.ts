@@ -2,7 +2,7 @@
  * Instants as nearly all senders write them, as `domain/src/parsing/timestamps.ts` reads them; what else that takes is
  * declined here.
  *
- * AssemblyScript. Part of `skim-track.ts`.
+ * AssemblyScript. Part of `fast-track.ts`.
  */
 
 /** `2026-11-20T10:00:00.123Z` or without the fraction, from 1970 on; else negative. */

@@ -1,14 +1,14 @@
 /**
  * The texts that a call is read by and an operation is written of: rows of one table, which the other side fills.
  *
- * AssemblyScript. Part of `skim-track.ts`.
+ * AssemblyScript. Part of `fast-track.ts`.
  */
 import { copy } from './write-bytes';
 
 const ROW_SIZE_BYTES: i32 = 256;
 const ROW_COUNT: i32 = 48;
 
-/** Rows of ASCII, each behind its length (an integer). `track-skimmer.ts` fills it, in the order below. */
+/** Rows of ASCII, each behind its length (an integer). `fast-track-parser.ts` fills it, in the order below. */
 export const table: i32 = <i32>memory.data(ROW_COUNT * ROW_SIZE_BYTES);
 
 // The keys of a call, as the table and `fields` have them.

@@ -1,7 +1,7 @@
 /**
  * Bytes and numbers into memory: each function returns where it ends.
  *
- * AssemblyScript. Part of `skim-track.ts`.
+ * AssemblyScript. Part of `fast-track.ts`.
  */
 
 /** Sixteen at a time, and so up to fifteen too many, which the next overwrites: half of what `memory.copy` takes for a few. */

@@ -1,7 +1,7 @@
 /**
  * The operation that a call is, from its fields (`read-call.ts`): judged, written, and its shard said.
  *
- * AssemblyScript. Part of `skim-track.ts`. What writes returns where it ends.
+ * AssemblyScript. Part of `fast-track.ts`. What writes returns where it ends.
  */
 import { DECLINED } from './pass-json';
 import { isPlainEmail } from './plain-email';

@@ -33,10 +33,10 @@ import { RATE_LIMIT_WINDOW_SECONDS, RateLimiter } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
 import { intakeSettings } from './settings.ts';
 import { openDiskBuffer } from './commit/disk-buffer.ts';
-import { createSkimCall } from './calls/skim-call.ts';
+import { createFastPath } from './calls/fast-path.ts';
 import { stopServing } from './http/stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
-import { TrackSkimmer } from './commit/track-skimmer.ts';
+import { FastTrackParser } from './commit/fast-track-parser.ts';
 import { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
 
 const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
@@ -217,19 +217,19 @@ const accept = createAccept(acceptDependencies, {
   listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
   hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
 });
-const skimmer = new TrackSkimmer(settings.SHARD_COUNT);
+const parser = new FastTrackParser(settings.SHARD_COUNT);
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
   collectedSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
   accept,
-  // A trace knows an operation by its identity, and what is skimmed has none.
+  // A trace knows an operation by its identity, and what takes the fast path has none.
   ...(callTracer
     ? {
         acceptTraced: (route, traceparent, requestId) =>
           callTracer.acceptCall(accept, route, traceparent, requestId),
       }
-    : { skim: createSkimCall(acceptDependencies, skimmer) }),
+    : { fastPath: createFastPath(acceptDependencies, parser) }),
   streams: {
     ...acceptDependencies,
     pause: (durationMs) => sleep(durationMs),

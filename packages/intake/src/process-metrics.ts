@@ -43,7 +43,7 @@ export function registerProcessMetrics({
   metrics.counter(
     'sluice_intake_skimmed_operations_total',
     'Operations of plain track calls, which take the short way',
-    () => batcher.skimmedOperationCount,
+    () => batcher.fastPathOperationCount,
   );
   metrics.counter(
     'sluice_intake_rate_limited_total',

@@ -26,7 +26,7 @@ import {
 } from './http/exchange.ts';
 import type { Page } from './http/page.ts';
 import { CORS_HEADERS, framingProblem, readHead, type Head } from './http/request-head.ts';
-import type { SkimCall } from './calls/skim-call.ts';
+import type { FastPath } from './calls/fast-path.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
 
 export interface ServerOptions {
@@ -34,8 +34,8 @@ export interface ServerOptions {
   /** 0: any free one. */
   readonly port: number;
   readonly accept: Accept;
-  /** Asked before `accept`, for calls that can take the short way. */
-  readonly skim?: SkimCall;
+  /** Asked before `accept`, for calls that can take the fast path. */
+  readonly fastPath?: FastPath;
   /** Makes the `accept` of one call, from its `traceparent` and `X-Request-Id`; absent: no call is traced. */
   readonly acceptTraced?: (route: Route, traceparent: string, requestId: string) => Accept;
   /** Bytes of all bodies that have come in part; beyond it a call is answered 503. */
@@ -95,7 +95,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
       parameterCount === 0 ? NO_PARAMETERS : readParameters(req, parameterCount, query);
     state.inFlightCount++;
     state.receivedCount++;
-    new Exchange(res, head, call, parameters, state, accept, options.skim).receive();
+    new Exchange(res, head, call, parameters, state, accept, options.fastPath).receive();
   };
 
   for (const route of routes) {

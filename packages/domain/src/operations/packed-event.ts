@@ -1,6 +1,6 @@
 /**
- * A plain event as a row of values instead of an object with names: how calls that take the short way
- * (`intake/src/commit/track-skimmer.ts`) travel through the broker.
+ * A simple event as a row of values instead of an object with names: how calls that take the fast path
+ * (`intake/src/commit/fast-track-parser.ts`) travel through the broker.
  *
  * The names of an operation's fields are the same for each and longer than what most of them hold: an event of the
  * benchmarks takes 201 bytes instead of 323, in Redis, in its file and on every wire, and a worker reads it in 1.1 µs instead of

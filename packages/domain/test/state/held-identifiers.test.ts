@@ -35,7 +35,7 @@ function held(operations: Operation[], found: string[], otherPeople: number[] = 
 const seen = (who: string, anonymousId?: string) =>
   track(who, 'seen', anonymousId === undefined ? {} : { anonymousId });
 
-describe('a plain event', () => {
+describe('a simple event', () => {
   it('holds nothing of somebody who is there, whatever it calls them', () => {
     const operations = [seen('id:1'), seen('id:1'), seen('email:a'), seen('anonymous_id:z')];
     expect(held(operations, ['id:1=7', 'email:a=7', 'anonymous_id:z=8'])).toEqual([]);

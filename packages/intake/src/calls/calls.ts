@@ -55,8 +55,8 @@ export interface Call {
   /** True where items are refused one by one: 207 with the refused ones, the others taken. */
   readonly hasItems: boolean;
   readonly success: 'object' | 'no-content';
-  /** Set where its bodies may take the short way (`skim-call.ts`): what they are read as. */
-  readonly skimsAs?: 'track' | 'batch';
+  /** Set where its bodies may take the fast path (`fast-path.ts`): what they are read as. */
+  readonly fastPathForm?: 'track' | 'batch';
   readonly parse: Parse;
 }
 
@@ -87,7 +87,7 @@ function pipelines(name: PipelinesCall): Call {
       : PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
     hasItems: false,
     success: 'object',
-    ...((name === 'track' || isBatch) && { skimsAs: name }),
+    ...((name === 'track' || isBatch) && { fastPathForm: name }),
     parse: (body, context) => parsePipelines(name, body, context),
   };
 }

@@ -14,14 +14,14 @@
  * call does not wait for company. One flush for all shards rather than one a shard: a Redis with
  * `appendfsync always` writes its file once for all that reached it together.
  *
- * Before: `accept.ts`, `skim-call.ts`. After: `batch-committer.ts`.
+ * Before: `accept.ts`, `fast-path.ts`. After: `batch-committer.ts`.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import type { CommittedTo } from './batch-committer.ts';
 import { CommitGroup, type CommitCaller, type CommitOutcome } from './commit-group.ts';
-import type { SkimmedOperations } from './track-skimmer.ts';
+import type { ParsedOperations } from './fast-track-parser.ts';
 
 export type { CommitOutcome } from './commit-group.ts';
 
@@ -77,7 +77,7 @@ export class Batcher {
   commitBatchCount = 0;
   operationCount = 0;
   /** Of those that are taken. */
-  skimmedOperationCount = 0;
+  fastPathOperationCount = 0;
 
   constructor(options: BatcherOptions) {
     this.#options = options;
@@ -104,11 +104,11 @@ export class Batcher {
   }
 
   /** As `add`. Not to be used where flushes are traced. */
-  addSkimmed(operations: SkimmedOperations, sizeBytes: number, caller: CommitCaller): boolean {
+  addParsed(operations: ParsedOperations, sizeBytes: number, caller: CommitCaller): boolean {
     const group = this.#groupWithRoom(sizeBytes);
     if (group === undefined) return false;
-    group.addSkimmed(operations, sizeBytes, caller);
-    this.skimmedOperationCount += operations.count;
+    group.addParsed(operations, sizeBytes, caller);
+    this.fastPathOperationCount += operations.count;
     return true;
   }
 

@@ -14,7 +14,7 @@ import {
   CommitBatchWriter,
   type CommitBatchBuffers,
 } from '@sluice/platform/queue/commit-batch-writer';
-import type { SkimmedOperations } from './track-skimmer.ts';
+import type { ParsedOperations } from './fast-track-parser.ts';
 
 /** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
 export type CommitOutcome = 'committed' | 'unavailable';
@@ -111,7 +111,7 @@ export class CommitGroup {
   }
 
   /** As `add`. They are copied: a group that keeps operations cannot take them. */
-  addSkimmed(operations: SkimmedOperations, sizeBytes: number, caller: CommitCaller): void {
+  addParsed(operations: ParsedOperations, sizeBytes: number, caller: CommitCaller): void {
     const { count, memory } = operations;
     this.#count(count, operations.receivedAtMs, sizeBytes, caller);
     for (let index = 0; index < count; index++) {

@@ -6,7 +6,7 @@
  * A class with few closures rather than functions with many: at 80,000 calls/s each closure is 1 %
  * of the core.
  *
- * Before: `server.ts`. After: `skim-call.ts`, and where that declines `accept.ts`.
+ * Before: `server.ts`. After: `fast-path.ts`, and where that declines `accept.ts`.
  */
 import type { AnswerCall, Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
@@ -17,7 +17,7 @@ import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import { readBody, readContentEncoding, type Body } from '../calls/read-body.ts';
 import type { Head } from './request-head.ts';
-import type { SkimCall, SkimCaller } from '../calls/skim-call.ts';
+import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
 export interface ResponseWriter {
@@ -54,7 +54,7 @@ export const BASIC_CHALLENGE = 'Basic realm="sluice"';
 export const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** One call on its socket, from its head to its answer. */
-export class Exchange implements SkimCaller {
+export class Exchange implements FastPathCaller {
   readonly call: Call;
   readonly authorization: string;
   readonly isStrict: boolean;
@@ -62,7 +62,7 @@ export class Exchange implements SkimCaller {
   readonly #parameters: readonly string[] | undefined;
   readonly #state: ServerState;
   readonly #accept: Accept;
-  readonly #skim: SkimCall | undefined;
+  readonly #fastPath: FastPath | undefined;
   readonly #contentEncoding: string;
   readonly #isCrossOrigin: boolean;
   /** What came so far, where the body did not come in one piece. */
@@ -91,7 +91,7 @@ export class Exchange implements SkimCaller {
     parameters: readonly string[] | undefined,
     state: ServerState,
     accept: Accept,
-    skim: SkimCall | undefined,
+    fastPath: FastPath | undefined,
   ) {
     this.#res = res;
     this.authorization = head.authorization;
@@ -102,7 +102,7 @@ export class Exchange implements SkimCaller {
     this.#parameters = parameters;
     this.#state = state;
     this.#accept = accept;
-    this.#skim = skim;
+    this.#fastPath = fastPath;
   }
 
   receive(): void {
@@ -175,13 +175,13 @@ export class Exchange implements SkimCaller {
   }
 
   #take(bytes: Uint8Array): void {
-    if (!this.#isSkimmed(bytes)) this.#submit(readBody(bytes));
+    if (!this.#isOnFastPath(bytes)) this.#submit(readBody(bytes));
   }
 
-  /** True where the call is taken by the short way. */
-  #isSkimmed(bytes: Uint8Array): boolean {
-    if (this.#skim === undefined || this.call.skimsAs === undefined) return false;
-    this.#isSubmitted = this.#skim.take(this, bytes);
+  /** True where the call is taken on the fast path. */
+  #isOnFastPath(bytes: Uint8Array): boolean {
+    if (this.#fastPath === undefined || this.call.fastPathForm === undefined) return false;
+    this.#isSubmitted = this.#fastPath.take(this, bytes);
     return this.#isSubmitted;
   }
 
@@ -207,9 +207,9 @@ export class Exchange implements SkimCaller {
     );
   }
 
-  /** Of a call that took the short way. */
+  /** Of a call that took the fast path. */
   committed(outcome: CommitOutcome): void {
-    if (this.#skim !== undefined) this.answer(this.#skim.outcomeOf(outcome));
+    if (this.#fastPath !== undefined) this.answer(this.#fastPath.outcomeOf(outcome));
   }
 
   answer(outcome: Outcome): void {

@@ -44,9 +44,9 @@ describe('the server libraries that batch', () => {
   });
 
   test.each(libraries)(
-    '%s: its track calls are plain enough for the short way',
+    '%s: its track calls are plain enough for the fast path',
     async (_, open) => {
-      const before = await skimmedCount();
+      const before = await parsedCount();
       const analytics = open();
       for (let n = 0; n < 30; n++) {
         analytics.track({
@@ -61,11 +61,11 @@ describe('the server libraries that batch', () => {
         });
       }
       await analytics.closeAndFlush();
-      expect((await skimmedCount()) - before).toBe(60);
+      expect((await parsedCount()) - before).toBe(60);
     },
   );
 
-  async function skimmedCount(): Promise<number> {
+  async function parsedCount(): Promise<number> {
     const page = await (await fetch(`${fleet.intake.url}/metrics`)).text();
     return Number(/^sluice_intake_skimmed_operations_total{[^}]*} (.+)$/m.exec(page)?.[1]);
   }

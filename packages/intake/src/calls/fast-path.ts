@@ -1,8 +1,8 @@
 /**
- * The short way of a plain track call: steps 2 to 6 without reading its body as a value.
+ * The fast path of a simple track call: steps 2 to 6 without reading its body as a value.
  *
- * Declined is whatever needs the long way of `accept.ts`: other calls, credentials that are not known or only
- * tested, a workspace that is watched, a body that `track-skimmer.ts` declines. Nothing has happened then.
+ * Declined is whatever needs the slow path of `accept.ts`: other calls, credentials that are not known or only
+ * tested, a workspace that is watched, a body that `fast-track-parser.ts` declines. Nothing has happened then.
  *
  * Before: `exchange.ts`. After: `batcher.ts`.
  */
@@ -11,10 +11,10 @@ import { ACCEPTED, overloaded, RATE_LIMITED, type AcceptDependencies } from './a
 import type { Call } from './calls.ts';
 import type { CommitCaller, CommitOutcome } from '../commit/commit-group.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
-import type { TrackSkimmer } from '../commit/track-skimmer.ts';
+import type { FastTrackParser } from '../commit/fast-track-parser.ts';
 
 /** A call whose body is not compressed, or no longer. `exchange.ts` is one: there is nothing else to make for it. */
-export interface SkimCaller extends CommitCaller {
+export interface FastPathCaller extends CommitCaller {
   readonly call: Call;
   /** The `Authorization` header; empty where there was none. */
   readonly authorization: string;
@@ -24,33 +24,38 @@ export interface SkimCaller extends CommitCaller {
   answer(outcome: Outcome): void;
 }
 
-export interface SkimCall {
+export interface FastPath {
   /**
    * Takes one call, of which then either `answer` or `committed` is called, exactly once; or returns false. `bytes` are
    * not used after it returns.
    */
-  take(caller: SkimCaller, bytes: Uint8Array): boolean;
+  take(caller: FastPathCaller, bytes: Uint8Array): boolean;
   /** What a call that was committed, or could not be, is answered. */
   outcomeOf(committed: CommitOutcome): Outcome;
 }
 
-export function createSkimCall(deps: AcceptDependencies, skimmer: TrackSkimmer): SkimCall {
-  const take = (caller: SkimCaller, bytes: Uint8Array): boolean => {
+export function createFastPath(deps: AcceptDependencies, parser: FastTrackParser): FastPath {
+  const take = (caller: FastPathCaller, bytes: Uint8Array): boolean => {
     const { call, authorization, isStrict } = caller;
     // Without the header the key may be in the body.
-    if (call.skimsAs === undefined || authorization === '') return false;
+    if (call.fastPathForm === undefined || authorization === '') return false;
     if (isStrict && bytes.length > call.strictSizeBytesMax) return false;
     const authentication = deps.keys.authenticatePipelines(authorization);
     if (authentication.outcome === 'unknown') return false;
     const { environmentId, testKey } = authentication.workspace;
     if (testKey !== undefined || deps.tail?.isWatched(environmentId)) return false;
     const receivedAtMs = deps.now();
-    const operations = skimmer.skim(bytes, call.skimsAs === 'batch', environmentId, receivedAtMs);
+    const operations = parser.parse(
+      bytes,
+      call.fastPathForm === 'batch',
+      environmentId,
+      receivedAtMs,
+    );
     if (operations === undefined) return false;
 
     caller.standing = deps.rateLimiter?.take(environmentId, receivedAtMs);
     if (caller.standing?.isTaken === false) caller.answer(RATE_LIMITED);
-    else if (!deps.batcher.addSkimmed(operations, bytes.length, caller))
+    else if (!deps.batcher.addParsed(operations, bytes.length, caller))
       caller.answer(overloaded(deps));
     return true;
   };

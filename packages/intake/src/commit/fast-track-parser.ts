@@ -1,11 +1,11 @@
 /**
- * Plain track calls of Pipelines → their operations, packed (`domain/src/operations/packed-event.ts`), as the JSON that the broker gets,
- * without a value in between.
- * `assembly/skim-track.ts` does it and says what it declines; this file calls it.
+ * Simple track calls of Pipelines → their operations, packed (`domain/src/operations/packed-event.ts`), as the JSON
+ * that the broker gets, without a value in between.
+ * `assembly/fast-track.ts` does it and says what it declines; this file calls it.
  *
  * Its memory has a fixed size, 3.4 MB a process, and holds one body and its operations at a time.
  *
- * Before: `skim-call.ts`. After: `commit-group.ts`, which copies what is here.
+ * Before: `fast-path.ts`. After: `commit-group.ts`, which copies what is here.
  */
 import { readFileSync } from 'node:fs';
 import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
@@ -13,8 +13,8 @@ import { PACKED_EVENT_FORMAT } from '@sluice/domain/operations/packed-event';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/pipelines/semantic-events';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 
-/** Operations that are JSON already. What they are is read before the next call is skimmed. */
-export interface SkimmedOperations {
+/** Operations that are JSON already. What they are is read before the next call is parsed. */
+export interface ParsedOperations {
   readonly count: number;
   /** Unix milliseconds, the same for all. */
   readonly receivedAtMs: number;
@@ -26,17 +26,17 @@ export interface SkimmedOperations {
   endOf(index: number): number;
 }
 
-/** What `assembly/skim-track.ts` exports: addresses, and functions that answer how many operations it is. */
+/** What `assembly/fast-track.ts` exports: addresses, and functions that answer how many operations it is. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer };
   readonly input: { readonly value: number };
   readonly results: { readonly value: number };
   readonly nextId: { readonly value: number };
   readonly table: { readonly value: number };
-  readonly skimCall: Skim;
-  readonly skimBatch: Skim;
+  readonly parseCall: ParseInMemory;
+  readonly parseBatch: ParseInMemory;
 }
-type Skim = (
+type ParseInMemory = (
   sizeBytes: number,
   environmentId: number,
   receivedAtMs: number,
@@ -75,10 +75,10 @@ declare const WebAssembly: {
 };
 
 const compiled = new WebAssembly.Module(
-  readFileSync(new URL('../../assembly/skim-track.wasm', import.meta.url)),
+  readFileSync(new URL('../../assembly/fast-track.wasm', import.meta.url)),
 );
 
-export class TrackSkimmer implements SkimmedOperations {
+export class FastTrackParser implements ParsedOperations {
   count = 0;
   receivedAtMs = 0;
   readonly memory: Buffer;
@@ -107,16 +107,16 @@ export class TrackSkimmer implements SkimmedOperations {
   }
 
   /**
-   * Skims the body of a track call, or of a batch of them.
+   * Parses the body of a track call, or of a batch of them.
    *
    * @returns undefined where it is declined, which says nothing about the body.
    */
-  skim(
+  parse(
     bytes: Uint8Array,
     isBatch: boolean,
     environmentId: number,
     receivedAtMs: number,
-  ): SkimmedOperations | undefined {
+  ): ParsedOperations | undefined {
     const sizeBytes = bytes.length;
     if (sizeBytes > PIPELINES_BATCH_SIZE_BYTES_MAX) return undefined;
     this.memory.set(bytes, this.#inputAt);
@@ -127,8 +127,8 @@ export class TrackSkimmer implements SkimmedOperations {
     }
     this.receivedAtMs = receivedAtMs;
     this.count = isBatch
-      ? this.#exports.skimBatch(sizeBytes, environmentId, receivedAtMs, this.#shardCount)
-      : this.#exports.skimCall(sizeBytes, environmentId, receivedAtMs, this.#shardCount);
+      ? this.#exports.parseBatch(sizeBytes, environmentId, receivedAtMs, this.#shardCount)
+      : this.#exports.parseCall(sizeBytes, environmentId, receivedAtMs, this.#shardCount);
     return this.count === 0 ? undefined : this;
   }
 
@@ -145,7 +145,7 @@ export class TrackSkimmer implements SkimmedOperations {
   }
 
   #writeTable(): void {
-    if (ROWS.length > ROW_COUNT_MAX) throw new RangeError('the table of skim-track.ts is full');
+    if (ROWS.length > ROW_COUNT_MAX) throw new RangeError('the table of fast-track.ts is full');
     for (const [row, text] of ROWS.entries()) {
       const at = this.#exports.table.value + row * ROW_SIZE_BYTES;
       this.memory.writeInt32LE(this.memory.write(text, at + 4, 'latin1'), at);

@@ -1,19 +1,19 @@
 /**
  * Track calls, from the bytes that came to the operations that go, without a value in between.
  *
- * AssemblyScript, not TypeScript: `npm run assembly` compiles it to `skim-track.wasm`, which
- * `intake/src/commit/track-skimmer.ts` loads. It reads by 16 bytes and makes no garbage: 0.6 µs for a call for which
- * decoding, `JSON.parse` and `JSON.stringify` take 4.3 (benchmarks/README.md, "intake").
+ * AssemblyScript, not TypeScript: `npm run assembly` compiles it to `fast-track.wasm`, which
+ * `intake/src/commit/fast-track-parser.ts` loads. It reads by 16 bytes and makes no garbage: 0.6 µs for a call for
+ * which decoding, `JSON.parse` and `JSON.stringify` take 4.3 (benchmarks/README.md, "intake").
  *
  * Positions are addresses in memory; they are handed on as values, since a global one costs as much again.
  * A function that passes something returns where it ends, or `DECLINED`.
  *
  * What it trades away: it is a second reader of what `domain/src/pipelines/pipelines.ts` reads. So it understands
- * plain calls only and declines all others, which then go that other way: every fault, every warning,
+ * simple calls only and declines all others, which then take the slow path: every fault, every warning,
  * every rare form. Where it does not decline, both must give the same operation;
- * `test/commit/track-skimmer.test.ts` holds them side by side.
+ * `test/commit/fast-track-parser.test.ts` holds them side by side.
  *
- * Before: `intake/src/commit/track-skimmer.ts`, which calls it. After: `intake/src/commit/commit-group.ts`.
+ * Before: `intake/src/commit/fast-track-parser.ts`, which calls it. After: `intake/src/commit/commit-group.ts`.
  */
 
 import { DECLINED, passSpace, passValue } from './pass-json';
@@ -38,7 +38,7 @@ export const output: i32 = <i32>(
 );
 
 /** @returns how many operations it is: 1, or 0 where it is declined. */
-export function skimCall(
+export function parseCall(
   sizeBytes: i32,
   environmentId: f64,
   receivedAtMs: f64,
@@ -51,7 +51,7 @@ export function skimCall(
 }
 
 /** @returns how many operations it is, one an item; 0 where a single one is declined. */
-export function skimBatch(
+export function parseBatch(
   sizeBytes: i32,
   environmentId: f64,
   receivedAtMs: f64,

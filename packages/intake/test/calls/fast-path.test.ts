@@ -12,15 +12,15 @@ import { Batcher } from '../../src/commit/batcher.ts';
 import { routes } from '../../src/calls/calls.ts';
 import { RateLimiter, type RateStanding } from '../../src/auth/rate-limit.ts';
 import { readBody } from '../../src/calls/read-body.ts';
-import { createSkimCall, type SkimCaller } from '../../src/calls/skim-call.ts';
-import { TrackSkimmer } from '../../src/commit/track-skimmer.ts';
+import { createFastPath, type FastPathCaller } from '../../src/calls/fast-path.ts';
+import { FastTrackParser } from '../../src/commit/fast-track-parser.ts';
 import { operationsOfText } from '../support/operations-in.ts';
 
 const NOW_MS = 1_764_000_000_000;
 const SHARD_COUNT = 4;
 const basic = (key: string) => `Basic ${Buffer.from(`${key}:`).toString('base64')}`;
 
-type Overrides = Partial<Pick<SkimCaller, 'call' | 'authorization' | 'isStrict'>> & {
+type Overrides = Partial<Pick<FastPathCaller, 'call' | 'authorization' | 'isStrict'>> & {
   readonly name?: string;
   readonly bytes?: Uint8Array;
 };
@@ -68,7 +68,7 @@ function createIntake(
     newId,
     ...options,
   };
-  const skimCall = createSkimCall(deps, new TrackSkimmer(SHARD_COUNT));
+  const takeCall = createFastPath(deps, new FastTrackParser(SHARD_COUNT));
   const submissionOf = (body: unknown, overrides: Overrides) => {
     const route = routes.find(({ call }) => call.name === (overrides.name ?? 'pipelines.track'));
     if (route === undefined) throw new Error('no such call');
@@ -81,49 +81,49 @@ function createIntake(
     };
   };
   /** Undefined where it is declined. */
-  const skim = (body: unknown, overrides: Overrides = {}) => {
+  const fastPath = (body: unknown, overrides: Overrides = {}) => {
     let isTaken = false;
     const answered = new Promise<{ outcome: Outcome; standing: RateStanding | undefined }>(
       (resolve) => {
         const { bytes, ...submission } = submissionOf(body, overrides);
-        const caller: SkimCaller = {
+        const caller: FastPathCaller = {
           ...submission,
           standing: undefined,
           answer: (outcome) => resolve({ outcome, standing: caller.standing }),
-          committed: (outcome) => caller.answer(skimCall.outcomeOf(outcome)),
+          committed: (outcome) => caller.answer(takeCall.outcomeOf(outcome)),
         };
-        isTaken = skimCall.take(caller, bytes);
+        isTaken = takeCall.take(caller, bytes);
       },
     );
     return isTaken ? answered : undefined;
   };
-  /** The long way. */
+  /** The slow path. */
   const accept = (body: unknown, name: string) =>
     new Promise<Outcome>((resolve) => {
       const { bytes, ...submission } = submissionOf(body, { name });
       acceptCall(deps, { ...submission, body: readBody(bytes), parameters: [] }, resolve);
     });
-  return { skim, accept, flushes };
+  return { parse: fastPath, accept, flushes };
 }
 
 const call = { userId: 'u', event: 'e', properties: { a: 1 } };
 const track = (userId: string, event: string) => ({ type: 'track', userId, event });
 
-test('a plain call is answered once it is durable', async () => {
-  const { skim, flushes } = createIntake();
-  await expect(skim(call)).resolves.toEqual({ outcome: { outcome: 'accepted' } });
+test('a simple call is answered once it is durable', async () => {
+  const { parse: fastPath, flushes } = createIntake();
+  await expect(fastPath(call)).resolves.toEqual({ outcome: { outcome: 'accepted' } });
   expect(flushes).toHaveLength(1);
   expect(flushes[0]?.isAtomic).toBe(false);
 });
 
-test('what goes the short way and the long way keeps one order on each shard', async () => {
-  const { skim, accept, flushes } = createIntake();
+test('what takes the fast path and the slow path keeps one order on each shard', async () => {
+  const { parse: fastPath, accept, flushes } = createIntake();
   const people = Array.from({ length: 40 }, (_, index) => `user-${index}`);
   const batchOf = (round: number) => ({ batch: people.map((id) => track(id, `${round}`)) });
   await Promise.all([
-    skim(batchOf(0), { name: 'pipelines.batch' }),
+    fastPath(batchOf(0), { name: 'pipelines.batch' }),
     accept(batchOf(1), 'pipelines.batch'),
-    ...people.map((id) => skim({ userId: id, event: '2' })),
+    ...people.map((id) => fastPath({ userId: id, event: '2' })),
     accept(batchOf(3), 'pipelines.batch'),
   ]);
   expect(flushes).toHaveLength(1);
@@ -143,8 +143,8 @@ test('what goes the short way and the long way keeps one order on each shard', a
 });
 
 test('a batch that spans commit batches of one shard is committed together, each of at most 1,000', async () => {
-  const { skim, flushes } = createIntake();
-  await skim(
+  const { parse: fastPath, flushes } = createIntake();
+  await fastPath(
     { batch: Array.from({ length: 2_500 }, () => track('u', 'e')) },
     { name: 'pipelines.batch' },
   );
@@ -156,28 +156,31 @@ test('a batch that spans commit batches of one shard is committed together, each
 });
 
 test('a batch is committed together where it spans shards, and only there', async () => {
-  const { skim, flushes } = createIntake();
+  const { parse: fastPath, flushes } = createIntake();
   for (const people of [
     ['u', 'u'],
     ['u', 'v', 'w', 'x', 'y', 'z'],
   ])
-    await skim({ batch: people.map((person) => track(person, 'e')) }, { name: 'pipelines.batch' });
+    await fastPath(
+      { batch: people.map((person) => track(person, 'e')) },
+      { name: 'pipelines.batch' },
+    );
   expect(flushes.map(({ isAtomic }) => isAtomic)).toEqual([false, true]);
 });
 
 test('in strict mode 32 KB are taken', async () => {
-  const { skim } = createIntake();
+  const { parse: fastPath } = createIntake();
   const bytes = Buffer.from(JSON.stringify(call).padEnd(32_768));
-  await expect(skim(call, { isStrict: true, bytes })).resolves.toMatchObject({
+  await expect(fastPath(call, { isStrict: true, bytes })).resolves.toMatchObject({
     outcome: { outcome: 'accepted' },
   });
 });
 
 test('ids of events never come twice, also where the clock goes on between two looks at it', async () => {
   let looks = 0;
-  const { skim, flushes } = createIntake({ now: () => NOW_MS + Math.ceil(looks++ / 3) });
+  const { parse: fastPath, flushes } = createIntake({ now: () => NOW_MS + Math.ceil(looks++ / 3) });
   const batch = { batch: Array.from({ length: 3 }, () => track('u', 'e')) };
-  for (let round = 0; round < 4; round++) await skim(batch, { name: 'pipelines.batch' });
+  for (let round = 0; round < 4; round++) await fastPath(batch, { name: 'pipelines.batch' });
   const ids = flushes.flatMap(({ texts }) =>
     texts.flatMap((text) =>
       operationsOfText(text).map((each) => 'eventId' in each && each.eventId),
@@ -189,18 +192,18 @@ test('ids of events never come twice, also where the clock goes on between two l
 
 test('what cannot be made durable is told, and so is that too much waits', async () => {
   const overloaded = { outcome: { outcome: 'overloaded', retryAfterSeconds: 7 } };
-  await expect(createIntake({ isBrokerAway: true }).skim(call)).resolves.toEqual(overloaded);
-  await expect(createIntake({ pendingSizeBytesMax: 10 }).skim(call)).resolves.toEqual(overloaded);
+  await expect(createIntake({ isBrokerAway: true }).parse(call)).resolves.toEqual(overloaded);
+  await expect(createIntake({ pendingSizeBytesMax: 10 }).parse(call)).resolves.toEqual(overloaded);
 });
 
 test('a workspace beyond its rate is told so, and what is declined is not counted', async () => {
-  const { skim, flushes } = createIntake({
+  const { parse: fastPath, flushes } = createIntake({
     rateLimiter: new RateLimiter({ perSecond: 1, windowSeconds: 2 }),
   });
-  expect(skim({ ...call, event: 'e ' })).toBeUndefined();
-  await expect(skim(call)).resolves.toMatchObject({ standing: { remaining: 1 } });
-  await expect(skim(call)).resolves.toMatchObject({ standing: { remaining: 0 } });
-  await expect(skim(call)).resolves.toMatchObject({
+  expect(fastPath({ ...call, event: 'e ' })).toBeUndefined();
+  await expect(fastPath(call)).resolves.toMatchObject({ standing: { remaining: 1 } });
+  await expect(fastPath(call)).resolves.toMatchObject({ standing: { remaining: 0 } });
+  await expect(fastPath(call)).resolves.toMatchObject({
     outcome: { outcome: 'rate-limited' },
     standing: { isTaken: false },
   });
@@ -218,13 +221,13 @@ test.each([
     { isStrict: true, bytes: Buffer.from(JSON.stringify(call).padEnd(32_769)) },
   ],
 ])('with %s it is declined, and nothing has happened', (_, overrides) => {
-  const { skim, flushes } = createIntake();
-  expect(skim(call, overrides)).toBeUndefined();
+  const { parse: fastPath, flushes } = createIntake();
+  expect(fastPath(call, overrides)).toBeUndefined();
   expect(flushes).toEqual([]);
 });
 
-test('a workspace that is watched has no short way', () => {
+test('a workspace that is watched has no fast path', () => {
   const isWatched = (environmentId: number) => environmentId === 1;
-  const { skim } = createIntake({ tail: { isWatched, tell: () => undefined } });
-  expect(skim(call)).toBeUndefined();
+  const { parse: fastPath } = createIntake({ tail: { isWatched, tell: () => undefined } });
+  expect(fastPath(call)).toBeUndefined();
 });

@@ -1,5 +1,5 @@
 /**
- * The short way beside the long one: whatever it does not decline, both read alike.
+ * The fast path beside the slow one: whatever it does not decline, both read alike.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { unpackOperation, type QueuedOperation } from '@sluice/domain/operations/packed-event';
@@ -9,13 +9,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { routes, type Call } from '../../src/calls/calls.ts';
 import { readBody } from '../../src/calls/read-body.ts';
-import { TrackSkimmer, type SkimmedOperations } from '../../src/commit/track-skimmer.ts';
+import { FastTrackParser, type ParsedOperations } from '../../src/commit/fast-track-parser.ts';
 import { damage, damaged, trackBatch, trackCall } from '../support/track-call-texts.ts';
 
 const AT_MS = Date.UTC(2026, 10, 20);
 const SHARD_COUNT = 7;
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
-const skimmer = new TrackSkimmer(SHARD_COUNT);
+const parser = new FastTrackParser(SHARD_COUNT);
 
 function callNamed(name: string): Call {
   const route = routes.find(({ call }) => call.name === name);
@@ -29,25 +29,25 @@ const bytesOf = (text: string) => new TextEncoder().encode(text);
 /** As it comes to Postgres: of -0 nobody hears. */
 const asStored = (operation: Operation) => JSON.parse(JSON.stringify(operation)) as Operation;
 
-const queuedAt = (skimmed: SkimmedOperations, index: number): QueuedOperation =>
+const queuedAt = (fastParsed: ParsedOperations, index: number): QueuedOperation =>
   JSON.parse(
-    skimmed.memory.toString('utf8', skimmed.startOf(index), skimmed.endOf(index)),
+    fastParsed.memory.toString('utf8', fastParsed.startOf(index), fastParsed.endOf(index)),
   ) as QueuedOperation;
 
 const eventIdOf = (operation: Operation): string =>
   'eventId' in operation ? operation.eventId : '';
 
-/** What the short way gives; undefined where it declines. */
-function skim(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number) {
-  const skimmed = skimmer.skim(bytes, kind === 'batch', environmentId, AT_MS);
-  if (skimmed === undefined) return undefined;
-  return Array.from({ length: skimmed.count }, (_, index) => ({
-    shard: skimmed.shardOf(index),
-    operation: asStored(unpackOperation(queuedAt(skimmed, index))),
+/** What the fast path gives; undefined where it declines. */
+function fastParse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number) {
+  const fastParsed = parser.parse(bytes, kind === 'batch', environmentId, AT_MS);
+  if (fastParsed === undefined) return undefined;
+  return Array.from({ length: fastParsed.count }, (_, index) => ({
+    shard: fastParsed.shardOf(index),
+    operation: asStored(unpackOperation(queuedAt(fastParsed, index))),
   }));
 }
 
-/** What the long way gives, as it comes to the worker. */
+/** What the slow path gives, as it comes to the worker. */
 function parse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number) {
   const call = calls[kind];
   const body = readBody(bytes);
@@ -69,16 +69,16 @@ function parse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number
 }
 
 /** True where it was not declined, and then both gave the same. */
-function isSkimmedAlike(
+function isParsedAlike(
   bytes: Uint8Array,
   kind: 'track' | 'batch' = 'track',
   environmentId = 1,
 ): boolean {
-  const skimmed = skim(bytes, kind, environmentId);
-  if (skimmed === undefined) return false;
+  const fastParsed = fastParse(bytes, kind, environmentId);
+  if (fastParsed === undefined) return false;
   const parsed = parse(bytes, kind, environmentId);
   const made = new Set<string>();
-  const operations = skimmed.map(({ shard, operation }) => {
+  const operations = fastParsed.map(({ shard, operation }) => {
     expect(shard).toBe(shardOf(environmentId, shardKeyOf(operation), SHARD_COUNT));
     if (operation.type !== 'event.track' || !ULID.test(operation.eventId)) return operation;
     made.add(operation.eventId);
@@ -100,7 +100,7 @@ const plain = {
 };
 const text = (changes: Record<string, unknown> = {}) => JSON.stringify({ ...plain, ...changes });
 
-describe('a plain call', () => {
+describe('a simple call', () => {
   test.each([
     ['as the libraries send it', text()],
     ['with its own id', text({ messageId: 'node-next-1732-abc' })],
@@ -140,8 +140,8 @@ describe('a plain call', () => {
       'that has a key twice in its properties',
       '{"userId":"u","event":"e","properties":{"a":1,"a":{"__proto__":2}}}',
     ],
-  ])('%s is skimmed', (_, body) => {
-    expect(isSkimmedAlike(bytesOf(body))).toBe(true);
+  ])('%s takes the fast path', (_, body) => {
+    expect(isParsedAlike(bytesOf(body))).toBe(true);
   });
 
   test.each([
@@ -192,7 +192,7 @@ describe('a plain call', () => {
     ],
     ...SEMANTIC_EVENT_NAMES.map((event) => [`the event "${event}"`, text({ event })]),
   ])('with %s is declined', (_, body) => {
-    expect(isSkimmedAlike(bytesOf(body))).toBe(false);
+    expect(isParsedAlike(bytesOf(body))).toBe(false);
   });
 
   test.each([
@@ -207,7 +207,7 @@ describe('a plain call', () => {
   ])('with the bytes %i %i %i %i, which are no UTF-8, is declined', (...wrong) => {
     const bytes = Buffer.from(text({ properties: { a: '~~~~' } }));
     bytes.set(wrong, bytes.indexOf('~~~~'));
-    expect(isSkimmedAlike(bytes)).toBe(false);
+    expect(isParsedAlike(bytes)).toBe(false);
   });
 });
 
@@ -218,23 +218,23 @@ describe('a batch', () => {
       JSON.stringify({ context: { a: 1 }, batch: items, sentAt: '2026-11-20T10:00:00Z', ...more }),
     );
 
-  test('of track calls is skimmed, each to its shard', () => {
+  test('of track calls takes the fast path, each to its shard', () => {
     const items = Array.from({ length: 300 }, (_, index) => item({ userId: `user-${index}` }));
-    expect(isSkimmedAlike(batchOf(items), 'batch')).toBe(true);
+    expect(isParsedAlike(batchOf(items), 'batch')).toBe(true);
   });
 
-  test('of as many as there may be is skimmed, of one more declined', () => {
+  test('of as many as there may be takes the fast path, of one more declined', () => {
     const items = Array.from({ length: 2_501 }, () => ({ type: 'track', userId: 'u', event: 'e' }));
-    expect(isSkimmedAlike(batchOf(items.slice(1)), 'batch')).toBe(true);
-    expect(isSkimmedAlike(batchOf(items), 'batch')).toBe(false);
+    expect(isParsedAlike(batchOf(items.slice(1)), 'batch')).toBe(true);
+    expect(isParsedAlike(batchOf(items), 'batch')).toBe(false);
   });
 
-  test('with an item of 64 KB is skimmed, with a larger one declined', () => {
+  test('with an item of 64 KB takes the fast path, with a larger one declined', () => {
     const least = JSON.stringify(item({ properties: { a: '' } })).length;
     const ofSize = (sizeBytes: number) =>
       batchOf([item(), item({ properties: { a: 'x'.repeat(sizeBytes - least) } })]);
-    expect(isSkimmedAlike(ofSize(65_536), 'batch')).toBe(true);
-    expect(isSkimmedAlike(ofSize(65_537), 'batch')).toBe(false);
+    expect(isParsedAlike(ofSize(65_536), 'batch')).toBe(true);
+    expect(isParsedAlike(ofSize(65_537), 'batch')).toBe(false);
   });
 
   test.each([
@@ -244,7 +244,7 @@ describe('a batch', () => {
     ['a call that is none', [item(), 1]],
     ['nothing', []],
   ])('with %s in it is declined', (_, items) => {
-    expect(isSkimmedAlike(batchOf(items), 'batch')).toBe(false);
+    expect(isParsedAlike(batchOf(items), 'batch')).toBe(false);
   });
 
   test.each([
@@ -254,7 +254,7 @@ describe('a batch', () => {
     '{"batch":null}',
     '{"batch":[{"type":"track","userId":"u","event":"e"}],"batch":[]}',
     '{"batch":[{"type":"track","userId":"u","event":"e"}],"batch":[{"type":"track","userId":"v","event":"f"}]}',
-  ])('%s is declined', (body) => expect(isSkimmedAlike(bytesOf(body), 'batch')).toBe(false));
+  ])('%s is declined', (body) => expect(isParsedAlike(bytesOf(body), 'batch')).toBe(false));
 
   test('that is as large as it may be fits, whatever is in it', () => {
     const items = Array.from({ length: 2_500 }, (_, index) =>
@@ -269,7 +269,7 @@ describe('a batch', () => {
     const bytes = batchOf(items);
     const whole = Buffer.alloc(1_048_576, 0x20);
     whole.set(bytes);
-    expect(isSkimmedAlike(whole, 'batch')).toBe(true);
+    expect(isParsedAlike(whole, 'batch')).toBe(true);
   });
 });
 
@@ -277,27 +277,27 @@ test.each([
   ['track', trackCall, 6_000],
   ['batch', trackBatch, 3_000],
 ] as const)(
-  'whatever a client sends is declined, or read as the long way reads it: %s',
+  'whatever a client sends is declined, or read as the slow path reads it: %s',
   (kind, bodies, numRuns) => {
-    let skimmedCount = 0;
+    let parsedCount = 0;
     fc.assert(
       fc.property(
         bodies,
         damage,
         fc.constantFrom(1, 77, 2 ** 31 + 5),
         (body, damages, environmentId) => {
-          if (isSkimmedAlike(damaged(bytesOf(body), damages), kind, environmentId)) skimmedCount++;
+          if (isParsedAlike(damaged(bytesOf(body), damages), kind, environmentId)) parsedCount++;
         },
       ),
       { numRuns, seed: 20_261_122 },
     );
-    expect(skimmedCount).toBeGreaterThan(numRuns / 20);
+    expect(parsedCount).toBeGreaterThan(numRuns / 20);
   },
 );
 
 test('ids of events go up and never come twice, whatever the clock does', () => {
   let nowMs = AT_MS;
-  const own = new TrackSkimmer(1);
+  const own = new FastTrackParser(1);
   const batch = bytesOf(
     JSON.stringify({
       batch: Array.from({ length: 1_500 }, () => ({ type: 'track', userId: 'u', event: 'e' })),
@@ -306,9 +306,9 @@ test('ids of events go up and never come twice, whatever the clock does', () => 
   const ids: string[] = [];
   for (const stepMs of [0, 0, 1, -5, 0, 3, 1, 0]) {
     nowMs += stepMs;
-    const skimmed = own.skim(batch, true, 1, nowMs);
-    for (let index = 0; index < (skimmed?.count ?? 0); index++) {
-      ids.push(eventIdOf(unpackOperation(queuedAt(skimmed!, index))));
+    const fastParsed = own.parse(batch, true, 1, nowMs);
+    for (let index = 0; index < (fastParsed?.count ?? 0); index++) {
+      ids.push(eventIdOf(unpackOperation(queuedAt(fastParsed!, index))));
     }
   }
   expect(ids).toHaveLength(8 * 1_500);
