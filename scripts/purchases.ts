@@ -1,11 +1,14 @@
 /**
- * `sluice purchases list|release|fail`: purchases of `DATABASE_URL` that were set aside for a person. A program of
+ * `sluice purchases list|release|fail`: purchases of `DATABASE_URL` that were in manual review. A program of
  * the operator's and not of the API: whoever decides has looked at the payment vendor's books, of all accounts.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
+import {
+  listPurchasesInReview,
+  releasePurchaseFromReview,
+} from '@sluice/database/billing/purchases-in-review';
 import { printable, printableJson } from '@sluice/domain/values/printable';
-import { failSetAsideRun } from '@sluice/worker/settlement/end-run';
+import { failPurchaseInReview } from '@sluice/worker/settlement/end-purchase-workflow';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 /** If more than these wait, they have one cause: mend it, release some, and list again. */
@@ -28,19 +31,19 @@ await actOnDatabase('purchases', databaseSettings, (database) => {
 });
 
 async function list(database: Database): Promise<void> {
-  const runs = await listSetAsideRuns(database, LISTED_MAX);
-  if (values.json) return console.log(printableJson(runs));
-  if (runs.length === 0) console.log('nothing');
-  for (const { accountId, runId: id, kind, status, createdAt, reviewReason } of runs)
+  const workflows = await listPurchasesInReview(database, LISTED_MAX);
+  if (values.json) return console.log(printableJson(workflows));
+  if (workflows.length === 0) console.log('nothing');
+  for (const { accountId, runId: id, kind, status, createdAt, reviewReason } of workflows)
     console.log(
       `${id}  account ${accountId}  ${kind}  ${status}  ${createdAt.toISOString()}  ${printable(reviewReason)}`,
     );
-  if (runs.length === LISTED_MAX) console.error(`the oldest ${LISTED_MAX} are shown`);
+  if (workflows.length === LISTED_MAX) console.error(`the oldest ${LISTED_MAX} are shown`);
 }
 
 async function release(database: Database, id: string): Promise<void> {
   const origin = { actor: { type: 'system' } } as const;
-  const released = await releaseSetAsideRun(database, id, origin, Date.now());
+  const released = await releasePurchaseFromReview(database, id, origin, Date.now());
   if (!released) throw new Error(`no purchase ${id} is set aside: sluice purchases list`);
   if (values.json) return console.log(printableJson(released));
   console.log(
@@ -51,7 +54,7 @@ async function release(database: Database, id: string): Promise<void> {
 }
 
 async function fail(database: Database, id: string): Promise<void> {
-  const failed = await failSetAsideRun(database, id, Date.now());
+  const failed = await failPurchaseInReview(database, id, Date.now());
   if (!failed) throw new Error(`no pending purchase ${id} is set aside: sluice purchases list`);
   if (values.json) return console.log(printableJson(failed));
   console.log(`${id} has failed: its account may buy again`);

@@ -1,6 +1,7 @@
 /**
- * Run starts and debits over HTTP, against the use cases behind the routes (`api/src/billing/start-run.ts`,
- * `api/src/usage/record-preview-run.ts`) called in this process, with the same concurrency and connections.
+ * Run starts and debits over HTTP, against the use cases behind the routes
+ * (`api/src/billing/start-purchase-workflow.ts`, `api/src/usage/record-preview-run.ts`) called in this process, with
+ * the same concurrency and connections.
  *
  * The routes also parse the request, look up the token, check role, body and owner, read the account and
  * answer; a start wakes its worker. Each start uses its own account, so its token is never found in the cache; tokens
@@ -8,7 +9,7 @@
  * Afterwards the rows are counted: there must be as many as were answered.
  */
 import { recordPreviewRun } from '@sluice/api/usage/record-preview-run';
-import { startRun } from '@sluice/api/billing/start-run';
+import { startPurchaseWorkflow } from '@sluice/api/billing/start-purchase-workflow';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { pricePack } from '@sluice/domain/billing/catalogue';
@@ -163,7 +164,7 @@ if (!purchase) throw new Error(`the built-in catalogue has no ${PACK}`);
 function startDirectly(database: Database, accountIds: readonly number[]) {
   const deps = {
     database,
-    wakeRun: async () => {},
+    wakePurchaseWorkflow: async () => {},
     newId,
     now: Date.now,
     cardPaymentMs: 3_600_000,
@@ -171,7 +172,7 @@ function startDirectly(database: Database, accountIds: readonly number[]) {
   let turn = 0;
   return async (): Promise<void> => {
     const accountId = accountIds[turn++ % accountIds.length] as number;
-    const started = await startRun(deps, {
+    const started = await startPurchaseWorkflow(deps, {
       accountId,
       kind: 'inbox_previews',
       rail: 'invoiced',

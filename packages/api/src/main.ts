@@ -196,7 +196,7 @@ const server = await buildServer({
   sealedText,
   newSecret: () => randomBytes(SECRET_SIZE_BYTES).toString('hex'),
   wakeLane: (lane) => producer.wakeLane(lane),
-  wakeRun: (run) => producer.wakeRun(run),
+  wakePurchaseWorkflow: (workflow) => producer.wakePurchaseWorkflow(workflow),
   wakeVendorEvents: () => producer.wakeVendorEvents(),
   openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
   tailReaderCount: (environmentId) => tails.readerCount(environmentId),

@@ -9,7 +9,7 @@
  */
 import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
-import type { RunKey } from '@sluice/database/billing/runs';
+import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
 import type { Database } from '@sluice/database/connection/connection';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
@@ -86,7 +86,7 @@ export interface ApiEffects {
 
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly wakeExport: (key: AuditLogExportKey) => Promise<void>;
-  readonly wakeRun: (run: RunKey) => Promise<void>;
+  readonly wakePurchaseWorkflow: (run: PurchaseKey) => Promise<void>;
   readonly wakeVendorEvents: () => Promise<void>;
 
   readonly openTail: TailHub['open'];

@@ -8,7 +8,7 @@ import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
 import { findLaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import { NumberStock } from '@sluice/database/people/numbers';
 import { countParkedOperations } from '@sluice/database/events/parked-operations';
-import { countSetAsideRuns } from '@sluice/database/billing/set-aside-runs';
+import { countPurchasesInReview } from '@sluice/database/billing/purchases-in-review';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { AppError } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/process/begin-process';
@@ -141,7 +141,7 @@ registerProcessMetrics({
   metrics,
   counts: () => ({ ...commitBatches.counts, deliveredSliceCount: deliveries.sliceCount() }),
   countParked: () => countParkedOperations(database, PARKED_COUNT_MAX),
-  countSetAsidePurchases: () => countSetAsideRuns(database, PARKED_COUNT_MAX),
+  countPurchasesInReview: () => countPurchasesInReview(database, PARKED_COUNT_MAX),
   report: watchReport,
   attempts: deliveries.attempts,
   vendorCalls: purchases.vendorCalls,

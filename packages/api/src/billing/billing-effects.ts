@@ -1,6 +1,6 @@
 /** The effects of the billing routes. Each route takes those that it needs (`Pick`). */
 import type { Vendor } from '@sluice/billing-vendor/port/vendor';
-import type { RunKey } from '@sluice/database/billing/runs';
+import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
 import type { Database } from '@sluice/database/connection/connection';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 
@@ -12,11 +12,11 @@ export interface BillingEffects {
   readonly secret: string;
   /** What the vendor signs its events with. */
   readonly vendorEventSecret: string;
-  readonly wakeRun: (run: RunKey) => Promise<void>;
+  readonly wakePurchaseWorkflow: (workflow: PurchaseKey) => Promise<void>;
   readonly wakeVendorEvents: () => Promise<void>;
   readonly newId: () => string;
   readonly now: () => number;
-  /** Card rail: how long the customer may take to pay. */
+  /** Payment by card: how long the customer may take to pay. */
   readonly cardPaymentMs: number;
   /** How long a call of the vendor may take. */
   readonly vendorTimeoutMs: number;
@@ -26,5 +26,5 @@ export interface BillingEffects {
 
 export type StartRunEffects = Pick<
   BillingEffects,
-  'database' | 'wakeRun' | 'newId' | 'now' | 'cardPaymentMs'
+  'database' | 'wakePurchaseWorkflow' | 'newId' | 'now' | 'cardPaymentMs'
 >;

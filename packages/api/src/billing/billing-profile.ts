@@ -3,7 +3,7 @@
  * now.
  */
 import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
-import { listPendingRuns } from '@sluice/database/billing/runs';
+import { listPendingPurchases } from '@sluice/database/billing/purchase-workflows';
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { includesRole } from '@sluice/domain/accounts/account';
 import { findCoupon, type Catalogue } from '@sluice/domain/billing/catalogue';
@@ -12,7 +12,7 @@ import type { VendorSubscription } from '@sluice/billing-vendor/port/vendor';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { addressShape } from '../accounts/account-view.ts';
-import { billingAccountOf, contactOf, requireRail } from './billing.ts';
+import { billingAccountOf, contactOf, requirePaymentMethodType } from './billing.ts';
 import type { BillingEffects } from './billing-effects.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
 import { accountFailures, vendorFailed } from '../http/fields.ts';
@@ -102,7 +102,7 @@ export function registerBillingProfile(
         includesRole(accountCallerOf(request).role, 'billing_admin')
           ? cardOf(effects, account, customerId)
           : null,
-        listPendingRuns(database, account.accountId),
+        listPendingPurchases(database, account.accountId),
       ]);
       const held = new Map(subscription?.items.map((item) => [item.priceId, item.quantity]));
       const { currency } = catalogue;
@@ -146,10 +146,10 @@ export function registerBillingProfile(
           payment_method: paymentMethod,
           billing_email: account.billingEmail,
           tax_ids: taxIdsOf(account),
-          in_flight: pending.map((run) => ({
-            run_id: run.runId,
-            kind: run.kind,
-            started_at: run.createdAt.toISOString(),
+          in_flight: pending.map((workflow) => ({
+            run_id: workflow.runId,
+            kind: workflow.kind,
+            started_at: workflow.createdAt.toISOString(),
           })),
         },
       });
@@ -200,7 +200,7 @@ export function registerBillingProfile(
     },
     async (request, reply) => {
       const account = await billingAccountOf(request, database);
-      requireRail(account, 'invoiced');
+      requirePaymentMethodType(account, 'invoiced');
       const customerId = await findVendorCustomer(database, account.accountId);
       const { coupons } = request.query;
       const { currency } = account;

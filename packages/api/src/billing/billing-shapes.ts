@@ -1,8 +1,8 @@
 /** Wire shapes that several billing routes share (`account-conventions.md` §4.5–4.9). */
-import type { PurchaseReversal, RunResult } from '@sluice/domain/billing/run-content';
+import type { PurchaseReversal, PurchaseResult } from '@sluice/domain/billing/purchase-content';
 import type { Grant } from '@sluice/domain/billing/credit-ledger';
 import { viewBalance } from '@sluice/domain/billing/credit-ledger';
-import type { Run } from '@sluice/database/billing/runs';
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { z } from 'zod';
 import { idInPath } from '../http/fields.ts';
 
@@ -23,12 +23,12 @@ export const receiptId = z.string().nullable().meta({
   description: 'Read it at `/settings/receipts/{id}`; null where nothing was charged.',
 });
 
-const runStatus = z.enum(['pending', 'success', 'declined', 'refused', 'failed']);
+const workflowStatus = z.enum(['pending', 'success', 'declined', 'refused', 'failed']);
 
 /** What starting a purchase answers. */
 export const purchaseStarted = z.object({ run_id: z.string(), status: z.literal('pending') });
 
-/** What clients may be asked to name a run by. */
+/** What clients may be asked to name a purchase workflow by. */
 export const runIdText = z.string().regex(/^run_[\w-]{1,60}$/, 'must be a run_id');
 export const runIdInPath = z.string().regex(/^[\w-]{1,64}$/);
 
@@ -98,12 +98,12 @@ const refundedShape = z.object({
   refunded_at: z.string(),
 });
 
-export const runShape = z
+export const workflowShape = z
   .object({
     run_id: z.string(),
     kind: z.enum(['addons', 'credits', 'inbox_previews', 'checkout']),
     rail: z.enum(['card', 'invoiced']),
-    status: runStatus,
+    status: workflowStatus,
     message: z.string().nullable(),
     invoice_id: z.string().nullable(),
     charged: moneyShape.nullable(),
@@ -119,19 +119,19 @@ export const runShape = z
   })
   .meta({ id: 'Run' });
 
-export const runToWire = (run: Run): z.infer<typeof runShape> => ({
-  run_id: run.runId,
-  kind: run.kind,
-  rail: run.rail,
-  status: run.status,
-  message: run.message,
-  invoice_id: run.invoiceId ?? run.result?.invoiceId ?? null,
-  charged: chargedOf(run.result),
-  due: run.result?.due ?? null,
-  receipt_id: run.result?.receiptId ?? null,
-  refunded: refundedToWire(run.result?.reversal),
-  created_at: run.createdAt.toISOString(),
-  completed_at: run.finishedAt?.toISOString() ?? null,
+export const workflowToWire = (workflow: PurchaseWorkflow): z.infer<typeof workflowShape> => ({
+  run_id: workflow.runId,
+  kind: workflow.kind,
+  rail: workflow.rail,
+  status: workflow.status,
+  message: workflow.message,
+  invoice_id: workflow.invoiceId ?? workflow.result?.invoiceId ?? null,
+  charged: chargedOf(workflow.result),
+  due: workflow.result?.due ?? null,
+  receipt_id: workflow.result?.receiptId ?? null,
+  refunded: refundedToWire(workflow.result?.reversal),
+  created_at: workflow.createdAt.toISOString(),
+  completed_at: workflow.finishedAt?.toISOString() ?? null,
 });
 
 const refundedToWire = (
@@ -147,9 +147,12 @@ const refundedToWire = (
         refunded_at: new Date(reversal.atMs).toISOString(),
       };
 
-export const chargedOf = (result: RunResult | null) => result?.charged ?? null;
+export const chargedOf = (result: PurchaseResult | null) => result?.charged ?? null;
 
 /** After how many seconds to ask again: at once at first, every five seconds later on. */
-export function pollAfterSeconds(run: Pick<Run, 'createdAt'>, nowMs: number): number {
-  return Math.min(5, 1 + Math.max(0, Math.floor((nowMs - run.createdAt.getTime()) / 10_000)));
+export function pollAfterSeconds(
+  workflow: Pick<PurchaseWorkflow, 'createdAt'>,
+  nowMs: number,
+): number {
+  return Math.min(5, 1 + Math.max(0, Math.floor((nowMs - workflow.createdAt.getTime()) / 10_000)));
 }

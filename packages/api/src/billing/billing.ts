@@ -1,16 +1,16 @@
-/** What every billing route stands on: the account, its rail and plan, and starting a purchase. */
+/** What every billing route stands on: the account, its payment method type and plan, and starting a purchase. */
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
 import type { Database } from '@sluice/database/connection/connection';
-import type { BillingContact, RunContent } from '@sluice/domain/billing/run-content';
+import type { BillingContact, PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import { notFound, type Problem, validationFailed } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
-import type { Run } from '@sluice/database/billing/runs';
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { pollAfterSeconds } from './billing-shapes.ts';
 import type { StartRunEffects } from './billing-effects.ts';
-import { startRun, type RunRequest } from './start-run.ts';
+import { startPurchaseWorkflow, type PurchaseRequest } from './start-purchase-workflow.ts';
 
 /** The caller's account as billing sees it. @throws RequestRefused 404 */
 export async function billingAccountOf(
@@ -35,7 +35,10 @@ export const isPaidPlan = (account: BillingAccount): boolean =>
   account.planStatus === 'active' && account.planTier !== 'builder';
 
 /** @throws RequestRefused 422 */
-export function requireRail(account: BillingAccount, rail: BillingAccount['rail']): void {
+export function requirePaymentMethodType(
+  account: BillingAccount,
+  rail: BillingAccount['rail'],
+): void {
   if (account.rail === rail) return;
   throw new RequestRefused({
     code: 'rail_not_supported',
@@ -67,11 +70,11 @@ export async function startPurchase(
   request: FastifyRequest,
   effects: StartRunEffects,
   account: BillingAccount,
-  purchase: Pick<RunRequest, 'kind' | 'rail' | 'sameness'> & {
-    readonly content: Without<RunContent, 'contact'>;
+  purchase: Pick<PurchaseRequest, 'kind' | 'rail' | 'sameness'> & {
+    readonly content: Without<PurchaseContent, 'contact'>;
   },
-): Promise<Run> {
-  const started = await startRun(effects, {
+): Promise<PurchaseWorkflow> {
+  const started = await startPurchaseWorkflow(effects, {
     ...purchase,
     accountId: account.accountId,
     content: { ...purchase.content, contact: contactOf(account) },
@@ -84,12 +87,12 @@ export async function startPurchase(
       code: 'unauthorized',
       message: 'unauthorized: the account is closed',
     });
-  if (started.outcome !== 'in-flight') return started.run;
+  if (started.outcome !== 'in-flight') return started.workflow;
   const problem: Problem = {
     code: 'purchase_in_flight',
     message: 'another purchase of this account is still running',
-    meta: { run_id: started.run.runId },
-    retryAfterSeconds: pollAfterSeconds(started.run, effects.now()),
+    meta: { run_id: started.workflow.runId },
+    retryAfterSeconds: pollAfterSeconds(started.workflow, effects.now()),
   };
   throw new RequestRefused(problem);
 }
@@ -102,6 +105,11 @@ export const cardChanging = () =>
   });
 
 /** Says when to ask again, where the answer may still change. */
-export function setPollHeader(reply: FastifyReply, run: Run, nowMs: number): void {
-  if (run.status === 'pending') void reply.header('retry-after', pollAfterSeconds(run, nowMs));
+export function setPollHeader(
+  reply: FastifyReply,
+  workflow: PurchaseWorkflow,
+  nowMs: number,
+): void {
+  if (workflow.status === 'pending')
+    void reply.header('retry-after', pollAfterSeconds(workflow, nowMs));
 }

@@ -14,11 +14,11 @@ import {
 import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import { declineMessage } from '@sluice/domain/billing/decline-message';
 import type { Address } from '@sluice/domain/accounts/postal-address';
-import { idempotencyKey } from '@sluice/domain/billing/run-workflow';
+import { idempotencyKey } from '@sluice/domain/billing/workflow-steps';
 import { z } from 'zod';
 import { originOf } from '../auth/account-guard.ts';
 import { addressShape } from '../accounts/account-view.ts';
-import { billingAccountOf, cardChanging, contactOf, requireRail } from './billing.ts';
+import { billingAccountOf, cardChanging, contactOf, requirePaymentMethodType } from './billing.ts';
 import type { BillingEffects } from './billing-effects.ts';
 import { accountParams } from './billing-shapes.ts';
 import {
@@ -76,7 +76,7 @@ export function registerPaymentMethods(
     },
     async (request, reply) => {
       const account = await billingAccountOf(request, database);
-      requireRail(account, 'invoiced');
+      requirePaymentMethodType(account, 'invoiced');
       const customerId = await findVendorCustomer(database, account.accountId);
       return reply.send({ payment_method: await cardOf(effects, account, customerId) });
     },
@@ -159,7 +159,7 @@ async function begin(
       throw new RequestRefused({
         code: 'purchase_in_flight',
         message: 'a purchase of this account is still running',
-        meta: { run_id: change.run.runId },
+        meta: { run_id: change.workflow.runId },
       });
   }
 }

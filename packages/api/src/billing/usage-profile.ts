@@ -12,7 +12,7 @@ import { METERS, readMeters, type MeterLine } from '@sluice/domain/billing/meter
 import type { VendorSubscription } from '@sluice/billing-vendor/port/vendor';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { billingAccountOf, requireRail } from './billing.ts';
+import { billingAccountOf, requirePaymentMethodType } from './billing.ts';
 import type { BillingEffects } from './billing-effects.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
 import { accountFailures, vendorFailed } from '../http/fields.ts';
@@ -130,7 +130,7 @@ async function subscriberOf(
   rail?: BillingAccount['rail'],
 ) {
   const account = await billingAccountOf(request, database);
-  if (rail) requireRail(account, rail);
+  if (rail) requirePaymentMethodType(account, rail);
   const customerId = await findVendorCustomer(database, account.accountId);
   const subscription =
     customerId === undefined ? null : answerOf(await vendor.findSubscription(customerId));

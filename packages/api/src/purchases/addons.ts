@@ -1,10 +1,10 @@
-/** `/v1/accounts/{account_id}/billing/addons`: recurring add-ons onto the subscription, card rail only. */
-import type { Run } from '@sluice/database/billing/runs';
+/** `/v1/accounts/{account_id}/billing/addons`: recurring add-ons onto the subscription, by card only. */
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { z } from 'zod';
 import {
   billingAccountOf,
   refusedField,
-  requireRail,
+  requirePaymentMethodType,
   setPollHeader,
   startPurchase,
 } from '../billing/billing.ts';
@@ -84,13 +84,13 @@ export function registerAddons(
     },
     async (request, reply) => {
       const account = await billingAccountOf(request, database);
-      requireRail(account, 'card');
+      requirePaymentMethodType(account, 'card');
       const skus = request.body.skus.add;
       const sold = new Set(catalogue.addons.map(({ sku }) => sku));
       for (const [index, sku] of skus.entries())
         if (!sold.has(sku))
           throw refusedField(`skus.add.${index}`, 'unsupported', 'is no price of an add-on');
-      const run = await startPurchase(request, effects, account, {
+      const workflow = await startPurchase(request, effects, account, {
         kind: 'addons',
         rail: account.rail,
         content: {
@@ -102,8 +102,8 @@ export function registerAddons(
         },
         sameness: { skus },
       });
-      setPollHeader(reply, run, now());
-      return reply.send({ run_id: run.runId, status: 'pending' as const });
+      setPollHeader(reply, workflow, now());
+      return reply.send({ run_id: workflow.runId, status: 'pending' as const });
     },
   );
 
@@ -120,18 +120,18 @@ export function registerAddons(
     },
     async (request, reply) => {
       const named = { runId: request.params.run_id };
-      const isOfAddons = (each: Run): boolean => each.kind === 'addons';
-      const run = await findPurchaseToPoll(request, reply, effects, named, isOfAddons);
+      const isOfAddons = (each: PurchaseWorkflow): boolean => each.kind === 'addons';
+      const workflow = await findPurchaseToPoll(request, reply, effects, named, isOfAddons);
       return reply.send({
-        run_id: run.runId,
-        status: run.status,
-        message: run.message,
-        items: [...(run.result?.items ?? [])],
-        charged: chargedOf(run.result),
-        invoice_id: run.result?.invoiceId ?? null,
-        receipt_id: run.result?.receiptId ?? null,
-        created_at: run.createdAt.toISOString(),
-        completed_at: run.finishedAt?.toISOString() ?? null,
+        run_id: workflow.runId,
+        status: workflow.status,
+        message: workflow.message,
+        items: [...(workflow.result?.items ?? [])],
+        charged: chargedOf(workflow.result),
+        invoice_id: workflow.result?.invoiceId ?? null,
+        receipt_id: workflow.result?.receiptId ?? null,
+        created_at: workflow.createdAt.toISOString(),
+        completed_at: workflow.finishedAt?.toISOString() ?? null,
       });
     },
   );

@@ -1,20 +1,28 @@
 /** `/v1/accounts/{account_id}/billing/runs`: every purchase with its timeline; ours, beyond the spec. */
-import { findRun, listRuns } from '@sluice/database/billing/runs';
+import {
+  findPurchaseWorkflow,
+  listPurchaseWorkflows,
+} from '@sluice/database/billing/purchase-workflows';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { setPollHeader } from '../billing/billing.ts';
 import type { BillingEffects } from '../billing/billing-effects.ts';
-import { accountParams, runIdInPath, runShape, runToWire } from '../billing/billing-shapes.ts';
+import {
+  accountParams,
+  runIdInPath,
+  workflowShape,
+  workflowToWire,
+} from '../billing/billing-shapes.ts';
 import { accountFailures, text } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
-import { waitForRun } from '../billing/start-run.ts';
+import { waitForPurchaseWorkflow } from '../billing/start-purchase-workflow.ts';
 
 const WAIT_SECONDS_MAX = 25;
 
-const runDetail = runShape.extend({
+const workflowDetail = workflowShape.extend({
   steps: z.array(
     z.object({
       step: z.string(),
@@ -28,7 +36,7 @@ const runDetail = runShape.extend({
 
 /** The last millisecond that a date can have. */
 const TIME_MS_MAX = 8.64e15;
-const runPosition = z
+const workflowPosition = z
   .tuple([z.int().min(0).max(TIME_MS_MAX), text(64)])
   .transform(([createdAtMs, runId]) => ({ createdAtMs, runId }));
 
@@ -46,18 +54,21 @@ export function registerBillingRuns(
         params: accountParams,
         querystring: z.object(pageQuery(100, 20)),
         response: {
-          200: z.object({ runs: z.array(runShape), next: nextToken }),
+          200: z.object({ runs: z.array(workflowShape), next: nextToken }),
           ...accountFailures,
         },
       },
     },
     async (request, reply) => {
       const { start, limit } = request.query;
-      const before = readStart(start, runPosition);
+      const before = readStart(start, workflowPosition);
       const { accountId } = accountCallerOf(request);
-      const rows = await listRuns(database, accountId, before, limit + 1);
-      const { page, next } = splitPage(rows, limit, (run) => [run.createdAt.getTime(), run.runId]);
-      return reply.send({ runs: page.map(runToWire), next });
+      const rows = await listPurchaseWorkflows(database, accountId, before, limit + 1);
+      const { page, next } = splitPage(rows, limit, (workflow) => [
+        workflow.createdAt.getTime(),
+        workflow.runId,
+      ]);
+      return reply.send({ runs: page.map(workflowToWire), next });
     },
   );
 
@@ -85,7 +96,7 @@ export function registerBillingRuns(
             }),
         }),
         response: {
-          200: runDetail,
+          200: workflowDetail,
           ...accountFailures,
         },
       },
@@ -93,14 +104,19 @@ export function registerBillingRuns(
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
       const key = { accountId, runId: request.params.run_id };
-      if (!(await findRun(database, accountId, key.runId)))
+      if (!(await findPurchaseWorkflow(database, accountId, key.runId)))
         throw new RequestRefused(notFound('the purchase was'));
       const waitMs = request.query.wait * 1_000;
-      const state = await waitForRun(database, key, waitMs, ({ run }) => run.status !== 'pending');
+      const state = await waitForPurchaseWorkflow(
+        database,
+        key,
+        waitMs,
+        ({ workflow }) => workflow.status !== 'pending',
+      );
       if (!state) throw new RequestRefused(notFound('the purchase was'));
-      setPollHeader(reply, state.run, now());
+      setPollHeader(reply, state.workflow, now());
       return reply.send({
-        ...runToWire(state.run),
+        ...workflowToWire(state.workflow),
         steps: state.steps.map((step) => ({
           step: step.step,
           attempt: step.attempt,

@@ -6,8 +6,12 @@
 import type { Database } from '@sluice/database/connection/connection';
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { listBalances } from '@sluice/database/credits/credit-reads';
-import { findRun, findRunOfInvoice, type Run } from '@sluice/database/billing/runs';
-import { listRunSteps } from '@sluice/database/billing/run-steps';
+import {
+  findPurchaseWorkflow,
+  findPurchaseOfInvoice,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
+import { listPurchaseSteps } from '@sluice/database/billing/purchase-steps';
 import {
   pricePack,
   priceCredits,
@@ -16,7 +20,7 @@ import {
   type CreditType,
 } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';
-import type { Rail } from '@sluice/domain/billing/run';
+import type { PaymentMethodType } from '@sluice/domain/billing/purchase-workflow';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
@@ -24,7 +28,7 @@ import {
   billingAccountOf,
   isPaidPlan,
   refusedField,
-  requireRail,
+  requirePaymentMethodType,
   setPollHeader,
   startPurchase,
 } from '../billing/billing.ts';
@@ -32,7 +36,7 @@ import type { BillingEffects, StartRunEffects } from '../billing/billing-effects
 import { balanceToWire, moneyShape } from '../billing/billing-shapes.ts';
 import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
-import { waitForRun } from '../billing/start-run.ts';
+import { waitForPurchaseWorkflow } from '../billing/start-purchase-workflow.ts';
 
 /** What is bought, or why not. @throws RequestRefused 422 */
 export function priceCreditsOf(
@@ -77,8 +81,8 @@ export async function startCreditPurchase(
   effects: StartRunEffects,
   account: BillingAccount,
   purchase: CreditPurchase,
-  rail: Rail,
-): Promise<Run> {
+  rail: PaymentMethodType,
+): Promise<PurchaseWorkflow> {
   const isPack = purchase.kind === 'inbox_previews';
   return startPurchase(request, effects, account, {
     kind: isPack ? 'inbox_previews' : 'credits',
@@ -98,20 +102,20 @@ export const paymentShape = z.object({
 });
 
 /**
- * Card rail: waits until the workers have made the invoice.
+ * Payment by card: waits until the workers have made the invoice.
  *
  * @returns null where there is nothing to pay with a card: the customer's credit with the vendor has paid it.
  * @throws RequestRefused 503, 502
  */
 export async function waitForPayment(
   { database, purchaseWaitMs }: Pick<BillingEffects, 'database' | 'purchaseWaitMs'>,
-  run: Run,
+  workflow: PurchaseWorkflow,
 ): Promise<z.infer<typeof paymentShape> | null> {
-  const state = await waitForRun(
+  const state = await waitForPurchaseWorkflow(
     database,
-    run,
+    workflow,
     purchaseWaitMs,
-    ({ run: current, steps }) =>
+    ({ workflow: current, steps }) =>
       current.status !== 'pending' ||
       steps.some((step) => step.step === 'finalize' && step.state === 'done'),
   );
@@ -123,15 +127,15 @@ export async function waitForPayment(
       invoice_id: output.invoiceId,
       amount: output.total,
     };
-  if (state?.run.status === 'success') return null;
+  if (state?.workflow.status === 'success') return null;
   throw new RequestRefused(
-    state?.run.status === 'failed'
+    state?.workflow.status === 'failed'
       ? { code: 'vendor_refused', message: 'the payment vendor did not take the purchase' }
       : {
           code: 'unavailable',
           message:
             'the payment vendor has not answered yet; no card was charged, and the purchase goes on; ask for its state before you buy again',
-          meta: { run_id: run.runId },
+          meta: { run_id: workflow.runId },
         },
   );
 }
@@ -139,70 +143,70 @@ export async function waitForPayment(
 /** `waitForPayment` for answers that are of no use without a payment. @throws RequestRefused 503, 502, 409 */
 async function waitForCardPayment(
   effects: Pick<BillingEffects, 'database' | 'purchaseWaitMs'>,
-  run: Run,
+  workflow: PurchaseWorkflow,
 ): Promise<z.infer<typeof paymentShape>> {
-  const payment = await waitForPayment(effects, run);
+  const payment = await waitForPayment(effects, workflow);
   if (payment) return payment;
   throw new RequestRefused({
     code: 'nothing_to_pay',
     message: 'what the customer has in credit paid the purchase; the credits are granted',
-    meta: { run_id: run.runId },
+    meta: { run_id: workflow.runId },
   });
 }
 
 /**
- * Invoiced rail: begins to charge the card on file.
+ * Payment by invoice: begins to charge the card on file.
  *
- * @throws RequestRefused 422 on the other rail, 409 while another purchase is in flight.
+ * @throws RequestRefused 422 on the other payment method type, 409 while another purchase is in flight.
  */
 export async function buyInvoiced(
   request: FastifyRequest,
   reply: FastifyReply,
   effects: StartRunEffects,
   purchaseFor: (account: BillingAccount) => CreditPurchase,
-): Promise<Run> {
-  const run = await buyOnRail(request, effects, 'invoiced', purchaseFor);
-  setPollHeader(reply, run, effects.now());
-  return run;
+): Promise<PurchaseWorkflow> {
+  const workflow = await buyOnRail(request, effects, 'invoiced', purchaseFor);
+  setPollHeader(reply, workflow, effects.now());
+  return workflow;
 }
 
-/** Card rail: makes the invoice that the customer pays. @throws RequestRefused 422, 409, 503, 502 */
+/** Payment by card: makes the invoice that the customer pays. @throws RequestRefused 422, 409, 503, 502 */
 export async function buyByCard(
   request: FastifyRequest,
   effects: StartRunEffects & Pick<BillingEffects, 'purchaseWaitMs'>,
   purchaseFor: (account: BillingAccount) => CreditPurchase,
 ): Promise<z.infer<typeof paymentShape>> {
-  const run = await buyOnRail(request, effects, 'card', purchaseFor);
-  return waitForCardPayment(effects, run);
+  const workflow = await buyOnRail(request, effects, 'card', purchaseFor);
+  return waitForCardPayment(effects, workflow);
 }
 
 async function buyOnRail(
   request: FastifyRequest,
   effects: StartRunEffects,
-  rail: Rail,
+  rail: PaymentMethodType,
   purchaseFor: (account: BillingAccount) => CreditPurchase,
-): Promise<Run> {
+): Promise<PurchaseWorkflow> {
   const account = await billingAccountOf(request, effects.database);
-  requireRail(account, rail);
+  requirePaymentMethodType(account, rail);
   return startCreditPurchase(request, effects, account, purchaseFor(account), rail);
 }
 
 type PurchaseName = { readonly runId: string } | { readonly invoiceId: string };
 
-/** A run of the caller's that bought what the route is about; 404 where there is none. */
+/** A purchase workflow of the caller's that bought what the route is about; 404 where there is none. */
 export async function findPurchase(
   request: FastifyRequest,
   database: Database,
   named: PurchaseName,
-  isWanted: (run: Run) => boolean,
-): Promise<Run> {
+  isWanted: (workflow: PurchaseWorkflow) => boolean,
+): Promise<PurchaseWorkflow> {
   const { accountId } = accountCallerOf(request);
-  const run =
+  const workflow =
     'runId' in named
-      ? await findRun(database, accountId, named.runId)
-      : await findRunOfInvoice(database, accountId, named.invoiceId);
-  if (!run || !isWanted(run)) throw new RequestRefused(notFound('the purchase was'));
-  return run;
+      ? await findPurchaseWorkflow(database, accountId, named.runId)
+      : await findPurchaseOfInvoice(database, accountId, named.invoiceId);
+  if (!workflow || !isWanted(workflow)) throw new RequestRefused(notFound('the purchase was'));
+  return workflow;
 }
 
 /** `findPurchase` for answers that may still change: says when to ask again. */
@@ -211,11 +215,11 @@ export async function findPurchaseToPoll(
   reply: FastifyReply,
   { database, now }: Pick<BillingEffects, 'database' | 'now'>,
   named: PurchaseName,
-  isWanted: (run: Run) => boolean,
-): Promise<Run> {
-  const run = await findPurchase(request, database, named, isWanted);
-  setPollHeader(reply, run, now());
-  return run;
+  isWanted: (workflow: PurchaseWorkflow) => boolean,
+): Promise<PurchaseWorkflow> {
+  const workflow = await findPurchase(request, database, named, isWanted);
+  setPollHeader(reply, workflow, now());
+  return workflow;
 }
 
 export const CARD_STATUSES = ['granted', 'draft', 'open', 'paid', 'uncollectible', 'void'] as const;
@@ -224,19 +228,19 @@ type CardStatus = (typeof CARD_STATUSES)[number];
 /** `granted` once the credits are there, otherwise what the invoice says of itself. Only reads. */
 export async function cardStatusOf(
   { database, vendor }: Pick<BillingEffects, 'database' | 'vendor'>,
-  run: Run,
+  workflow: PurchaseWorkflow,
 ): Promise<CardStatus> {
-  if (run.status === 'success') return 'granted';
-  if (run.status !== 'pending') return 'void';
-  if (run.invoiceId === null) return 'draft';
-  const found = await vendor.findInvoice(run.invoiceId);
-  if (found.outcome !== 'ok') return (await isFinalized(database, run)) ? 'open' : 'draft';
+  if (workflow.status === 'success') return 'granted';
+  if (workflow.status !== 'pending') return 'void';
+  if (workflow.invoiceId === null) return 'draft';
+  const found = await vendor.findInvoice(workflow.invoiceId);
+  if (found.outcome !== 'ok') return (await isFinalized(database, workflow)) ? 'open' : 'draft';
   return found.value.status === 'deleted' ? 'void' : found.value.status;
 }
 
 /** What we know of an invoice while the vendor does not answer. */
-async function isFinalized(database: Database, run: Run): Promise<boolean> {
-  const steps = await listRunSteps(database, run);
+async function isFinalized(database: Database, workflow: PurchaseWorkflow): Promise<boolean> {
+  const steps = await listPurchaseSteps(database, workflow);
   return steps.some((step) => step.step === 'finalize' && step.state === 'done');
 }
 

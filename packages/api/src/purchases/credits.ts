@@ -1,4 +1,6 @@
-/** `/v1/accounts/{account_id}/billing/credits`: balances, the ledger, and buying credits on either rail. */
+/**
+ * `/v1/accounts/{account_id}/billing/credits`: balances, the ledger, and buying credits by either payment method type.
+ */
 import { listBalances, listLedger } from '@sluice/database/credits/credit-reads';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
@@ -205,20 +207,20 @@ export function registerCredits(
       const wanted = request.body[type]?.quantity ?? 0;
       const account = await billingAccountOf(request, database);
       const purchase = priceCreditsOf(catalogue, type, wanted, `${type}.quantity`);
-      const run = await startCreditPurchase(request, effects, account, purchase, account.rail);
-      const payment = account.rail === 'card' ? await waitForPayment(effects, run) : null;
+      const workflow = await startCreditPurchase(request, effects, account, purchase, account.rail);
+      const payment = account.rail === 'card' ? await waitForPayment(effects, workflow) : null;
       const { accountId, rail } = account;
-      const handle = { accountId, rail, runId: run.runId };
-      setPollHeader(reply, run, now());
+      const handle = { accountId, rail, runId: workflow.runId };
+      setPollHeader(reply, workflow, now());
       return reply.send({
         purchase_id: writePurchaseHandle(secret, handle),
         rail,
         credit_type: type,
         quantity: wanted,
         status: 'pending' as const,
-        run_id: rail === 'card' ? null : run.runId,
+        run_id: rail === 'card' ? null : workflow.runId,
         payment,
-        poll_after_seconds: pollAfterSeconds(run, now()),
+        poll_after_seconds: pollAfterSeconds(workflow, now()),
       });
     },
   );
@@ -242,12 +244,17 @@ export function registerCredits(
       const { purchase_id: handle } = request.query;
       const named = readPurchaseHandle(secret, accountCallerOf(request).accountId, handle);
       if (!named) throw new RequestRefused(notFound('the purchase was'));
-      const run = await findPurchase(request, database, named, (each) => each.kind === 'credits');
-      const { content } = run;
+      const workflow = await findPurchase(
+        request,
+        database,
+        named,
+        (each) => each.kind === 'credits',
+      );
+      const { content } = workflow;
       if (content.type !== 'purchase' || content.purchase.kind === 'inbox_previews')
         throw new RequestRefused(notFound('the purchase was'));
       const type = content.purchase.kind;
-      setPollHeader(reply, run, now());
+      setPollHeader(reply, workflow, now());
       const states = {
         pending: 'pending',
         success: 'succeeded',
@@ -257,15 +264,16 @@ export function registerCredits(
       } as const;
       return reply.send({
         purchase_id: handle,
-        rail: run.rail,
+        rail: workflow.rail,
         credit_type: type,
         quantity: content.purchase.quantity,
-        status: run.rail === 'card' ? await cardStatusOf(effects, run) : run.status,
-        state: states[run.status],
-        message: run.message,
-        granted_at: run.status === 'success' ? (run.finishedAt?.toISOString() ?? null) : null,
-        receipt_id: run.result?.receiptId ?? null,
-        balance: run.status === 'success' ? await balanceOf(request, effects, type) : null,
+        status: workflow.rail === 'card' ? await cardStatusOf(effects, workflow) : workflow.status,
+        state: states[workflow.status],
+        message: workflow.message,
+        granted_at:
+          workflow.status === 'success' ? (workflow.finishedAt?.toISOString() ?? null) : null,
+        receipt_id: workflow.result?.receiptId ?? null,
+        balance: workflow.status === 'success' ? await balanceOf(request, effects, type) : null,
       });
     },
   );

@@ -1,9 +1,9 @@
 /**
  * The deprecated ways to buy AI credits and builder credits (`account-billing.md` §9). They start the
- * same runs in the same lanes as `credits.ts`, and say on every answer what has replaced them.
+ * same purchase workflows in the same lanes as `credits.ts`, and say on every answer what has replaced them.
  */
 import type { CreditType } from '@sluice/domain/billing/catalogue';
-import type { Run } from '@sluice/database/billing/runs';
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { z } from 'zod';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { accountParams, purchaseStarted } from '../billing/billing-shapes.ts';
@@ -43,8 +43,8 @@ export function registerDeprecatedPurchases(
 
 const statusReplaced = { deprecated: true, description: 'Replaced by `credits/purchase_status`.' };
 
-const isOf = (type: CreditType) => (run: Run) =>
-  run.content.type === 'purchase' && run.content.purchase.kind === type;
+const isOf = (type: CreditType) => (workflow: PurchaseWorkflow) =>
+  workflow.content.type === 'purchase' && workflow.content.purchase.kind === type;
 
 function registerInvoiced(
   scope: ApiServer,
@@ -65,10 +65,10 @@ function registerInvoiced(
       },
     },
     async (request, reply) => {
-      const run = await buyInvoiced(request, reply, effects, () =>
+      const workflow = await buyInvoiced(request, reply, effects, () =>
         priceCreditsOf(catalogue, 'llm', request.body.quantity, 'quantity'),
       );
-      return reply.send({ run_id: run.runId, status: 'pending' as const });
+      return reply.send({ run_id: workflow.runId, status: 'pending' as const });
     },
   );
   registerInvoicedStatus(scope, effects, {

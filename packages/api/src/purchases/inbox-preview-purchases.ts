@@ -1,5 +1,5 @@
-/** Buying packs of inbox previews, on either rail, and the state of such a purchase. */
-import type { Run } from '@sluice/database/billing/runs';
+/** Buying packs of inbox previews, by either payment method type, and the state of such a purchase. */
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { z } from 'zod';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
@@ -41,11 +41,11 @@ export function registerInboxPreviewPurchases(
       },
     },
     async (request, reply) => {
-      const run = await buyInvoiced(request, reply, effects, (account) =>
+      const workflow = await buyInvoiced(request, reply, effects, (account) =>
         pricePackOf(catalogue, account, request.body.pack),
       );
       return reply.send({
-        run_id: run.runId,
+        run_id: workflow.runId,
         status: 'pending' as const,
         pack: request.body.pack,
       });
@@ -79,7 +79,7 @@ export function registerInboxPreviewPurchases(
     },
   );
 
-  const isWanted = (run: Run): boolean => run.kind === 'inbox_previews';
+  const isWanted = (workflow: PurchaseWorkflow): boolean => workflow.kind === 'inbox_previews';
   registerInvoicedStatus(scope, effects, {
     path: `${base}/invoiced_purchase_status`,
     summary: 'State of a pack bought on the invoiced rail',

@@ -1,13 +1,13 @@
 /**
- * The checkout of a plan (`account-billing.md` §3, §4). It waits for its run. A run that outlives the wait goes on,
- * and the answer is 409 with when to ask again, and for what.
+ * The checkout of a plan (`account-billing.md` §3, §4). It waits for its purchase workflow. A purchase workflow that
+ * outlives the wait goes on, and the answer is 409 with when to ask again, and for what.
  */
-import type { Run } from '@sluice/database/billing/runs';
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { findCoupon } from '@sluice/domain/billing/catalogue';
 import { isSameMoney, type Money } from '@sluice/domain/values/money';
 import { isCheckoutRefusal, type CheckoutRefusal } from '@sluice/domain/billing/decline-message';
-import { judgeCheckout } from '@sluice/domain/billing/run';
-import type { BoughtSubscription } from '@sluice/domain/billing/run-content';
+import { judgeCheckout } from '@sluice/domain/billing/purchase-workflow';
+import type { BoughtSubscription } from '@sluice/domain/billing/purchase-content';
 import { z } from 'zod';
 import { billingAccountOf, refusedField, startPurchase } from '../billing/billing.ts';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
@@ -24,7 +24,7 @@ import { accountFailures, badBody, inFlight, paymentDeclined } from '../http/fie
 import { notFound, type ProblemCode } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
-import { waitForRun } from '../billing/start-run.ts';
+import { waitForPurchaseWorkflow } from '../billing/start-purchase-workflow.ts';
 
 const tags = ['billing'];
 const planId = z.string().regex(/^[\w-]{1,100}$/, 'must be a plan');
@@ -102,15 +102,18 @@ export function registerPlanCheckout(
         },
         sameness: { plan: plan.id, coupon: code, quantity },
       });
-      const state = await waitForRun(
+      const state = await waitForPurchaseWorkflow(
         database,
         started,
         purchaseWaitMs,
-        ({ run }) => run.status !== 'pending',
+        ({ workflow }) => workflow.status !== 'pending',
       );
-      const run = state?.run ?? started;
+      const workflow = state?.workflow ?? started;
       const asked = { planId: plan.id, couponCode: code, quantity, expectedAmount };
-      return reply.send({ subscription: answerCheckout(run, asked, now()), run_id: run.runId });
+      return reply.send({
+        subscription: answerCheckout(workflow, asked, now()),
+        run_id: workflow.runId,
+      });
     },
   );
 
@@ -141,14 +144,14 @@ export function registerPlanCheckout(
     },
     async (request, reply) => {
       const { run_id: runId, plan_id: askedPlan, coupon_code: code = null } = request.query;
-      const isCheckout = (each: Run): boolean => each.kind === 'checkout';
-      const run = await findPurchaseToPoll(request, reply, effects, { runId }, isCheckout);
-      const judged = judgeEnding(run, { planId: askedPlan, couponCode: code });
+      const isCheckout = (each: PurchaseWorkflow): boolean => each.kind === 'checkout';
+      const workflow = await findPurchaseToPoll(request, reply, effects, { runId }, isCheckout);
+      const judged = judgeEnding(workflow, { planId: askedPlan, couponCode: code });
       return reply.send({
-        run_id: run.runId,
+        run_id: workflow.runId,
         status: judged.status,
         ...(judged.subscription && { subscription: subscriptionToWire(judged.subscription) }),
-        message: judged.status === 'failed' ? run.message : null,
+        message: judged.status === 'failed' ? workflow.message : null,
       });
     },
   );
@@ -162,16 +165,16 @@ interface Asked {
 }
 
 function judgeEnding(
-  run: Run,
+  workflow: PurchaseWorkflow,
   asked: Asked,
 ): {
   readonly status: 'pending' | 'success' | 'conflict' | 'failed';
   readonly subscription?: BoughtSubscription;
 } {
-  if (run.status === 'pending') return { status: 'pending' };
-  const subscription = run.result?.subscription;
-  if (run.status !== 'success' || !subscription) return { status: 'failed' };
-  const charged = chargedOf(run.result) ?? run.result.due ?? null;
+  if (workflow.status === 'pending') return { status: 'pending' };
+  const subscription = workflow.result?.subscription;
+  if (workflow.status !== 'success' || !subscription) return { status: 'failed' };
+  const charged = chargedOf(workflow.result) ?? workflow.result.due ?? null;
   const judged = judgeCheckout({ ...subscription, charged }, asked);
   return judged === 'success' ? { status: 'success', subscription } : { status: 'conflict' };
 }
@@ -187,9 +190,13 @@ const PROBLEM_OF_REFUSAL = {
 } as const satisfies Record<CheckoutRefusal, ProblemCode>;
 
 /** @throws RequestRefused 409 where it goes on, bought something else or was refused, 402 where the card was declined. */
-function answerCheckout(run: Run, asked: Asked, nowMs: number): z.infer<typeof subscriptionShape> {
-  const meta = { run_id: run.runId };
-  const { status, subscription } = judgeEnding(run, asked);
+function answerCheckout(
+  workflow: PurchaseWorkflow,
+  asked: Asked,
+  nowMs: number,
+): z.infer<typeof subscriptionShape> {
+  const meta = { run_id: workflow.runId };
+  const { status, subscription } = judgeEnding(workflow, asked);
   if (subscription) return subscriptionToWire(subscription);
   if (status === 'pending')
     throw new RequestRefused({
@@ -197,7 +204,7 @@ function answerCheckout(run: Run, asked: Asked, nowMs: number): z.infer<typeof s
       message: 'the checkout is still running; it has not failed and may still bill',
       // The vendor's own word for a request that is not done yet.
       meta: { ...meta, vendor_code: 'idempotency_key_in_use' },
-      retryAfterSeconds: pollAfterSeconds(run, nowMs),
+      retryAfterSeconds: pollAfterSeconds(workflow, nowMs),
     });
   if (status === 'conflict')
     throw new RequestRefused({
@@ -206,9 +213,9 @@ function answerCheckout(run: Run, asked: Asked, nowMs: number): z.infer<typeof s
         'a checkout of this account at the same time bought another plan, quantity or coupon',
       meta,
     });
-  const refusal = run.result?.refusal;
-  const message = run.message ?? 'the payment could not be made';
-  const field = refusedFieldOf(run, asked);
+  const refusal = workflow.result?.refusal;
+  const message = workflow.message ?? 'the payment could not be made';
+  const field = refusedFieldOf(workflow, asked);
   throw new RequestRefused({
     code: isCheckoutRefusal(refusal) ? PROBLEM_OF_REFUSAL[refusal] : 'payment_declined',
     message,
@@ -220,7 +227,7 @@ function answerCheckout(run: Run, asked: Asked, nowMs: number): z.infer<typeof s
 }
 
 /** What of the caller's body was refused; undefined where it was the body of the checkout that the caller shares. */
-function refusedFieldOf({ content, result }: Run, asked: Asked): string | undefined {
+function refusedFieldOf({ content, result }: PurchaseWorkflow, asked: Asked): string | undefined {
   if (content.type !== 'checkout') return undefined;
   if (result?.refusal === 'coupon_expired' && content.couponCode === asked.couponCode)
     return 'coupon_code';

@@ -1,16 +1,21 @@
 /**
- * The opaque handle of a credit purchase: it names its own rail, so one status endpoint serves both,
- * and nobody can make one up. `pur_` + base64url of rail, run and a truncated HMAC bound to the account.
+ * The opaque handle of a credit purchase: it names its own payment method type, so one status endpoint serves both,
+ * and nobody can make one up. `pur_` + base64url of payment method type, workflow and a truncated HMAC bound to the
+ * account.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Rail } from '@sluice/domain/billing/run';
+import type { PaymentMethodType } from '@sluice/domain/billing/purchase-workflow';
 
 const PREFIX = 'pur_';
 const TAG_LENGTH = 22;
 
 export function writePurchaseHandle(
   secret: string,
-  purchase: { readonly accountId: number; readonly rail: Rail; readonly runId: string },
+  purchase: {
+    readonly accountId: number;
+    readonly rail: PaymentMethodType;
+    readonly runId: string;
+  },
 ): string {
   const text = `1.${purchase.rail}.${purchase.runId}`;
   return (
@@ -23,7 +28,7 @@ export function readPurchaseHandle(
   secret: string,
   accountId: number,
   handle: string,
-): { readonly rail: Rail; readonly runId: string } | undefined {
+): { readonly rail: PaymentMethodType; readonly runId: string } | undefined {
   if (!handle.startsWith(PREFIX)) return undefined;
   const decoded = Buffer.from(handle.slice(PREFIX.length), 'base64url').toString('utf8');
   const match = /^(1\.(card|invoiced)\.([\w-]{1,64}))\.([\w-]{22})$/.exec(decoded);
@@ -31,7 +36,7 @@ export function readPurchaseHandle(
   const [, text = '', rail, runId = '', given = ''] = match;
   const expected = tag(secret, accountId, text);
   return timingSafeEqual(Buffer.from(given), Buffer.from(expected))
-    ? { rail: rail as Rail, runId }
+    ? { rail: rail as PaymentMethodType, runId }
     : undefined;
 }
 

@@ -1,8 +1,9 @@
 /**
- * The two ways to ask for the state of a purchase of credits: by its run on the invoiced rail, by its invoice on the
- * card rail. The paths of packs and the deprecated ones differ only in what was bought.
+ * The two ways to ask for the state of a purchase of credits: by its purchase workflow for payment by
+ * invoice, by its invoice for payment by card. The paths of packs and the deprecated ones differ only in what was
+ * bought.
  */
-import type { Run } from '@sluice/database/billing/runs';
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { z } from 'zod';
 import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountParams, runIdText } from '../billing/billing-shapes.ts';
@@ -16,7 +17,7 @@ interface StatusRoute {
   readonly description?: string;
   readonly deprecated?: boolean;
   /** True for purchases that the path is about; any other is 404. */
-  readonly isWanted: (run: Run) => boolean;
+  readonly isWanted: (workflow: PurchaseWorkflow) => boolean;
 }
 
 /** What both ways have: any member may ask, about a purchase that the answer names. */
@@ -49,10 +50,11 @@ export function registerInvoicedStatus(
 ): void {
   scope.get(path, statusOptions(described, ofRun, runStatus), async (request, reply) => {
     const named = { runId: request.query.run_id };
-    const isInvoiced = (run: Run): boolean => run.rail === 'invoiced' && isWanted(run);
-    const run = await findPurchaseToPoll(request, reply, effects, named, isInvoiced);
-    const status = run.status === 'refused' ? 'failed' : run.status;
-    return reply.send({ run_id: run.runId, status, message: run.message });
+    const isInvoiced = (workflow: PurchaseWorkflow): boolean =>
+      workflow.rail === 'invoiced' && isWanted(workflow);
+    const workflow = await findPurchaseToPoll(request, reply, effects, named, isInvoiced);
+    const status = workflow.status === 'refused' ? 'failed' : workflow.status;
+    return reply.send({ run_id: workflow.runId, status, message: workflow.message });
   });
 }
 
@@ -68,8 +70,9 @@ export function registerCardStatus(
 ): void {
   scope.get(path, statusOptions(described, ofInvoice, invoiceStatus), async (request, reply) => {
     const { invoice_id: invoiceId } = request.query;
-    const isByCard = (run: Run): boolean => run.rail === 'card' && isWanted(run);
-    const run = await findPurchaseToPoll(request, reply, effects, { invoiceId }, isByCard);
-    return reply.send({ invoice_id: invoiceId, status: await cardStatusOf(effects, run) });
+    const isByCard = (workflow: PurchaseWorkflow): boolean =>
+      workflow.rail === 'card' && isWanted(workflow);
+    const workflow = await findPurchaseToPoll(request, reply, effects, { invoiceId }, isByCard);
+    return reply.send({ invoice_id: invoiceId, status: await cardStatusOf(effects, workflow) });
   });
 }

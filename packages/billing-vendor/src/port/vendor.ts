@@ -7,7 +7,7 @@
  */
 import type { Interval } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';
-import type { ReversalCause } from '@sluice/domain/billing/run-content';
+import type { ReversalCause } from '@sluice/domain/billing/purchase-content';
 
 export type VendorResult<Value> =
   | { readonly outcome: 'ok'; readonly value: Value }

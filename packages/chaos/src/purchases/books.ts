@@ -13,7 +13,7 @@ import type { PurchaseFleet } from './fleet.ts';
 const QUIET_DEADLINE_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
 
-interface RunRow {
+interface PurchaseRow {
   readonly runId: string;
   readonly status: string;
   readonly kind: string;
@@ -28,12 +28,12 @@ export async function findWrongBooks(fleet: PurchaseFleet): Promise<string[]> {
   const wrong: string[] = [];
   if (!(await isQuiet(fleet))) wrong.push('events of the vendor are still not settled');
 
-  const { rows: runs } = await sql<RunRow>`
+  const { rows: workflows } = await sql<PurchaseRow>`
     select run_id as "runId", status, kind, review_reason as review, invoice_id as "invoiceId",
            (result -> 'charged' ->> 'amount')::int as "chargedAmount" from runs`.execute(database);
-  for (const run of runs)
-    if (run.status === 'pending' || run.review !== null)
-      wrong.push(`${run.runId} is ${run.status} ${run.review ?? ''}`);
+  for (const workflow of workflows)
+    if (workflow.status === 'pending' || workflow.review !== null)
+      wrong.push(`${workflow.runId} is ${workflow.status} ${workflow.review ?? ''}`);
 
   const taken = new Map<string, number[]>();
   for (const charge of listCharges(simulator.state)) {
@@ -41,12 +41,15 @@ export async function findWrongBooks(fleet: PurchaseFleet): Promise<string[]> {
     const runId = charge.runId ?? 'no purchase';
     taken.set(runId, [...(taken.get(runId) ?? []), charge.amount]);
   }
-  for (const run of runs) {
-    const amounts = (taken.get(run.runId) ?? []).join(' + ');
-    const owed = run.status === 'success' && run.chargedAmount ? String(run.chargedAmount) : '';
+  for (const workflow of workflows) {
+    const amounts = (taken.get(workflow.runId) ?? []).join(' + ');
+    const owed =
+      workflow.status === 'success' && workflow.chargedAmount ? String(workflow.chargedAmount) : '';
     if (amounts !== owed)
-      wrong.push(`${run.runId} (${run.kind}, ${run.status}): charged ${amounts}, not ${owed}`);
-    taken.delete(run.runId);
+      wrong.push(
+        `${workflow.runId} (${workflow.kind}, ${workflow.status}): charged ${amounts}, not ${owed}`,
+      );
+    taken.delete(workflow.runId);
   }
   for (const [runId, amounts] of taken) wrong.push(`${runId}: ${amounts.join(' + ')} charged`);
 
@@ -54,9 +57,9 @@ export async function findWrongBooks(fleet: PurchaseFleet): Promise<string[]> {
     select transaction_key as key from credit_transactions
      where transaction_key like 'grant:invoice:%' order by 1`.execute(database);
   const granted = grants.map(({ key }) => key).join();
-  const bought = runs
-    .filter((run) => run.kind === 'inbox_previews' && run.status === 'success')
-    .map((run) => `grant:invoice:${run.invoiceId}`)
+  const bought = workflows
+    .filter((workflow) => workflow.kind === 'inbox_previews' && workflow.status === 'success')
+    .map((workflow) => `grant:invoice:${workflow.invoiceId}`)
     .toSorted()
     .join();
   if (granted !== bought) wrong.push(`granted ${granted}, bought ${bought}`);

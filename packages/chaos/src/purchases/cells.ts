@@ -4,7 +4,7 @@
  *
  * | moment | the process has | the vendor has |
  * |---|---|---|
- * | `before-intent` | the run, and writes the step's intent | heard nothing |
+ * | `before-intent` | the purchase workflow, and writes the step's intent | heard nothing |
  * | `after-intent` | written the intent, and asks | heard it, and done nothing |
  * | `after-effect` | the same | done it, and not answered |
  * | `before-record` | the answer, and writes what came of it | answered |
@@ -47,7 +47,7 @@ export type Workflow =
 interface WorkflowShape {
   /** Those that ask the vendor. */
   readonly steps: readonly Step[];
-  /** The card on file made the customer before the run begins, so this step asks nobody. */
+  /** The card on file made the customer before the purchase workflow begins, so this step asks nobody. */
   readonly isCustomerKnown: boolean;
   readonly ending: 'success' | 'declined' | 'failed';
 }
@@ -77,7 +77,7 @@ export const WORKFLOWS: Readonly<Record<Workflow, WorkflowShape>> = {
 /** What is being done when the process dies. */
 export type CrashPoint =
   | { readonly process: 'worker'; readonly moment: Moment; readonly step: Step }
-  /** The transaction that ends the run, whoever has learnt how it ended. */
+  /** The transaction that ends the purchase workflow, whoever has learnt how it ended. */
   | { readonly process: 'worker'; readonly moment: 'before-end' | 'after-end' }
   /** The call that starts the purchase, and the vendor's event. */
   | {

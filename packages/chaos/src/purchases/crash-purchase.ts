@@ -130,9 +130,9 @@ async function waitForEnd(
     const { rows } = await sql<{ status: string; review: string | null }>`
       select status, review_reason as review from runs where account_id = ${accountId}
        order by created_at desc, run_id desc limit 1`.execute(fleet.database);
-    const [run] = rows;
-    if (run?.review != null) return `set aside: ${run.review}`;
-    if (run && run.status !== 'pending') return run.status;
-    if (performance.now() > deadlineMs) return run?.status ?? 'nowhere';
+    const [purchaseWorkflow] = rows;
+    if (purchaseWorkflow?.review != null) return `set aside: ${purchaseWorkflow.review}`;
+    if (purchaseWorkflow && purchaseWorkflow.status !== 'pending') return purchaseWorkflow.status;
+    if (performance.now() > deadlineMs) return purchaseWorkflow?.status ?? 'nowhere';
   }
 }

@@ -1,6 +1,6 @@
 /**
  * A customer's program: it starts a purchase and asks again, with the same `Idempotency-Key`, until it
- * is told that the purchase has begun; on the card rail it pays the invoice, or does not.
+ * is told that the purchase has begun; by card it pays the invoice, or does not.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hashSecret } from '@sluice/platform/secrets/secrets';

@@ -1,18 +1,18 @@
 /** Which plan an account is on, and which accounts wait for this month's allowance. */
 import type { CreditKind, Plan } from '@sluice/domain/billing/catalogue';
 import type { Address } from '@sluice/domain/accounts/postal-address';
-import type { Rail } from '@sluice/domain/billing/run';
+import type { PaymentMethodType } from '@sluice/domain/billing/purchase-workflow';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import type { CreditAccount } from '../credits/credit-transactions.ts';
-import { findPendingRun } from './runs.ts';
+import { findPendingPurchase } from './purchase-workflows.ts';
 import { IS_BUILDER_FROM_TRIAL, tellVendorTrialEnded } from './vendor-customers.ts';
 
 /** What every check of billing asks about an account. */
 export interface BillingAccount {
   readonly accountId: number;
   readonly name: string;
-  readonly rail: Rail;
+  readonly rail: PaymentMethodType;
   readonly currency: string;
   readonly billingEmail: string | null;
   readonly address: Address | null;
@@ -204,7 +204,7 @@ export async function endEssentialsTrial(
       from accounts where account_id = ${accountId} for update`.execute(transaction);
   const [account] = rows;
   // A statement of its own: it must see the checkout whose start the lock has waited for.
-  if (!account || !builder || (await findPendingRun(transaction, accountId, 'checkout')))
+  if (!account || !builder || (await findPendingPurchase(transaction, accountId, 'checkout')))
     return 'not-allowed';
   if (account.tier === 'builder') return account.isFromTrial ? 'unchanged' : 'not-allowed';
   if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';

@@ -9,15 +9,15 @@
 import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from '../changes/audit-logs.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
-import { listPendingRuns, type Run } from './runs.ts';
+import { listPendingPurchases, type PurchaseWorkflow } from './purchase-workflows.ts';
 
 export type CardChange =
   | { readonly outcome: 'begun'; readonly until: Date }
-  | { readonly outcome: 'purchase-in-flight'; readonly run: Run }
+  | { readonly outcome: 'purchase-in-flight'; readonly workflow: PurchaseWorkflow }
   /** Another change is under way. */
   | { readonly outcome: 'changing' };
 
-/** Purchases of the card rail are not in the way: there the payer names the card. */
+/** Purchases by card are not in the way: there the payer names the card. */
 export function beginCardChange(
   database: Database,
   accountId: number,
@@ -26,8 +26,8 @@ export function beginCardChange(
   return database.transaction().execute(async (transaction) => {
     await sql`select from accounts where account_id = ${accountId} for update`.execute(transaction);
     // A statement of its own: it must see the purchase whose start the lock has waited for.
-    const [run] = await listPendingRuns(transaction, accountId);
-    if (run) return { outcome: 'purchase-in-flight', run };
+    const [workflow] = await listPendingPurchases(transaction, accountId);
+    if (workflow) return { outcome: 'purchase-in-flight', workflow };
     const { rows } = await sql<{ until: Date }>`
       update accounts
          set card_changing_until =

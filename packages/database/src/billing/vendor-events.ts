@@ -4,7 +4,7 @@
  * `vendor_events_due`.
  *
  * One that comes again after it was deleted is applied again and finds everything done: that a purchase is paid once
- * is ensured by the run and its grant, not here.
+ * is ensured by the purchase workflow and its grant, not here.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';

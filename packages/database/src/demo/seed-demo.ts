@@ -1,5 +1,5 @@
 /**
- * The demo: two accounts, one on each billing rail, each with a workspace and credentials that are
+ * The demo: two accounts, one on each payment method type, each with a workspace and credentials that are
  * in the documentation, so that everything can be tried at once. They are no secrets, so they must open nothing that others
  * can reach: whoever calls this decides which of the two functions the address allows.
  */
@@ -17,9 +17,9 @@ export const DEMO = {
   apiKey: 'demo_api_key',
   appKey: 'demo_app_key',
   signingKey: 'demo_signing_key',
-  /** Of a service account that may do everything in account 1, on the card rail. */
+  /** Of a service account that may do everything in account 1, by card. */
   accountToken: 'sa_sandbox_demo',
-  /** The same in account 2, on the invoiced rail. */
+  /** The same in account 2, by invoice. */
   invoicedAccountId: 2,
   invoicedEnvironmentId: 2,
   invoicedAccountToken: 'sa_sandbox_demo_invoiced',

@@ -5,12 +5,12 @@
  * A purchase under way may differ by the step that it is in. Pure; `scripts/verify.ts` reads both.
  */
 import { isSameMoney, type Money } from '../values/money.ts';
-import type { RunStatus } from './run.ts';
+import type { PurchaseStatus } from './purchase-workflow.ts';
 
 export interface BookedPurchase {
   readonly accountId: number;
   readonly runId: string;
-  readonly status: RunStatus;
+  readonly status: PurchaseStatus;
   /** A person has to look at it. */
   readonly isSetAside: boolean;
   readonly invoiceId: string | null;

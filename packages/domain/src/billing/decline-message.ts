@@ -28,7 +28,10 @@ export const FAILURE_MESSAGES = {
   setAside: 'The purchase could not be completed.',
 } as const;
 
-/** Reasons for which we refuse a checkout, or add-ons, ourselves. A run keeps them where others have the vendor's code. */
+/**
+ * Reasons for which we refuse a checkout, or add-ons, ourselves. A purchase workflow keeps them where others have the
+ * vendor's code.
+ */
 const CHECKOUT_REFUSALS = {
   amount_changed: 'The amount is not the one that was shown; nothing was charged.',
   unknown_subscription_item:

@@ -2,22 +2,22 @@
  * What the workspaces of an account are told when a purchase of it has ended, whatever the ending: an
  * event type of the service's own that webhooks may choose like any other.
  *
- * It says no more than a caller who may see the account's purchases can ask for. Its id is the run's, so that a
- * receiver recognises a second one.
+ * It says no more than a caller who may see the account's purchases can ask for. Its id is the purchase workflow's, so
+ * that a receiver recognises a second one.
  */
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
-import type { Rail, RunEnding, RunKind } from './run.ts';
-import type { RunResult } from './run-content.ts';
+import type { PaymentMethodType, PurchaseEnding, PurchaseKind } from './purchase-workflow.ts';
+import type { PurchaseResult } from './purchase-content.ts';
 
 export interface EndedPurchase {
   readonly accountId: number;
   readonly runId: string;
-  readonly kind: RunKind;
-  readonly rail: Rail;
-  readonly status: RunEnding;
+  readonly kind: PurchaseKind;
+  readonly rail: PaymentMethodType;
+  readonly status: PurchaseEnding;
   /** Safe to show the customer. */
   readonly message: string | null;
-  readonly result: RunResult;
+  readonly result: PurchaseResult;
 }
 
 const RUN_PREFIX = 'run_';

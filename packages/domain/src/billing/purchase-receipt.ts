@@ -1,11 +1,11 @@
 /**
- * The receipt of a purchase that took money: made from what its run bought and what was charged, so that
+ * The receipt of a purchase that took money: made from what its purchase workflow bought and what was charged, so that
  * it is the same however often it is made. Pure; `worker/src/settlement/record-ending.ts` writes it down.
  */
 import { describeCredits } from './catalogue.ts';
 import type { Money } from '../values/money.ts';
 import type { Address } from '../accounts/postal-address.ts';
-import type { RunContent, RunResult } from './run-content.ts';
+import type { PurchaseContent, PurchaseResult } from './purchase-content.ts';
 
 export interface Receipt {
   readonly receiptId: string;
@@ -34,20 +34,23 @@ export interface BilledAccount {
   readonly address: Address | null;
 }
 
-/** Made from its run, which has one receipt. Without the card, since what is kept of a charge does not name it. */
+/**
+ * Made from its purchase workflow, which has one receipt. Without the card, since what is kept of a charge does not
+ * name it.
+ */
 export function purchaseReceipt(
-  run: { readonly runId: string; readonly content: RunContent },
-  result: RunResult,
+  workflow: { readonly runId: string; readonly content: PurchaseContent },
+  result: PurchaseResult,
   charged: Money,
   account: BilledAccount,
   nowMs: number,
 ): Receipt {
   return {
-    receiptId: run.runId,
-    number: `R-${run.runId.replace(/^run_/, '')}`,
+    receiptId: workflow.runId,
+    number: `R-${workflow.runId.replace(/^run_/, '')}`,
     issuedAt: new Date(nowMs),
     billedTo: billedTo(account),
-    lines: [{ ...describe(run.content, result), amount: charged.amount }],
+    lines: [{ ...describe(workflow.content, result), amount: charged.amount }],
     total: charged.amount,
     currency: charged.currency,
     paymentMethod: null,
@@ -55,7 +58,7 @@ export function purchaseReceipt(
 }
 
 /** One line: the vendor charges for a purchase at once, reductions and unused time taken off. */
-function describe(content: RunContent, result: RunResult): Omit<ReceiptLine, 'amount'> {
+function describe(content: PurchaseContent, result: PurchaseResult): Omit<ReceiptLine, 'amount'> {
   switch (content.type) {
     case 'purchase':
       return { description: describeCredits(content.purchase), quantity: 1 };

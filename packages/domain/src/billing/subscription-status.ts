@@ -1,6 +1,7 @@
 /**
  * What the state of its subscription at the vendor means for an account: whether its plan is in force.
- * Pure; `worker/src/settlement/settle-subscription.ts` writes it down, and `worker/src/settlement/end-run.ts` with a plan that was bought.
+ * Pure; `worker/src/settlement/settle-subscription.ts` writes it down, and
+ * `worker/src/settlement/end-purchase-workflow.ts` with a plan that was bought.
  *
  * | vendor | account | plan |
  * |---|---|---|

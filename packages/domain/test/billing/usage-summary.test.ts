@@ -64,7 +64,11 @@ test('totals are the sum of the series and of the groups, and a group is the sum
       }),
       { runs: 0, used: 0, refunded: 0 },
     );
-  const plain = ({ runs, used, refunded }: UsageSums) => ({ runs, used, refunded });
+  const plain = ({ runs: workflows, used, refunded }: UsageSums) => ({
+    runs: workflows,
+    used,
+    refunded,
+  });
   fc.assert(
     fc.property(cells, (given) => {
       const { totals, series, groups } = summarizeUsage(given, 6);

@@ -2,13 +2,13 @@
  * What a job of each kind of queue is to the process that takes it: a call of one of its processors.
  *
  * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/events/process-commit-batch.ts`,
- * `worker/src/delivery/deliver-webhook.ts`, `worker/src/purchases/advance-run.ts`.
+ * `worker/src/delivery/deliver-webhook.ts`, `worker/src/purchases/advance-purchase-workflow.ts`.
  */
 import type { Logger } from '../process/logger.ts';
 import { ShardBehind } from './queue-behind.ts';
 import { runShardJob, type JobOutcome, type ProcessCommitBatch } from './queue-shard-job.ts';
 import type { WaitingCommitBatches } from './queue-waiting.ts';
-import { VENDOR_EVENTS_JOB, type LaneKey, type RunKey } from '../queue/queue.ts';
+import { VENDOR_EVENTS_JOB, type LaneKey, type PurchaseKey } from '../queue/queue.ts';
 import type { ProcessJob } from './watched-queue.ts';
 
 /** How many times a lane's try begins anew within the time after which it would count as hung. */
@@ -37,7 +37,7 @@ export interface Processors {
 
 /** What these leave undone is found in Postgres and swept later. */
 export interface PurchaseProcessors {
-  readonly advanceRun: (run: RunKey) => Promise<void>;
+  readonly advancePurchaseWorkflow: (workflow: PurchaseKey) => Promise<void>;
   readonly settleVendorEvents: () => Promise<void>;
   /** Purchases worked on at the same time by this process. */
   readonly concurrency: number;
@@ -80,11 +80,16 @@ export function laneProcess(
   };
 }
 
-/** Wake-ups of runs and of the vendor's events. None counts as hung: each call of the vendor has its own deadline. */
+/**
+ * Wake-ups of purchase workflows and of the vendor's events. None counts as hung: each call of the vendor has its own
+ * deadline.
+ */
 export function purchaseProcess({
-  advanceRun,
+  advancePurchaseWorkflow,
   settleVendorEvents,
 }: PurchaseProcessors): ProcessJob {
   return (job) =>
-    job.name === VENDOR_EVENTS_JOB ? settleVendorEvents() : advanceRun(job.data as RunKey);
+    job.name === VENDOR_EVENTS_JOB
+      ? settleVendorEvents()
+      : advancePurchaseWorkflow(job.data as PurchaseKey);
 }

@@ -106,7 +106,7 @@ export function startTaskWorker<Task>(
   options: TaskBroker,
   { queue: name }: TaskKind<Task>,
   concurrency: number,
-  run: (task: Task) => Promise<void>,
+  workflow: (task: Task) => Promise<void>,
 ): { close(): Promise<void> } {
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const warnOfConnection = connectionWarnings(logger);
@@ -121,7 +121,7 @@ export function startTaskWorker<Task>(
       );
       throw new WaitingError();
     }
-    const running = run(job.data);
+    const running = workflow(job.data);
     inHand.add(running);
     await running.finally(() => inHand.delete(running));
   };

@@ -3,7 +3,7 @@
  *
  * Three kinds of queue:
  * - `events-<shard>`: one job = one commit batch, processed in the order in which they were committed.
- * - `purchases`: one job = one wake-up of a run, or of the vendor's events; found again in Postgres too.
+ * - `purchases`: one job = one wake-up of a purchase workflow, or of the vendor's events; found again in Postgres too.
  * - `webhooks`: one job = one wake-up of a lane, at most one waiting a lane. Losing them loses
  *   nothing: lanes with work are found in Postgres and woken again.
  *
@@ -55,7 +55,7 @@ export interface LaneKey {
 }
 
 /** One purchase. */
-export interface RunKey {
+export interface PurchaseKey {
   readonly accountId: number;
   readonly runId: string;
 }
@@ -94,8 +94,8 @@ export interface Producer {
   wakeLane(lane: LaneKey): Promise<void>;
   /** Wakes a lane at `atMs` (Unix milliseconds); a later call replaces the earlier time. */
   wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
-  /** Wakes a run now. One that comes while it is worked on is kept for afterwards. */
-  wakeRun(run: RunKey): Promise<void>;
+  /** Wakes a purchase workflow now. One that comes while it is worked on is kept for afterwards. */
+  wakePurchaseWorkflow(workflow: PurchaseKey): Promise<void>;
   /** Says that the vendor has told us something. */
   wakeVendorEvents(): Promise<void>;
   /** Commit batches waiting or running, a number a shard. */
@@ -202,8 +202,8 @@ export async function openProducer(
       );
     },
 
-    wakeRun(run) {
-      return wakeUpPurchase({ jobName: 'run.advance', data: run, key: run.runId });
+    wakePurchaseWorkflow(workflow) {
+      return wakeUpPurchase({ jobName: 'run.advance', data: workflow, key: workflow.runId });
     },
 
     wakeVendorEvents() {

@@ -180,7 +180,7 @@ test('listen tells genuine deliveries from others', async () => {
   expect((await sluice('webhooks', 'show', String(id))).output).toContain('state: healthy');
 });
 
-test('a purchase that was set aside is listed, released once, and taken up by a worker', async () => {
+test('a purchase in review is listed, released once, and taken up by a worker', async () => {
   const accountId = DEMO.accountId;
   const content = { type: 'addons', skus: ['a'], contact: { name: 'a', email: 'a@example.com' } };
   await sql`

@@ -69,9 +69,9 @@ test(
       const { body } = await buy();
       const key = { accountId: INVOICED.accountId, runId: body.run_id };
       for (let round = 0; round < 10; round++)
-        await Promise.all(Array.from({ length: 20 }, () => producer.wakeRun(key)));
+        await Promise.all(Array.from({ length: 20 }, () => producer.wakePurchaseWorkflow(key)));
       await expectBoughtOnce(body.run_id);
-      for (let n = 0; n < 20; n++) await producer.wakeRun(key);
+      for (let n = 0; n < 20; n++) await producer.wakePurchaseWorkflow(key);
       await expectBoughtOnce(body.run_id);
     } finally {
       await producer.close();

@@ -14,7 +14,7 @@ export interface ProcessMetricsDependencies {
   };
   /** In the database, of all processes. */
   readonly countParked: () => Promise<number>;
-  readonly countSetAsidePurchases: () => Promise<number>;
+  readonly countPurchasesInReview: () => Promise<number>;
   readonly report: () => WatchReport;
   /** Posts to endpoints so far, by outcome. */
   readonly attempts: ReadonlyMap<string, number>;
@@ -28,7 +28,7 @@ export function registerProcessMetrics({
   metrics,
   counts,
   countParked,
-  countSetAsidePurchases,
+  countPurchasesInReview,
   report,
   attempts,
   vendorCalls,
@@ -62,7 +62,7 @@ export function registerProcessMetrics({
   metrics.gauge(
     'sluice_set_aside_purchases',
     'Purchases set aside for a person, at most 1,000 counted',
-    countSetAsidePurchases,
+    countPurchasesInReview,
   );
   metrics.counter(
     'sluice_worker_recovered_jobs_total',

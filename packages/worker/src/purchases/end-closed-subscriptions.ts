@@ -9,7 +9,7 @@
  */
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import type { Database } from '@sluice/database/connection/connection';
-import { listPendingRuns } from '@sluice/database/billing/runs';
+import { listPendingPurchases } from '@sluice/database/billing/purchase-workflows';
 import {
   isAccountClosed,
   listClosedCustomers,
@@ -54,7 +54,7 @@ async function endAll(
   { accountId, customerId }: ClosedCustomer,
 ): Promise<VendorResult<unknown>['outcome']> {
   // Before the vendor is asked: a purchase that was under way may make one until it has ended. None begins any more.
-  const pending = await listPendingRuns(database, accountId);
+  const pending = await listPendingPurchases(database, accountId);
   const note = (haveEnded: boolean) =>
     noteSubscriptionsEnded(database, accountId, haveEnded && pending.length === 0, now());
   for (let count = 0; count < SUBSCRIPTIONS_MAX; count++) {

@@ -1,6 +1,6 @@
 /** The steps of a purchase that is one invoice: made, priced, finalized, paid or void. */
 import { STILL_PROCESSING, type VendorInvoice } from '@sluice/billing-vendor/port/vendor';
-import type { StepEnd } from '@sluice/database/billing/run-steps';
+import type { StepEnd } from '@sluice/database/billing/purchase-steps';
 import { describeCredits } from '@sluice/domain/billing/catalogue';
 import {
   customerOf,
@@ -10,13 +10,13 @@ import {
   purchaseOf,
   type Step,
   type StepOutput,
-} from '../settlement/run-step.ts';
+} from '../settlement/purchase-step.ts';
 
 export const INVOICE_STEPS = {
   invoice: {
-    async perform({ vendor, run, known, key }) {
-      const { currency } = purchaseOf(run).price;
-      const { accountId, runId } = run;
+    async perform({ vendor, workflow, known, key }) {
+      const { currency } = purchaseOf(workflow).price;
+      const { accountId, runId } = workflow;
       return mapResult(
         await vendor.createInvoice(
           { customerId: customerOf(known), accountId, runId, currency },
@@ -25,22 +25,22 @@ export const INVOICE_STEPS = {
         describeInvoice,
       );
     },
-    async lookUp({ vendor, run, known }) {
-      const found = await vendor.findInvoiceOfRun(customerOf(known), run.runId);
+    async lookUp({ vendor, workflow, known }) {
+      const found = await vendor.findInvoiceOfRun(customerOf(known), workflow.runId);
       return mapResult(found, (invoice) => invoice && describeInvoice(invoice));
     },
   },
 
   line: {
-    async perform({ vendor, run, known, key }) {
-      const purchase = purchaseOf(run);
+    async perform({ vendor, workflow, known, key }) {
+      const purchase = purchaseOf(workflow);
       const added = await vendor.addLine(
         {
           customerId: customerOf(known),
           invoiceId: invoiceOf(known),
           price: purchase.price,
           description: describeCredits(purchase),
-          runId: run.runId,
+          runId: workflow.runId,
         },
         key,
       );

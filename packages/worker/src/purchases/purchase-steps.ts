@@ -1,23 +1,23 @@
 /**
- * The steps of a run by their names. Which comes when is `domain/src/billing/run-workflow.ts`'s to say;
- * `advance-run.ts` calls them.
+ * The steps of a purchase workflow by their names. Which comes when is `domain/src/billing/workflow-steps.ts`'s to say;
+ * `advance-purchase-workflow.ts` calls them.
  */
-import type { StepName } from '@sluice/domain/billing/run-workflow';
+import type { StepName } from '@sluice/domain/billing/workflow-steps';
 import { INVOICE_STEPS } from './invoice-steps.ts';
-import { mapResult, ok, type Step } from '../settlement/run-step.ts';
+import { mapResult, ok, type Step } from '../settlement/purchase-step.ts';
 import { SUBSCRIPTION_STEPS } from './subscription-steps.ts';
 
 const CUSTOMER_STEP: Step = {
-  async perform({ vendor, run, existingCustomerId, key }) {
+  async perform({ vendor, workflow, existingCustomerId, key }) {
     if (existingCustomerId !== undefined) return ok({ customerId: existingCustomerId });
     const created = await vendor.createCustomer(
-      { accountId: run.accountId, ...run.content.contact },
+      { accountId: workflow.accountId, ...workflow.content.contact },
       key,
     );
     return mapResult(created, (customerId) => ({ customerId }));
   },
-  async lookUp({ vendor, run }) {
-    const found = await vendor.findCustomer(run.accountId, run.content.contact.email);
+  async lookUp({ vendor, workflow }) {
+    const found = await vendor.findCustomer(workflow.accountId, workflow.content.contact.email);
     return mapResult(found, (customerId) => (customerId === null ? null : { customerId }));
   },
 };

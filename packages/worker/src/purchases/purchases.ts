@@ -5,14 +5,17 @@
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
-import { listDueRuns, listRunsWithPaymentDue } from '@sluice/database/billing/runs';
+import {
+  listDuePurchases,
+  listPurchasesWithPaymentDue,
+} from '@sluice/database/billing/purchase-workflows';
 import type { Database } from '@sluice/database/connection/connection';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { PurchaseProcessors } from '@sluice/platform/consumers/queue-processors';
 import { repeat, type Repetition } from '@sluice/platform/process/repeat';
 import type { z } from 'zod';
-import { advanceRun } from './advance-run.ts';
+import { advancePurchaseWorkflow } from './advance-purchase-workflow.ts';
 import { endClosedSubscriptions } from './end-closed-subscriptions.ts';
 import { renewCredits } from './renew-credits.ts';
 import { eachAsked } from '../process/each-alone.ts';
@@ -26,7 +29,7 @@ import type { Sweep } from '../process/sweeps.ts';
 
 export interface PurchasesDeps {
   readonly database: Database;
-  readonly producer: Pick<Producer, 'wakeRun'>;
+  readonly producer: Pick<Producer, 'wakePurchaseWorkflow'>;
   readonly settings: z.infer<typeof workerSettings>;
   readonly now: () => number;
   readonly logger: Logger;
@@ -51,7 +54,7 @@ const CLOSED_INTERVAL_MS = 60_000;
 /** Only where the vendor's event was lost. */
 const DUE_PAYMENTS_INTERVAL_MS = 3_600_000;
 /** Of one sweep, and of one look at due payments; the rest waits for the next time. */
-const RUNS_MAX = 1_000;
+const PURCHASES_MAX = 1_000;
 
 export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
   const { database, settings, now, logger } = deps;
@@ -64,8 +67,11 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
     vendorCalls,
     processors: {
       concurrency: PURCHASE_CONCURRENCY,
-      async advanceRun(run) {
-        await advanceRun({ database, vendor, catalogue, leaseMs, now, logger }, run);
+      async advancePurchaseWorkflow(workflow) {
+        await advancePurchaseWorkflow(
+          { database, vendor, catalogue, leaseMs, now, logger },
+          workflow,
+        );
       },
       async settleVendorEvents() {
         await settle();
@@ -76,7 +82,7 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
         name: 'sweep purchases',
         kind: 'runs',
         intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
-        run: () => sweepRuns(deps),
+        run: () => sweepPurchases(deps),
       },
       {
         name: 'settle vendor events',
@@ -105,10 +111,10 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
  *
  * @returns how many were woken.
  */
-async function sweepRuns({ database, producer, now }: PurchasesDeps): Promise<number> {
-  const runs = await listDueRuns(database, now(), RUNS_MAX);
-  await Promise.all(runs.map((run) => producer.wakeRun(run)));
-  return runs.length;
+async function sweepPurchases({ database, producer, now }: PurchasesDeps): Promise<number> {
+  const workflows = await listDuePurchases(database, now(), PURCHASES_MAX);
+  await Promise.all(workflows.map((workflow) => producer.wakePurchaseWorkflow(workflow)));
+  return workflows.length;
 }
 
 /**
@@ -121,11 +127,11 @@ export async function lookAtDuePayments(
   deps: SettleVendorEventsDeps,
   isStopping: () => boolean = () => false,
 ): Promise<void> {
-  const runs = await listRunsWithPaymentDue(deps.database, deps.now(), RUNS_MAX);
+  const workflows = await listPurchasesWithPaymentDue(deps.database, deps.now(), PURCHASES_MAX);
   await eachAsked(
     deps.logger,
     'look at due payment',
-    runs,
+    workflows,
     ({ invoiceId }) => lookAtInvoice(deps, invoiceId),
     isStopping,
   );

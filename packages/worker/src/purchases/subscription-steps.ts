@@ -3,9 +3,9 @@ import { decideAddons, unknownAddons } from '@sluice/domain/billing/addon-decisi
 import { findCoupon } from '@sluice/domain/billing/catalogue';
 import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
 import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/values/money';
-import type { RunContent } from '@sluice/domain/billing/run-content';
+import type { PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import { debtOf } from '@sluice/domain/billing/subscription-status';
-import type { Run } from '@sluice/database/billing/runs';
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import type {
   SubscriptionChange,
   Vendor,
@@ -23,16 +23,16 @@ import {
   type StepInput,
   type StepOutput,
   type StepResult,
-} from '../settlement/run-step.ts';
+} from '../settlement/purchase-step.ts';
 
 export const SUBSCRIPTION_STEPS = {
   inspect: {
-    async perform({ vendor, catalogue, run, known, boughtAddons }) {
+    async perform({ vendor, catalogue, workflow, known, boughtAddons }) {
       const found = await vendor.findSubscription(customerOf(known));
       return mapResult(found, (subscription) => {
         if (!subscription) return { subscriptionId: null };
         const held = new Set(subscription.items.map((item) => item.priceId));
-        const skus = addonsOf(run.content).skus;
+        const skus = addonsOf(workflow.content).skus;
         const { interval, subscriptionId } = subscription;
         const decision = decideAddons(catalogue, held, boughtAddons, interval, skus);
         if (decision.outcome !== 'add') return { subscriptionId, decision };
@@ -50,22 +50,22 @@ export const SUBSCRIPTION_STEPS = {
 
   apply: {
     prepare: ({ nowMs }) => Promise.resolve(ok({ prorationAtMs: nowMs })),
-    async perform({ vendor, run, known, input, key }) {
+    async perform({ vendor, workflow, known, input, key }) {
       const changed = await vendor.changeSubscription(
         known.subscriptionId ?? '',
-        addonChange(run.runId, known, input),
+        addonChange(workflow.runId, known, input),
         key,
       );
       return mapResult(changed, describeAddons);
     },
-    async lookUp({ vendor, run, known }) {
-      const found = await vendor.findSubscriptionOfRun(customerOf(known), run.runId);
+    async lookUp({ vendor, workflow, known }) {
+      const found = await vendor.findSubscriptionOfRun(customerOf(known), workflow.runId);
       return mapResult(found, (subscription) => subscription && describeAddons(subscription));
     },
   },
 
   subscribe: {
-    async prepare({ vendor, catalogue, run, known, boughtPlanPriceIds, nowMs }) {
+    async prepare({ vendor, catalogue, workflow, known, boughtPlanPriceIds, nowMs }) {
       const found = await vendor.findSubscription(customerOf(known));
       if (found.outcome !== 'ok') return found;
       const debt = found.value && debtOfSubscription(found.value);
@@ -81,7 +81,7 @@ export const SUBSCRIPTION_STEPS = {
       // Perhaps a plan that somebody made at the vendor: both would be charged from now on.
       if (!item && items.some((each) => !addons.has(each.priceId)))
         return refuse('unknown_subscription_item');
-      const { plan, paymentMethodId, expectedAmount } = checkoutOf(run.content);
+      const { plan, paymentMethodId, expectedAmount } = checkoutOf(workflow.content);
       // The vendor takes one cycle a subscription; its own refusal would read as one of the card.
       const hasAddons = items.some((each) => !prices.has(each.priceId));
       if (hasAddons && found.value?.interval !== plan.interval)
@@ -96,12 +96,12 @@ export const SUBSCRIPTION_STEPS = {
         prorationAtMs: nowMs,
       };
       if (!expectedAmount) return ok(input);
-      const amount = await amountOf({ vendor, catalogue, run }, input, nowMs);
+      const amount = await amountOf({ vendor, catalogue, workflow }, input, nowMs);
       return mapResult(amount, (value) => ({ ...input, amount: value }));
     },
-    async perform({ vendor, run, known, input, key }) {
+    async perform({ vendor, workflow, known, input, key }) {
       const { plan, quantity, couponCode, paymentMethodId, expectedAmount } = checkoutOf(
-        run.content,
+        workflow.content,
       );
       if (expectedAmount && !isSameMoney(expectedAmount, input.amount ?? null))
         return refuse('amount_changed');
@@ -110,7 +110,7 @@ export const SUBSCRIPTION_STEPS = {
         const set = await vendor.setDefaultCard(customerId, paymentMethodId);
         if (set.outcome !== 'ok') return set;
       }
-      const { runId } = run;
+      const { runId } = workflow;
       const { subscriptionId = null } = input;
       const { earlierPaymentMethodId = null } = input;
       const subscribed =
@@ -119,24 +119,26 @@ export const SUBSCRIPTION_STEPS = {
               { customerId, priceId: plan.priceId, quantity, couponCode, runId },
               key,
             )
-          : await vendor.changeSubscription(subscriptionId, planChange(run, input), key);
+          : await vendor.changeSubscription(subscriptionId, planChange(workflow, input), key);
       const isOver = subscribed.outcome === 'declined' || subscribed.outcome === 'refused';
       if (isOver && paymentMethodId !== null && earlierPaymentMethodId !== null) {
         const put = await putBack(vendor, customerId, earlierPaymentMethodId);
         if (put.outcome !== 'ok') return put;
         if (put.value) return subscribed;
       }
-      const result = mapResult(subscribed, (each) => describeCheckout(run.content, input, each));
+      const result = mapResult(subscribed, (each) =>
+        describeCheckout(workflow.content, input, each),
+      );
       return withCard(result, paymentMethodId);
     },
-    async lookUp({ vendor, run, known, input }) {
+    async lookUp({ vendor, workflow, known, input }) {
       const customerId = customerOf(known);
-      const found = await vendor.findSubscriptionOfRun(customerId, run.runId);
+      const found = await vendor.findSubscriptionOfRun(customerId, workflow.runId);
       const result = mapResult(
         found,
-        (subscription) => subscription && describeCheckout(run.content, input, subscription),
+        (subscription) => subscription && describeCheckout(workflow.content, input, subscription),
       );
-      const { paymentMethodId } = checkoutOf(run.content);
+      const { paymentMethodId } = checkoutOf(workflow.content);
       if (result.outcome !== 'ok' || paymentMethodId === null) return result;
       // It is subscribed to after its card was set, never before.
       if (result.value) return withCard(result, paymentMethodId);
@@ -189,7 +191,7 @@ function addonChange(runId: string, known: StepOutput, input: StepInput): Subscr
   };
 }
 
-function planChange({ content, runId }: Run, input: StepInput): SubscriptionChange {
+function planChange({ content, runId }: PurchaseWorkflow, input: StepInput): SubscriptionChange {
   const { plan, quantity, couponCode } = checkoutOf(content);
   const item = input.itemId == null ? {} : { itemId: input.itemId };
   return {
@@ -202,13 +204,13 @@ function planChange({ content, runId }: Run, input: StepInput): SubscriptionChan
 
 /** What a checkout would charge now. */
 async function amountOf(
-  { vendor, catalogue, run }: Pick<StepContext, 'vendor' | 'catalogue' | 'run'>,
+  { vendor, catalogue, workflow }: Pick<StepContext, 'vendor' | 'catalogue' | 'workflow'>,
   input: StepInput,
   nowMs: number,
 ): Promise<VendorResult<Money>> {
-  const { plan, quantity, couponCode } = checkoutOf(run.content);
+  const { plan, quantity, couponCode } = checkoutOf(workflow.content);
   if (input.subscriptionId != null)
-    return vendor.previewChange(input.subscriptionId, planChange(run, input));
+    return vendor.previewChange(input.subscriptionId, planChange(workflow, input));
   const coupon = couponCode === null ? null : (findCoupon(catalogue, couponCode, nowMs) ?? null);
   const amount = discountedAmount(plan.amount * quantity, coupon);
   return ok({ amount, currency: catalogue.currency });
@@ -226,7 +228,7 @@ const describeAddons = (subscription: VendorSubscription): StepOutput => ({
 });
 
 function describeCheckout(
-  content: RunContent,
+  content: PurchaseContent,
   input: StepInput,
   subscription: VendorSubscription,
 ): StepOutput {

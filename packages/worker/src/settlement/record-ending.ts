@@ -1,6 +1,6 @@
 /**
- * Ends a run, in one transaction with everything that says so: the run itself, the receipt of what it
- * took (`domain/src/billing/purchase-receipt.ts`), the event for the account's webhooks
+ * Ends a purchase workflow, in one transaction with everything that says so: the purchase workflow itself, the receipt
+ * of what it took (`domain/src/billing/purchase-receipt.ts`), the event for the account's webhooks
  * (`domain/src/billing/purchase-event.ts`) and the entry in its audit log.
  */
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
@@ -9,54 +9,57 @@ import type { Transaction } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { listEnvironmentIds } from '@sluice/database/accounts/environments';
 import { insertReceipt } from '@sluice/database/billing/receipts';
-import { finishRun, type Run } from '@sluice/database/billing/runs';
+import {
+  finishPurchaseWorkflow,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import { purchaseEndedEvent } from '@sluice/domain/billing/purchase-event';
 import { purchaseReceipt, type Receipt } from '@sluice/domain/billing/purchase-receipt';
-import type { RunEnding } from '@sluice/domain/billing/run';
-import type { RunResult } from '@sluice/domain/billing/run-content';
+import type { PurchaseEnding } from '@sluice/domain/billing/purchase-workflow';
+import type { PurchaseResult } from '@sluice/domain/billing/purchase-content';
 
 export interface Ending {
-  readonly status: RunEnding;
+  readonly status: PurchaseEnding;
   /** Safe to show the customer. */
   readonly message: string | null;
-  readonly result: RunResult;
+  readonly result: PurchaseResult;
   /** The plan that it has brought, and the one before. */
   readonly plan?: { readonly before: string | undefined; readonly after: string };
 }
 
 /**
- * Call with the run locked, and last: lanes and the audit log are locked last. An ending is final, so nothing happens
- * where the run has one.
+ * Call with the purchase workflow locked, and last: lanes and the audit log are locked last. An ending is final, so
+ * nothing happens where the purchase workflow has one.
  *
  * The lanes are woken by the sweep of lanes, within a second.
  */
 export async function recordEnding(
   transaction: Transaction,
-  run: Run,
+  workflow: PurchaseWorkflow,
   ending: Ending,
   nowMs: number,
 ): Promise<void> {
-  const receipt = await receiptOf(transaction, run, ending, nowMs);
+  const receipt = await receiptOf(transaction, workflow, ending, nowMs);
   const result = receipt ? { ...ending.result, receiptId: receipt.receiptId } : ending.result;
-  if (!(await finishRun(transaction, run, { ...ending, result }, nowMs))) return;
-  if (receipt) await insertReceipt(transaction, run.accountId, receipt);
-  const environmentIds = await listEnvironmentIds(transaction, run.accountId);
+  if (!(await finishPurchaseWorkflow(transaction, workflow, { ...ending, result }, nowMs))) return;
+  if (receipt) await insertReceipt(transaction, workflow.accountId, receipt);
+  const environmentIds = await listEnvironmentIds(transaction, workflow.accountId);
   await appendDeliveries(
     transaction,
     environmentIds.map((environmentId) =>
-      purchaseEndedEvent({ ...run, ...ending }, environmentId, nowMs),
+      purchaseEndedEvent({ ...workflow, ...ending }, environmentId, nowMs),
     ),
   );
-  const origin = { actor: { type: 'system' }, runId: run.runId } as const;
-  const purchase = { kind: run.kind, rail: run.rail };
+  const origin = { actor: { type: 'system' }, runId: workflow.runId } as const;
+  const purchase = { kind: workflow.kind, rail: workflow.rail };
   await recordChange(
     transaction,
-    run.accountId,
+    workflow.accountId,
     origin,
     {
       objectType: 'purchase',
-      objectId: run.runId,
-      before: { ...purchase, status: run.status },
+      objectId: workflow.runId,
+      before: { ...purchase, status: workflow.status },
       after: { ...purchase, status: ending.status },
     },
     nowMs,
@@ -64,11 +67,11 @@ export async function recordEnding(
   if (!ending.plan) return;
   await recordChange(
     transaction,
-    run.accountId,
+    workflow.accountId,
     origin,
     {
       objectType: 'account',
-      objectId: run.accountId,
+      objectId: workflow.accountId,
       before: { plan: ending.plan.before },
       after: { plan: ending.plan.after },
     },
@@ -79,12 +82,12 @@ export async function recordEnding(
 /** Only for what took money. */
 export async function receiptOf(
   transaction: Transaction,
-  run: Run,
+  workflow: PurchaseWorkflow,
   { status, result }: Pick<Ending, 'status' | 'result'>,
   nowMs: number,
 ): Promise<Receipt | undefined> {
   const { charged } = result;
   if (status !== 'success' || charged === null || charged.amount <= 0) return undefined;
-  const account = await findBillingAccount(transaction, run.accountId);
-  return account && purchaseReceipt(run, result, charged, account, nowMs);
+  const account = await findBillingAccount(transaction, workflow.accountId);
+  return account && purchaseReceipt(workflow, result, charged, account, nowMs);
 }

@@ -3,45 +3,57 @@
  * vendor put them on the subscription; the receipt and the plan's allowance come with the money. What the bank does
  * not pay makes the subscription past due, as a renewal that is not paid (`settle-subscription.ts`).
  *
- * Before: `end-run.ts`, `settle-vendor-events.ts`.
+ * Before: `end-purchase-workflow.ts`, `settle-vendor-events.ts`.
  */
 import type { VendorInvoice } from '@sluice/billing-vendor/port/vendor';
 import { settleUnpaidPlan } from '@sluice/database/billing/account-plans';
 import type { Transaction } from '@sluice/database/connection/connection';
 import { insertReceipt } from '@sluice/database/billing/receipts';
-import { updateRunResult, type Run } from '@sluice/database/billing/runs';
-import { givePlanAllowances } from './end-run.ts';
+import {
+  updatePurchaseResult,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
+import { givePlanAllowances } from './end-purchase-workflow.ts';
 import { receiptOf } from './record-ending.ts';
 
-/** Call with the run locked by the transaction. Once it is paid, nothing more happens. @param run - as the lock found it. */
+/**
+ * Call with the purchase workflow locked by the transaction. Once it is paid, nothing more happens. @param workflow -
+ * as the lock found it.
+ */
 export async function settleBankPayment(
   transaction: Transaction,
-  run: Run,
+  workflow: PurchaseWorkflow,
   invoice: VendorInvoice,
   nowMs: number,
 ): Promise<void> {
-  const { due, givenUp, ...result } = run.result ?? { charged: null, invoiceId: null };
+  const { due, givenUp, ...result } = workflow.result ?? { charged: null, invoiceId: null };
   const awaited = due ?? givenUp;
-  if (run.status !== 'success' || !awaited || result.invoiceId !== invoice.invoiceId) return;
+  if (workflow.status !== 'success' || !awaited || result.invoiceId !== invoice.invoiceId) return;
   if (invoice.status === 'uncollectible' || invoice.status === 'deleted') {
-    await updateRunResult(transaction, run, { ...result, givenUp: awaited });
+    await updatePurchaseResult(transaction, workflow, { ...result, givenUp: awaited });
     return;
   }
   // Voided by hand: then nothing is waited for, and nothing was taken.
   if (invoice.status !== 'paid' && invoice.status !== 'void') return;
   const charged = invoice.status === 'paid' ? invoice.total : null;
   const settled = { ...result, charged };
-  const { content } = run;
-  // Before the run is written: the order of locks.
+  const { content } = workflow;
+  // Before the purchase workflow is written: the order of locks.
   const isPlanInForce =
-    content.type === 'checkout' && (await settleUnpaidPlan(transaction, run.accountId, run.runId));
-  const receipt = await receiptOf(transaction, run, { status: 'success', result: settled }, nowMs);
-  await updateRunResult(transaction, run, {
+    content.type === 'checkout' &&
+    (await settleUnpaidPlan(transaction, workflow.accountId, workflow.runId));
+  const receipt = await receiptOf(
+    transaction,
+    workflow,
+    { status: 'success', result: settled },
+    nowMs,
+  );
+  await updatePurchaseResult(transaction, workflow, {
     ...settled,
     ...(receipt && { receiptId: receipt.receiptId }),
   });
-  if (receipt) await insertReceipt(transaction, run.accountId, receipt);
+  if (receipt) await insertReceipt(transaction, workflow.accountId, receipt);
   if (!isPlanInForce) return;
   const bought = { plan: content.plan, subscription: result.subscription };
-  await givePlanAllowances(transaction, run, bought, nowMs);
+  await givePlanAllowances(transaction, workflow, bought, nowMs);
 }

@@ -13,14 +13,14 @@ import type { Database, Transaction } from '@sluice/database/connection/connecti
 import { grantCredits, reverseGrant } from '@sluice/database/credits/credits';
 import {
   findLatestCheckout,
-  lockRun,
-  parkRun,
-  updateRunResult,
-  type Run,
-} from '@sluice/database/billing/runs';
+  lockPurchaseWorkflow,
+  sendPurchaseToReview,
+  updatePurchaseResult,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
 import { allowanceOf, boughtAgainKey, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
-import type { PurchaseReversal, RunResult } from '@sluice/domain/billing/run-content';
+import type { PurchaseReversal, PurchaseResult } from '@sluice/domain/billing/purchase-content';
 import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/port/vendor';
 import type { Logger } from '@sluice/platform/process/logger';
 import { settleBankPayment } from './settle-bank-payment.ts';
@@ -70,52 +70,52 @@ async function settleOnce(
   // Not of a purchase of ours.
   if (accountId === undefined || runId === null) return 'done';
   return database.transaction().execute(async (transaction) => {
-    const locked = await lockRun(transaction, { accountId, runId });
+    const locked = await lockPurchaseWorkflow(transaction, { accountId, runId });
     // A copy of its invoice: what becomes of that is no matter of the purchase, also while it is under way.
     if (!locked || (locked.invoiceId !== null && locked.invoiceId !== invoice.invoiceId))
       return 'done';
-    const run = await settleFirst(transaction, locked, invoice, now());
-    if (run?.status === 'pending') return 'again';
-    const { result } = run ?? {};
-    if (!run || !result || run.status !== 'success') return 'done';
-    if ((run.invoiceId ?? result.invoiceId) !== invoice.invoiceId) return 'done';
+    const workflow = await settleFirst(transaction, locked, invoice, now());
+    if (workflow?.status === 'pending') return 'again';
+    const { result } = workflow ?? {};
+    if (!workflow || !result || workflow.status !== 'success') return 'done';
+    if ((workflow.invoiceId ?? result.invoiceId) !== invoice.invoiceId) return 'done';
     const before = result.reversal;
     const beforeAmount = before?.amount.amount ?? 0;
     if (payment.amountReturned === beforeAmount) return 'done';
     if (payment.amountReturned < beforeAmount) {
       if (!isSecondLook) return 'less';
-      await parkRun(
+      await sendPurchaseToReview(
         transaction,
-        run,
+        workflow,
         `of its price ${beforeAmount} had gone back, and now only ${payment.amountReturned}: invoice ${invoice.invoiceId}`,
       );
       logger.error({ runId }, 'a run waits for a person');
       return 'done';
     }
-    await writeDown(transaction, run, result, payment, now());
+    await writeDown(transaction, workflow, result, payment, now());
     return 'done';
   });
 }
 
-/** Where the payment itself is not written down yet, it is first. @param run - as the lock found it. */
+/** Where the payment itself is not written down yet, it is first. @param workflow - as the lock found it. */
 async function settleFirst(
   transaction: Transaction,
-  run: Run,
+  workflow: PurchaseWorkflow,
   invoice: VendorInvoice,
   nowMs: number,
-): Promise<Run | undefined> {
-  if (run.status === 'pending' && run.content.type === 'purchase')
-    await settleInvoice(transaction, run, invoice, nowMs);
-  else if (run.result?.due ?? run.result?.givenUp)
-    await settleBankPayment(transaction, run, invoice, nowMs);
-  else return run;
-  return lockRun(transaction, run);
+): Promise<PurchaseWorkflow | undefined> {
+  if (workflow.status === 'pending' && workflow.content.type === 'purchase')
+    await settleInvoice(transaction, workflow, invoice, nowMs);
+  else if (workflow.result?.due ?? workflow.result?.givenUp)
+    await settleBankPayment(transaction, workflow, invoice, nowMs);
+  else return workflow;
+  return lockPurchaseWorkflow(transaction, workflow);
 }
 
 async function writeDown(
   transaction: Transaction,
-  run: Run,
-  result: RunResult,
+  workflow: PurchaseWorkflow,
+  result: PurchaseResult,
   payment: VendorPayment,
   nowMs: number,
 ): Promise<void> {
@@ -128,17 +128,17 @@ async function writeDown(
     creditsTaken:
       before?.isWhole === true || !isWhole
         ? (before?.creditsTaken ?? 0)
-        : await takeCreditsBack(transaction, run, nowMs),
+        : await takeCreditsBack(transaction, workflow, nowMs),
     atMs: nowMs,
   };
-  await updateRunResult(transaction, run, { ...result, reversal });
+  await updatePurchaseResult(transaction, workflow, { ...result, reversal });
   await recordChange(
     transaction,
-    run.accountId,
-    { actor: { type: 'system' }, runId: run.runId },
+    workflow.accountId,
+    { actor: { type: 'system' }, runId: workflow.runId },
     {
       objectType: 'purchase',
-      objectId: run.runId,
+      objectId: workflow.runId,
       before: { refunded: before ? before.amount : null },
       after: { refunded: reversal.amount },
     },
@@ -149,18 +149,18 @@ async function writeDown(
 /** @returns how many, of all kinds. */
 async function takeCreditsBack(
   transaction: Transaction,
-  { accountId, runId, content, ...run }: Run,
+  { accountId, runId, content, ...workflow }: PurchaseWorkflow,
   nowMs: number,
 ): Promise<number> {
   switch (content.type) {
     case 'purchase': {
       const { kind } = content.purchase;
-      const grantKey = `grant:invoice:${run.invoiceId ?? ''}`;
+      const grantKey = `grant:invoice:${workflow.invoiceId ?? ''}`;
       return reverseGrant(transaction, { accountId, kind }, grantKey, nowMs);
     }
     case 'checkout': {
       // The months after the period that it paid for are paid by renewals.
-      if ((run.result?.subscription?.currentPeriodEndMs ?? 0) <= nowMs) return 0;
+      if ((workflow.result?.subscription?.currentPeriodEndMs ?? 0) <= nowMs) return 0;
       // Of a plan that another has taken the place of, the allowance is part of the other's.
       if ((await findLatestCheckout(transaction, accountId)) !== runId) return 0;
       let taken = 0;

@@ -3,7 +3,7 @@
  * The subscription is read as it is now, so that events may come twice, late and in any order; read
  * again after it was written down, so that of two that overlap the newer state stays.
  *
- * Which plan the account is on is the checkout's to say (`end-run.ts`), not the subscription's.
+ * Which plan the account is on is the checkout's to say (`end-purchase-workflow.ts`), not the subscription's.
  */
 import { updateAccountStanding } from '@sluice/database/billing/account-plans';
 import { recordChange } from '@sluice/database/changes/audit-logs';

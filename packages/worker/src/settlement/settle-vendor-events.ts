@@ -9,7 +9,7 @@
 import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import type { Database } from '@sluice/database/connection/connection';
-import { lockRun } from '@sluice/database/billing/runs';
+import { lockPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import {
   claimVendorEvents,
   settleVendorEvent,
@@ -82,11 +82,11 @@ export async function lookAtInvoice(
   // Not an invoice that a purchase of ours made.
   if (accountId === undefined) return 'ok';
   const settlement = await deps.database.transaction().execute(async (transaction) => {
-    const run = await lockRun(transaction, { accountId, runId });
-    if (!run) return 'unchanged';
-    if (run.content.type === 'purchase')
-      return settleInvoice(transaction, run, invoice, deps.now());
-    await settleBankPayment(transaction, run, invoice, deps.now());
+    const workflow = await lockPurchaseWorkflow(transaction, { accountId, runId });
+    if (!workflow) return 'unchanged';
+    if (workflow.content.type === 'purchase')
+      return settleInvoice(transaction, workflow, invoice, deps.now());
+    await settleBankPayment(transaction, workflow, invoice, deps.now());
     return 'unchanged';
   });
   if (settlement === 'parked') deps.logger.error({ runId, invoiceId }, 'a run waits for a person');

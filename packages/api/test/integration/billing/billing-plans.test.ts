@@ -1,6 +1,9 @@
-import { finishRun, lockRun } from '@sluice/database/billing/runs';
+import {
+  finishPurchaseWorkflow,
+  lockPurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import { untilLockWaiters } from '@sluice/database/testing/testing';
-import type { RunResult } from '@sluice/domain/billing/run-content';
+import type { PurchaseResult } from '@sluice/domain/billing/purchase-content';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -23,7 +26,7 @@ const buy = (plan: string, body: object = {}) => call('POST', `/plans/${plan}`, 
 
 const usd = (amount: number) => ({ amount, currency: 'usd' });
 
-const subscriptionTo = (planId: string, couponCode: string | null): RunResult => ({
+const subscriptionTo = (planId: string, couponCode: string | null): PurchaseResult => ({
   charged: { amount: 100, currency: 'usd' },
   invoiceId: 'in_1',
   subscription: {
@@ -38,11 +41,16 @@ const subscriptionTo = (planId: string, couponCode: string | null): RunResult =>
     latestInvoiceId: 'in_1',
   },
 });
-const endRun = (runId: string, status: 'success' | 'failed', result: RunResult) =>
+const endPurchaseWorkflow = (runId: string, status: 'success' | 'failed', result: PurchaseResult) =>
   api.database.transaction().execute(async (transaction) => {
     const key = { accountId: api.a.accountId, runId };
-    await lockRun(transaction, key);
-    await finishRun(transaction, key, { status, message: 'The card has expired.', result }, 0);
+    await lockPurchaseWorkflow(transaction, key);
+    await finishPurchaseWorkflow(
+      transaction,
+      key,
+      { status, message: 'The card has expired.', result },
+      0,
+    );
   });
 
 /** Checkouts end in the test's hands, so each outlives its wait. */
@@ -64,14 +72,14 @@ describe('a checkout', () => {
       status: 'pending',
       message: null,
     });
-    await endRun(runId, 'success', subscriptionTo('premium_month', null));
+    await endPurchaseWorkflow(runId, 'success', subscriptionTo('premium_month', null));
     expect(await status(runId, 'plan_id=premium_month')).toMatchObject({
       status: 'success',
       subscription: { id: 'sub_1', plan_id: 'premium_month', coupon_code: null },
     });
   });
 
-  test('I25: at the same time for another plan joins the run and never answers with what it bought', async () => {
+  test('I25: at the same time for another plan joins the purchase workflow and never answers with what it bought', async () => {
     const runIds = await Promise.all([
       startCheckout('premium_month'),
       startCheckout('essentials_month'),
@@ -79,7 +87,7 @@ describe('a checkout', () => {
     ]);
     const [runId] = runIds;
     expect(new Set(runIds).size).toBe(1);
-    await endRun(runId, 'success', subscriptionTo('essentials_month', null));
+    await endPurchaseWorkflow(runId, 'success', subscriptionTo('essentials_month', null));
     for (const query of ['plan_id=premium_month', 'plan_id=essentials_month&coupon_code=FIFTY']) {
       const told = await status(runId, query);
       expect(told.status).toBe('conflict');
@@ -122,9 +130,14 @@ describe('a checkout', () => {
     const { runId } = rows[0]!;
     await patient.database.transaction().execute(async (transaction) => {
       const key = { accountId, runId };
-      await lockRun(transaction, key);
+      await lockPurchaseWorkflow(transaction, key);
       const result = subscriptionTo('premium_month', null);
-      await finishRun(transaction, key, { status: 'success', message: null, result }, 0);
+      await finishPurchaseWorkflow(
+        transaction,
+        key,
+        { status: 'success', message: null, result },
+        0,
+      );
     });
     const [own, ...others] = await Promise.all(waiting);
     expect(own!.json()).toMatchObject({ subscription: { plan_id: 'premium_month' } });
@@ -137,7 +150,7 @@ describe('a checkout', () => {
 
   test('I26: that applied a coupon answers who named none', async () => {
     const runId = await startCheckout('premium_month', { coupon_code: 'FIFTY' });
-    await endRun(runId, 'success', subscriptionTo('premium_month', 'FIFTY'));
+    await endPurchaseWorkflow(runId, 'success', subscriptionTo('premium_month', 'FIFTY'));
     expect(await status(runId, 'plan_id=premium_month')).toMatchObject({
       status: 'success',
       subscription: { coupon_code: 'FIFTY' },
@@ -146,7 +159,7 @@ describe('a checkout', () => {
 
   test('that failed says why in words for the customer', async () => {
     const runId = await startCheckout('premium_month');
-    await endRun(runId, 'failed', { charged: null, invoiceId: null });
+    await endPurchaseWorkflow(runId, 'failed', { charged: null, invoiceId: null });
     expect(await status(runId, 'plan_id=premium_month')).toEqual({
       run_id: runId,
       status: 'failed',
@@ -175,11 +188,11 @@ describe('a checkout', () => {
         });
       const waiting = wait(body, 'first');
       const runId = await vi.waitFor(async () => {
-        const { runs } = (await patient.call('GET', `${billing}/runs`, { key })).json();
-        expect(runs).toHaveLength(1);
-        return runs[0].run_id as string;
+        const { runs: workflows } = (await patient.call('GET', `${billing}/runs`, { key })).json();
+        expect(workflows).toHaveLength(1);
+        return workflows[0].run_id as string;
       }, 10_000);
-      // Who shares the run, once its call is known, has not named it.
+      // Who shares the purchase workflow, once its call is known, has not named it.
       const sharing = wait({}, 'second');
       await vi.waitFor(async () => {
         const { rows } = await sql`
@@ -187,10 +200,10 @@ describe('a checkout', () => {
         expect(rows).toHaveLength(2);
       }, 10_000);
       await patient.database.transaction().execute(async (transaction) => {
-        await lockRun(transaction, { accountId, runId });
+        await lockPurchaseWorkflow(transaction, { accountId, runId });
         const result = { charged: null, invoiceId: null, refusal };
         const end = { status: 'failed', message: 'Not now.', result } as const;
-        await finishRun(transaction, { accountId, runId }, end, 0);
+        await finishPurchaseWorkflow(transaction, { accountId, runId }, end, 0);
       });
       const answer = await waiting;
       expect(expectProblem(answer, 409, code).errors).toMatchObject([{ field }]);

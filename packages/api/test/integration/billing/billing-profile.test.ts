@@ -300,7 +300,7 @@ describe('what is used', () => {
     });
   });
 
-  test('is estimated for the account’s own subscription, on the invoiced rail', async () => {
+  test('is estimated for the account’s own subscription, by invoice', async () => {
     const { subscriptionId } = await subscribe();
     const estimate = (id: string) => billing.call('GET', `/overage_estimate?subscription_id=${id}`);
     expectProblem(await estimate('sub_none'), 404, 'not_found');

@@ -26,8 +26,8 @@ describe('one purchase in flight', () => {
       expectProblem(answer, 409, 'purchase_in_flight');
       expect(answer.json().meta.run_id).toBe(joined[0]!.json().run_id);
     }
-    expect(await billing.countRuns()).toBe(1);
-    expect(billing.api.wokenRuns).toHaveLength(1);
+    expect(await billing.countPurchases()).toBe(1);
+    expect(billing.api.wokenPurchases).toHaveLength(1);
     const { rows } = await sql<{ count: number }>`
       select count(*)::int from audit_logs where object_type = 'purchase'`.execute(
       billing.api.database,
@@ -35,14 +35,14 @@ describe('one purchase in flight', () => {
     expect(rows[0]!.count).toBe(1);
   });
 
-  test('I12: another kind of purchase on the rail, old or new way, is another purchase', async () => {
+  test('I12: another kind of purchase of the payment method type, old or new way, is another purchase', async () => {
     const pack = await billing.buyPack('pack_100');
     expectProblem(
       await billing.buyCredits({ llm: { quantity: 1_000 } }),
       409,
       'purchase_in_flight',
     );
-    await billing.endRun(pack.json().run_id, 'success');
+    await billing.endPurchaseWorkflow(pack.json().run_id, 'success');
     const credits = await billing.buyCredits({ llm: { quantity: 1_000 } });
     expect(credits.json()).toMatchObject({ rail: 'invoiced', status: 'pending', payment: null });
     const old = await billing.call('POST', '/ai_credits/invoiced_purchase', {
@@ -59,7 +59,7 @@ describe('one purchase in flight', () => {
 
   test('I13: after its end the same call is a new purchase, and other accounts never notice', async () => {
     const first = (await billing.buyPack('pack_100')).json().run_id;
-    await billing.endRun(first, 'declined');
+    await billing.endPurchaseWorkflow(first, 'declined');
     expect((await billing.buyPack('pack_100')).json().run_id).not.toBe(first);
     await sql`update accounts set billing_rail = 'invoiced', plan_tier = 'premium'
                where account_id = ${billing.api.b.accountId}`.execute(billing.api.database);
@@ -104,7 +104,7 @@ describe('the state of a purchase', () => {
     for (const path of paths)
       expect((await billing.call('GET', path)).json()).toMatchObject({ receipt_id: null });
     await insertTestReceipt(api.database, api.a.accountId, bought.run_id);
-    await billing.endRun(bought.run_id, 'success', bought.run_id);
+    await billing.endPurchaseWorkflow(bought.run_id, 'success', bought.run_id);
     for (const path of paths) {
       const { receipt_id: id } = (await billing.call('GET', path)).json();
       const read = (key: string) => api.call('GET', `/settings/receipts/${id}`, { key });
@@ -120,7 +120,7 @@ describe('the state of a purchase', () => {
     const pending = await status();
     expect(pending.json()).toMatchObject({ status: 'pending', state: 'pending', balance: null });
     expect(pending.headers['retry-after']).toBeDefined();
-    await billing.endRun(bought.run_id, 'success');
+    await billing.endPurchaseWorkflow(bought.run_id, 'success');
     const ended = await status();
     expect(ended.json()).toMatchObject({
       status: 'success',
@@ -129,7 +129,7 @@ describe('the state of a purchase', () => {
       balance: { credit_type: 'llm' },
     });
     expect(ended.headers['retry-after']).toBeUndefined();
-    await billing.endRun(bought.run_id, 'declined');
+    await billing.endPurchaseWorkflow(bought.run_id, 'declined');
     expect((await status()).json()).toEqual({
       ...ended.json(),
     });
@@ -138,14 +138,14 @@ describe('the state of a purchase', () => {
       `/ai_credits/invoiced_purchase_status?run_id=${bought.run_id}`,
     );
     expect(old.json()).toMatchObject({ run_id: bought.run_id, status: 'success' });
-    const run = await billing.call('GET', `/runs/${bought.run_id}`);
-    expect(run.json()).toMatchObject({ status: 'success', kind: 'credits', steps: [] });
+    const workflow = await billing.call('GET', `/runs/${bought.run_id}`);
+    expect(workflow.json()).toMatchObject({ status: 'success', kind: 'credits', steps: [] });
     expect((await billing.call('GET', '/runs')).json().runs).toHaveLength(1);
   });
 
   test('says what of its price went back since, and keeps its ending', async () => {
     const bought = (await billing.buyPack('pack_100')).json();
-    await billing.endRun(bought.run_id, 'success');
+    await billing.endPurchaseWorkflow(bought.run_id, 'success');
     const list = async () => (await billing.call('GET', '/runs')).json().runs;
     expect(await list()).toMatchObject([{ status: 'success', refunded: null }]);
     const reversal = {
@@ -197,7 +197,7 @@ describe('the state of a purchase', () => {
     );
   });
 
-  test('a long poll ends with the run, and not before', async () => {
+  test('a long poll ends with the purchase workflow, and not before', async () => {
     const { run_id: runId } = (await billing.buyPack('pack_100')).json();
     const waiting = billing.call('GET', `/runs/${runId}?wait=20`);
     const first = await Promise.race([
@@ -205,7 +205,7 @@ describe('the state of a purchase', () => {
       new Promise((done) => setTimeout(done, 300, 'waits')),
     ]);
     expect(first).toBe('waits');
-    await billing.endRun(runId, 'success');
+    await billing.endPurchaseWorkflow(runId, 'success');
     expect((await waiting).json()).toMatchObject({ status: 'success' });
   });
 });
@@ -240,7 +240,7 @@ test('a pending purchase keeps its price when the catalogue changes', async () =
   });
 });
 
-test('on the card rail one that outlives its wait says that it goes on, and under which name', async () => {
+test('by card one that outlives its wait says that it goes on, and under which name', async () => {
   await billing.setAccount("billing_rail = 'card'");
   // Not by `call`, which takes no 503 for an answer.
   const answer = await billing.api.app.inject({
@@ -255,13 +255,13 @@ test('on the card rail one that outlives its wait says that it goes on, and unde
   expect(state.json()).toMatchObject({ status: 'pending' });
 });
 
-describe('a purchase that the customer’s credit pays, on the card rail', () => {
+describe('a purchase that the customer’s credit pays, by card', () => {
   beforeEach(async () => {
     await billing.api.close();
     billing = await startBilling({ purchaseWaitMs: 15_000 });
   });
 
-  /** Asks, and ends the run as the worker does that finds the invoice paid as it is finalized. */
+  /** Asks, and ends the purchase workflow as the worker does that finds the invoice paid as it is finalized. */
   async function askAndGrant(path: string, body: unknown) {
     await billing.setAccount("billing_rail = 'card'");
     const asked = billing.call('POST', path, { body });
@@ -276,7 +276,7 @@ describe('a purchase that the customer’s credit pays, on the card rail', () =>
       },
       { timeout: 10_000, interval: 10 },
     );
-    await billing.endRun(runId, 'success');
+    await billing.endPurchaseWorkflow(runId, 'success');
     return { runId, answer: await asked };
   }
 

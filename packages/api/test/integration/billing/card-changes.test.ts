@@ -10,7 +10,7 @@ import {
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { startRun } from '../../../src/billing/start-run.ts';
+import { startPurchaseWorkflow } from '../../../src/billing/start-purchase-workflow.ts';
 import { startBilling, type Billing } from '../support/billing-world.ts';
 
 let billing: Billing;
@@ -61,7 +61,7 @@ test('while a card is changed a purchase is told to come again, and then it star
     expect(expectProblem(answer, 409, 'conflict').message).toContain('is being changed');
     expect(answer.headers['retry-after']).toBe('1');
   }
-  expect(await billing.countRuns()).toBe(0);
+  expect(await billing.countPurchases()).toBe(0);
   expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
   expectProblem(await changeCard(), 409, 'purchase_in_flight');
 });
@@ -85,7 +85,8 @@ test('of a purchase and a change that begin at the same moment neither meets the
     const purchase = billing.buyPack('pack_100');
     const [bought, changed] = await Promise.all([purchase, first ?? changeCard()]);
     ends.add(`${bought.statusCode} ${changed.statusCode}`);
-    if (bought.statusCode === 200) await billing.endRun(bought.json().run_id, 'declined');
+    if (bought.statusCode === 200)
+      await billing.endPurchaseWorkflow(bought.json().run_id, 'declined');
   }
   expect(runsMet.filter((count) => count > 0)).toEqual([]);
   for (const end of ends) expect(['200 409', '409 204', '200 204']).toContain(end);
@@ -163,10 +164,10 @@ test('an account is not closed while a purchase starts, and none starts once it 
   await billing.setAccount("status = 'closed'");
   for (const rail of ['card', 'invoiced'] as const)
     for (const kind of ['inbox_previews', 'checkout'] as const) {
-      const started = await startRun(
+      const started = await startPurchaseWorkflow(
         {
           database,
-          wakeRun: () => Promise.resolve(),
+          wakePurchaseWorkflow: () => Promise.resolve(),
           newId: () => `${rail}_${kind}`,
           now: () => clock.nowMs,
           cardPaymentMs: 60_000,
@@ -183,5 +184,5 @@ test('an account is not closed while a purchase starts, and none starts once it 
       );
       expect(started).toEqual({ outcome: 'closed' });
     }
-  expect(await billing.countRuns()).toBe(0);
+  expect(await billing.countPurchases()).toBe(0);
 });

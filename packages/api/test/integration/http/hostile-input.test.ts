@@ -140,7 +140,7 @@ test('in query keys that nobody knows', async () => {
     ]) {
       const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
       const answer = await call(operation, `${url}?${query}${required}`);
-      // These ask for the name of a purchase, which unknown keys do not give, or for the invoiced rail.
+      // These ask for the name of a purchase, which unknown keys do not give, or for payment by invoice.
       if (
         /(purchase_status|checkout_status|overage_estimate|billing\/payment|billing\/profile)$/.test(
           operation.path,

@@ -31,7 +31,7 @@ test('what startups apply for goes to ANALYTICS_URL with ANALYTICS_WRITE_KEY', a
   expect(received[0]).toEqual({ path: '/v1/track', authorization });
 });
 
-test('an invoice of the card rail may be paid for CARD_PAYMENT_MS', async () => {
+test('an invoice by card may be paid for CARD_PAYMENT_MS', async () => {
   const testDatabase = await createTestDatabase();
   await seedDemoWorkspace(testDatabase.database);
   const url = await startProcess(testDatabase, {

@@ -19,7 +19,7 @@ beforeEach(() =>
 
 describe('what is refused before anything is started', () => {
   afterEach(async () => {
-    if ((await billing.countRuns()) > 0) throw new Error('a purchase was started');
+    if ((await billing.countPurchases()) > 0) throw new Error('a purchase was started');
   });
 
   test.each([
@@ -92,13 +92,13 @@ describe('what is refused before anything is started', () => {
           headers: { 'content-type': 'application/json' },
         });
         expect([400, 422]).toContain(answer.statusCode);
-        expect(await billing.countRuns()).toBe(0);
+        expect(await billing.countPurchases()).toBe(0);
       }),
       { numRuns: 60 },
     );
   });
 
-  test('the other rail', async () => {
+  test('the other payment method type', async () => {
     const onCard = { body: { skus: { add: ['price_addon_ip_month'] } } };
     expectProblem(await billing.call('POST', '/addons', onCard), 422, 'rail_not_supported');
     const pack = { body: { pack: 'pack_100' } };

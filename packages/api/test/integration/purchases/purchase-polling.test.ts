@@ -43,7 +43,7 @@ test('I20: a thousand polls of every kind cause no write at the vendor and none 
   ).json().run_id;
   const checkout = (await billing.call('POST', '/plans/premium_month', { body: {} })).json().meta
     .run_id;
-  // A purchase of credits on the card rail, whose invoice waits for its customer; no worker makes it here.
+  // A purchase of credits by card, whose invoice waits for its customer; no worker makes it here.
   const card = await billing.api.app.inject({
     method: 'POST',
     url: `${billing.base}/credits/purchase`,
@@ -90,11 +90,11 @@ test('I20: a thousand polls of every kind cause no write at the vendor and none 
       ),
     );
     for (const [index, answer] of answers.entries())
-      // The card on file is shown on the invoiced rail only.
+      // The card on file is shown by invoice only.
       expect(answer.statusCode).toBe(
         paths[(done + index) % paths.length] === '/payment' ? 422 : 200,
       );
   }
   expect(await everything()).toEqual(before);
-  expect(billing.api.wokenRuns).toHaveLength(4);
+  expect(billing.api.wokenPurchases).toHaveLength(4);
 }, 60_000);

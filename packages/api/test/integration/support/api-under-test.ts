@@ -1,7 +1,7 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
-import type { RunKey } from '@sluice/database/billing/runs';
+import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
 import type { Database } from '@sluice/database/connection/connection';
@@ -52,7 +52,7 @@ export async function startApi(
 ) {
   const { database, url: databaseUrl } = await createTestDatabase(timeZone);
   const woken: LaneKey[] = [];
-  const wokenRuns: RunKey[] = [];
+  const wokenPurchases: PurchaseKey[] = [];
   const wokenExports: AuditLogExportKey[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
   const broker = { isAway: false };
@@ -79,7 +79,7 @@ export async function startApi(
     catalogue: readCatalogue(undefined),
     cardPaymentMs: 3_600_000,
     purchaseWaitMs: 1,
-    wakeRun: async (run) => void wokenRuns.push(run),
+    wakePurchaseWorkflow: async (workflow) => void wokenPurchases.push(workflow),
     wakeVendorEvents: async () => {},
     importSizeBytesMax: 10_000_000,
     unfinishedImportSizeBytesMax: 25_000_000,
@@ -120,7 +120,7 @@ export async function startApi(
     database,
     databaseUrl,
     woken,
-    wokenRuns,
+    wokenPurchases,
     wokenExports,
     clock,
     broker,
@@ -207,7 +207,7 @@ export async function insertToken(
 }
 
 /** A purchase of add-ons that is pending. */
-export async function insertPendingRun(
+export async function insertPendingPurchase(
   database: Database,
   accountId: number,
   runId: string,

@@ -1,5 +1,8 @@
-/** An account of the invoiced rail that may buy, and short ways to do so. */
-import { finishRun, lockRun } from '@sluice/database/billing/runs';
+/** An account that pays by invoice and may buy, and short ways to do so. */
+import {
+  finishPurchaseWorkflow,
+  lockPurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import { sql } from 'kysely';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
 
@@ -22,18 +25,23 @@ export async function startBilling(changes: Parameters<typeof startApi>[0] = {})
     buyPack: (pack: unknown, headers: Record<string, string> = {}) =>
       world.call('POST', '/inbox_previews/invoiced_purchase', { body: { pack }, headers }),
     buyCredits: (body: unknown) => world.call('POST', '/credits/purchase', { body }),
-    async countRuns(): Promise<number> {
+    async countPurchases(): Promise<number> {
       const { rows } = await sql<{ count: number }>`select count(*)::int from runs`.execute(
         api.database,
       );
       return rows[0]!.count;
     },
-    endRun: (runId: string, status: 'success' | 'declined', receiptId?: string) =>
+    endPurchaseWorkflow: (runId: string, status: 'success' | 'declined', receiptId?: string) =>
       api.database.transaction().execute(async (transaction) => {
         const key = { accountId: api.a.accountId, runId };
-        await lockRun(transaction, key);
+        await lockPurchaseWorkflow(transaction, key);
         const result = { charged: null, invoiceId: null, ...(receiptId && { receiptId }) };
-        await finishRun(transaction, key, { status, message: 'ended', result }, api.clock.nowMs);
+        await finishPurchaseWorkflow(
+          transaction,
+          key,
+          { status, message: 'ended', result },
+          api.clock.nowMs,
+        );
       }),
   };
   await world.setAccount(

@@ -87,7 +87,7 @@ export async function whileNothingIsAudited<Result>(
   }
 }
 
-/** Bodies that buy something; of accounts of the rail that the path is for. */
+/** Bodies that buy something; of accounts of the payment method type that the path is for. */
 const PURCHASES: Readonly<Record<string, { rail: 'card' | 'invoiced'; body: object }>> = {
   addons: { rail: 'card', body: { skus: { add: ['price_addon_ip_month'] } } },
   'ai_credits/invoiced_purchase': { rail: 'invoiced', body: { quantity: 1_000 } },

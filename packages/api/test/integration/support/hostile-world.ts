@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import {
   insertEvent,
-  insertPendingRun,
+  insertPendingPurchase,
   insertPerson,
   insertTestReceipt,
   startApi,
@@ -151,7 +151,7 @@ export async function startHostileWorld() {
     import_id: '1',
     replay_id: String(replay.json().replay.id),
   };
-  await insertPendingRun(api.database, api.a.accountId, 'run_of_a');
+  await insertPendingPurchase(api.database, api.a.accountId, 'run_of_a');
   await insertPreviewRuns(api, api.a, ['job-of-a']);
   await api.call('POST', '/v1/imports', { body: BODIES['POST /v1/imports'] });
   await insertEvent(api.database, api.a.environmentId, {

@@ -7,7 +7,7 @@ import type { ImportRow } from '@sluice/database/imports/imports';
 import { sql } from 'kysely';
 import {
   insertEvent,
-  insertPendingRun,
+  insertPendingPurchase,
   insertPerson,
   insertTestReceipt,
   type ApiUnderTest,
@@ -159,6 +159,6 @@ export async function insertOwned(
     preview_job_id: `${marker}-job`,
   };
   await insertPreviewRuns(api, tenant, [`${marker}-job`]);
-  await insertPendingRun(api.database, tenant.accountId, runId);
+  await insertPendingPurchase(api.database, tenant.accountId, runId);
   return owned;
 }

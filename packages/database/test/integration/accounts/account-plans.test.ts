@@ -62,15 +62,15 @@ import {
 } from '@sluice/database/billing/vendor-customers';
 import { clearVendorEvents, findOldestWaitingEvent } from '@sluice/database/billing/vendor-events';
 import {
-  findPendingRun,
-  findRun,
-  findRunOfInvoice,
+  findPendingPurchase,
+  findPurchaseWorkflow,
+  findPurchaseOfInvoice,
   listBoughtPlanPrices,
-  listDueRuns,
-  listPendingRuns,
-  listRuns,
-  listRunsWithPaymentDue,
-} from '@sluice/database/billing/runs';
+  listDuePurchases,
+  listPendingPurchases,
+  listPurchaseWorkflows,
+  listPurchasesWithPaymentDue,
+} from '@sluice/database/billing/purchase-workflows';
 import {
   clearSignups,
   countSignupAttempt,
@@ -265,14 +265,17 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ['events of the vendor to be cleared', (db) => clearVendorEvents(db, NOW_MS - 43_100_000, 10)],
   ['the oldest event of the vendor that waits', (db) => findOldestWaitingEvent(db)],
   ['whether a trial was left for the Builder plan', (db) => isBuilderFromTrial(db, ACCOUNT)],
-  ['a purchase', (db) => findRun(db, ACCOUNT, `run_${ACCOUNT}`)],
-  ['a purchase by its invoice', (db) => findRunOfInvoice(db, ACCOUNT, 'in_77')],
-  ['the purchase in a lane', (db) => findPendingRun(db, ACCOUNT, 'checkout')],
-  ['purchases', (db) => listRuns(db, ACCOUNT, { createdAtMs: NOW_MS, runId: 'run_1' }, 10)],
-  ['purchases under way', (db) => listPendingRuns(db, ACCOUNT)],
-  ['purchases whose time has come', (db) => listDueRuns(db, NOW_MS, 10)],
+  ['a purchase', (db) => findPurchaseWorkflow(db, ACCOUNT, `run_${ACCOUNT}`)],
+  ['a purchase by its invoice', (db) => findPurchaseOfInvoice(db, ACCOUNT, 'in_77')],
+  ['the purchase in a lane', (db) => findPendingPurchase(db, ACCOUNT, 'checkout')],
+  [
+    'purchases',
+    (db) => listPurchaseWorkflows(db, ACCOUNT, { createdAtMs: NOW_MS, runId: 'run_1' }, 10),
+  ],
+  ['purchases under way', (db) => listPendingPurchases(db, ACCOUNT)],
+  ['purchases whose time has come', (db) => listDuePurchases(db, NOW_MS, 10)],
   ['the plans that were bought', (db) => listBoughtPlanPrices(db, ACCOUNT)],
-  ['purchases that a bank has to pay for', (db) => listRunsWithPaymentDue(db, NOW_MS, 10)],
+  ['purchases that a bank has to pay for', (db) => listPurchasesWithPaymentDue(db, NOW_MS, 10)],
   ['closed accounts that may be charged still', (db) => listClosedCustomers(db, NOW_MS, 10)],
   ['whether an account is closed', (db) => isAccountClosed(db, ACCOUNT)],
   ['that nothing is left to charge', (db) => noteSubscriptionsEnded(db, ACCOUNT, true, NOW_MS)],

@@ -6,7 +6,7 @@ import { findDueWork, type DueKind } from '../../../src/maintenance/due-work.ts'
 import { claimImport } from '../../../src/imports/imports.ts';
 import { listLanesToWake, PROBE_WAIT_MS_MAX } from '../../../src/delivery/lanes.ts';
 import { claimReplay } from '../../../src/replays/replay-lanes.ts';
-import { listDueRuns } from '../../../src/billing/runs.ts';
+import { listDuePurchases } from '../../../src/billing/purchase-workflows.ts';
 import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
@@ -52,7 +52,7 @@ const CASES: readonly Case[] = [
     put: (at) => sql`
       insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, next_at, created_at)
       values (1, 'r', 'invoiced', 'credits', 'invoiced', 'f', '{}', '{}', ${at}, ${SOONER})`,
-    isFound: async (database) => (await listDueRuns(database, NOW_MS, 10)).length > 0,
+    isFound: async (database) => (await listDuePurchases(database, NOW_MS, 10)).length > 0,
     hasTime: true,
   },
   {

@@ -5,7 +5,11 @@ import { holdAccountToBuy } from '@sluice/database/billing/card-changes';
 import type { Transaction } from '@sluice/database/connection/connection';
 import { probeNow } from '@sluice/database/replays/lane-actions';
 import { cancelReplay } from '@sluice/database/replays/replays';
-import { findPendingRun, findRun, insertRun } from '@sluice/database/billing/runs';
+import {
+  findPendingPurchase,
+  findPurchaseWorkflow,
+  insertPurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import {
   BY_TEST,
   createTestDatabase,
@@ -23,20 +27,20 @@ test('a purchase that starts while a checkout ends joins it, and the checkout en
   const world = await startSubscriptions();
   const { database } = world;
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.checkout(accountId, 'premium_month');
+  const workflow = await world.checkout(accountId, 'premium_month');
   const held = Promise.withResolvers<void>();
   const starting = async () =>
     database.transaction().execute(async (transaction) => {
       expect(await holdAccountToBuy(transaction, accountId)).toBe('free');
       held.resolve();
-      // The worker has locked the run, and now wants the account.
+      // The worker has locked the purchase workflow, and now wants the account.
       await untilLockWaiters(database, 1);
-      const other = { ...run, runId: 'run_other', expiresAtMs: null };
-      expect(await insertRun(transaction, other, world.deps.now())).toBeUndefined();
-      return findPendingRun(transaction, accountId, 'checkout');
+      const other = { ...workflow, runId: 'run_other', expiresAtMs: null };
+      expect(await insertPurchaseWorkflow(transaction, other, world.deps.now())).toBeUndefined();
+      return findPendingPurchase(transaction, accountId, 'checkout');
     });
   let started: ReturnType<typeof starting> | undefined;
-  const ended = await world.advance(run, {
+  const ended = await world.advance(workflow, {
     async onPoint(point) {
       if (point !== 'after-vendor:subscribe') return;
       started = starting();
@@ -44,8 +48,10 @@ test('a purchase that starts while a checkout ends joins it, and the checkout en
     },
   });
   expect(ended).toBe('ended');
-  expect(await started).toMatchObject({ runId: run.runId });
-  expect(await findRun(database, accountId, run.runId)).toMatchObject({ status: 'success' });
+  expect(await started).toMatchObject({ runId: workflow.runId });
+  expect(await findPurchaseWorkflow(database, accountId, workflow.runId)).toMatchObject({
+    status: 'success',
+  });
 });
 
 test.each<[string, (transaction: Transaction, accountId: number) => Promise<unknown>]>([

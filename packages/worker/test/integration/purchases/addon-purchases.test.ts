@@ -1,6 +1,6 @@
 /** Add-ons to the subscription of a plan: bought as one purchase, charged once. */
 import { cancelSubscription } from '@sluice/billing-vendor/simulator/objects/simulator-subscriptions';
-import { findRun } from '@sluice/database/billing/runs';
+import { findPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { CATALOGUE } from '../support/purchase-world.ts';
@@ -19,14 +19,14 @@ const subscribed = async () => {
 
 test('add-ons are added and the prorated amount is charged at once', async () => {
   const accountId = await subscribed();
-  const run = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
-  expect(run).toMatchObject({
+  const workflow = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+  expect(workflow).toMatchObject({
     status: 'success',
     result: { items: [{ sku: 'price_addon_ip_month', result: 'added' }] },
   });
   expect(world.succeeded().at(-1)).toMatchObject({
-    runId: run.runId,
-    amount: run.result?.charged?.amount,
+    runId: workflow.runId,
+    amount: workflow.result?.charged?.amount,
   });
 });
 
@@ -34,8 +34,8 @@ test('add-ons that are held already cost nothing and ask nothing of the vendor',
   const accountId = await subscribed();
   await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
   const charges = world.charges().length;
-  const run = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
-  expect(run).toMatchObject({
+  const workflow = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+  expect(workflow).toMatchObject({
     status: 'success',
     result: { charged: null, items: [{ result: 'already_present' }] },
   });
@@ -50,8 +50,10 @@ test.each([
   async (sku, reason) => {
     const accountId = await subscribed();
     const charges = world.charges().length;
-    const run = await world.finish(await world.addons(accountId, 'price_addon_sms_month', sku));
-    expect(run).toMatchObject({ status: 'refused', result: { items: [{ sku, reason }] } });
+    const workflow = await world.finish(
+      await world.addons(accountId, 'price_addon_sms_month', sku),
+    );
+    expect(workflow).toMatchObject({ status: 'refused', result: { items: [{ sku, reason }] } });
     expect(world.charges()).toHaveLength(charges);
   },
 );
@@ -62,8 +64,8 @@ test('add-ons that are declined leave the subscription as it was', async () => {
   const customerId = customer.outcome === 'ok' ? customer.value! : '';
   const before = await world.vendor.findSubscription(customerId);
   await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
-  const run = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
-  expect(run).toMatchObject({ status: 'declined' });
+  const workflow = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+  expect(workflow).toMatchObject({ status: 'declined' });
   expect(await world.vendor.findSubscription(customerId)).toEqual(before);
 });
 
@@ -72,9 +74,11 @@ test.each(['error', 'error_after', 'timeout_after', 'reset_after'] as const)(
   async (kind) => {
     const accountId = await subscribed();
     world.simulator.faults.add({ kind, method: 'POST', path: '/subscriptions/', count: 1 });
-    const run = await world.finishHastily(await world.addons(accountId, 'price_addon_ip_month'));
-    expect(run).toMatchObject({ status: 'success' });
-    expect(world.succeeded().filter((charge) => charge.runId === run.runId)).toHaveLength(1);
+    const workflow = await world.finishHastily(
+      await world.addons(accountId, 'price_addon_ip_month'),
+    );
+    expect(workflow).toMatchObject({ status: 'success' });
+    expect(world.succeeded().filter((charge) => charge.runId === workflow.runId)).toHaveLength(1);
   },
 );
 
@@ -91,22 +95,22 @@ const untilRenewalMs = async (accountId: number): Promise<number> => {
 async function addonsWithoutAnswer(accountId: number) {
   const path = '/subscriptions/';
   world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
-  const run = await world.addons(accountId, 'price_addon_ip_month');
-  expect(await world.advance(run, { vendor: world.hastyVendor })).toBe('waiting');
-  return run;
+  const workflow = await world.addons(accountId, 'price_addon_ip_month');
+  expect(await world.advance(workflow, { vendor: world.hastyVendor })).toBe('waiting');
+  return workflow;
 }
 
 test('add-ons whose purchase is looked up after a renewal tell their own invoice, not the renewal’s', async () => {
   const accountId = await subscribed();
   // The last hour of the month: what is left of it costs little, the next month costs all.
   world.moveClocks((await untilRenewalMs(accountId)) - 3_600_000);
-  const run = await addonsWithoutAnswer(accountId);
-  const [charge] = world.succeeded().filter((each) => each.runId === run.runId);
+  const workflow = await addonsWithoutAnswer(accountId);
+  const [charge] = world.succeeded().filter((each) => each.runId === workflow.runId);
   // The vendor has forgotten the key, and has renewed meanwhile.
   world.moveClocks(25 * 3_600_000);
   expect(world.succeeded().at(-1)).toMatchObject({ runId: null });
   const charges = world.charges().length;
-  expect(await world.finish(run)).toMatchObject({
+  expect(await world.finish(workflow)).toMatchObject({
     status: 'success',
     result: { charged: { amount: charge!.amount, currency: 'usd' }, invoiceId: charge!.invoice },
   });
@@ -116,12 +120,12 @@ test('add-ons whose purchase is looked up after a renewal tell their own invoice
 
 test('add-ons that were taken away again at the vendor meanwhile are not bought a second time', async () => {
   const accountId = await subscribed();
-  const run = await addonsWithoutAnswer(accountId);
+  const workflow = await addonsWithoutAnswer(accountId);
   const charges = world.charges().length;
   for (const subscription of world.simulator.state.list('subscription'))
     cancelSubscription(world.simulator.state, subscription);
   world.moveClocks(25 * 3_600_000);
-  expect(await world.finish(run)).toMatchObject({
+  expect(await world.finish(workflow)).toMatchObject({
     status: 'success',
     result: { charged: { amount: 6_000 } },
   });
@@ -129,10 +133,10 @@ test('add-ons that were taken away again at the vendor meanwhile are not bought 
 });
 
 test('add-ons of an account without a subscription are refused', async () => {
-  const run = await world.finish(
+  const workflow = await world.finish(
     await world.addons(await world.addAccount('pm_card_visa', 'card'), 'price_addon_ip_month'),
   );
-  expect(run).toMatchObject({
+  expect(workflow).toMatchObject({
     status: 'refused',
     message: expect.stringMatching(/no subscription/),
   });
@@ -149,9 +153,9 @@ describe('an add-on whose price was taken out of the catalogue', () => {
     }),
   };
   const buy = async (accountId: number, sku: string) => {
-    const run = await world.addons(accountId, sku);
-    await world.advance(run, { catalogue });
-    return findRun(world.database, accountId, run.runId);
+    const workflow = await world.addons(accountId, sku);
+    await world.advance(workflow, { catalogue });
+    return findPurchaseWorkflow(world.database, accountId, workflow.runId);
   };
   let accountId: number;
   let chargeCount: number;

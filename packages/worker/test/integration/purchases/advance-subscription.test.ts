@@ -16,10 +16,10 @@ beforeEach(async () => {
 describe('a plan', () => {
   test('is subscribed to, charged with its coupon, and becomes the plan of the account', async () => {
     const accountId = await world.addAccount('pm_card_visa');
-    const run = await world.finish(
+    const workflow = await world.finish(
       await world.checkout(accountId, 'essentials_month', { couponCode: 'FIFTY' }),
     );
-    expect(run).toMatchObject({
+    expect(workflow).toMatchObject({
       status: 'success',
       result: {
         charged: { amount: 5_000, currency: 'usd' },
@@ -30,13 +30,13 @@ describe('a plan', () => {
       planId: 'essentials_month',
       planTier: 'essentials',
     });
-    expect(world.succeeded()).toMatchObject([{ amount: 5_000, runId: run.runId }]);
+    expect(world.succeeded()).toMatchObject([{ amount: 5_000, runId: workflow.runId }]);
     const { rows } = await sql<{ changes: unknown; runId: string }>`
       select changes, run_id as "runId" from audit_logs
        where account_id = ${accountId} and object_type = 'account'`.execute(world.database);
     expect(rows).toMatchObject([
       {
-        runId: run.runId,
+        runId: workflow.runId,
         changes: [{ attribute: 'plan', from: 'premium_month', to: 'essentials_month' }],
       },
     ]);
@@ -44,8 +44,11 @@ describe('a plan', () => {
 
   test('that is declined changes nothing', async () => {
     const accountId = await world.addAccount('pm_card_chargeCustomerFail');
-    const run = await world.finish(await world.checkout(accountId, 'essentials_month'));
-    expect(run).toMatchObject({ status: 'failed', message: expect.stringMatching(/declined/) });
+    const workflow = await world.finish(await world.checkout(accountId, 'essentials_month'));
+    expect(workflow).toMatchObject({
+      status: 'failed',
+      message: expect.stringMatching(/declined/),
+    });
     expect(await findBillingAccount(world.database, accountId)).toMatchObject({
       planId: 'premium_month',
     });
@@ -91,7 +94,7 @@ describe('a plan', () => {
   test("does not wait in a ring with one who holds the account's credits", async () => {
     const accountId = await world.addAccount('pm_card_visa');
     const { database } = world;
-    const run = await world.checkout(accountId, 'essentials_month');
+    const workflow = await world.checkout(accountId, 'essentials_month');
     const account = { accountId, kind: 'llm' } as const;
     const grant = { pool: 'purchased', amount: 7, expiresAtMs: null, key: 'bought' } as const;
     await database
@@ -101,7 +104,7 @@ describe('a plan', () => {
       // Not a grant: that writes the row of the credits twice, for which Postgres holds the account from then on.
       const debit = { amount: 5, key: 'debit', hasAllowance: true };
       await debitCredits(transaction, account, debit, world.deps.now());
-      const finishing = world.finish(run);
+      const finishing = world.finish(workflow);
       await untilLockWaiters(database, 1);
       // Refers to the account, as the audit log's chain and the first use of previews do.
       await sql`
@@ -115,14 +118,14 @@ describe('a plan', () => {
   test('takes the place of the plan before it on the one subscription', async () => {
     const accountId = await world.addAccount('pm_card_visa');
     await world.finish(await world.checkout(accountId, 'essentials_month'));
-    const run = await world.finish(await world.checkout(accountId, 'premium_month'));
-    expect(run).toMatchObject({ status: 'success' });
+    const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
+    expect(workflow).toMatchObject({ status: 'success' });
     const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
     const found = await world.vendor.findSubscription(
       customer.outcome === 'ok' ? customer.value! : '',
     );
     expect(found).toMatchObject({
-      value: { items: [{ priceId: 'price_premium_month' }], runId: run.runId },
+      value: { items: [{ priceId: 'price_premium_month' }], runId: workflow.runId },
     });
     expect(world.succeeded()).toHaveLength(2);
   });
@@ -132,9 +135,11 @@ describe('a plan', () => {
     async (kind) => {
       const accountId = await world.addAccount('pm_card_visa');
       world.simulator.faults.add({ kind, method: 'POST', path: '/subscriptions', count: 1 });
-      const run = await world.finishHastily(await world.checkout(accountId, 'essentials_month'));
-      expect(run).toMatchObject({ status: 'success' });
-      expect(world.succeeded()).toMatchObject([{ amount: 10_000, runId: run.runId }]);
+      const workflow = await world.finishHastily(
+        await world.checkout(accountId, 'essentials_month'),
+      );
+      expect(workflow).toMatchObject({ status: 'success' });
+      expect(world.succeeded()).toMatchObject([{ amount: 10_000, runId: workflow.runId }]);
     },
   );
 });
@@ -151,14 +156,17 @@ test.each(['created', 'changed'])(
         path: '/subscriptions',
         count: 1,
       });
-      const run = await world.checkout(accountId, isEnded ? 'essentials_month' : 'premium_month');
-      expect(await world.advance(run, { vendor: world.hastyVendor })).toBe('waiting');
-      const [charge] = world.succeeded().filter((each) => each.runId === run.runId);
+      const workflow = await world.checkout(
+        accountId,
+        isEnded ? 'essentials_month' : 'premium_month',
+      );
+      expect(await world.advance(workflow, { vendor: world.hastyVendor })).toBe('waiting');
+      const [charge] = world.succeeded().filter((each) => each.runId === workflow.runId);
       world.moveClocks(62 * 86_400_000);
       for (const subscription of isEnded ? world.simulator.state.list('subscription') : [])
         cancelSubscription(world.simulator.state, subscription);
       const charges = world.charges().length;
-      const ended = await world.finish(run);
+      const ended = await world.finish(workflow);
       expect(ended).toMatchObject({
         status: 'success',
         result: { charged: { amount: charge?.amount ?? 0 } },
@@ -188,8 +196,8 @@ test.each([
                where account_id = ${accountId}`.execute(world.database);
     const path = '/subscriptions';
     world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
-    const run = await world.checkout(accountId, 'premium_month');
-    expect(await world.advance(run, { vendor: world.hastyVendor })).toBe('waiting');
+    const workflow = await world.checkout(accountId, 'premium_month');
+    expect(await world.advance(workflow, { vendor: world.hastyVendor })).toBe('waiting');
     const { state } = world.simulator;
     const [subscription] = state.list('subscription');
     // One that is past due is so for a renewal, which is tried again days after its card refused.
@@ -201,7 +209,7 @@ test.each([
     state.save('subscription', { ...subscription!, ...refusedAt, ...latest, status });
     // The key may be forgotten, so that it is looked up.
     world.moveClocks(25 * 3_600_000);
-    expect(await world.finish(run)).toMatchObject({
+    expect(await world.finish(workflow)).toMatchObject({
       status: 'success',
       result: { subscription: { status } },
     });
@@ -216,10 +224,13 @@ test.each(['pm_card_chargeCustomerFail', 'pm_card_visa_chargeDeclined'])(
   'a plan that the card %s of its checkout does not pay leaves the card on file that was there',
   async (card) => {
     const accountId = await world.addAccount('pm_card_visa');
-    const run = await world.finish(
+    const workflow = await world.finish(
       await world.checkout(accountId, 'premium_month', { paymentMethodId: card }),
     );
-    expect(run).toMatchObject({ status: 'failed', message: expect.stringMatching(/declined/) });
+    expect(workflow).toMatchObject({
+      status: 'failed',
+      message: expect.stringMatching(/declined/),
+    });
     // The renewal of what it has would charge that one.
     const bought = await world.finish(await world.checkout(accountId, 'essentials_month'));
     expect(bought).toMatchObject({ status: 'success' });
@@ -231,11 +242,11 @@ test('a plan that the vendor refuses to price ends, with nothing charged', async
   await world.finish(await world.checkout(accountId, 'premium_month'));
   const charges = world.charges().length;
   // The catalogue may name a coupon that the vendor has not.
-  const run = await world.checkout(accountId, 'premium_year', {
+  const workflow = await world.checkout(accountId, 'premium_year', {
     couponCode: 'NOT_AT_THE_VENDOR',
     expectedAmount: { amount: 1_000_000, currency: 'usd' },
   });
-  expect(await world.finish(run, 'after-intent:subscribe')).toMatchObject({
+  expect(await world.finish(workflow, 'after-intent:subscribe')).toMatchObject({
     status: 'failed',
     message: 'The payment could not be made. Check the payment method on file.',
     result: { charged: null },
@@ -248,8 +259,8 @@ test('a plan on another cycle than the add-ons beside it is refused for that, be
   await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
   const charges = world.charges().length;
-  const run = await world.finish(await world.checkout(accountId, 'premium_year'));
-  expect(run).toMatchObject({
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_year'));
+  expect(workflow).toMatchObject({
     status: 'failed',
     message:
       "The account's add-ons are billed on another cycle than this plan; nothing was charged.",

@@ -2,7 +2,11 @@
 import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { findReceipt } from '@sluice/database/billing/receipts';
-import { findRun, listRunsWithPaymentDue, type Run } from '@sluice/database/billing/runs';
+import {
+  findPurchaseWorkflow,
+  listPurchasesWithPaymentDue,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import type { Vendor } from '@sluice/billing-vendor/port/vendor';
@@ -23,8 +27,10 @@ beforeEach(async () => {
 });
 
 const bankDecides = () => world.moveClocks(SETTLING_SECONDS * 1_000);
-const look = async (run: Run) => (await findRun(world.database, run.accountId, run.runId))!;
-const receiptOf = (run: Run) => findReceipt(world.database, run.accountId, run.runId);
+const look = async (workflow: PurchaseWorkflow) =>
+  (await findPurchaseWorkflow(world.database, workflow.accountId, workflow.runId))!;
+const receiptOf = (workflow: PurchaseWorkflow) =>
+  findReceipt(world.database, workflow.accountId, workflow.runId);
 const renew = () => renewCredits({ ...world.deps, catalogue: CATALOGUE });
 const standing = async (accountId: number) => {
   const { rows } = await sql<{ status: string; planId: string }>`
@@ -34,31 +40,31 @@ const standing = async (accountId: number) => {
   return rows[0];
 };
 
-async function expectUnpaid(run: Run, amount: number): Promise<void> {
-  expect(await look(run)).toMatchObject({
+async function expectUnpaid(workflow: PurchaseWorkflow, amount: number): Promise<void> {
+  expect(await look(workflow)).toMatchObject({
     status: 'success',
     result: { charged: null, due: { amount, currency: 'usd' } },
   });
-  expect((await look(run)).result).not.toHaveProperty('receiptId');
-  expect(await receiptOf(run)).toBeUndefined();
+  expect((await look(workflow)).result).not.toHaveProperty('receiptId');
+  expect(await receiptOf(workflow)).toBeUndefined();
 }
 
-async function expectPaid(run: Run, amount: number): Promise<void> {
-  const { result } = await look(run);
+async function expectPaid(workflow: PurchaseWorkflow, amount: number): Promise<void> {
+  const { result } = await look(workflow);
   expect(result).toMatchObject({
     charged: { amount, currency: 'usd' },
-    receiptId: run.runId,
+    receiptId: workflow.runId,
   });
   expect(result).not.toHaveProperty('due');
-  expect(await receiptOf(run)).toMatchObject({ total: amount });
+  expect(await receiptOf(workflow)).toMatchObject({ total: amount });
 }
 
 test('a plan has its receipt and its allowance when the bank has paid, once, and not before', async () => {
   const accountId = await world.addAccount(GOOD);
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
   await renew();
-  await expectUnpaid(run, 100_000);
+  await expectUnpaid(workflow, 100_000);
   expect(await world.balance(accountId)).toBe(0);
   expect(await standing(accountId)).toEqual({ status: 'active', planId: 'premium_month' });
   bankDecides();
@@ -67,7 +73,7 @@ test('a plan has its receipt and its allowance when the bank has paid, once, and
     await renew();
     await lookAtDuePayments(world.deps);
   }
-  await expectPaid(run, 100_000);
+  await expectPaid(workflow, 100_000);
   expect(await world.balance(accountId)).toBe(200);
 });
 
@@ -78,17 +84,17 @@ const again = (event: { eventId: string; type: string; objectId: string }) => ({
 
 test('a plan that the bank does not pay is past due and brings nothing, until another card has paid', async () => {
   const accountId = await world.addAccount(BAD);
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   bankDecides();
   await world.tellEvents();
   await renew();
-  await expectUnpaid(run, 100_000);
+  await expectUnpaid(workflow, 100_000);
   expect(await standing(accountId)).toMatchObject({ status: 'past_due' });
   expect(await world.balance(accountId)).toBe(0);
   await world.putCard(accountId, 'pm_card_visa');
   world.moveClocks(4 * 86_400_000);
   await world.tellEvents();
-  await expectPaid(run, 100_000);
+  await expectPaid(workflow, 100_000);
   expect(await standing(accountId)).toMatchObject({ status: 'active' });
   expect(await world.balance(accountId)).toBe(200);
 });
@@ -98,11 +104,11 @@ test('what another plan has given stays while the bank pays for a better one', a
   await world.finish(await world.checkout(accountId, 'essentials_month'));
   expect(await world.balance(accountId)).toBe(20);
   await world.putCard(accountId, GOOD);
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
   await renew();
   expect(await world.balance(accountId)).toBe(20);
-  expect((await look(run)).result?.due?.amount).toBeGreaterThan(0);
+  expect((await look(workflow)).result?.due?.amount).toBeGreaterThan(0);
   bankDecides();
   await world.tellEvents();
   expect(await world.balance(accountId)).toBe(200);
@@ -112,29 +118,29 @@ test('add-ons have their receipt when the bank has paid', async () => {
   const accountId = await world.addAccount('pm_card_visa', 'card');
   await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.putCard(accountId, GOOD);
-  const run = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
-  const due = (await look(run)).result!.due!.amount;
+  const workflow = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+  const due = (await look(workflow)).result!.due!.amount;
   await world.tellEvents();
-  await expectUnpaid(run, due);
+  await expectUnpaid(workflow, due);
   bankDecides();
   await world.tellEvents();
-  await expectPaid(run, due);
+  await expectPaid(workflow, due);
 });
 
 test('what the bank has paid is found without the vendor’s events', async () => {
   const accountId = await world.addAccount(GOOD);
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   bankDecides();
   world.takeEvents();
   await lookAtDuePayments(world.deps);
-  await expectPaid(run, 100_000);
+  await expectPaid(workflow, 100_000);
   expect(await world.balance(accountId)).toBe(200);
 });
 
 test('I21: what the bank has paid, and the vendor told, before the purchase was written down is not lost', async () => {
   const accountId = await world.addAccount(GOOD);
-  const run = await world.checkout(accountId, 'premium_month');
-  await world.advance(run, {
+  const workflow = await world.checkout(accountId, 'premium_month');
+  await world.advance(workflow, {
     async onPoint(point) {
       if (point !== 'after-vendor:subscribe') return;
       bankDecides();
@@ -142,7 +148,7 @@ test('I21: what the bank has paid, and the vendor told, before the purchase was 
     },
   });
   await world.settleEvents();
-  await expectPaid(run, 100_000);
+  await expectPaid(workflow, 100_000);
   expect(await world.balance(accountId)).toBe(200);
 });
 
@@ -150,13 +156,13 @@ test.each(['after-intent:subscribe', 'after-vendor:subscribe', 'after-record:sub
   'I15: a worker that dies at %s gives nothing early, and all of it in the end',
   async (point) => {
     const accountId = await world.addAccount(GOOD);
-    const run = await world.finish(await world.checkout(accountId, 'premium_month'), point);
+    const workflow = await world.finish(await world.checkout(accountId, 'premium_month'), point);
     await world.tellEvents();
-    await expectUnpaid(run, 100_000);
+    await expectUnpaid(workflow, 100_000);
     expect(await world.balance(accountId)).toBe(0);
     bankDecides();
     await world.tellEvents();
-    await expectPaid(run, 100_000);
+    await expectPaid(workflow, 100_000);
     expect(await world.balance(accountId)).toBe(200);
     expect(world.charges()).toHaveLength(1);
   },
@@ -164,7 +170,7 @@ test.each(['after-intent:subscribe', 'after-vendor:subscribe', 'after-record:sub
 
 test('a plan that is refunded before its payment was looked at keeps no allowance', async () => {
   const accountId = await world.addAccount(GOOD);
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
   bankDecides();
   const [charge] = world.succeeded();
@@ -172,7 +178,7 @@ test('a plan that is refunded before its payment was looked at keeps no allowanc
   await world.tellEvents((events) => events.filter(({ type }) => type === 'charge.refunded'));
   await lookAtDuePayments(world.deps);
   expect(await world.balance(accountId)).toBe(0);
-  expect((await look(run)).result).toMatchObject({ reversal: { isWhole: true } });
+  expect((await look(workflow)).result).toMatchObject({ reversal: { isWhole: true } });
 });
 
 test('payments that are due are not asked about by a worker that stops, nor of a vendor that does not answer', async () => {
@@ -195,16 +201,16 @@ test('payments that are due are not asked about by a worker that stops, nor of a
 });
 
 test('a due payment that the vendor refuses to show is logged, and the next one is looked at', async () => {
-  const runs: Run[] = [];
+  const workflows: PurchaseWorkflow[] = [];
   for (let count = 0; count < 2; count++)
-    runs.push(
+    workflows.push(
       await world.finish(await world.checkout(await world.addAccount(GOOD), 'premium_month')),
     );
   bankDecides();
   const logged: unknown[] = [];
   const logger = createLogger('test', 'silent');
   logger.error = (fields: unknown) => logged.push(fields);
-  const [refused, other] = runs.map((run) => run.result!.invoiceId!);
+  const [refused, other] = workflows.map((workflow) => workflow.result!.invoiceId!);
   const vendor: Vendor = {
     ...world.vendor,
     findInvoice: (invoiceId) =>
@@ -217,11 +223,11 @@ test('a due payment that the vendor refuses to show is logged, and the next one 
   };
   await lookAtDuePayments({ ...world.deps, vendor, logger });
   expect(logged).toMatchObject([{ item: { invoiceId: refused } }]);
-  expect((await look(runs[1]!)).result).toMatchObject({
+  expect((await look(workflows[1]!)).result).toMatchObject({
     invoiceId: other,
     receiptId: expect.any(String),
   });
-  await expectUnpaid(runs[0]!, 100_000);
+  await expectUnpaid(workflows[0]!, 100_000);
 });
 
 test('the account is locked before its purchase is written as paid', async () => {
@@ -237,16 +243,16 @@ test('the account is locked before its purchase is written as paid', async () =>
 
 test('what the bank never pays is given up with its invoice, is due no more, and counts when it is paid after all', async () => {
   const accountId = await world.addAccount(BAD);
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   bankDecides();
   const { state } = world.simulator;
-  const invoice = () => state.get('invoice', run.result!.invoiceId!)!;
+  const invoice = () => state.get('invoice', workflow.result!.invoiceId!)!;
   state.save('invoice', { ...invoice(), status: 'uncollectible' });
   await lookAtDuePayments(world.deps);
-  const { result } = await look(run);
+  const { result } = await look(workflow);
   expect(result).toMatchObject({ charged: null, givenUp: { amount: 100_000 } });
   expect(result).not.toHaveProperty('due');
-  expect(await receiptOf(run)).toBeUndefined();
+  expect(await receiptOf(workflow)).toBeUndefined();
   await renew();
   expect(await world.balance(accountId)).toBe(0);
   state.save('invoice', { ...invoice(), status: 'paid' });
@@ -256,14 +262,14 @@ test('what the bank never pays is given up with its invoice, is due no more, and
     Date.now() - 1_000,
   );
   await world.settleEvents();
-  await expectPaid(run, 100_000);
-  expect((await look(run)).result).not.toHaveProperty('givenUp');
+  await expectPaid(workflow, 100_000);
+  expect((await look(workflow)).result).not.toHaveProperty('givenUp');
 });
 
 test('what a bank should have paid a month ago is not asked about any more', async () => {
   await world.finish(await world.checkout(await world.addAccount(GOOD), 'premium_month'));
   const listed = (aheadMs: number) =>
-    listRunsWithPaymentDue(world.database, world.deps.now() + aheadMs, 10);
+    listPurchasesWithPaymentDue(world.database, world.deps.now() + aheadMs, 10);
   expect(await listed(29 * 86_400_000)).toHaveLength(1);
   expect(await listed(31 * 86_400_000)).toEqual([]);
 });

@@ -22,7 +22,7 @@ test('credits are renewed, closed accounts unsubscribed and payments of banks fo
 
   const purchases = await createPurchases({
     database,
-    producer: { wakeRun: () => Promise.resolve() },
+    producer: { wakePurchaseWorkflow: () => Promise.resolve() },
     settings: parseSettings(workerSettings, {
       DATABASE_URL: world.url,
       SEALING_KEYS: `test:${Buffer.alloc(32).toString('base64')}`,

@@ -1,7 +1,7 @@
 /** The audit log of the card on file, where a checkout changes it. */
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import type { CrashPoint } from '../../../src/purchases/advance-run.ts';
+import type { CrashPoint } from '../../../src/purchases/advance-purchase-workflow.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
 
 async function checkout(
@@ -10,12 +10,12 @@ async function checkout(
   card: string,
   killAt?: CrashPoint,
 ): Promise<{ status: string; entries: unknown[] }> {
-  const run = await world.checkout(accountId, 'essentials_month', { paymentMethodId: card });
-  const { status } = await world.finish(run, killAt);
+  const workflow = await world.checkout(accountId, 'essentials_month', { paymentMethodId: card });
+  const { status } = await world.finish(workflow, killAt);
   const { rows } = await sql<{ runId: string }>`
     select run_id as "runId", actor_type as actor, object_id as id, changes from audit_logs
      where account_id = ${accountId} and object_type = 'payment_method'`.execute(world.database);
-  expect(rows.every((row) => row.runId === run.runId)).toBe(true);
+  expect(rows.every((row) => row.runId === workflow.runId)).toBe(true);
   return { status, entries: rows };
 }
 

@@ -1,7 +1,7 @@
 /**
  * Every workflow, every step, every moment at which a worker can die, with a vendor that fails at random
  * and tells its events late, twice and out of order. Whatever happens: what the vendor took and what we
- * gave are one to one, every run ends, and nothing can be collected for one that failed.
+ * gave are one to one, every purchase workflow ends, and nothing can be collected for one that failed.
  *
  * The worker is one function here, and dies by an exception, which is quick.
  * `npm run chaos:billing -- --seed N` kills real processes.
@@ -9,12 +9,12 @@
 import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-controls';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
-import type { Run } from '@sluice/database/billing/runs';
-import type { StepName } from '@sluice/domain/billing/run-workflow';
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
+import type { StepName } from '@sluice/domain/billing/workflow-steps';
 import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import type { CrashPoint } from '../../../src/purchases/advance-run.ts';
+import type { CrashPoint } from '../../../src/purchases/advance-purchase-workflow.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
 
 const SEED = 1;
@@ -51,8 +51,8 @@ const cells = Object.entries(WORKFLOWS).flatMap(([workflow, steps]) =>
   ),
 );
 
-/** @returns a run of the workflow, on an account that is ready for it. */
-async function begin(world: Subscriptions, workflow: Workflow): Promise<Run> {
+/** @returns a purchase workflow of the workflow, on an account that is ready for it. */
+async function begin(world: Subscriptions, workflow: Workflow): Promise<PurchaseWorkflow> {
   const card = workflow === 'invoiced declined' ? 'pm_card_chargeCustomerFail' : 'pm_card_visa';
   const rail = workflow.startsWith('card') || workflow === 'add-ons' ? 'card' : 'invoiced';
   const accountId = await world.addAccount(card, rail);
@@ -86,20 +86,20 @@ test(
       .slice(0, COUNT)
       .map(({ cell }) => cell);
     for (const { workflow, point } of chosen) {
-      const run = await begin(world, workflow);
+      const purchaseWorkflow = await begin(world, workflow);
       world.simulator.faults.setChaos({ probability: 0.2, kinds: FAULTS });
       if (workflow.startsWith('card')) {
-        await world.wait(run, point);
+        await world.wait(purchaseWorkflow, point);
         if (workflow === 'card paid') {
           // The customer's own call; they would try again.
           world.simulator.faults.clear();
-          await world.confirm(run);
+          await world.confirm(purchaseWorkflow);
           world.simulator.faults.setChaos({ probability: 0.2, kinds: FAULTS });
         } else world.clock.aheadMs += 3_700_000;
         // The customer's payment is known by an event or by looking: each is right.
         if (random() < 0.5) await tellEvents(world, random);
       }
-      const ended = await world.finish(run, point);
+      const ended = await world.finish(purchaseWorkflow, point);
       world.simulator.faults.clear();
       await tellEvents(world, random);
       const wanted = {
@@ -121,11 +121,18 @@ test(
 );
 
 async function expectBooksToMatch(world: Subscriptions): Promise<void> {
-  const { rows: runs } = await sql<{ runId: string; status: string; review: string | null }>`
+  const { rows: workflows } = await sql<{ runId: string; status: string; review: string | null }>`
     select run_id as "runId", status, review_reason as review from runs`.execute(world.database);
-  expect(runs.filter((run) => run.status === 'pending' || run.review !== null)).toEqual([]);
+  expect(
+    workflows.filter(
+      (purchaseWorkflow) =>
+        purchaseWorkflow.status === 'pending' || purchaseWorkflow.review !== null,
+    ),
+  ).toEqual([]);
   const paid = world.succeeded();
-  const succeeded = runs.filter((run) => run.status === 'success').map((run) => run.runId);
+  const succeeded = workflows
+    .filter((purchaseWorkflow) => purchaseWorkflow.status === 'success')
+    .map((purchaseWorkflow) => purchaseWorkflow.runId);
   // One charge for each purchase that succeeded, and none for any other.
   expect(new Set(paid.map((charge) => charge.runId))).toEqual(new Set(succeeded));
   expect(paid).toHaveLength(succeeded.length);

@@ -1,5 +1,5 @@
 /** What the vendor owes a customer pays for the next invoice as it is finalized, before any card does. */
-import { findRun } from '@sluice/database/billing/runs';
+import { findPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startPurchases, type Purchases } from '../support/purchase-world.ts';
@@ -28,16 +28,16 @@ async function expectGrantedOnce(accountId: number): Promise<void> {
   expect(rows).toHaveLength(1);
 }
 
-describe.each(['card', 'invoiced'] as const)('a pack on the %s rail', (rail) => {
+describe.each(['card', 'invoiced'] as const)('a pack with payment method type %s', (rail) => {
   test('I1: that the credit pays is granted with the record of its invoice, and charges no card', async () => {
     const accountId = await addAccountWithCredit(rail, 5_000);
-    const run = await world.buyPack(accountId, rail);
-    await world.turn(run, 'after-record:finalize');
-    expect(await findRun(world.database, accountId, run.runId)).toMatchObject({
+    const workflow = await world.buyPack(accountId, rail);
+    await world.turn(workflow, 'after-record:finalize');
+    expect(await findPurchaseWorkflow(world.database, accountId, workflow.runId)).toMatchObject({
       status: 'success',
       result: { charged: { amount: 2_000, currency: 'usd' } },
     });
-    expect((await world.steps(run)).at(-1)).toMatchObject({ step: 'finalize', state: 'done' });
+    expect((await world.steps(workflow)).at(-1)).toMatchObject({ step: 'finalize', state: 'done' });
     expect(world.charges()).toEqual([]);
     expect(customerOf(accountId)['balance']).toBe(-3_000);
     await expectGrantedOnce(accountId);
@@ -45,10 +45,10 @@ describe.each(['card', 'invoiced'] as const)('a pack on the %s rail', (rail) => 
 
   test('I3: that the credit pays is granted once, whoever dies and whatever is told again', async () => {
     const accountId = await addAccountWithCredit(rail, 2_000);
-    const run = await world.buyPack(accountId, rail);
-    await world.turn(run, 'after-vendor:finalize');
+    const workflow = await world.buyPack(accountId, rail);
+    await world.turn(workflow, 'after-vendor:finalize');
     await world.tellEvents((events) => [...events, ...events]);
-    expect(await world.finish(run)).toMatchObject({ status: 'success', reviewReason: null });
+    expect(await world.finish(workflow)).toMatchObject({ status: 'success', reviewReason: null });
     await expectGrantedOnce(accountId);
   });
 });
@@ -62,10 +62,10 @@ test('I1: a card pays what the credit does not', async () => {
 
 test('I4: a purchase that nobody pays gives the credit back', async () => {
   const accountId = await addAccountWithCredit('card', 500);
-  const run = await world.buyPack(accountId, 'card');
-  await world.advance(run);
+  const workflow = await world.buyPack(accountId, 'card');
+  await world.advance(workflow);
   expect(customerOf(accountId)['balance']).toBe(0);
   world.clock.aheadMs += 3_700_000;
-  expect(await world.finish(run)).toMatchObject({ status: 'failed' });
+  expect(await world.finish(workflow)).toMatchObject({ status: 'failed' });
   expect(customerOf(accountId)['balance']).toBe(-500);
 });

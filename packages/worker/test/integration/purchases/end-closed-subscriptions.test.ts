@@ -120,11 +120,11 @@ test('an account whose subscription cannot be ended does not keep the next from 
 
 test('a plan that is bought while the account is closed is ended when the purchase is over', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.checkout(accountId, 'premium_month');
-  await world.turn(run, 'before-intent:subscribe');
+  const workflow = await world.checkout(accountId, 'premium_month');
+  await world.turn(workflow, 'before-intent:subscribe');
   await put(accountId, 'closed');
   await look();
-  await world.finish(run);
+  await world.finish(workflow);
   expect(statuses()).toEqual(['active']);
   await look();
   expect(statuses()).toEqual(['canceled']);
@@ -225,12 +225,12 @@ test('a purchase that a version from before starts, after nothing was found, is 
   const accountId = await world.addAccount('pm_card_visa');
   await put(accountId, 'closed');
   await look();
-  const run = await world.checkout(accountId, 'premium_month');
+  const workflow = await world.checkout(accountId, 'premium_month');
   world.clock.aheadMs += 300_000;
   await look();
   // It may take long, and is waited for.
   world.clock.aheadMs += 3_600_000;
-  await world.finish(run);
+  await world.finish(workflow);
   await look();
   expect(statuses()).toEqual(['canceled']);
 });

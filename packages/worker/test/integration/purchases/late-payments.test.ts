@@ -4,7 +4,10 @@ import {
   settleLatePayments,
   SETTLING_SECONDS,
 } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
-import { findRun, type Run } from '@sluice/database/billing/runs';
+import {
+  findPurchaseWorkflow,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startPurchases, type Purchases } from '../support/purchase-world.ts';
@@ -24,7 +27,8 @@ function settle(): void {
   world.clock.aheadMs += SETTLING_SECONDS * 1_000;
 }
 
-const look = async (run: Run) => (await findRun(world.database, run.accountId, run.runId))!;
+const look = async (workflow: PurchaseWorkflow) =>
+  (await findPurchaseWorkflow(world.database, workflow.accountId, workflow.runId))!;
 
 async function expectGrants(count: number): Promise<void> {
   const { rows } = await sql`
@@ -32,26 +36,26 @@ async function expectGrants(count: number): Promise<void> {
   expect(rows).toHaveLength(count);
 }
 
-async function expectSuccess(run: Run): Promise<void> {
-  expect(await look(run)).toMatchObject({
+async function expectSuccess(workflow: PurchaseWorkflow): Promise<void> {
+  expect(await look(workflow)).toMatchObject({
     status: 'success',
     message: null,
     reviewReason: null,
     result: { charged: { amount: 2_000, currency: 'usd' } },
   });
-  expect(world.charges()).toMatchObject([{ status: 'succeeded', runId: run.runId }]);
-  expect(await world.balance(run.accountId)).toBe(100);
+  expect(world.charges()).toMatchObject([{ status: 'succeeded', runId: workflow.runId }]);
+  expect(await world.balance(workflow.accountId)).toBe(100);
   await expectGrants(1);
 }
 
-async function expectDecline(run: Run): Promise<void> {
-  expect(await look(run)).toMatchObject({
+async function expectDecline(workflow: PurchaseWorkflow): Promise<void> {
+  expect(await look(workflow)).toMatchObject({
     status: 'declined',
     message: expect.stringMatching(/insufficient funds/),
     reviewReason: null,
     result: { charged: null },
   });
-  expect(world.charges()).toMatchObject([{ status: 'failed', runId: run.runId }]);
+  expect(world.charges()).toMatchObject([{ status: 'failed', runId: workflow.runId }]);
   await expectGrants(0);
   expect(collectEverything(world.simulator.state)).toEqual([]);
 }
@@ -59,47 +63,47 @@ async function expectDecline(run: Run): Promise<void> {
 describe('a pack that a bank account pays', () => {
   test('I1: is granted once when the bank has paid, and not before', async () => {
     const accountId = await world.addAccount(GOOD);
-    const run = await world.buyPack(accountId);
-    expect(await world.advance(run)).toBe('waiting');
+    const workflow = await world.buyPack(accountId);
+    expect(await world.advance(workflow)).toBe('waiting');
     await world.tellEvents();
-    await world.turn(run);
-    expect(await look(run)).toMatchObject({ status: 'pending', reviewReason: null });
+    await world.turn(workflow);
+    expect(await look(workflow)).toMatchObject({ status: 'pending', reviewReason: null });
     expect(await world.balance(accountId)).toBe(0);
     settle();
-    expect(await world.advance(run)).toBe('ended');
-    await expectSuccess(run);
+    expect(await world.advance(workflow)).toBe('ended');
+    await expectSuccess(workflow);
     await world.tellEvents();
-    await expectSuccess(run);
+    await expectSuccess(workflow);
   });
 
   test('I1: is granted by the event, where that comes before anybody looks', async () => {
-    const run = await world.buyPack(await world.addAccount(GOOD));
-    expect(await world.advance(run)).toBe('waiting');
+    const workflow = await world.buyPack(await world.addAccount(GOOD));
+    expect(await world.advance(workflow)).toBe('waiting');
     settle();
     await world.tellEvents();
-    await expectSuccess(run);
-    expect(await world.advance(run)).toBe('overtaken');
+    await expectSuccess(workflow);
+    expect(await world.advance(workflow)).toBe('overtaken');
   });
 
   test('I4: is declined when the bank has not paid, with nothing left to collect and the lane free', async () => {
     const accountId = await world.addAccount(BAD);
-    const run = await world.buyPack(accountId);
-    expect(await world.advance(run)).toBe('waiting');
+    const workflow = await world.buyPack(accountId);
+    expect(await world.advance(workflow)).toBe('waiting');
     settle();
     await world.tellEvents();
-    expect(await world.advance(run)).toBe('ended');
-    await expectDecline(run);
+    expect(await world.advance(workflow)).toBe('ended');
+    await expectDecline(workflow);
     await world.tellEvents();
-    await expectDecline(run);
+    await expectDecline(workflow);
     expect(await world.buyPack(accountId)).toMatchObject({ status: 'pending' });
   });
 
   test('I4: ends where its invoice was made void by hand', async () => {
-    const run = await world.buyPack(await world.addAccount(GOOD));
-    await world.advance(run);
+    const workflow = await world.buyPack(await world.addAccount(GOOD));
+    await world.advance(workflow);
     const [invoice] = world.simulator.state.list('invoice');
     world.simulator.state.save('invoice', { ...invoice!, status: 'void' });
-    expect(await world.finish(run)).toMatchObject({
+    expect(await world.finish(workflow)).toMatchObject({
       status: 'failed',
       message: 'The payment could not be made. Check the payment method on file.',
     });
@@ -107,20 +111,20 @@ describe('a pack that a bank account pays', () => {
   });
 
   test('I23: paid after all, in the moment in which it is given up, is a success', async () => {
-    const run = await world.buyPack(await world.addAccount(BAD));
-    await world.advance(run);
+    const workflow = await world.buyPack(await world.addAccount(BAD));
+    await world.advance(workflow);
     settle();
-    await world.turn(run, 'before-intent:void');
+    await world.turn(workflow, 'before-intent:void');
     const customer = await world.vendor.findCustomer(
-      run.accountId,
-      `billing-${run.accountId}@example.com`,
+      workflow.accountId,
+      `billing-${workflow.accountId}@example.com`,
     );
     await world.vendor.setDefaultCard(
       (customer.outcome === 'ok' && customer.value) || '',
       'pm_card_visa',
     );
     expect(collectEverything(world.simulator.state)).toHaveLength(1);
-    expect(await world.finish(run)).toMatchObject({ status: 'success' });
+    expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
     await expectGrants(1);
   });
 });
@@ -133,37 +137,37 @@ describe.each([
   test.each(points.flatMap((point) => [[point, 'before'] as const, [point, 'after'] as const]))(
     'I15: at %s, with the next one looking %s the bank decides, changes nothing',
     async (point, when) => {
-      const run = await world.buyPack(await world.addAccount(card));
-      await world.turn(run, point);
+      const workflow = await world.buyPack(await world.addAccount(card));
+      await world.turn(workflow, point);
       // The vendor has not been asked yet.
-      if (when === 'before' || point === 'after-intent:pay') await world.turn(run);
+      if (when === 'before' || point === 'after-intent:pay') await world.turn(workflow);
       settle();
-      await world.turn(run);
-      await expectEnd(run);
+      await world.turn(workflow);
+      await expectEnd(workflow);
     },
   );
 
   test('I21: and the events come before what the worker writes down', async () => {
-    const run = await world.buyPack(await world.addAccount(card));
-    await world.turn(run, 'after-vendor:pay');
+    const workflow = await world.buyPack(await world.addAccount(card));
+    await world.turn(workflow, 'after-vendor:pay');
     await world.tellEvents();
     settle();
     await world.tellEvents();
-    await world.turn(run);
-    await expectEnd(run);
+    await world.turn(workflow);
+    await expectEnd(workflow);
   });
 
   test('I19: a payment under way for more than a day is looked up, not made again', async () => {
-    const run = await world.buyPack(await world.addAccount(card));
-    await world.turn(run, 'after-vendor:pay');
+    const workflow = await world.buyPack(await world.addAccount(card));
+    await world.turn(workflow, 'after-vendor:pay');
     world.simulator.state.advanceClock(25 * 3_600_000);
     world.clock.aheadMs += 25 * 3_600_000;
-    await world.turn(run);
+    await world.turn(workflow);
     expect(world.charges()).toMatchObject([{ status: 'pending' }]);
-    expect(await look(run)).toMatchObject({ status: 'pending', reviewReason: null });
+    expect(await look(workflow)).toMatchObject({ status: 'pending', reviewReason: null });
     settle();
-    await world.turn(run);
-    await expectEnd(run);
+    await world.turn(workflow);
+    await expectEnd(workflow);
   });
 });
 
@@ -175,13 +179,13 @@ test.each([
 ] as const)(
   'I15: a worker that dies at %s of a payment that failed is made good',
   async (point) => {
-    const run = await world.buyPack(await world.addAccount(BAD));
-    await world.turn(run);
+    const workflow = await world.buyPack(await world.addAccount(BAD));
+    await world.turn(workflow);
     settle();
-    await world.turn(run, point);
-    expect(await look(run)).toMatchObject({ status: 'pending' });
-    await world.turn(run);
-    await expectDecline(run);
+    await world.turn(workflow, point);
+    expect(await look(workflow)).toMatchObject({ status: 'pending' });
+    await world.turn(workflow);
+    await expectDecline(workflow);
   },
 );
 
@@ -189,19 +193,19 @@ test.each([
   [GOOD, { status: 'success' }, 1],
   [BAD, { status: 'failed', message: 'The purchase was not paid in time.' }, 0],
 ])(
-  'card rail: %s that is still paying when the time is over is waited for',
+  'payment by card: %s that is still paying when the time is over is waited for',
   async (card, end, grants) => {
-    const run = await world.buyPack(await world.addAccount(null, 'card'), 'card');
-    expect(await world.advance(run)).toBe('waiting');
-    await world.confirm(run, card);
+    const workflow = await world.buyPack(await world.addAccount(null, 'card'), 'card');
+    expect(await world.advance(workflow)).toBe('waiting');
+    await world.confirm(workflow, card);
     world.clock.aheadMs += 3_700_000;
     for (let count = 0; count < 7; count++) {
-      await world.turn(run);
+      await world.turn(workflow);
       world.clock.aheadMs += 24 * 3_600_000;
     }
-    expect(await look(run)).toMatchObject({ status: 'pending', reviewReason: null });
+    expect(await look(workflow)).toMatchObject({ status: 'pending', reviewReason: null });
     settle();
-    expect(await world.finish(run)).toMatchObject(end);
+    expect(await world.finish(workflow)).toMatchObject(end);
     await expectGrants(grants);
   },
 );

@@ -2,7 +2,7 @@
 import type { Money } from '@sluice/domain/values/money';
 import { sql } from 'kysely';
 import { itemsOf } from '@sluice/billing-vendor/simulator/objects/simulator-items';
-import { findRun } from '@sluice/database/billing/runs';
+import { findPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { CATALOGUE } from '../support/purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
@@ -73,9 +73,9 @@ describe('of a plan whose price the catalogue has exchanged', () => {
   test('another plan takes the place, and is not charged beside it', async () => {
     const accountId = await world.addAccount('pm_card_visa');
     await world.finish(await world.checkout(accountId, 'essentials_month'));
-    const run = await world.checkout(accountId, 'premium_month');
-    await world.advance(run, { catalogue: exchanged });
-    expect(await findRun(world.database, accountId, run.runId)).toMatchObject({
+    const workflow = await world.checkout(accountId, 'premium_month');
+    await world.advance(workflow, { catalogue: exchanged });
+    expect(await findPurchaseWorkflow(world.database, accountId, workflow.runId)).toMatchObject({
       status: 'success',
     });
     expect(pricesOf()).toEqual([['price_premium_month']]);
@@ -85,9 +85,9 @@ describe('of a plan whose price the catalogue has exchanged', () => {
     const accountId = await world.addAccount('pm_card_visa');
     await world.finish(await world.checkout(accountId, 'essentials_month'));
     await sql`truncate runs cascade`.execute(world.database);
-    const run = await world.checkout(accountId, 'premium_month');
-    await world.advance(run, { catalogue: exchanged });
-    expect(await findRun(world.database, accountId, run.runId)).toMatchObject({
+    const workflow = await world.checkout(accountId, 'premium_month');
+    await world.advance(workflow, { catalogue: exchanged });
+    expect(await findPurchaseWorkflow(world.database, accountId, workflow.runId)).toMatchObject({
       status: 'failed',
       result: { charged: null, refusal: 'unknown_subscription_item' },
     });

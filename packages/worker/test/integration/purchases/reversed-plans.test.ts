@@ -1,7 +1,10 @@
 /** Money that goes back to the customer for a plan, and the allowance that it had brought. */
 import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
-import { findRun, type Run } from '@sluice/database/billing/runs';
+import {
+  findPurchaseWorkflow,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
@@ -16,12 +19,13 @@ beforeEach(async () => {
   world = await startSubscriptions();
 });
 
-const refund = (run: Run) => {
-  const { id } = world.succeeded().find((charge) => charge.runId === run.runId)!;
+const refund = (workflow: PurchaseWorkflow) => {
+  const { id } = world.succeeded().find((charge) => charge.runId === workflow.runId)!;
   return refundCharge(world.simulator.state, id, undefined);
 };
-const look = async (run: Run) => (await findRun(world.database, run.accountId, run.runId))!;
-const reversalOf = async (run: Run) => (await look(run)).result?.reversal;
+const look = async (workflow: PurchaseWorkflow) =>
+  (await findPurchaseWorkflow(world.database, workflow.accountId, workflow.runId))!;
+const reversalOf = async (workflow: PurchaseWorkflow) => (await look(workflow)).result?.reversal;
 const renew = () => renewCredits({ ...world.deps, catalogue: CATALOGUE });
 
 /** Its operator ends it at the vendor. */
@@ -41,43 +45,43 @@ function toNextMonth(): void {
 
 test('a plan whose price is refunded loses what is left of the allowance of the month, and keeps what was bought', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.finish(await world.buyPack(accountId));
   await world.tellEvents();
   expect(await world.balance(accountId)).toBe(300);
   await world.spend(accountId, 50);
-  refund(run);
+  refund(workflow);
   await world.tellEvents();
   expect(await world.balance(accountId)).toBe(100);
   // 150 of the previews, and all of the others.
-  expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 11_150 });
+  expect(await reversalOf(workflow)).toMatchObject({ isWhole: true, creditsTaken: 11_150 });
   expect(await listCreditDifferences(world.database)).toEqual([]);
 });
 
 test('a plan refunded after it was renewed keeps the allowance, which the renewal has paid for', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   // Within the month of the grant, whatever day it is.
-  const { result } = await look(run);
+  const { result } = await look(workflow);
   const ended = { ...result!.subscription!, currentPeriodEndMs: world.deps.now() };
   await sql`
     update runs set result = ${JSON.stringify({ ...result, subscription: ended })}
-     where run_id = ${run.runId}`.execute(world.database);
-  refund(run);
+     where run_id = ${workflow.runId}`.execute(world.database);
+  refund(workflow);
   await world.tellEvents();
-  expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 0 });
+  expect(await reversalOf(workflow)).toMatchObject({ isWhole: true, creditsTaken: 0 });
   expect(await world.balance(accountId)).toBe(200);
 });
 
 test('a plan refunded in a new month, before the allowance of that month came, brings none', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
   toNextMonth();
-  refund(run);
+  refund(workflow);
   await world.tellEvents();
   await renew();
-  expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 0 });
+  expect(await reversalOf(workflow)).toMatchObject({ isWhole: true, creditsTaken: 0 });
   expect(await world.balance(accountId)).toBe(0);
 });
 
@@ -86,14 +90,14 @@ test('a plan that is refunded and bought again in the month brings its allowance
   toNextMonth();
   let spent = 0;
   for (const time of [1, 2, 3]) {
-    const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+    const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
     await world.tellEvents();
     await renew();
     expect(await world.balance(accountId)).toBe(200 - spent);
     await endSubscription(accountId);
     await world.spend(accountId, 10, `job_${time}`);
     spent += 10;
-    refund(run);
+    refund(workflow);
     await world.tellEvents();
     await renew();
     expect(await world.balance(accountId)).toBe(0);
@@ -103,11 +107,11 @@ test('a plan that is refunded and bought again in the month brings its allowance
 
 test('a plan that is refunded before the allowance of the month came, and bought again in it, brings it', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
   await endSubscription(accountId);
   toNextMonth();
-  refund(run);
+  refund(workflow);
   await world.tellEvents();
   const again = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
@@ -122,9 +126,9 @@ test('a plan that is refunded, and bought again by a bank account in the month, 
   const accountId = await world.addAccount('pm_card_visa');
   // The bank takes days.
   toNextMonth();
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await endSubscription(accountId);
-  refund(run);
+  refund(workflow);
   await world.tellEvents();
   await world.putCard(accountId, 'pm_usBankAccount_success');
   await world.finish(await world.checkout(accountId, 'premium_month'));
@@ -141,8 +145,8 @@ test('a plan that is refunded, and bought again by a bank account in the month, 
 
 test('a plan that is refunded and goes on is not bought again for nothing', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
-  refund(run);
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
+  refund(workflow);
   await world.tellEvents();
   const again = await world.finish(await world.checkout(accountId, 'premium_month'));
   expect(again).toMatchObject({ status: 'success', result: { charged: { amount: 0 } } });

@@ -29,8 +29,8 @@ const pricesOf = () =>
 
 test('a plan is not exchanged while it is past due, and no unpaid time becomes a credit', async () => {
   const accountId = await pastDue();
-  const run = await world.finish(await world.checkout(accountId, 'essentials_month'));
-  expect(run).toMatchObject({
+  const workflow = await world.finish(await world.checkout(accountId, 'essentials_month'));
+  expect(workflow).toMatchObject({
     status: 'failed',
     message: expect.stringMatching(/pay the open invoice first/),
     result: { charged: null, refusal: 'payment_past_due' },
@@ -48,8 +48,8 @@ test('a plan is not exchanged while it is past due, and no unpaid time becomes a
 test('no add-on is added while it is past due; one that is held already is still no news', async () => {
   const accountId = await pastDue();
   const charges = world.charges().length;
-  const run = await world.finish(await world.addons(accountId, 'price_addon_sms_month'));
-  expect(run).toMatchObject({
+  const workflow = await world.finish(await world.addons(accountId, 'price_addon_sms_month'));
+  expect(workflow).toMatchObject({
     status: 'refused',
     message: expect.stringMatching(/pay the open invoice first/),
     result: { charged: null, refusal: 'payment_past_due' },
@@ -66,7 +66,7 @@ test('a plan is not exchanged while a bank still pays for it', async () => {
   const accountId = await world.addAccount('pm_usBankAccount_success', 'card');
   await world.finish(await world.checkout(accountId, 'premium_month'));
   expect(world.charges()).toMatchObject([{ status: 'pending' }]);
-  const run = await world.finish(await world.checkout(accountId, 'essentials_month'));
-  expect(run).toMatchObject({ status: 'failed', result: { refusal: 'payment_pending' } });
+  const workflow = await world.finish(await world.checkout(accountId, 'essentials_month'));
+  expect(workflow).toMatchObject({ status: 'failed', result: { refusal: 'payment_pending' } });
   expect(pricesOf()).toEqual([['price_premium_month']]);
 });

@@ -1,6 +1,9 @@
 /** What a purchase leaves as its receipt, on both rails, however often its fate is told. */
 import { findReceipt } from '@sluice/database/billing/receipts';
-import { lockRun, type Run } from '@sluice/database/billing/runs';
+import {
+  lockPurchaseWorkflow,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { settleInvoice } from '../../../src/settlement/settle-invoice.ts';
@@ -11,8 +14,8 @@ beforeEach(async () => {
   world = await startSubscriptions();
 });
 
-const receiptOf = (run: Run) =>
-  findReceipt(world.database, run.accountId, run.result?.receiptId ?? '');
+const receiptOf = (workflow: PurchaseWorkflow) =>
+  findReceipt(world.database, workflow.accountId, workflow.result?.receiptId ?? '');
 const receiptIds = async (): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`
     select receipt_id as id from receipts order by receipt_id`.execute(world.database);
@@ -26,7 +29,7 @@ const PACK = {
 };
 
 describe('a pack that is paid has its receipt, with the figures of the charge', () => {
-  test('on the invoiced rail, billed to the account as it is addressed', async () => {
+  test('by invoice, billed to the account as it is addressed', async () => {
     const accountId = await world.addAccount('pm_card_visa');
     const address = {
       company: 'Acme Ltd',
@@ -41,65 +44,75 @@ describe('a pack that is paid has its receipt, with the figures of the charge', 
     await sql`update accounts set address = ${JSON.stringify(address)} where account_id = ${accountId}`.execute(
       world.database,
     );
-    const run = await world.finish(await world.buyPack(accountId));
+    const workflow = await world.finish(await world.buyPack(accountId));
     const billedTo = 'Acme Ltd\n1 Main Street\nSpringfield, IL 62701\nUS\nTax number 12-3456789';
-    expect(await receiptOf(run)).toMatchObject({ ...PACK, billedTo, issuedAt: run.finishedAt });
+    expect(await receiptOf(workflow)).toMatchObject({
+      ...PACK,
+      billedTo,
+      issuedAt: workflow.finishedAt,
+    });
     expect(world.succeeded()).toMatchObject([{ amount: PACK.total }]);
     // As `GET /settings/receipts/{id}` takes it.
-    expect(run.result?.receiptId).toMatch(/^[\w-]{1,100}$/);
+    expect(workflow.result?.receiptId).toMatch(/^[\w-]{1,100}$/);
   });
 
-  test('on the card rail, where its customer paid; nobody else reads it', async () => {
+  test('by card, where its customer paid; nobody else reads it', async () => {
     const accountId = await world.addAccount(null, 'card');
     const started = await world.buyPack(accountId, 'card');
     await world.advance(started);
     expect(await receiptIds()).toEqual([]);
     await world.confirm(started);
-    const run = await world.finish(started);
-    expect(await receiptOf(run)).toMatchObject({ ...PACK, billedTo: 'Acme' });
+    const workflow = await world.finish(started);
+    expect(await receiptOf(workflow)).toMatchObject({ ...PACK, billedTo: 'Acme' });
     const other = await world.addAccount(null, 'card');
-    expect(await receiptOf({ ...run, accountId: other })).toBeUndefined();
+    expect(await receiptOf({ ...workflow, accountId: other })).toBeUndefined();
   });
 
   test('once, whoever tells that it is paid, and however often', async () => {
-    const run = await world.buyPack(await world.addAccount(null, 'card'), 'card');
-    await world.advance(run);
-    await world.confirm(run);
-    const { invoiceId } = (await world.steps(run)).find((step) => step.step === 'invoice')!
+    const workflow = await world.buyPack(await world.addAccount(null, 'card'), 'card');
+    await world.advance(workflow);
+    await world.confirm(workflow);
+    const { invoiceId } = (await world.steps(workflow)).find((step) => step.step === 'invoice')!
       .output as { invoiceId: string };
     const fate = { invoiceId, status: 'paid', total: { amount: 2_000, currency: 'usd' } } as const;
     const settle = () =>
       world.database.transaction().execute(async (transaction) => {
-        const locked = await lockRun(transaction, run);
+        const locked = await lockPurchaseWorkflow(transaction, workflow);
         return settleInvoice(transaction, locked!, fate, Date.now());
       });
-    await Promise.all([settle(), settle(), settle(), world.advance(run)]);
+    await Promise.all([settle(), settle(), settle(), world.advance(workflow)]);
     await settle();
     await world.settleEvents();
-    expect(await receiptIds()).toEqual([(await world.finish(run)).result?.receiptId]);
+    expect(await receiptIds()).toEqual([(await world.finish(workflow)).result?.receiptId]);
   });
 });
 
 test('numbers of receipts are not given twice', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const runs = [
+  const workflows = [
     await world.finish(await world.buyPack(accountId)),
     await world.finish(await world.buyPack(accountId)),
   ];
-  const numbers = await Promise.all(runs.map(async (run) => (await receiptOf(run))!.number));
+  const numbers = await Promise.all(
+    workflows.map(async (workflow) => (await receiptOf(workflow))!.number),
+  );
   expect(new Set(numbers).size).toBe(2);
 });
 
 test('what took no money has no receipt', async () => {
   const declined = await world.addAccount('pm_card_chargeCustomerFail');
   const subscribed = await world.addAccount('pm_card_visa', 'card');
-  const runs = [
+  const workflows = [
     await world.finish(await world.buyPack(declined)),
     await world.finish(await world.checkout(declined, 'essentials_month')),
     await world.finish(await world.checkout(subscribed, 'builder')),
   ];
-  expect(runs.map((run) => run.status)).toEqual(['declined', 'failed', 'success']);
-  expect(runs.map((run) => run.result?.receiptId)).toEqual([undefined, undefined, undefined]);
+  expect(workflows.map((workflow) => workflow.status)).toEqual(['declined', 'failed', 'success']);
+  expect(workflows.map((workflow) => workflow.result?.receiptId)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
   expect(await receiptIds()).toEqual([]);
 });
 

@@ -30,7 +30,7 @@ test('every workspace of the account whose webhook chose it is told once, howeve
   await addWebhook(world, accountId, ['email_sent']);
   await addWebhook(world, accountId, ['purchase_ended'], true);
   const other = await addWebhook(world, declined, ['purchase_ended']);
-  const runs = [
+  const workflows = [
     await world.finish(await world.buyPack(accountId)),
     await world.finish(await world.buyPack(declined)),
   ];
@@ -46,12 +46,12 @@ test('every workspace of the account whose webhook chose it is told once, howeve
     metric: 'ended',
     data: {
       account_id: accountId,
-      run_id: runs[0]!.runId,
+      run_id: workflows[0]!.runId,
       kind: 'inbox_previews',
       rail: 'invoiced',
       status: 'success',
       message: null,
-      invoice_id: runs[0]!.invoiceId,
+      invoice_id: workflows[0]!.invoiceId,
       charged: { amount: 2_000, currency: 'usd' },
     },
   });
@@ -62,7 +62,7 @@ test('an ending that is rolled back is told to nobody', async () => {
   const world = await startPurchases();
   const accountId = await world.addAccount('pm_card_visa');
   await addWebhook(world, accountId, ['purchase_ended']);
-  const run = await world.buyPack(accountId);
+  const workflow = await world.buyPack(accountId);
   await sql`
     create function fail() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$`.execute(
     world.database,
@@ -70,12 +70,12 @@ test('an ending that is rolled back is told to nobody', async () => {
   await sql`create trigger fail before insert on audit_logs for each row execute function fail()`.execute(
     world.database,
   );
-  await expect(world.advance(run)).rejects.toThrow('no');
+  await expect(world.advance(workflow)).rejects.toThrow('no');
   const { rows } = await sql`select from delivery_log`.execute(world.database);
   expect(rows).toEqual([]);
   expect(await world.balance(accountId)).toBe(0);
   await sql`drop trigger fail on audit_logs`.execute(world.database);
   await sql`update runs set lease_until = null`.execute(world.database);
-  expect(await world.finish(run)).toMatchObject({ status: 'success' });
+  expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
   expect(world.succeeded()).toHaveLength(1);
 });

@@ -8,7 +8,10 @@ import {
 import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import { listLedger } from '@sluice/database/credits/credit-reads';
 import { endHold, holdCredits } from '@sluice/database/credits/credit-holds';
-import { findRun, type Run } from '@sluice/database/billing/runs';
+import {
+  findPurchaseWorkflow,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { insertVendorEvent, type VendorEvent } from '@sluice/database/billing/vendor-events';
 import fc from 'fast-check';
@@ -24,36 +27,37 @@ beforeEach(async () => {
   world = await startSubscriptions();
 });
 
-const chargeOf = (run: Run): string =>
-  world.succeeded().find((charge) => charge.runId === run.runId)!.id;
-const refund = (run: Run, amount?: number) =>
-  refundCharge(world.simulator.state, chargeOf(run), amount);
-const dispute = (run: Run, decided: 'lost' | 'won') => {
+const chargeOf = (workflow: PurchaseWorkflow): string =>
+  world.succeeded().find((charge) => charge.runId === workflow.runId)!.id;
+const refund = (workflow: PurchaseWorkflow, amount?: number) =>
+  refundCharge(world.simulator.state, chargeOf(workflow), amount);
+const dispute = (workflow: PurchaseWorkflow, decided: 'lost' | 'won') => {
   const { state } = world.simulator;
-  return decideDispute(state, disputeCharge(state, chargeOf(run)).id, decided);
+  return decideDispute(state, disputeCharge(state, chargeOf(workflow)).id, decided);
 };
-const look = async (run: Run) => (await findRun(world.database, run.accountId, run.runId))!;
-const reversalOf = async (run: Run) => (await look(run)).result?.reversal;
+const look = async (workflow: PurchaseWorkflow) =>
+  (await findPurchaseWorkflow(world.database, workflow.accountId, workflow.runId))!;
+const reversalOf = async (workflow: PurchaseWorkflow) => (await look(workflow)).result?.reversal;
 
 /** A pack of 100 for $20, bought, granted, and told of. */
-async function boughtPack(rail: 'invoiced' | 'card' = 'invoiced'): Promise<Run> {
+async function boughtPack(rail: 'invoiced' | 'card' = 'invoiced'): Promise<PurchaseWorkflow> {
   const accountId = await world.addAccount('pm_card_visa', rail);
-  const run = await world.finish(await world.buyPack(accountId));
-  expect(run).toMatchObject({ status: 'success' });
+  const workflow = await world.finish(await world.buyPack(accountId));
+  expect(workflow).toMatchObject({ status: 'success' });
   await world.tellEvents();
   expect(await world.balance(accountId)).toBe(100);
-  return run;
+  return workflow;
 }
 
 describe('a purchase of credits', () => {
   test('that is refunded whole loses what is left of them, and what was spent stays spent', async () => {
-    const run = await boughtPack();
-    await world.spend(run.accountId, 30);
-    refund(run);
+    const workflow = await boughtPack();
+    await world.spend(workflow.accountId, 30);
+    refund(workflow);
     await world.tellEvents();
-    expect(await world.balance(run.accountId)).toBe(0);
-    expect(await look(run)).toMatchObject({ status: 'success', reviewReason: null });
-    expect(await reversalOf(run)).toMatchObject({
+    expect(await world.balance(workflow.accountId)).toBe(0);
+    expect(await look(workflow)).toMatchObject({ status: 'success', reviewReason: null });
+    expect(await reversalOf(workflow)).toMatchObject({
       cause: 'refund',
       amount: { amount: 2_000, currency: 'usd' },
       isWhole: true,
@@ -62,7 +66,7 @@ describe('a purchase of credits', () => {
     expect(await listCreditDifferences(world.database)).toEqual([]);
     const [entry] = await listLedger(
       world.database,
-      run.accountId,
+      workflow.accountId,
       'inbox_previews',
       undefined,
       10,
@@ -79,19 +83,19 @@ describe('a purchase of credits', () => {
   });
 
   test('of which a part is refunded keeps them, until the parts are the whole', async () => {
-    const run = await boughtPack();
-    refund(run, 500);
+    const workflow = await boughtPack();
+    refund(workflow, 500);
     await world.tellEvents();
-    expect(await world.balance(run.accountId)).toBe(100);
-    expect(await reversalOf(run)).toMatchObject({
+    expect(await world.balance(workflow.accountId)).toBe(100);
+    expect(await reversalOf(workflow)).toMatchObject({
       amount: { amount: 500 },
       isWhole: false,
       creditsTaken: 0,
     });
-    refund(run, 1_500);
+    refund(workflow, 1_500);
     await world.tellEvents();
-    expect(await world.balance(run.accountId)).toBe(0);
-    expect(await reversalOf(run)).toMatchObject({
+    expect(await world.balance(workflow.accountId)).toBe(0);
+    expect(await reversalOf(workflow)).toMatchObject({
       amount: { amount: 2_000 },
       isWhole: true,
       creditsTaken: 100,
@@ -102,36 +106,36 @@ describe('a purchase of credits', () => {
     ['lost', 0, { cause: 'dispute', isWhole: true, creditsTaken: 100 }],
     ['won', 100, undefined],
   ] as const)('whose dispute is %s has %i of them left', async (decided, left, reversal) => {
-    const run = await boughtPack();
+    const workflow = await boughtPack();
     const { state } = world.simulator;
-    const { id } = disputeCharge(state, chargeOf(run));
+    const { id } = disputeCharge(state, chargeOf(workflow));
     await world.tellEvents();
     // The bank has not decided.
-    expect(await world.balance(run.accountId)).toBe(100);
+    expect(await world.balance(workflow.accountId)).toBe(100);
     decideDispute(state, id, decided);
     await world.tellEvents();
-    expect(await world.balance(run.accountId)).toBe(left);
-    if (reversal) expect(await reversalOf(run)).toMatchObject(reversal);
-    else expect(await reversalOf(run)).toBeUndefined();
+    expect(await world.balance(workflow.accountId)).toBe(left);
+    if (reversal) expect(await reversalOf(workflow)).toMatchObject(reversal);
+    else expect(await reversalOf(workflow)).toBeUndefined();
   });
 
   test('refunded before anybody looked at its payment is granted and taken back', async () => {
     const accountId = await world.addAccount(null, 'card');
-    const run = await world.buyPack(accountId, 'card');
-    expect(await world.advance(run)).toBe('waiting');
-    await world.confirm(run);
-    refund(run);
+    const workflow = await world.buyPack(accountId, 'card');
+    expect(await world.advance(workflow)).toBe('waiting');
+    await world.confirm(workflow);
+    refund(workflow);
     await world.tellEvents((events) => events.filter(({ type }) => type === 'charge.refunded'));
-    expect(await look(run)).toMatchObject({ status: 'success', reviewReason: null });
-    expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 100 });
+    expect(await look(workflow)).toMatchObject({ status: 'success', reviewReason: null });
+    expect(await reversalOf(workflow)).toMatchObject({ isWhole: true, creditsTaken: 100 });
     expect(await world.balance(accountId)).toBe(0);
-    await world.turn(run);
+    await world.turn(workflow);
     expect(await world.balance(accountId)).toBe(0);
   });
 
   test('does not come back to life by a hold that is let go, or by a debit that is refunded', async () => {
-    const run = await boughtPack();
-    const account = { accountId: run.accountId, kind: 'inbox_previews' } as const;
+    const workflow = await boughtPack();
+    const account = { accountId: workflow.accountId, kind: 'inbox_previews' } as const;
     const nowMs = world.deps.now();
     await world.database
       .transaction()
@@ -143,43 +147,43 @@ describe('a purchase of credits', () => {
           nowMs,
         ),
       );
-    refund(run);
+    refund(workflow);
     await world.tellEvents();
-    expect(await reversalOf(run)).toMatchObject({ creditsTaken: 60 });
+    expect(await reversalOf(workflow)).toMatchObject({ creditsTaken: 60 });
     await world.database
       .transaction()
       .execute((transaction) => endHold(transaction, account, 'hold_1', 0, world.deps.now()));
-    expect(await world.balance(run.accountId)).toBe(0);
+    expect(await world.balance(workflow.accountId)).toBe(0);
     expect(await listCreditDifferences(world.database)).toEqual([]);
   });
 
   test('whose refund the bank did not take waits for a person', async () => {
-    const run = await boughtPack();
-    const { id } = refund(run);
+    const workflow = await boughtPack();
+    const { id } = refund(workflow);
     await world.tellEvents();
     failRefund(world.simulator.state, id);
     await world.tellEvents();
-    expect(await look(run)).toMatchObject({
+    expect(await look(workflow)).toMatchObject({
       status: 'success',
       reviewReason: expect.stringMatching(/had gone back, and now only 0/),
     });
   });
 
   test('leaves the credits of other purchases alone', async () => {
-    const run = await boughtPack();
-    const other = await world.finish(await world.buyPack(run.accountId));
+    const workflow = await boughtPack();
+    const other = await world.finish(await world.buyPack(workflow.accountId));
     expect(other).toMatchObject({ status: 'success' });
-    refund(run);
+    refund(workflow);
     await world.tellEvents();
-    expect(await world.balance(run.accountId)).toBe(100);
+    expect(await world.balance(workflow.accountId)).toBe(100);
     expect(await reversalOf(other)).toBeUndefined();
   });
 });
 
 test('I22: a refund of what is not ours changes nothing', async () => {
-  const run = await boughtPack();
+  const workflow = await boughtPack();
   const { state } = world.simulator;
-  const charge = state.get('charge', chargeOf(run))!;
+  const charge = state.get('charge', chargeOf(workflow))!;
   state.save('charge', { ...charge, id: 'ch_else', payment_intent: null });
   refundCharge(state, 'ch_else', undefined);
   for (const objectId of ['ch_none', 'ch_else'])
@@ -193,8 +197,8 @@ test('I22: a refund of what is not ours changes nothing', async () => {
     world.database,
   );
   expect(rows).toEqual([]);
-  expect(await world.balance(run.accountId)).toBe(100);
-  expect(await reversalOf(run)).toBeUndefined();
+  expect(await world.balance(workflow.accountId)).toBe(100);
+  expect(await reversalOf(workflow)).toBeUndefined();
 });
 
 test('I21: refunds and disputes in any order, repeated, by workers that die while they look, end in the same state', async () => {
@@ -209,19 +213,19 @@ test('I21: refunds and disputes in any order, repeated, by workers that die whil
   await fc.assert(
     fc.asyncProperty(plan, async ({ ending, spent, ranks, deaths }) => {
       const accountId = await world.addAccount(null, 'card');
-      const run = await world.buyPack(accountId, 'card');
-      await world.advance(run);
-      await world.confirm(run);
+      const workflow = await world.buyPack(accountId, 'card');
+      await world.advance(workflow);
+      await world.confirm(workflow);
       world.takeEvents();
-      await world.turn(run);
-      if (spent > 0) await world.spend(accountId, spent, `job_${run.runId}`);
-      if (ending === 'dispute') dispute(run, 'lost');
-      else if (ending === 'won') dispute(run, 'won');
-      else if (ending === 'part') refund(run, 700);
-      else if (ending === 'refund') refund(run);
+      await world.turn(workflow);
+      if (spent > 0) await world.spend(accountId, spent, `job_${workflow.runId}`);
+      if (ending === 'dispute') dispute(workflow, 'lost');
+      else if (ending === 'won') dispute(workflow, 'won');
+      else if (ending === 'part') refund(workflow, 700);
+      else if (ending === 'refund') refund(workflow);
       else {
-        refund(run, 700);
-        refund(run);
+        refund(workflow, 700);
+        refund(workflow);
       }
       const events = world.takeEvents();
       const told = [...events, ...events]
@@ -231,7 +235,7 @@ test('I21: refunds and disputes in any order, repeated, by workers that die whil
       await tellToDyingWorkers(told, deaths);
       const isWhole = ending !== 'part' && ending !== 'won';
       expect(await world.balance(accountId)).toBe(isWhole ? 0 : 100 - spent);
-      const reversal = await reversalOf(run);
+      const reversal = await reversalOf(workflow);
       if (ending === 'won') expect(reversal).toBeUndefined();
       else
         expect(reversal).toMatchObject({
@@ -239,7 +243,7 @@ test('I21: refunds and disputes in any order, repeated, by workers that die whil
           isWhole,
           creditsTaken: isWhole ? 100 - spent : 0,
         });
-      expect(await look(run)).toMatchObject({ status: 'success', reviewReason: null });
+      expect(await look(workflow)).toMatchObject({ status: 'success', reviewReason: null });
       expect(await listCreditDifferences(world.database)).toEqual([]);
     }),
     { numRuns: 25 },

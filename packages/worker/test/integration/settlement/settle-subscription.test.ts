@@ -12,8 +12,8 @@ let customerId: string;
 beforeEach(async () => {
   world = await startSubscriptions();
   accountId = await world.addAccount('pm_card_visa');
-  const run = await world.checkout(accountId, 'premium_month');
-  await world.finish(run);
+  const workflow = await world.checkout(accountId, 'premium_month');
+  await world.finish(workflow);
   const found = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
   customerId = (found.outcome === 'ok' && found.value) || '';
 });
@@ -93,8 +93,8 @@ test('a subscription that ends unpaid ends the plan; a plan bought afterwards be
   await tellEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
   await world.vendor.setDefaultCard(customerId, 'pm_card_visa');
-  const run = await world.checkout(accountId, 'essentials_month');
-  expect(await world.finish(run)).toMatchObject({ status: 'success' });
+  const workflow = await world.checkout(accountId, 'essentials_month');
+  expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
   await tellEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'active' });
   expect(await findAccount(world.database, accountId)).toMatchObject({
@@ -126,8 +126,8 @@ test('an event that comes again, late, or of a customer of somebody else changes
 
 test('what becomes of a subscription before its purchase is written down is not lost', async () => {
   await tellEvents();
-  const run = await world.checkout(accountId, 'essentials_month');
-  await world.advance(run, {
+  const workflow = await world.checkout(accountId, 'essentials_month');
+  await world.advance(workflow, {
     async onPoint(point) {
       if (point !== 'after-vendor:subscribe') return;
       // Changed, ended by hand at once, and the vendor's events are worked off before the worker goes on.

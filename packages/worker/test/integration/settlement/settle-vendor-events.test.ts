@@ -6,8 +6,8 @@ import {
   type VendorEvent,
 } from '@sluice/database/billing/vendor-events';
 import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
-import { findRun } from '@sluice/database/billing/runs';
-import { releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
+import { findPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
+import { releasePurchaseFromReview } from '@sluice/database/billing/purchases-in-review';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
@@ -22,11 +22,11 @@ async function startPaid() {
   const world = await startPurchases();
   const accountId = await world.addAccount(null, 'card');
   takeEvents(world);
-  const run = await world.buyPack(accountId, 'card');
-  expect(await world.advance(run)).toBe('waiting');
-  await world.confirm(run);
+  const workflow = await world.buyPack(accountId, 'card');
+  expect(await world.advance(workflow)).toBe('waiting');
+  await world.confirm(workflow);
   const events = takeEvents(world);
-  return { world, accountId, run, events };
+  return { world, accountId, workflow, events };
 }
 
 test('I21: events in any order, repeated, and before or after the worker looks, end in the same state', async () => {
@@ -42,29 +42,29 @@ test('I21: events in any order, repeated, and before or after the worker looks, 
     fc.asyncProperty(order, async ({ isPaid, ranks, workerAfter }) => {
       const accountId = await world.addAccount(null, 'card');
       takeEvents(world);
-      const run = await world.buyPack(accountId, 'card');
-      expect(await world.advance(run)).toBe('waiting');
-      if (isPaid) await world.confirm(run);
+      const workflow = await world.buyPack(accountId, 'card');
+      expect(await world.advance(workflow)).toBe('waiting');
+      if (isPaid) await world.confirm(workflow);
       else {
-        const { invoiceId } = (await world.steps(run))[1]!.output as { invoiceId: string };
-        await world.vendor.discardInvoice(invoiceId, `void ${run.runId}`);
+        const { invoiceId } = (await world.steps(workflow))[1]!.output as { invoiceId: string };
+        await world.vendor.discardInvoice(invoiceId, `void ${workflow.runId}`);
       }
       const events = takeEvents(world);
       const told = [...events, ...events]
         .map((event, index) => ({ event, rank: ranks[index % ranks.length]! }))
         .toSorted((one, other) => one.rank - other.rank);
       for (const [index, { event }] of told.entries()) {
-        if (index === workerAfter) await world.turn(run);
+        if (index === workerAfter) await world.turn(workflow);
         await insertVendorEvent(world.database, event, Date.now() - 1_000);
         await world.settleEvents();
       }
       const { rows } = await sql<{ status: string; review: string | null }>`
-        select status, review_reason as review from runs where run_id = ${run.runId}`.execute(
+        select status, review_reason as review from runs where run_id = ${workflow.runId}`.execute(
         world.database,
       );
       expect(rows).toEqual([{ status: isPaid ? 'success' : 'failed', review: null }]);
       expect(await world.balance(accountId)).toBe(isPaid ? 100 : 0);
-      expect(world.succeeded().filter((charge) => charge.runId === run.runId)).toHaveLength(
+      expect(world.succeeded().filter((charge) => charge.runId === workflow.runId)).toHaveLength(
         isPaid ? 1 : 0,
       );
     }),
@@ -75,12 +75,12 @@ test('I21: events in any order, repeated, and before or after the worker looks, 
 test('I22: events of objects that are not ours, or not there, are worked off and change nothing', async () => {
   const world = await startPurchases();
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.finish(await world.buyPack(accountId));
-  const invoice = world.simulator.state.get('invoice', run.invoiceId)!;
+  const workflow = await world.finish(await world.buyPack(accountId));
+  const invoice = world.simulator.state.get('invoice', workflow.invoiceId)!;
   // Its own name for somebody else's purchase, another account's, and one without any.
   const foreign = [
     { ...invoice, id: 'in_else', metadata: { run_id: 'run_else', account_id: String(accountId) } },
-    { ...invoice, id: 'in_other', metadata: { run_id: run.runId, account_id: '999999' } },
+    { ...invoice, id: 'in_other', metadata: { run_id: workflow.runId, account_id: '999999' } },
     { ...invoice, id: 'in_plain', metadata: {} },
   ];
   for (const each of foreign) world.simulator.state.save('invoice', each);
@@ -98,24 +98,24 @@ test('I22: events of objects that are not ours, or not there, are worked off and
   expect(rows).toEqual([]);
 });
 
-test('a copy of a purchase’s invoice, paid beside it, is set aside for a person; one that is void changes nothing', async () => {
+test('a copy of a purchase’s invoice, paid beside it, is in manual review; one that is void changes nothing', async () => {
   const world = await startPurchases();
   const accountId = await world.addAccount(null, 'card');
-  const run = await world.buyPack(accountId, 'card');
-  expect(await world.advance(run)).toBe('waiting');
-  const { invoiceId } = (await world.steps(run))[1]!.output as { invoiceId: string };
+  const workflow = await world.buyPack(accountId, 'card');
+  expect(await world.advance(workflow)).toBe('waiting');
+  const { invoiceId } = (await world.steps(workflow))[1]!.output as { invoiceId: string };
   const copy = { ...world.simulator.state.get('invoice', invoiceId)!, id: 'in_copy' };
   const tell = async (status: string) => {
     world.simulator.state.save('invoice', { ...copy, status });
     const event = { eventId: `evt_${status}`, type: 'invoice.updated', objectId: copy.id };
     await insertVendorEvent(world.database, event, Date.now() - 1_000);
     await world.settleEvents();
-    return findRun(world.database, accountId, run.runId);
+    return findPurchaseWorkflow(world.database, accountId, workflow.runId);
   };
   // Its own invoice can still be paid.
   expect(await tell('void')).toMatchObject({ status: 'pending', reviewReason: null });
-  await world.confirm(run);
-  await world.turn(run);
+  await world.confirm(workflow);
+  await world.turn(workflow);
   const twice = await tell('paid');
   expect(twice).toMatchObject({
     status: 'success',
@@ -128,9 +128,9 @@ test('a copy that is paid, and refunded while the purchase is under way, sets it
   const world = await startPurchases();
   const { state } = world.simulator;
   const accountId = await world.addAccount(null, 'card');
-  const run = await world.buyPack(accountId, 'card');
-  expect(await world.advance(run)).toBe('waiting');
-  const { invoiceId } = (await world.steps(run))[1]!.output as { invoiceId: string };
+  const workflow = await world.buyPack(accountId, 'card');
+  expect(await world.advance(workflow)).toBe('waiting');
+  const { invoiceId } = (await world.steps(workflow))[1]!.output as { invoiceId: string };
   // The copy has a payment of its own: another purchase's, that was not written down yet.
   const other = await world.addAccount(null, 'card');
   const copied = await world.buyPack(other, 'card');
@@ -139,7 +139,7 @@ test('a copy that is paid, and refunded while the purchase is under way, sets it
   await world.confirm(copied);
   const { metadata, customer } = state.get('invoice', invoiceId)!;
   state.save('invoice', { ...state.get('invoice', copyId)!, metadata, customer });
-  const look = () => findRun(world.database, accountId, run.runId);
+  const look = () => findPurchaseWorkflow(world.database, accountId, workflow.runId);
   await world.tellEvents();
   expect(await look()).toMatchObject({
     status: 'pending',
@@ -147,9 +147,9 @@ test('a copy that is paid, and refunded while the purchase is under way, sets it
   });
   const [charge] = world.succeeded();
   refundCharge(state, charge!.id, undefined);
-  await releaseSetAsideRun(
+  await releasePurchaseFromReview(
     world.database,
-    run.runId,
+    workflow.runId,
     { actor: { type: 'system' } },
     world.deps.now(),
   );
@@ -161,21 +161,21 @@ test('a copy that is paid, and refunded while the purchase is under way, sets it
     world.database,
   );
   expect(rows).toEqual([]);
-  await world.confirm(run);
-  await world.turn(run);
+  await world.confirm(workflow);
+  await world.turn(workflow);
   expect(await look()).toMatchObject({ status: 'success', reviewReason: null });
   expect(await world.balance(accountId)).toBe(100);
 });
 
-test('I3: events that come again after they were forgotten grant nothing again, nor set a run aside', async () => {
-  const { world, accountId, run, events } = await startPaid();
+test('I3: events that come again after they were forgotten grant nothing again, nor move a purchase to review', async () => {
+  const { world, accountId, workflow, events } = await startPaid();
   for (let time = 0; time < 2; time++) {
     for (const event of events) await insertVendorEvent(world.database, event, Date.now() - 1_000);
     expect(await world.settleEvents()).toBe(events.length);
     await clearVendorEvents(world.database, Date.now() + 1, 100);
   }
   const { rows } = await sql<{ status: string; review: string | null }>`
-    select status, review_reason as review from runs where run_id = ${run.runId}`.execute(
+    select status, review_reason as review from runs where run_id = ${workflow.runId}`.execute(
     world.database,
   );
   expect(rows).toEqual([{ status: 'success', review: null }]);

@@ -6,26 +6,34 @@ import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
 import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
 import { listBalances } from '@sluice/database/credits/credit-reads';
-import { findRun, insertRun, type Run } from '@sluice/database/billing/runs';
-import { listRunSteps } from '@sluice/database/billing/run-steps';
+import {
+  findPurchaseWorkflow,
+  insertPurchaseWorkflow,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
+import { listPurchaseSteps } from '@sluice/database/billing/purchase-steps';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { insertVendorEvent, type VendorEvent } from '@sluice/database/billing/vendor-events';
 import { pricePack } from '@sluice/domain/billing/catalogue';
-import { fingerprintOf, laneOf, type Rail } from '@sluice/domain/billing/run';
-import type { RunContent } from '@sluice/domain/billing/run-content';
+import {
+  fingerprintOf,
+  laneOf,
+  type PaymentMethodType,
+} from '@sluice/domain/billing/purchase-workflow';
+import type { PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { onTestFinished } from 'vitest';
 import {
-  advanceRun,
-  type AdvanceRunDeps,
+  advancePurchaseWorkflow,
+  type AdvancePurchaseWorkflowDeps,
   type CrashPoint,
-} from '../../../src/purchases/advance-run.ts';
+} from '../../../src/purchases/advance-purchase-workflow.ts';
 import { settleVendorEvents } from '../../../src/settlement/settle-vendor-events.ts';
 
 export const CATALOGUE = readCatalogue(undefined);
 
-/** For one run, on a machine that others use too. */
+/** For one purchase workflow, on a machine that others use too. */
 const DEADLINE_MS = 30_000;
 const VENDOR_TIMEOUT_MS = 20_000;
 
@@ -86,7 +94,7 @@ export async function startPurchases(
     succeeded: () => world.charges().filter((charge) => charge.status === 'succeeded'),
 
     /** An account with its customer at the vendor and this card on file. */
-    async addAccount(card: string | null, rail: Rail = 'invoiced'): Promise<number> {
+    async addAccount(card: string | null, rail: PaymentMethodType = 'invoiced'): Promise<number> {
       const { rows } = await sql<{ accountId: number }>`
         insert into accounts (name, billing_rail, plan_id, plan_tier, plan_status)
         values ('Acme', ${rail}, 'premium_month', 'premium', 'active')
@@ -112,11 +120,11 @@ export async function startPurchases(
 
     async start(
       accountId: number,
-      rail: Rail,
+      rail: PaymentMethodType,
       kind: 'inbox_previews' | 'addons' | 'checkout',
-      content: RunContent extends infer Each ? Omit<Each & RunContent, 'contact'> : never,
-    ): Promise<Run> {
-      const run = await insertRun(
+      content: PurchaseContent extends infer Each ? Omit<Each & PurchaseContent, 'contact'> : never,
+    ): Promise<PurchaseWorkflow> {
+      const workflow = await insertPurchaseWorkflow(
         database,
         {
           accountId,
@@ -128,36 +136,36 @@ export async function startPurchases(
           content: {
             ...content,
             contact: { name: 'Acme', email: `billing-${accountId}@example.com` },
-          } as RunContent,
+          } as PurchaseContent,
           origin: { actor: { type: 'system' } },
           expiresAtMs: rail === 'card' && kind === 'inbox_previews' ? now() + 3_600_000 : null,
         },
         now(),
       );
-      if (!run) throw new Error('the lane is taken');
-      return run;
+      if (!workflow) throw new Error('the lane is taken');
+      return workflow;
     },
 
-    buyPack: (accountId: number, rail: Rail = 'invoiced') =>
+    buyPack: (accountId: number, rail: PaymentMethodType = 'invoiced') =>
       world.start(accountId, rail, 'inbox_previews', {
         type: 'purchase',
         purchase: pricePack(CATALOGUE, 'pack_100')!,
       } as never),
 
-    advance: (run: Run, changes: Partial<AdvanceRunDeps> = {}) =>
-      advanceRun({ ...deps, ...changes }, run),
+    advance: (workflow: PurchaseWorkflow, changes: Partial<AdvancePurchaseWorkflowDeps> = {}) =>
+      advancePurchaseWorkflow({ ...deps, ...changes }, workflow),
 
     /** Runs it until it ends, moving the clock past every wait; the first worker may be killed. */
     async finish(
-      run: Run,
+      workflow: PurchaseWorkflow,
       killAt?: CrashPoint,
-      changes: Partial<AdvanceRunDeps> = {},
-    ): Promise<Run> {
+      changes: Partial<AdvancePurchaseWorkflowDeps> = {},
+    ): Promise<PurchaseWorkflow> {
       const deadlineMs = performance.now() + DEADLINE_MS;
       for (let turn = 0; performance.now() < deadlineMs; turn++) {
         // The first worker dies at that moment, the second one works where it stopped.
-        await world.turn(run, turn === 0 ? killAt : undefined, changes);
-        const current = (await findRun(database, run.accountId, run.runId))!;
+        await world.turn(workflow, turn === 0 ? killAt : undefined, changes);
+        const current = (await findPurchaseWorkflow(database, workflow.accountId, workflow.runId))!;
         if (current.status !== 'pending' || current.reviewReason !== null) return current;
         clock.aheadMs += 3_700;
         // A slow request of the vendor takes its time, whatever our clock says.
@@ -167,27 +175,27 @@ export async function startPurchases(
     },
 
     /** Gives a vendor up that does not answer at once, or on a busy machine one that would have, and asks again. */
-    finishHastily: (run: Run): Promise<Run> =>
-      world.finish(run, undefined, { vendor: openVendor(150) }),
+    finishHastily: (workflow: PurchaseWorkflow): Promise<PurchaseWorkflow> =>
+      world.finish(workflow, undefined, { vendor: openVendor(150) }),
 
-    /** Card rail: until the customer may pay. */
-    async wait(run: Run, killAt: CrashPoint): Promise<void> {
+    /** Payment by card: until the customer may pay. */
+    async wait(workflow: PurchaseWorkflow, killAt: CrashPoint): Promise<void> {
       const deadlineMs = performance.now() + DEADLINE_MS;
       for (let turn = 0; performance.now() < deadlineMs; turn++) {
-        const steps = await world.steps(run);
+        const steps = await world.steps(workflow);
         if (steps.some((step) => step.step === 'finalize' && step.state === 'done')) return;
-        await world.turn(run, turn === 0 ? killAt : undefined);
+        await world.turn(workflow, turn === 0 ? killAt : undefined);
       }
       throw new Error('the invoice is never finalized');
     },
 
-    /** One worker takes the run as far as it goes, or until it is killed; then its time is over. */
+    /** One worker takes the purchase workflow as far as it goes, or until it is killed; then its time is over. */
     async turn(
-      run: Run,
+      workflow: PurchaseWorkflow,
       killAt?: CrashPoint,
-      changes: Partial<AdvanceRunDeps> = {},
+      changes: Partial<AdvancePurchaseWorkflowDeps> = {},
     ): Promise<void> {
-      await advanceRun(
+      await advancePurchaseWorkflow(
         {
           ...deps,
           ...changes,
@@ -195,12 +203,12 @@ export async function startPurchases(
             if (point === killAt) throw new Killed();
           },
         },
-        run,
+        workflow,
       ).catch((error: unknown) => {
         if (!(error instanceof Killed)) throw error;
       });
       // A killed worker's lease runs out; a wait is over.
-      await sql`update runs set lease_until = null, next_at = now() where run_id = ${run.runId}`.execute(
+      await sql`update runs set lease_until = null, next_at = now() where run_id = ${workflow.runId}`.execute(
         database,
       );
     },
@@ -210,7 +218,7 @@ export async function startPurchases(
       return balances.get('inbox_previews')!.reduce((sum, grant) => sum + grant.available, 0);
     },
 
-    steps: (run: Run) => listRunSteps(database, run),
+    steps: (workflow: PurchaseWorkflow) => listPurchaseSteps(database, workflow),
 
     settleEvents: () => settleVendorEvents({ database, vendor, now, logger }),
 
@@ -234,9 +242,9 @@ export async function startPurchases(
       await world.settleEvents();
     },
 
-    /** The customer of an invoice of the card rail confirms with this card. */
-    async confirm(run: Run, card = 'pm_card_visa'): Promise<void> {
-      const steps = await world.steps(run);
+    /** The customer of an invoice by card confirms with this card. */
+    async confirm(workflow: PurchaseWorkflow, card = 'pm_card_visa'): Promise<void> {
+      const steps = await world.steps(workflow);
       const output = steps.find((step) => step.step === 'finalize')?.output as {
         clientSecret: string;
       };

@@ -2,10 +2,10 @@
 import { settleLatePayments } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator/objects/simulator-renewals';
 import { debitCredits } from '@sluice/database/credits/credits';
-import type { RunContent } from '@sluice/domain/billing/run-content';
+import type { PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
-type Checkout = Extract<RunContent, { readonly type: 'checkout' }>;
+type Checkout = Extract<PurchaseContent, { readonly type: 'checkout' }>;
 
 export async function startSubscriptions(options: Parameters<typeof startPurchases>[0] = {}) {
   const world = await startPurchases(options);

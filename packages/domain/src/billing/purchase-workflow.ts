@@ -1,31 +1,31 @@
 /**
- * A **run** is one purchase from its start to its one ending: pending → success, declined, refused or
+ * A **purchase workflow** is one purchase from its start to its one ending: pending → success, declined, refused or
  * failed, and never anything after that. What it needs of the vendor is done in steps
- * (`run-workflow.ts`).
+ * (`workflow-steps.ts`).
  *
- * A **lane** of an account holds one pending run at most: who starts the same thing joins it, who
- * starts another is refused (`account-billing.md` §3). Purchases on the card rail wait for a person
+ * A **lane** of an account holds one pending purchase workflow at most: who starts the same thing joins it, who
+ * starts another is refused (`account-billing.md` §3). Purchases by card wait for a person
  * and exclude nobody.
  */
 
 import { isSameMoney, type Money } from '../values/money.ts';
 
-const RUN_STATUSES = ['pending', 'success', 'declined', 'refused', 'failed'] as const;
-export type RunStatus = (typeof RUN_STATUSES)[number];
-export type RunEnding = Exclude<RunStatus, 'pending'>;
+const PURCHASE_STATUSES = ['pending', 'success', 'declined', 'refused', 'failed'] as const;
+export type PurchaseStatus = (typeof PURCHASE_STATUSES)[number];
+export type PurchaseEnding = Exclude<PurchaseStatus, 'pending'>;
 
-const RUN_KINDS = ['addons', 'credits', 'inbox_previews', 'checkout'] as const;
-export type RunKind = (typeof RUN_KINDS)[number];
+const PURCHASE_KINDS = ['addons', 'credits', 'inbox_previews', 'checkout'] as const;
+export type PurchaseKind = (typeof PURCHASE_KINDS)[number];
 
-const RAILS = ['card', 'invoiced'] as const;
+const PAYMENT_METHOD_TYPES = ['card', 'invoiced'] as const;
 /** Which vendor arrangement an account pays by. */
-export type Rail = (typeof RAILS)[number];
+export type PaymentMethodType = (typeof PAYMENT_METHOD_TYPES)[number];
 
 const LANES = ['invoiced', 'addons', 'checkout', 'card'] as const;
-export type RunLane = (typeof LANES)[number];
+export type PurchaseLane = (typeof LANES)[number];
 
 /** The lane of a purchase. `card` is the one that excludes nobody. */
-export function laneOf(kind: RunKind, rail: Rail): RunLane {
+export function laneOf(kind: PurchaseKind, rail: PaymentMethodType): PurchaseLane {
   if (kind === 'addons' || kind === 'checkout') return kind;
   return rail;
 }
@@ -34,7 +34,10 @@ export function laneOf(kind: RunKind, rail: Rail): RunLane {
  * What makes two starts the same purchase: its kind and what it buys. Not the price: a catalogue that changes between
  * two clicks must not turn one purchase into two.
  */
-export function fingerprintOf(kind: RunKind, content: Readonly<Record<string, unknown>>): string {
+export function fingerprintOf(
+  kind: PurchaseKind,
+  content: Readonly<Record<string, unknown>>,
+): string {
   const parts = Object.keys(content)
     .toSorted()
     .map((key) => [key, canonical(content[key])]);
@@ -47,12 +50,12 @@ const canonical = (value: unknown): unknown =>
 
 /** What a start meets in its lane. */
 export function judgeStart(
-  lane: RunLane,
+  lane: PurchaseLane,
   pendingFingerprint: string | undefined,
   fingerprint: string,
 ): 'create' | 'join' | 'in-flight' {
   if (lane === 'card' || pendingFingerprint === undefined) return 'create';
-  // Concurrent checkouts of an account share a run, whatever plan each wants; each learns at the end
+  // Concurrent checkouts of an account share a purchase workflow, whatever plan each wants; each learns at the end
   // whether it was its own (`account-billing.md` §4).
   if (lane === 'checkout') return 'join';
   return pendingFingerprint === fingerprint ? 'join' : 'in-flight';

@@ -1,10 +1,16 @@
 import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-controls';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
-import { findRun, listDueRuns, lockRun, parkRun, type Run } from '@sluice/database/billing/runs';
-import { releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
+import {
+  findPurchaseWorkflow,
+  listDuePurchases,
+  lockPurchaseWorkflow,
+  sendPurchaseToReview,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
+import { releasePurchaseFromReview } from '@sluice/database/billing/purchases-in-review';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { failSetAsideRun } from '../../../src/settlement/end-run.ts';
+import { failPurchaseInReview } from '../../../src/settlement/end-purchase-workflow.ts';
 import { settleInvoice } from '../../../src/settlement/settle-invoice.ts';
 import { startPurchases, type Purchases } from '../support/purchase-world.ts';
 
@@ -18,7 +24,7 @@ async function expectBooksToMatch(): Promise<void> {
   const { rows: ended } = await sql<{ runId: string }>`
     select run_id as "runId" from runs where status = 'success'`.execute(world.database);
   const charged = world.succeeded().map((charge) => charge.runId);
-  expect(new Set(charged)).toEqual(new Set(ended.map((run) => run.runId)));
+  expect(new Set(charged)).toEqual(new Set(ended.map((workflow) => workflow.runId)));
   expect(charged).toHaveLength(ended.length);
   const { rows: grants } = await sql<{ key: string }>`
     select transaction_key as key from credit_transactions where reason = 'grant'`.execute(
@@ -30,16 +36,16 @@ async function expectBooksToMatch(): Promise<void> {
   expect(collectEverything(world.simulator.state)).toEqual([]);
 }
 
-describe('a pack on the invoiced rail', () => {
+describe('a pack by invoice', () => {
   test('I1: is charged once to the card on file and granted', async () => {
     const accountId = await world.addAccount('pm_card_visa');
-    const run = await world.buyPack(accountId);
-    expect(await world.advance(run)).toBe('ended');
+    const workflow = await world.buyPack(accountId);
+    expect(await world.advance(workflow)).toBe('ended');
     expect(world.charges()).toMatchObject([
-      { amount: 2_000, status: 'succeeded', runId: run.runId },
+      { amount: 2_000, status: 'succeeded', runId: workflow.runId },
     ]);
     expect(await world.balance(accountId)).toBe(100);
-    expect((await world.steps(run)).map((step) => `${step.step} ${step.state}`)).toEqual([
+    expect((await world.steps(workflow)).map((step) => `${step.step} ${step.state}`)).toEqual([
       'customer done',
       'invoice done',
       'line done',
@@ -51,8 +57,8 @@ describe('a pack on the invoiced rail', () => {
 
   test('I4: that is declined grants nothing, tells a safe message, and leaves nothing to collect', async () => {
     const accountId = await world.addAccount('pm_card_chargeCustomerFail');
-    const run = await world.finish(await world.buyPack(accountId));
-    expect(run).toMatchObject({
+    const workflow = await world.finish(await world.buyPack(accountId));
+    expect(workflow).toMatchObject({
       status: 'declined',
       message: 'The card was declined. Use another payment method, or ask the card issuer.',
       result: { charged: null },
@@ -65,8 +71,8 @@ describe('a pack on the invoiced rail', () => {
   });
 
   test('without a card on file fails, and leaves nothing to collect', async () => {
-    const run = await world.finish(await world.buyPack(await world.addAccount(null)));
-    expect(run).toMatchObject({
+    const workflow = await world.finish(await world.buyPack(await world.addAccount(null)));
+    expect(workflow).toMatchObject({
       status: 'failed',
       message: expect.stringMatching(/payment method on file/),
     });
@@ -90,8 +96,8 @@ describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
           '/void',
         ])
           world.simulator.faults.add({ kind, path, method: 'POST', count: 1, delayMs: 300 });
-        const run = await world.finishHastily(await world.buyPack(accountId));
-        expect(run.status).toBe(card === 'pm_card_visa' ? 'success' : 'declined');
+        const workflow = await world.finishHastily(await world.buyPack(accountId));
+        expect(workflow.status).toBe(card === 'pm_card_visa' ? 'success' : 'declined');
         expect(await world.balance(accountId)).toBe(card === 'pm_card_visa' ? 100 : 0);
         await expectBooksToMatch();
       },
@@ -100,85 +106,91 @@ describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
 );
 
 test('I18: an outage of five minutes that the vendor answers with 500 sets no purchase aside', async () => {
-  const run = await world.buyPack(await world.addAccount('pm_card_visa'));
+  const workflow = await world.buyPack(await world.addAccount('pm_card_visa'));
   world.simulator.faults.add({ kind: 'error', path: '/invoices', method: 'POST', count: 1_000 });
   // As the sweep does: whenever its time has come.
   for (let seconds = 0; seconds < 300; seconds++) {
-    const due = await listDueRuns(world.database, world.deps.now(), 1);
-    if (due.length > 0) expect(await world.advance(run)).toBe('waiting');
+    const due = await listDuePurchases(world.database, world.deps.now(), 1);
+    if (due.length > 0) expect(await world.advance(workflow)).toBe('waiting');
     world.clock.aheadMs += 1_000;
   }
   world.simulator.faults.clear();
-  expect(await world.finish(run)).toMatchObject({ status: 'success' });
+  expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
   await expectBooksToMatch();
 });
 
-test('a purchase that was set aside because a step failed too often goes on once it is released', async () => {
+test('a purchase that is in review because a step failed too often goes on once it is released', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.buyPack(accountId);
+  const workflow = await world.buyPack(accountId);
   world.simulator.faults.add({ kind: 'error', path: '/invoices', method: 'POST', count: 1_000 });
-  const look = () => findRun(world.database, accountId, run.runId);
+  const look = () => findPurchaseWorkflow(world.database, accountId, workflow.runId);
   for (let hour = 0; (await look())?.reviewReason === null; hour++) {
     expect(hour).toBeLessThan(30);
-    await world.turn(run);
+    await world.turn(workflow);
     world.clock.aheadMs += 3_600_000;
   }
   world.simulator.faults.clear();
-  await releaseSetAsideRun(
+  await releasePurchaseFromReview(
     world.database,
-    run.runId,
+    workflow.runId,
     { actor: { type: 'system' } },
     world.deps.now(),
   );
-  expect(await world.finish(run)).toMatchObject({ status: 'success', reviewReason: null });
+  expect(await world.finish(workflow)).toMatchObject({ status: 'success', reviewReason: null });
   expect(await world.balance(accountId)).toBe(100);
   await expectBooksToMatch();
 });
 
-test('a purchase that was set aside and cannot go on is ended by a person, and the account buys again', async () => {
+test('a purchase in review that cannot go on is ended by a person, and the account buys again', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.buyPack(accountId);
-  expect(await failSetAsideRun(world.database, run.runId, world.deps.now())).toBeUndefined();
-  await parkRun(world.database, run, 'paid 2420 usd, not 2000 usd');
-  expect(await failSetAsideRun(world.database, run.runId, world.deps.now())).toMatchObject({
-    runId: run.runId,
+  const workflow = await world.buyPack(accountId);
+  expect(
+    await failPurchaseInReview(world.database, workflow.runId, world.deps.now()),
+  ).toBeUndefined();
+  await sendPurchaseToReview(world.database, workflow, 'paid 2420 usd, not 2000 usd');
+  expect(
+    await failPurchaseInReview(world.database, workflow.runId, world.deps.now()),
+  ).toMatchObject({
+    runId: workflow.runId,
     status: 'pending',
   });
-  expect(await findRun(world.database, accountId, run.runId)).toMatchObject({
+  expect(await findPurchaseWorkflow(world.database, accountId, workflow.runId)).toMatchObject({
     status: 'failed',
     reviewReason: null,
     result: { charged: null },
   });
-  expect(await failSetAsideRun(world.database, run.runId, world.deps.now())).toBeUndefined();
+  expect(
+    await failPurchaseInReview(world.database, workflow.runId, world.deps.now()),
+  ).toBeUndefined();
   expect(await world.balance(accountId)).toBe(0);
   const next = await world.finish(await world.buyPack(accountId));
   expect(next).toMatchObject({ status: 'success' });
   await expectBooksToMatch();
 });
 
-test('I19: a run that rested for more than 23 hours looks up what was done instead of asking again', async () => {
+test('I19: a purchase workflow that rested for more than 23 hours looks up what was done instead of asking again', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.buyPack(accountId);
+  const workflow = await world.buyPack(accountId);
   world.simulator.faults.add({ kind: 'timeout_after', path: '/pay', count: 1 });
-  expect(await world.advance(run, { vendor: world.hastyVendor })).toBe('waiting');
+  expect(await world.advance(workflow, { vendor: world.hastyVendor })).toBe('waiting');
   expect(world.succeeded()).toHaveLength(1);
   // The vendor has forgotten every key, so asking again would charge again.
   world.simulator.state.advanceClock(25 * 3_600_000);
   world.clock.aheadMs += 25 * 3_600_000;
-  expect(await world.finish(run)).toMatchObject({ status: 'success' });
+  expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
   await expectBooksToMatch();
 });
 
 test('I16: a worker that was overtaken writes nothing, and there is one charge', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.buyPack(accountId);
+  const workflow = await world.buyPack(accountId);
   let overtake = true;
-  const outcome = await world.advance(run, {
+  const outcome = await world.advance(workflow, {
     async onPoint(point) {
       if (point !== 'after-vendor:pay' || !overtake) return;
       overtake = false;
       await sql`update runs set lease_until = null`.execute(world.database);
-      expect(await world.advance(run)).toBe('ended');
+      expect(await world.advance(workflow)).toBe('ended');
     },
   });
   expect(outcome).toBe('overtaken');
@@ -186,55 +198,59 @@ test('I16: a worker that was overtaken writes nothing, and there is one charge',
   await expectBooksToMatch();
 });
 
-test('two workers woken for one run: one works on it', async () => {
-  const run = await world.buyPack(await world.addAccount('pm_card_visa'));
-  const outcomes = await Promise.all([world.advance(run), world.advance(run), world.advance(run)]);
+test('two workers woken for one purchase workflow: one works on it', async () => {
+  const workflow = await world.buyPack(await world.addAccount('pm_card_visa'));
+  const outcomes = await Promise.all([
+    world.advance(workflow),
+    world.advance(workflow),
+    world.advance(workflow),
+  ]);
   expect(outcomes.toSorted()).toEqual(['ended', 'overtaken', 'overtaken']);
   await expectBooksToMatch();
 });
 
-describe('a pack on the card rail', () => {
+describe('a pack by card', () => {
   test('waits for its customer, and is granted by the time the vendor says it is paid', async () => {
     const accountId = await world.addAccount(null, 'card');
-    const run = await world.buyPack(accountId, 'card');
-    expect(await world.advance(run)).toBe('waiting');
-    await world.confirm(run);
+    const workflow = await world.buyPack(accountId, 'card');
+    expect(await world.advance(workflow)).toBe('waiting');
+    await world.confirm(workflow);
     expect(await world.balance(accountId)).toBe(0);
-    expect(await world.advance(run)).toBe('ended');
+    expect(await world.advance(workflow)).toBe('ended');
     expect(await world.balance(accountId)).toBe(100);
     await expectBooksToMatch();
   });
 
   test('that nobody pays in time is void, and cannot be paid any more', async () => {
     const accountId = await world.addAccount(null, 'card');
-    const run = await world.buyPack(accountId, 'card');
-    await world.advance(run);
+    const workflow = await world.buyPack(accountId, 'card');
+    await world.advance(workflow);
     world.clock.aheadMs += 3_700_000;
-    expect(await world.finish(run)).toMatchObject({
+    expect(await world.finish(workflow)).toMatchObject({
       status: 'failed',
       message: 'The purchase was not paid in time.',
     });
-    await world.confirm(run);
+    await world.confirm(workflow);
     await expectBooksToMatch();
   });
 
   test('paid in the moment in which its time is over is a success', async () => {
-    const run = await world.buyPack(await world.addAccount(null, 'card'), 'card');
-    await world.advance(run);
+    const workflow = await world.buyPack(await world.addAccount(null, 'card'), 'card');
+    await world.advance(workflow);
     world.clock.aheadMs += 3_700_000;
-    await world.confirm(run);
-    expect(await world.finish(run)).toMatchObject({ status: 'success' });
+    await world.confirm(workflow);
+    expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
     await expectBooksToMatch();
   });
 });
 
 test('I3: worker, event, reconciler and repetitions at the same moment grant once', async () => {
   const accountId = await world.addAccount(null, 'card');
-  const run = await world.buyPack(accountId, 'card');
-  await world.advance(run);
-  await world.confirm(run);
+  const workflow = await world.buyPack(accountId, 'card');
+  await world.advance(workflow);
+  await world.confirm(workflow);
   const invoice = {
-    invoiceId: (await world.steps(run)).findLast((step) => step.step === 'invoice')!
+    invoiceId: (await world.steps(workflow)).findLast((step) => step.step === 'invoice')!
       .output as never,
     status: 'paid',
     total: { amount: 2_000, currency: 'usd' },
@@ -242,12 +258,12 @@ test('I3: worker, event, reconciler and repetitions at the same moment grant onc
   const { invoiceId } = invoice.invoiceId as { invoiceId: string };
   const settle = () =>
     world.database.transaction().execute(async (transaction) => {
-      const locked = await lockRun(transaction, run);
+      const locked = await lockPurchaseWorkflow(transaction, workflow);
       return settleInvoice(transaction, locked!, { ...invoice, invoiceId }, Date.now());
     });
   const settlements = await Promise.all([
     ...Array.from({ length: 60 }, settle),
-    world.advance(run),
+    world.advance(workflow),
   ]);
   expect(settlements.filter((each) => each === 'succeeded' || each === 'ended')).toHaveLength(1);
   expect(await world.balance(accountId)).toBe(100);
@@ -259,9 +275,9 @@ test.each([
   ['another currency', { amount: 2_000, currency: 'jpy' }],
 ])('I5: an invoice that was paid with %s is set aside and grants nothing', async (_what, total) => {
   const accountId = await world.addAccount('pm_card_visa');
-  const run = await world.buyPack(accountId);
+  const workflow = await world.buyPack(accountId);
   const settled = await world.database.transaction().execute(async (transaction) => {
-    const locked = await lockRun(transaction, run);
+    const locked = await lockPurchaseWorkflow(transaction, workflow);
     return settleInvoice(transaction, locked!, { invoiceId: 'in_1', status: 'paid', total }, 0);
   });
   expect(settled).toBe('parked');
@@ -271,11 +287,11 @@ test.each([
 test('I23: paid after it was declined, and void after it was granted, are set aside and not applied', async () => {
   const accountId = await world.addAccount('pm_card_chargeCustomerFail');
   const declined = await world.finish(await world.buyPack(accountId));
-  const settle = (status: 'paid' | 'void', run: Run) =>
+  const settle = (status: 'paid' | 'void', workflow: PurchaseWorkflow) =>
     world.database.transaction().execute(async (transaction) => {
-      const locked = await lockRun(transaction, run);
+      const locked = await lockPurchaseWorkflow(transaction, workflow);
       const total = { amount: 2_000, currency: 'usd' };
-      const invoiceId = run.invoiceId!;
+      const invoiceId = workflow.invoiceId!;
       return settleInvoice(transaction, locked!, { invoiceId, status, total }, Date.now());
     });
   expect(await settle('paid', declined)).toBe('parked');

@@ -1,48 +1,49 @@
 /**
- * Takes one run as far as it will go now: claims it, does the step that `domain/src/billing/run-workflow.ts`
- * names, writes down what came of it together with what it means for the account, and goes on to the next step.
+ * Takes one purchase workflow as far as it will go now: claims it, does the step that
+ * `domain/src/billing/workflow-steps.ts` names, writes down what came of it together with what it means for the
+ * account, and goes on to the next step.
  *
  * A crash at any point costs nothing but time: before the intent nothing has happened, after it the
  * same key is used again, and a step's outcome is written in one transaction with its effects. Two
- * workers on one run: the second claim's number fences the first one off.
+ * workers on one purchase workflow: the second claim's number fences the first one off.
  *
- * Before: `api/src/billing/start-run.ts` (through `platform/src/queue/queue.ts`), `purchases.ts`. After:
+ * Before: `api/src/billing/start-purchase-workflow.ts` (through `platform/src/queue/queue.ts`), `purchases.ts`. After:
  * `settle-invoice.ts`, `billing-vendor/src/port/vendor.ts`.
  */
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import { recordCardOnFile } from '@sluice/database/billing/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import {
-  claimRun,
+  claimPurchaseWorkflow,
   listBoughtAddons,
   listBoughtPlanPrices,
-  lockRun,
-  parkRun,
-  releaseRun,
-  updateRunInvoice,
-  type Run,
-  type RunKey,
-} from '@sluice/database/billing/runs';
+  lockPurchaseWorkflow,
+  sendPurchaseToReview,
+  releasePurchaseWorkflow,
+  updatePurchaseInvoice,
+  type PurchaseWorkflow,
+  type PurchaseKey,
+} from '@sluice/database/billing/purchase-workflows';
 import {
   findVendorCustomer,
   insertVendorCustomer,
 } from '@sluice/database/billing/vendor-customers';
 import {
   insertStepIntent,
-  listRunSteps,
+  listPurchaseSteps,
   updateStep,
-  type RunStep,
-} from '@sluice/database/billing/run-steps';
+  type PurchaseStep,
+} from '@sluice/database/billing/purchase-steps';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import {
   idempotencyKey,
   INTENT_REPLAY_MS_MAX,
   nextMove,
   retryDelayMs,
-} from '@sluice/domain/billing/run-workflow';
-import type { StepName } from '@sluice/domain/billing/run-workflow';
+} from '@sluice/domain/billing/workflow-steps';
+import type { StepName } from '@sluice/domain/billing/workflow-steps';
 import type { Logger } from '@sluice/platform/process/logger';
-import { endRun, endRunByStep } from '../settlement/end-run.ts';
+import { endPurchaseWorkflow, endPurchaseByStep } from '../settlement/end-purchase-workflow.ts';
 import { STEPS } from './purchase-steps.ts';
 import type {
   Step,
@@ -50,15 +51,15 @@ import type {
   StepInput,
   StepOutput,
   StepResult,
-} from '../settlement/run-step.ts';
+} from '../settlement/purchase-step.ts';
 import { failureOf } from './invoice-steps.ts';
 import { settleInvoice } from '../settlement/settle-invoice.ts';
 
-export interface AdvanceRunDeps {
+export interface AdvancePurchaseWorkflowDeps {
   readonly database: Database;
   readonly vendor: Vendor;
   readonly catalogue: Catalogue;
-  /** How long a run waits for a worker that died. Must be well above the vendor's timeout. */
+  /** How long a purchase workflow waits for a worker that died. Must be well above the vendor's timeout. */
   readonly leaseMs: number;
   readonly now: () => number;
   readonly logger: Logger;
@@ -80,83 +81,90 @@ export type AdvanceOutcome =
 /** How often an invoice whose payment is waited for is looked at, in case the vendor's event was lost. */
 const PAYMENT_CHECK_MS = 60_000;
 
-export async function advanceRun(deps: AdvanceRunDeps, key: RunKey): Promise<AdvanceOutcome> {
-  const claimed = await claimRun(deps.database, key, deps.leaseMs);
+export async function advancePurchaseWorkflow(
+  deps: AdvancePurchaseWorkflowDeps,
+  key: PurchaseKey,
+): Promise<AdvanceOutcome> {
+  const claimed = await claimPurchaseWorkflow(deps.database, key, deps.leaseMs);
   if (!claimed) return 'overtaken';
-  let run = claimed;
+  let workflow = claimed;
   for (;;) {
-    const steps = await listRunSteps(deps.database, run);
+    const steps = await listPurchaseSteps(deps.database, workflow);
     const nowMs = deps.now();
-    const isExpired = run.expiresAt !== null && run.expiresAt.getTime() <= nowMs;
-    const next = nextMove({ kind: run.kind, rail: run.rail, isExpired }, steps);
+    const isExpired = workflow.expiresAt !== null && workflow.expiresAt.getTime() <= nowMs;
+    const next = nextMove({ kind: workflow.kind, rail: workflow.rail, isExpired }, steps);
     switch (next.move) {
       case 'park':
-        await parkRun(deps.database, run, `the step ${next.step} was tried too often`);
-        deps.logger.error({ runId: run.runId, step: next.step }, 'a run waits for a person');
+        await sendPurchaseToReview(
+          deps.database,
+          workflow,
+          `the step ${next.step} was tried too often`,
+        );
+        deps.logger.error({ runId: workflow.runId, step: next.step }, 'a run waits for a person');
         return 'parked';
       case 'wait-for-payment': {
-        const outcome = await waitForPayment(deps, run, steps);
+        const outcome = await waitForPayment(deps, workflow, steps);
         if (outcome !== 'advanced') return outcome;
         break;
       }
       case 'finish':
-        return endRun(deps, run, steps, next.status);
+        return endPurchaseWorkflow(deps, workflow, steps, next.status);
       case 'do': {
-        const outcome = await doStep(deps, run, steps, next.step, next.attempt);
+        const outcome = await doStep(deps, workflow, steps, next.step, next.attempt);
         if (outcome !== 'advanced') return outcome;
         // The vendor has done what it was asked, or said that it will not: the waits begin anew.
-        run = { ...run, waitCount: 0 };
+        workflow = { ...workflow, waitCount: 0 };
       }
     }
   }
 }
 
-const knownOf = (steps: readonly RunStep[]): StepOutput =>
+const knownOf = (steps: readonly PurchaseStep[]): StepOutput =>
   Object.assign(
     {},
     ...steps.filter((step) => step.state === 'done').map((step) => step.output as StepOutput),
   ) as StepOutput;
 
 async function doStep(
-  deps: AdvanceRunDeps,
-  run: Run,
-  steps: readonly RunStep[],
+  deps: AdvancePurchaseWorkflowDeps,
+  workflow: PurchaseWorkflow,
+  steps: readonly PurchaseStep[],
   name: StepName,
   attempt: number,
 ): Promise<AdvanceOutcome | 'advanced'> {
   const { database, vendor, catalogue } = deps;
   const step: Step = STEPS[name];
   const nowMs = deps.now();
-  // An account has one customer, so two runs of it use one key.
+  // An account has one customer, so two purchase workflows of it use one key.
   const key =
     name === 'customer'
-      ? idempotencyKey(`account_${run.accountId}`, name, attempt)
-      : idempotencyKey(run.runId, name, attempt);
+      ? idempotencyKey(`account_${workflow.accountId}`, name, attempt)
+      : idempotencyKey(workflow.runId, name, attempt);
   const base = {
     vendor,
     catalogue,
-    run,
+    workflow,
     known: knownOf(steps),
     key,
     nowMs,
     boughtPlanPriceIds:
-      name === 'subscribe' ? await listBoughtPlanPrices(database, run.accountId) : [],
-    boughtAddons: name === 'inspect' ? await listBoughtAddons(database, run.accountId) : [],
+      name === 'subscribe' ? await listBoughtPlanPrices(database, workflow.accountId) : [],
+    boughtAddons: name === 'inspect' ? await listBoughtAddons(database, workflow.accountId) : [],
     existingCustomerId:
-      name === 'customer' ? await findVendorCustomer(database, run.accountId) : undefined,
+      name === 'customer' ? await findVendorCustomer(database, workflow.accountId) : undefined,
   };
   const hasIntent = steps.some((each) => each.step === name && each.attempt === attempt);
   let input: StepInput = {};
   if (!hasIntent && step.prepare) {
     const prepared = await step.prepare(base);
-    if (prepared.outcome === 'unknown') return waitLonger(deps, run, name, prepared.reason);
+    if (prepared.outcome === 'unknown') return waitLonger(deps, workflow, name, prepared.reason);
     // Kept with the intent, so that a worker that takes over does not ask for what cannot be done.
     input = prepared.outcome === 'ok' ? prepared.value : { refusal: refusalOf(prepared) };
   }
   await deps.onPoint?.(`before-intent:${name}`);
   const intent = await insertStepIntent(
     database,
-    run,
+    workflow,
     { step: name, attempt, idempotencyKey: key, input },
     deps.leaseMs,
     nowMs,
@@ -179,13 +187,13 @@ async function doStep(
     result = refusal && found.outcome === 'ok' && found.value === null ? refusal : found;
   }
   await deps.onPoint?.(`after-vendor:${name}`);
-  if (result.outcome === 'unknown') return waitLonger(deps, run, name, result.reason);
-  const settled = await recordStep(deps, run, { step: name, attempt }, result, base.known);
+  if (result.outcome === 'unknown') return waitLonger(deps, workflow, name, result.reason);
+  const settled = await recordStep(deps, workflow, { step: name, attempt }, result, base.known);
   await deps.onPoint?.(`after-record:${name}`);
   // Attempts are few, and an outage outlasts as many calls: the next one waits like an answer that is not known.
   const hadNoEffect = result.outcome === 'ok' && result.value === null;
   return hadNoEffect && settled === 'advanced'
-    ? waitLonger(deps, run, name, `attempt ${attempt} had no effect`)
+    ? waitLonger(deps, workflow, name, `attempt ${attempt} had no effect`)
     : settled;
 }
 
@@ -197,29 +205,30 @@ type KnownStepResult = Exclude<StepResult<StepOutput | null>, { outcome: 'unknow
 
 /** The second transaction: what came of the step, and what it means, together. */
 async function recordStep(
-  deps: AdvanceRunDeps,
-  run: Run,
+  deps: AdvancePurchaseWorkflowDeps,
+  workflow: PurchaseWorkflow,
   step: { readonly step: StepName; readonly attempt: number },
   result: KnownStepResult,
   known: StepOutput,
 ): Promise<AdvanceOutcome | 'advanced'> {
   const nowMs = deps.now();
   return deps.database.transaction().execute(async (transaction) => {
-    const locked = await lockRun(transaction, run);
-    if (!locked || locked.status !== 'pending' || locked.fence !== run.fence) return 'overtaken';
+    const locked = await lockPurchaseWorkflow(transaction, workflow);
+    if (!locked || locked.status !== 'pending' || locked.fence !== workflow.fence)
+      return 'overtaken';
     if (result.outcome !== 'ok' || result.value === null) {
-      await updateStep(transaction, run, step, 'intent', unsuccessful(result), nowMs);
-      await recordCard(transaction, run, result.cardOnFile, nowMs);
+      await updateStep(transaction, workflow, step, 'intent', unsuccessful(result), nowMs);
+      await recordCard(transaction, workflow, result.cardOnFile, nowMs);
       return 'advanced';
     }
     const { customerId: made } = result.value;
     const output =
       step.step === 'customer' && made !== undefined
-        ? { customerId: await insertVendorCustomer(transaction, run.accountId, made, nowMs) }
+        ? { customerId: await insertVendorCustomer(transaction, workflow.accountId, made, nowMs) }
         : result.value;
-    await updateStep(transaction, run, step, 'intent', { state: 'done', output }, nowMs);
+    await updateStep(transaction, workflow, step, 'intent', { state: 'done', output }, nowMs);
     if (step.step === 'invoice' && output.invoiceId !== undefined)
-      await updateRunInvoice(transaction, run, output.invoiceId);
+      await updatePurchaseInvoice(transaction, workflow, output.invoiceId);
     // What the vendor owes the customer may pay the invoice as it is finalized.
     const isPaidAtOnce = step.step === 'finalize' && output.invoiceStatus === 'paid';
     if (step.step === 'pay' || step.step === 'void' || isPaidAtOnce) {
@@ -234,8 +243,8 @@ async function recordStep(
       return settlement === 'unchanged' ? 'advanced' : 'ended';
     }
     const all = { ...known, ...output };
-    const ended = await endRunByStep(transaction, locked, step.step, all, nowMs);
-    await recordCard(transaction, run, result.cardOnFile, nowMs);
+    const ended = await endPurchaseByStep(transaction, locked, step.step, all, nowMs);
+    await recordCard(transaction, workflow, result.cardOnFile, nowMs);
     return ended;
   });
 }
@@ -255,7 +264,7 @@ function unsuccessful(result: KnownStepResult) {
 /** Call it last: the audit log is locked. */
 async function recordCard(
   transaction: Transaction,
-  { accountId, runId }: RunKey,
+  { accountId, runId }: PurchaseKey,
   paymentMethodId: string | undefined,
   nowMs: number,
 ): Promise<void> {
@@ -264,11 +273,11 @@ async function recordCard(
   await recordCardOnFile(transaction, accountId, origin, paymentMethodId, nowMs);
 }
 
-/** By a person on the card rail, by a bank on the invoiced one. @returns `advanced` where it has failed. */
+/** For payment by card by a person, for payment by invoice by a bank. @returns `advanced` where it has failed. */
 async function waitForPayment(
-  deps: AdvanceRunDeps,
-  run: Run,
-  steps: readonly RunStep[],
+  deps: AdvancePurchaseWorkflowDeps,
+  workflow: PurchaseWorkflow,
+  steps: readonly PurchaseStep[],
 ): Promise<AdvanceOutcome | 'advanced'> {
   const found = await deps.vendor.findInvoice(knownOf(steps).invoiceId ?? '');
   if (found.outcome === 'ok') {
@@ -276,34 +285,39 @@ async function waitForPayment(
     const failure = pay && failureOf(found.value);
     const nowMs = deps.now();
     const settlement = await deps.database.transaction().execute(async (transaction) => {
-      const locked = await lockRun(transaction, run);
-      if (!locked || locked.fence !== run.fence) return 'overtaken';
+      const locked = await lockPurchaseWorkflow(transaction, workflow);
+      if (!locked || locked.fence !== workflow.fence) return 'overtaken';
       const settled = await settleInvoice(transaction, locked, found.value, nowMs);
       if (settled !== 'unchanged' || locked.status !== 'pending' || !failure) return settled;
       // From here on the workflow does what it does with a payment that is declined at once.
-      await updateStep(transaction, run, pay, 'done', failure, nowMs);
+      await updateStep(transaction, workflow, pay, 'done', failure, nowMs);
       return 'advanced';
     });
     if (settlement === 'overtaken' || settlement === 'parked' || settlement === 'advanced')
       return settlement;
     if (settlement !== 'unchanged') return 'ended';
   }
-  const atMs = Math.min(deps.now() + PAYMENT_CHECK_MS, run.expiresAt?.getTime() ?? Infinity);
-  await releaseRun(deps.database, run, atMs, 0);
+  const atMs = Math.min(deps.now() + PAYMENT_CHECK_MS, workflow.expiresAt?.getTime() ?? Infinity);
+  await releasePurchaseWorkflow(deps.database, workflow, atMs, 0);
   return 'waiting';
 }
 
 async function waitLonger(
-  deps: AdvanceRunDeps,
-  run: Run,
+  deps: AdvancePurchaseWorkflowDeps,
+  workflow: PurchaseWorkflow,
   step: StepName,
   reason: string,
 ): Promise<AdvanceOutcome> {
-  const delayMs = retryDelayMs(run.waitCount);
+  const delayMs = retryDelayMs(workflow.waitCount);
   deps.logger.warn(
-    { runId: run.runId, step, reason, delayMs },
+    { runId: workflow.runId, step, reason, delayMs },
     'the vendor did not do it, or did not say what happened; asked again later',
   );
-  await releaseRun(deps.database, run, deps.now() + delayMs, run.waitCount + 1);
+  await releasePurchaseWorkflow(
+    deps.database,
+    workflow,
+    deps.now() + delayMs,
+    workflow.waitCount + 1,
+  );
   return 'waiting';
 }

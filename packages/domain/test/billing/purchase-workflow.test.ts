@@ -1,17 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { declineMessage } from '../../src/billing/decline-message.ts';
-import { fingerprintOf, judgeCheckout, judgeStart, laneOf } from '../../src/billing/run.ts';
+import {
+  fingerprintOf,
+  judgeCheckout,
+  judgeStart,
+  laneOf,
+} from '../../src/billing/purchase-workflow.ts';
 import {
   idempotencyKey,
   nextMove,
   retryDelayMs,
   type StepRecord,
   type StepState,
-} from '../../src/billing/run-workflow.ts';
+} from '../../src/billing/workflow-steps.ts';
 
 describe('what a start meets in its lane', () => {
-  test('nothing: a run; the same: that run; another: refused', () => {
+  test('nothing: a purchase workflow; the same: that purchase workflow; another: refused', () => {
     const mine = fingerprintOf('inbox_previews', { pack: 'pack_100' });
     const other = fingerprintOf('inbox_previews', { pack: 'pack_500' });
     const kind = fingerprintOf('credits', { type: 'llm', quantity: 100 });
@@ -59,7 +64,7 @@ describe('what a start meets in its lane', () => {
   });
 });
 
-describe('the steps of a run', () => {
+describe('the steps of a purchase workflow', () => {
   const kinds = fc.record({
     kind: fc.constantFrom(
       'addons' as const,
@@ -76,10 +81,10 @@ describe('the steps of a run', () => {
     { minLength: 60, maxLength: 60 },
   );
 
-  function play(run: Parameters<typeof nextMove>[0], script: readonly StepState[]) {
+  function play(workflow: Parameters<typeof nextMove>[0], script: readonly StepState[]) {
     const steps: StepRecord[] = [];
     for (const state of script) {
-      const next = nextMove(run, steps);
+      const next = nextMove(workflow, steps);
       if (next.move !== 'do') return { next, steps };
       // Voiding is not declined: it ends, or it is tried again.
       const kept =
@@ -91,23 +96,23 @@ describe('the steps of a run', () => {
       if (index < 0) steps.push(record);
       else steps[index] = record;
     }
-    return { next: nextMove(run, steps), steps };
+    return { next: nextMove(workflow, steps), steps };
   }
 
   test('each attempt is called again only while its outcome is unknown', () => {
     fc.assert(
-      fc.property(kinds, answers, (run, script) => {
-        const { steps } = play(run, script);
+      fc.property(kinds, answers, (workflow, script) => {
+        const { steps } = play(workflow, script);
         const keys = steps.map((record) => idempotencyKey('run_1', record.step, record.attempt));
         expect(new Set(keys).size).toBe(keys.length);
       }),
     );
   });
 
-  test('no run ends without success while it has an invoice that is not void', () => {
+  test('no purchase workflow ends without success while it has an invoice that is not void', () => {
     fc.assert(
-      fc.property(kinds, answers, (run, script) => {
-        const { next, steps } = play(run, script);
+      fc.property(kinds, answers, (workflow, script) => {
+        const { next, steps } = play(workflow, script);
         if (next.move !== 'finish' || next.status === 'success') return;
         const has = (step: string) =>
           steps.some((each) => each.step === step && each.state === 'done');
@@ -116,10 +121,10 @@ describe('the steps of a run', () => {
     );
   });
 
-  test('no run succeeds with a step that was declined or refused', () => {
+  test('no purchase workflow succeeds with a step that was declined or refused', () => {
     fc.assert(
-      fc.property(kinds, answers, (run, script) => {
-        const { next, steps } = play(run, script);
+      fc.property(kinds, answers, (workflow, script) => {
+        const { next, steps } = play(workflow, script);
         if (next.move !== 'finish' || next.status !== 'success') return;
         expect(steps.some((each) => each.state === 'declined' || each.state === 'refused')).toBe(
           false,
@@ -128,35 +133,37 @@ describe('the steps of a run', () => {
     );
   });
 
-  test('on the card rail the customer is waited for until the time is over, then the invoice is void', () => {
+  test('by card the customer is waited for until the time is over, then the invoice is void', () => {
     const steps = (['customer', 'invoice', 'line', 'finalize'] as const).map((step) => ({
       step,
       attempt: 1,
       state: 'done' as const,
     }));
-    const run = { kind: 'credits', rail: 'card' } as const;
-    expect(nextMove({ ...run, isExpired: false }, steps)).toEqual({ move: 'wait-for-payment' });
-    expect(nextMove({ ...run, isExpired: true }, steps)).toEqual({
+    const workflow = { kind: 'credits', rail: 'card' } as const;
+    expect(nextMove({ ...workflow, isExpired: false }, steps)).toEqual({
+      move: 'wait-for-payment',
+    });
+    expect(nextMove({ ...workflow, isExpired: true }, steps)).toEqual({
       move: 'do',
       step: 'void',
       attempt: 1,
     });
   });
 
-  test('on the invoiced rail a payment that was taken on is waited for, and is no success by itself', () => {
+  test('by invoice a payment that was taken on is waited for, and is no success by itself', () => {
     const done = (['customer', 'invoice', 'line', 'finalize'] as const).map((step) => ({
       step,
       attempt: 1,
       state: 'done' as const,
     }));
-    const run = { kind: 'credits', rail: 'invoiced', isExpired: false } as const;
+    const workflow = { kind: 'credits', rail: 'invoiced', isExpired: false } as const;
     const pay = (state: StepState) => [...done, { step: 'pay' as const, attempt: 1, state }];
-    expect(nextMove(run, pay('done'))).toEqual({ move: 'wait-for-payment' });
-    expect(nextMove(run, pay('declined'))).toEqual({ move: 'do', step: 'void', attempt: 1 });
+    expect(nextMove(workflow, pay('done'))).toEqual({ move: 'wait-for-payment' });
+    expect(nextMove(workflow, pay('declined'))).toEqual({ move: 'do', step: 'void', attempt: 1 });
   });
 
   test('a step that came to nothing eight times waits for a person, who lets it be tried as often again', () => {
-    const run = { kind: 'credits', rail: 'invoiced', isExpired: false } as const;
+    const workflow = { kind: 'credits', rail: 'invoiced', isExpired: false } as const;
     const absent = (count: number, forgivenCount = 0): StepRecord[] =>
       Array.from({ length: count }, (_, index) => ({
         step: 'customer',
@@ -164,10 +171,10 @@ describe('the steps of a run', () => {
         state: 'absent',
         isForgiven: index < forgivenCount,
       }));
-    expect(nextMove(run, absent(7))).toEqual({ move: 'do', step: 'customer', attempt: 8 });
-    expect(nextMove(run, absent(8))).toEqual({ move: 'park', step: 'customer' });
-    expect(nextMove(run, absent(8, 8))).toEqual({ move: 'do', step: 'customer', attempt: 9 });
-    expect(nextMove(run, absent(16, 8))).toEqual({ move: 'park', step: 'customer' });
+    expect(nextMove(workflow, absent(7))).toEqual({ move: 'do', step: 'customer', attempt: 8 });
+    expect(nextMove(workflow, absent(8))).toEqual({ move: 'park', step: 'customer' });
+    expect(nextMove(workflow, absent(8, 8))).toEqual({ move: 'do', step: 'customer', attempt: 9 });
+    expect(nextMove(workflow, absent(16, 8))).toEqual({ move: 'park', step: 'customer' });
   });
 
   test('waits grow and end at an hour', () => {

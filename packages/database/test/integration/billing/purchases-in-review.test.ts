@@ -1,7 +1,7 @@
-/** Runs that were set aside for a person, counted for those who must hear of it. */
+/** Purchases in manual review, counted for those who must hear of it. */
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { countSetAsideRuns } from '../../../src/billing/set-aside-runs.ts';
+import { countPurchasesInReview } from '../../../src/billing/purchases-in-review.ts';
 import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
@@ -18,15 +18,15 @@ test('are counted whether they are pending or have ended, up to a bound, and wit
     select n, 'r' || n, 'invoiced', 'credits', 'invoiced', 'f', '{}', '{}', now(), now(),
            case when n % 2 = 0 then 'pending' else 'failed' end, case when n % 2 = 1 then now() end
       from generate_series(1, 3000) n`.execute(database);
-  expect(await countSetAsideRuns(database, 10)).toBe(0);
+  expect(await countPurchasesInReview(database, 10)).toBe(0);
   await sql`update runs set review_reason = 'paid after it was declined' where account_id in (1, 2, 3)`.execute(
     database,
   );
-  expect(await countSetAsideRuns(database, 10)).toBe(3);
-  expect(await countSetAsideRuns(database, 2)).toBe(2);
+  expect(await countPurchasesInReview(database, 10)).toBe(3);
+  expect(await countPurchasesInReview(database, 2)).toBe(2);
 
   await sql`vacuum analyze runs`.execute(database);
-  const [statement] = await statementsSentBy(() => countSetAsideRuns(database, 10));
+  const [statement] = await statementsSentBy(() => countPurchasesInReview(database, 10));
   const { rows } = await sql
     .raw<{ 'QUERY PLAN': string }>(`explain ${String(statement?.text).replace('$1', '10')}`)
     .execute(database);

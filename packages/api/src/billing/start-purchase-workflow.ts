@@ -1,46 +1,47 @@
 /**
- * Starts a purchase: one transaction that writes the run and its audit entry, then a wake-up. A start that finds the
- * lane taken joins the purchase there or is refused (`domain/src/billing/run.ts`). The database's unique index decides, so
- * any number may ask at the same moment, in any process.
+ * Starts a purchase: one transaction that writes the purchase workflow and its audit entry, then a wake-up. A start
+ * that finds the lane taken joins the purchase there or is refused (`domain/src/billing/purchase-workflow.ts`). The
+ * database's unique index decides, so any number may ask at the same moment, in any process.
  *
- * A wake-up that is lost is made good by the workers' sweep. After: `worker/src/purchases/advance-run.ts`.
+ * A wake-up that is lost is made good by the workers' sweep. After:
+ * `worker/src/purchases/advance-purchase-workflow.ts`.
  */
 import { recordChange, type ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import { holdAccountToBuy } from '@sluice/database/billing/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import {
-  findPendingRun,
-  findRun,
-  insertRun,
-  type Run,
-  type RunKey,
-} from '@sluice/database/billing/runs';
-import { listRunSteps, type RunStep } from '@sluice/database/billing/run-steps';
+  findPendingPurchase,
+  findPurchaseWorkflow,
+  insertPurchaseWorkflow,
+  type PurchaseWorkflow,
+  type PurchaseKey,
+} from '@sluice/database/billing/purchase-workflows';
+import { listPurchaseSteps, type PurchaseStep } from '@sluice/database/billing/purchase-steps';
 import { transactOnce } from '@sluice/database/changes/transact-once';
 import {
   fingerprintOf,
   judgeStart,
   laneOf,
-  type Rail,
-  type RunKind,
-} from '@sluice/domain/billing/run';
-import type { RunContent } from '@sluice/domain/billing/run-content';
+  type PaymentMethodType,
+  type PurchaseKind,
+} from '@sluice/domain/billing/purchase-workflow';
+import type { PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import type { StartRunEffects } from './billing-effects.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface RunRequest {
+export interface PurchaseRequest {
   readonly accountId: number;
-  readonly kind: RunKind;
-  readonly rail: Rail;
-  readonly content: RunContent;
+  readonly kind: PurchaseKind;
+  readonly rail: PaymentMethodType;
+  readonly content: PurchaseContent;
   /** What makes two requests the same purchase. */
   readonly sameness: Readonly<Record<string, unknown>>;
   readonly origin: ChangeOrigin;
 }
 
 export type StartOutcome =
-  | { readonly outcome: 'created' | 'joined'; readonly run: Run }
-  | { readonly outcome: 'in-flight'; readonly run: Run }
+  | { readonly outcome: 'created' | 'joined'; readonly workflow: PurchaseWorkflow }
+  | { readonly outcome: 'in-flight'; readonly workflow: PurchaseWorkflow }
   /** The card on file is being changed; there will be room soon. */
   | { readonly outcome: 'card-changing' }
   /** The account was closed while the call was under way. */
@@ -50,9 +51,9 @@ export type StartOutcome =
 const TRIES_MAX = 5;
 
 /** The same call with an Idempotency-Key gets the same run, also once that has ended. */
-export async function startRun(
+export async function startPurchaseWorkflow(
   effects: StartRunEffects,
-  request: RunRequest,
+  request: PurchaseRequest,
 ): Promise<StartOutcome> {
   const { call, ...origin } = request.origin;
   const isStarted = (started: StartOutcome | undefined): boolean =>
@@ -61,7 +62,8 @@ export async function startRun(
     const started = await transactOnce(effects.database, call, isStarted, (transaction) =>
       createOrJoin(transaction, effects, { ...request, origin }),
     );
-    if (started?.outcome === 'created') await effects.wakeRun(started.run).catch(() => undefined);
+    if (started?.outcome === 'created')
+      await effects.wakePurchaseWorkflow(started.workflow).catch(() => undefined);
     if (started) return started;
   }
   throw new Error(`the lane ${laneOf(request.kind, request.rail)} of an account is never free`);
@@ -71,7 +73,7 @@ export async function startRun(
 async function createOrJoin(
   transaction: Transaction,
   effects: StartRunEffects,
-  request: RunRequest,
+  request: PurchaseRequest,
 ): Promise<StartOutcome | undefined> {
   const { accountId, kind, rail, origin } = request;
   const lane = laneOf(kind, rail);
@@ -81,7 +83,7 @@ async function createOrJoin(
   const state = await holdAccountToBuy(transaction, accountId);
   if (state === 'closed') return { outcome: 'closed' };
   if (state === 'card-changing' && lane !== 'card') return { outcome: 'card-changing' };
-  const run = await insertRun(
+  const workflow = await insertPurchaseWorkflow(
     transaction,
     {
       accountId,
@@ -96,11 +98,11 @@ async function createOrJoin(
     },
     nowMs,
   );
-  if (!run) {
-    const pending = await findPendingRun(transaction, accountId, lane);
+  if (!workflow) {
+    const pending = await findPendingPurchase(transaction, accountId, lane);
     if (!pending) return undefined;
     const judged = judgeStart(lane, pending.fingerprint, fingerprint);
-    return { outcome: judged === 'join' ? 'joined' : 'in-flight', run: pending };
+    return { outcome: judged === 'join' ? 'joined' : 'in-flight', workflow: pending };
   }
   await recordChange(
     transaction,
@@ -114,29 +116,29 @@ async function createOrJoin(
     },
     nowMs,
   );
-  return { outcome: 'created', run };
+  return { outcome: 'created', workflow };
 }
 
 const WAIT_MS_MIN = 20;
 const WAIT_MS_MAX = 250;
 
-export interface RunState {
-  readonly run: Run;
-  readonly steps: readonly RunStep[];
+export interface PurchaseState {
+  readonly workflow: PurchaseWorkflow;
+  readonly steps: readonly PurchaseStep[];
 }
 
-/** Reads a run repeatedly until it is as wanted, or the time is over. */
-export async function waitForRun(
+/** Reads a purchase workflow repeatedly until it is as wanted, or the time is over. */
+export async function waitForPurchaseWorkflow(
   database: Database,
-  key: RunKey,
+  key: PurchaseKey,
   waitMs: number,
-  isWanted: (state: RunState) => boolean,
-): Promise<RunState | undefined> {
+  isWanted: (state: PurchaseState) => boolean,
+): Promise<PurchaseState | undefined> {
   const deadlineMs = performance.now() + waitMs;
   for (let pauseMs = WAIT_MS_MIN; ; pauseMs = Math.min(pauseMs * 1.5, WAIT_MS_MAX)) {
-    const run = await findRun(database, key.accountId, key.runId);
-    if (!run) return undefined;
-    const state = { run, steps: await listRunSteps(database, key) };
+    const workflow = await findPurchaseWorkflow(database, key.accountId, key.runId);
+    if (!workflow) return undefined;
+    const state = { workflow, steps: await listPurchaseSteps(database, key) };
     if (isWanted(state) || performance.now() >= deadlineMs) return state;
     await sleep(Math.min(pauseMs, Math.max(1, deadlineMs - performance.now())));
   }

@@ -1,34 +1,40 @@
 /**
- * Runs (purchases) in Postgres: started once a lane, claimed by one worker at a time, ended once.
+ * Purchase workflows in Postgres: started once a lane, claimed by one worker at a time, ended once.
  *
- * A claim takes the run's next fencing number; whatever a worker writes afterwards names it, so one
+ * A claim takes the purchase workflow's next fencing number; whatever a worker writes afterwards names it, so one
  * that was overtaken writes nothing. Times of leases are the database's own.
  *
- * Indexes: the primary key; `runs_in_flight` holds one pending run an account and lane;
+ * Indexes: the primary key; `runs_in_flight` holds one pending purchase workflow an account and lane;
  * `runs_by_time` for lists; `runs_due` for the sweep.
  */
 import type { BoughtAddon } from '@sluice/domain/billing/addon-decision';
-import type { Rail, RunEnding, RunKind, RunLane, RunStatus } from '@sluice/domain/billing/run';
-import type { RunContent, RunResult } from '@sluice/domain/billing/run-content';
+import type {
+  PaymentMethodType,
+  PurchaseEnding,
+  PurchaseKind,
+  PurchaseLane,
+  PurchaseStatus,
+} from '@sluice/domain/billing/purchase-workflow';
+import type { PurchaseContent, PurchaseResult } from '@sluice/domain/billing/purchase-content';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from '../changes/audit-logs.ts';
 import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 
-export interface RunKey {
+export interface PurchaseKey {
   readonly accountId: number;
   readonly runId: string;
 }
 
-export interface Run extends RunKey {
-  readonly lane: RunLane;
-  readonly kind: RunKind;
-  readonly rail: Rail;
+export interface PurchaseWorkflow extends PurchaseKey {
+  readonly lane: PurchaseLane;
+  readonly kind: PurchaseKind;
+  readonly rail: PaymentMethodType;
   readonly fingerprint: string;
-  readonly status: RunStatus;
+  readonly status: PurchaseStatus;
   readonly message: string | null;
-  /** What is bought (`domain/src/billing/run-content.ts`). */
-  readonly content: RunContent;
-  readonly result: RunResult | null;
+  /** What is bought (`domain/src/billing/purchase-content.ts`). */
+  readonly content: PurchaseContent;
+  readonly result: PurchaseResult | null;
   readonly invoiceId: string | null;
   readonly origin: ChangeOrigin;
   readonly fence: number;
@@ -39,81 +45,84 @@ export interface Run extends RunKey {
   readonly finishedAt: Date | null;
 }
 
-export type NewRun = Pick<Run, 'accountId' | 'runId' | 'lane' | 'kind' | 'rail' | 'fingerprint'> & {
-  readonly content: RunContent;
+export type NewPurchaseWorkflow = Pick<
+  PurchaseWorkflow,
+  'accountId' | 'runId' | 'lane' | 'kind' | 'rail' | 'fingerprint'
+> & {
+  readonly content: PurchaseContent;
   readonly origin: ChangeOrigin;
   readonly expiresAtMs: number | null;
 };
 
-const RUN = sql`
+const PURCHASE_WORKFLOW = sql`
   account_id::int as "accountId", run_id as "runId", lane, kind, rail, fingerprint, status, message,
   content, result, invoice_id as "invoiceId", origin, fence::int, wait_count as "waitCount",
   expires_at as "expiresAt", review_reason as "reviewReason", created_at as "createdAt",
   finished_at as "finishedAt"`;
 
-/** @returns undefined where the lane is taken by a pending run. */
-export async function insertRun(
+/** @returns undefined where the lane is taken by a pending purchase workflow. */
+export async function insertPurchaseWorkflow(
   database: DatabaseOrTransaction,
-  run: NewRun,
+  workflow: NewPurchaseWorkflow,
   nowMs: number,
-): Promise<Run | undefined> {
-  const { rows } = await sql<Run>`
+): Promise<PurchaseWorkflow | undefined> {
+  const { rows } = await sql<PurchaseWorkflow>`
     insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, expires_at,
                       next_at, created_at)
-    values (${run.accountId}, ${run.runId}, ${run.lane}, ${run.kind}, ${run.rail},
-            ${run.fingerprint}, ${JSON.stringify(run.content)}, ${JSON.stringify(run.origin)},
-            ${run.expiresAtMs === null ? null : new Date(run.expiresAtMs)}, ${new Date(nowMs)},
+    values (${workflow.accountId}, ${workflow.runId}, ${workflow.lane}, ${workflow.kind}, ${workflow.rail},
+            ${workflow.fingerprint}, ${JSON.stringify(workflow.content)}, ${JSON.stringify(workflow.origin)},
+            ${workflow.expiresAtMs === null ? null : new Date(workflow.expiresAtMs)}, ${new Date(nowMs)},
             ${new Date(nowMs)})
     on conflict (account_id, lane) where status = 'pending' and lane <> 'card' do nothing
-    returning ${RUN}`.execute(database);
+    returning ${PURCHASE_WORKFLOW}`.execute(database);
   return rows[0];
 }
 
-export async function findPendingRun(
+export async function findPendingPurchase(
   database: DatabaseOrTransaction,
   accountId: number,
-  lane: RunLane,
-): Promise<Run | undefined> {
-  const { rows } = await sql<Run>`
-    select ${RUN} from runs
+  lane: PurchaseLane,
+): Promise<PurchaseWorkflow | undefined> {
+  const { rows } = await sql<PurchaseWorkflow>`
+    select ${PURCHASE_WORKFLOW} from runs
      where account_id = ${accountId} and lane = ${lane} and status = 'pending' and lane <> 'card'`.execute(
     database,
   );
   return rows[0];
 }
 
-export async function findRun(
+export async function findPurchaseWorkflow(
   database: DatabaseOrTransaction,
   accountId: number,
   runId: string,
-): Promise<Run | undefined> {
-  const { rows } = await sql<Run>`
-    select ${RUN} from runs where account_id = ${accountId} and run_id = ${runId}`.execute(
+): Promise<PurchaseWorkflow | undefined> {
+  const { rows } = await sql<PurchaseWorkflow>`
+    select ${PURCHASE_WORKFLOW} from runs where account_id = ${accountId} and run_id = ${runId}`.execute(
     database,
   );
   return rows[0];
 }
 
-export async function findRunOfInvoice(
+export async function findPurchaseOfInvoice(
   database: DatabaseOrTransaction,
   accountId: number,
   invoiceId: string,
-): Promise<Run | undefined> {
-  const { rows } = await sql<Run>`
-    select ${RUN} from runs where account_id = ${accountId} and invoice_id = ${invoiceId}
+): Promise<PurchaseWorkflow | undefined> {
+  const { rows } = await sql<PurchaseWorkflow>`
+    select ${PURCHASE_WORKFLOW} from runs where account_id = ${accountId} and invoice_id = ${invoiceId}
      order by run_id limit 1`.execute(database);
   return rows[0];
 }
 
-/** Newest first. @param before - of the last run of the page before. */
-export async function listRuns(
+/** Newest first. @param before - of the last purchase workflow of the page before. */
+export async function listPurchaseWorkflows(
   database: DatabaseOrTransaction,
   accountId: number,
   before: { readonly createdAtMs: number; readonly runId: string } | undefined,
   limit: number,
-): Promise<Run[]> {
-  const { rows } = await sql<Run>`
-    select ${RUN} from runs
+): Promise<PurchaseWorkflow[]> {
+  const { rows } = await sql<PurchaseWorkflow>`
+    select ${PURCHASE_WORKFLOW} from runs
      where account_id = ${accountId}
        and (${before === undefined} or (created_at, run_id) <
             (${new Date(before?.createdAtMs ?? 0)}::timestamptz, ${before?.runId ?? ''}))
@@ -154,49 +163,49 @@ export async function listBoughtAddons(
   return rows;
 }
 
-/** The pending runs of lanes that exclude others. Index: `runs_in_flight`. */
-export async function listPendingRuns(
+/** The pending purchase workflows of lanes that exclude others. Index: `runs_in_flight`. */
+export async function listPendingPurchases(
   database: DatabaseOrTransaction,
   accountId: number,
-): Promise<Run[]> {
-  const { rows } = await sql<Run>`
-    select ${RUN} from runs
+): Promise<PurchaseWorkflow[]> {
+  const { rows } = await sql<PurchaseWorkflow>`
+    select ${PURCHASE_WORKFLOW} from runs
      where account_id = ${accountId} and status = 'pending' and lane <> 'card'
      order by created_at`.execute(database);
   return rows;
 }
 
 /** @returns undefined where it is not pending, or another worker has it. */
-export async function claimRun(
+export async function claimPurchaseWorkflow(
   database: DatabaseOrTransaction,
-  { accountId, runId }: RunKey,
+  { accountId, runId }: PurchaseKey,
   leaseMs: number,
-): Promise<Run | undefined> {
-  const { rows } = await sql<Run>`
+): Promise<PurchaseWorkflow | undefined> {
+  const { rows } = await sql<PurchaseWorkflow>`
     update runs set fence = fence + 1,
            lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
      where account_id = ${accountId} and run_id = ${runId} and status = 'pending'
        and review_reason is null
        and (lease_until is null or lease_until < clock_timestamp())
-    returning ${RUN}`.execute(database);
+    returning ${PURCHASE_WORKFLOW}`.execute(database);
   return rows[0];
 }
 
-/** Locks the run, for a transaction that decides about it. */
-export async function lockRun(
+/** Locks the purchase workflow, for a transaction that decides about it. */
+export async function lockPurchaseWorkflow(
   transaction: Transaction,
-  { accountId, runId }: RunKey,
-): Promise<Run | undefined> {
-  const { rows } = await sql<Run>`
-    select ${RUN} from runs where account_id = ${accountId} and run_id = ${runId} for update`.execute(
+  { accountId, runId }: PurchaseKey,
+): Promise<PurchaseWorkflow | undefined> {
+  const { rows } = await sql<PurchaseWorkflow>`
+    select ${PURCHASE_WORKFLOW} from runs where account_id = ${accountId} and run_id = ${runId} for update`.execute(
     transaction,
   );
   return rows[0];
 }
 
-export async function updateRunInvoice(
+export async function updatePurchaseInvoice(
   transaction: Transaction,
-  { accountId, runId }: RunKey,
+  { accountId, runId }: PurchaseKey,
   invoiceId: string,
 ): Promise<void> {
   await sql`
@@ -204,11 +213,15 @@ export async function updateRunInvoice(
      where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
 }
 
-/** Call with the run locked. @returns false where it has ended before: an ending is for ever. */
-export async function finishRun(
+/** Call with the purchase workflow locked. @returns false where it has ended before: an ending is for ever. */
+export async function finishPurchaseWorkflow(
   transaction: Transaction,
-  { accountId, runId }: RunKey,
-  end: { readonly status: RunEnding; readonly message: string | null; readonly result: RunResult },
+  { accountId, runId }: PurchaseKey,
+  end: {
+    readonly status: PurchaseEnding;
+    readonly message: string | null;
+    readonly result: PurchaseResult;
+  },
   nowMs: number,
 ): Promise<boolean> {
   const { rows } = await sql`
@@ -220,11 +233,11 @@ export async function finishRun(
   return rows.length > 0;
 }
 
-/** What became known of a purchase after its ending, which stays. Call with the run locked. */
-export async function updateRunResult(
+/** What became known of a purchase after its ending, which stays. Call with the purchase workflow locked. */
+export async function updatePurchaseResult(
   transaction: Transaction,
-  { accountId, runId }: RunKey,
-  result: RunResult,
+  { accountId, runId }: PurchaseKey,
+  result: PurchaseResult,
 ): Promise<void> {
   await sql`
     update runs set result = ${JSON.stringify(result)}
@@ -239,12 +252,12 @@ const PAYMENT_DUE_DAYS = 30;
  * no order, so that one about which the vendor cannot answer does not always stand before the others. Index:
  * `runs_due_payment`.
  */
-export async function listRunsWithPaymentDue(
+export async function listPurchasesWithPaymentDue(
   database: DatabaseOrTransaction,
   nowMs: number,
   limit: number,
-): Promise<(RunKey & { readonly invoiceId: string })[]> {
-  const { rows } = await sql<RunKey & { invoiceId: string }>`
+): Promise<(PurchaseKey & { readonly invoiceId: string })[]> {
+  const { rows } = await sql<PurchaseKey & { invoiceId: string }>`
     select account_id::int as "accountId", run_id as "runId", result ->> 'invoiceId' as "invoiceId"
       from runs where status = 'success' and result ? 'due'
        and created_at > ${new Date(nowMs - PAYMENT_DUE_DAYS * 86_400_000)}
@@ -264,23 +277,23 @@ export async function findLatestCheckout(
   return rows[0]?.runId;
 }
 
-/** Gives the lease back; the run is looked at again at `nextAtMs`. */
-export async function releaseRun(
+/** Gives the lease back; the purchase workflow is looked at again at `nextAtMs`. */
+export async function releasePurchaseWorkflow(
   database: DatabaseOrTransaction,
-  run: RunKey & { readonly fence: number },
+  workflow: PurchaseKey & { readonly fence: number },
   nextAtMs: number,
   waitCount: number,
 ): Promise<void> {
   await sql`
     update runs set lease_until = null, next_at = ${new Date(nextAtMs)}, wait_count = ${waitCount}
-     where account_id = ${run.accountId} and run_id = ${run.runId} and fence = ${run.fence}
+     where account_id = ${workflow.accountId} and run_id = ${workflow.runId} and fence = ${workflow.fence}
        and status = 'pending'`.execute(database);
 }
 
-/** Sets a run aside for a person, whatever its state; it tells why. */
-export async function parkRun(
+/** Moves a purchase to manual review, whatever its state; it tells why. */
+export async function sendPurchaseToReview(
   database: DatabaseOrTransaction,
-  { accountId, runId }: RunKey,
+  { accountId, runId }: PurchaseKey,
   reason: string,
 ): Promise<void> {
   await sql`
@@ -288,13 +301,13 @@ export async function parkRun(
      where account_id = ${accountId} and run_id = ${runId}`.execute(database);
 }
 
-/** Of all accounts: pending runs whose time has come and that no worker has, longest due first. */
-export async function listDueRuns(
+/** Of all accounts: pending purchase workflows whose time has come and that no worker has, longest due first. */
+export async function listDuePurchases(
   database: DatabaseOrTransaction,
   nowMs: number,
   limit: number,
-): Promise<RunKey[]> {
-  const { rows } = await sql<RunKey>`
+): Promise<PurchaseKey[]> {
+  const { rows } = await sql<PurchaseKey>`
     select account_id::int as "accountId", run_id as "runId" from runs
      where status = 'pending' and review_reason is null and next_at <= ${new Date(nowMs)}
        and (lease_until is null or lease_until < clock_timestamp())

@@ -1,39 +1,39 @@
 /**
- * Runs that were set aside for a person (`parkRun` of `runs.ts`): listed, and let go on once somebody has
- * looked at the vendor's side. For operators, so of all accounts, by the partial index `runs_set_aside`.
+ * Purchases in manual review (`sendPurchaseToReview` of `purchase-workflows.ts`): listed, and let go on once somebody
+ * has looked at the vendor's side. For operators, so of all accounts, by the partial index `runs_set_aside`.
  *
  * Used by `sluice purchases` (`scripts/purchases.ts`); counted for the metrics of workers.
  */
 import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from '../changes/audit-logs.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
-import { forgiveAttempts } from './run-steps.ts';
-import type { Run } from './runs.ts';
+import { forgiveAttempts } from './purchase-steps.ts';
+import type { PurchaseWorkflow } from './purchase-workflows.ts';
 
-export interface SetAsideRun extends Pick<
-  Run,
+export interface PurchaseInReview extends Pick<
+  PurchaseWorkflow,
   'accountId' | 'runId' | 'kind' | 'lane' | 'status' | 'invoiceId' | 'createdAt'
 > {
   readonly reviewReason: string;
 }
 
-const SET_ASIDE = sql`
+const IN_REVIEW = sql`
   account_id::int as "accountId", run_id as "runId", kind, lane, status, invoice_id as "invoiceId",
   created_at as "createdAt", review_reason as "reviewReason"`;
 
 /** Oldest first. */
-export async function listSetAsideRuns(
+export async function listPurchasesInReview(
   database: DatabaseOrTransaction,
   limit: number,
-): Promise<SetAsideRun[]> {
-  const { rows } = await sql<SetAsideRun>`
-    select ${SET_ASIDE} from runs
+): Promise<PurchaseInReview[]> {
+  const { rows } = await sql<PurchaseInReview>`
+    select ${IN_REVIEW} from runs
      where review_reason is not null order by created_at limit ${limit}`.execute(database);
   return rows;
 }
 
 /** Stops counting at `countMax`. */
-export async function countSetAsideRuns(
+export async function countPurchasesInReview(
   database: DatabaseOrTransaction,
   countMax: number,
 ): Promise<number> {
@@ -45,35 +45,35 @@ export async function countSetAsideRuns(
   return rows[0]?.count ?? 0;
 }
 
-/** Locks a run that is set aside; undefined where there is no such run. */
-export async function lockSetAsideRun(
+/** Locks a purchase in review; undefined where there is no such purchase. */
+export async function lockPurchaseInReview(
   transaction: Transaction,
   runId: string,
-): Promise<SetAsideRun | undefined> {
-  const { rows } = await sql<SetAsideRun>`
-    select ${SET_ASIDE} from runs
+): Promise<PurchaseInReview | undefined> {
+  const { rows } = await sql<PurchaseInReview>`
+    select ${IN_REVIEW} from runs
      where run_id = ${runId} and review_reason is not null for update`.execute(transaction);
   return rows[0];
 }
 
 /**
- * Lets a run go on. A worker takes up a pending one within a second, from the step at which it stands, and tries that
- * as often as the first time; for one that has ended, the contradiction counts as looked at. The account's audit log
- * records it.
+ * Lets a purchase workflow go on. A worker takes up a pending one within a second, from the step at which it stands,
+ * and tries that as often as the first time; for one that has ended, the contradiction counts as looked at. The
+ * account's audit log records it.
  *
- * @returns the run as it was set aside; undefined where there is no such run.
+ * @returns the purchase as it was in review; undefined where there is no such purchase.
  */
-export async function releaseSetAsideRun(
+export async function releasePurchaseFromReview(
   database: Database,
   runId: string,
   origin: ChangeOrigin,
   nowMs: number,
-): Promise<SetAsideRun | undefined> {
+): Promise<PurchaseInReview | undefined> {
   return database.transaction().execute(async (transaction) => {
-    const run = await lockSetAsideRun(transaction, runId);
-    if (!run) return undefined;
-    const { accountId, reviewReason } = run;
-    await forgiveAttempts(transaction, run);
+    const workflow = await lockPurchaseInReview(transaction, runId);
+    if (!workflow) return undefined;
+    const { accountId, reviewReason } = workflow;
+    await forgiveAttempts(transaction, workflow);
     await sql`
       update runs set review_reason = null, lease_until = null, next_at = ${new Date(nowMs)}, wait_count = 0
        where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
@@ -84,6 +84,6 @@ export async function releaseSetAsideRun(
       after: { review_reason: null },
     } as const;
     await recordChange(transaction, accountId, { ...origin, runId }, change, nowMs);
-    return run;
+    return workflow;
   });
 }

@@ -1,5 +1,5 @@
 /**
- * What a step of a run is: what is fixed before the vendor is asked (`prepare`), the asking (`perform`),
+ * What a step of a purchase workflow is: what is fixed before the vendor is asked (`prepare`), the asking (`perform`),
  * and how to find out what an earlier asking did (`lookUp`, which answers null only where the step
  * provably had no effect). The steps: `invoice-steps.ts`, `subscription-steps.ts`.
  */
@@ -8,8 +8,8 @@ import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Money } from '@sluice/domain/values/money';
-import type { BoughtSubscription, RunContent } from '@sluice/domain/billing/run-content';
-import type { Run } from '@sluice/database/billing/runs';
+import type { BoughtSubscription, PurchaseContent } from '@sluice/domain/billing/purchase-content';
+import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import type { InvoiceStatus, Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 
 /** What a step leaves for the steps after it. */
@@ -45,7 +45,7 @@ export interface StepInput {
 export interface StepContext {
   readonly vendor: Vendor;
   readonly catalogue: Catalogue;
-  readonly run: Run;
+  readonly workflow: PurchaseWorkflow;
   /** Of all steps that are done, together. */
   readonly known: StepOutput;
   readonly input: StepInput;
@@ -86,20 +86,20 @@ function needed(value: string | undefined, what: string): string {
   return value;
 }
 
-/** @throws AppError BUG where the run is no purchase of credits. */
-export function purchaseOf({ content }: Run) {
+/** @throws AppError BUG where the purchase workflow is no purchase of credits. */
+export function purchaseOf({ content }: PurchaseWorkflow) {
   if (content.type !== 'purchase') throw new AppError('BUG', 'a run is no purchase of credits');
   return content.purchase;
 }
 
-/** @throws AppError BUG where the run is no purchase of add-ons. */
-export function addonsOf(content: RunContent) {
+/** @throws AppError BUG where the purchase workflow is no purchase of add-ons. */
+export function addonsOf(content: PurchaseContent) {
   if (content.type !== 'addons') throw new AppError('BUG', 'a run is no purchase of add-ons');
   return content;
 }
 
-/** @throws AppError BUG where the run is no checkout. */
-export function checkoutOf(content: RunContent) {
+/** @throws AppError BUG where the purchase workflow is no checkout. */
+export function checkoutOf(content: PurchaseContent) {
   if (content.type !== 'checkout') throw new AppError('BUG', 'a run is no checkout');
   return content;
 }

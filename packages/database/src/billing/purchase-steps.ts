@@ -1,14 +1,14 @@
 /**
- * The steps of runs: what the vendor is asked, noted beforehand, and what came of it. By the primary key.
+ * The steps of purchase workflows: what the vendor is asked, noted beforehand, and what came of it. By the primary key.
  *
- * Before: `runs.ts`, whose lease and fence they are written under.
+ * Before: `purchase-workflows.ts`, whose lease and fence they are written under.
  */
-import type { StepName, StepState } from '@sluice/domain/billing/run-workflow';
+import type { StepName, StepState } from '@sluice/domain/billing/workflow-steps';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
-import type { RunKey } from './runs.ts';
+import type { PurchaseKey } from './purchase-workflows.ts';
 
-export interface RunStep {
+export interface PurchaseStep {
   readonly step: StepName;
   readonly attempt: number;
   readonly state: StepState;
@@ -30,11 +30,11 @@ const STEP = sql`
   coalesce(output ? 'forgiven', false) as "isForgiven"`;
 
 /** In the order in which they were begun. */
-export async function listRunSteps(
+export async function listPurchaseSteps(
   database: DatabaseOrTransaction,
-  { accountId, runId }: RunKey,
-): Promise<RunStep[]> {
-  const { rows } = await sql<RunStep>`
+  { accountId, runId }: PurchaseKey,
+): Promise<PurchaseStep[]> {
+  const { rows } = await sql<PurchaseStep>`
     select ${STEP} from run_steps where account_id = ${accountId} and run_id = ${runId}
      order by started_at, attempt, step`.execute(database);
   return rows;
@@ -44,11 +44,11 @@ export async function listRunSteps(
  * Notes what the vendor is about to be asked, and keeps the lease for the time it may take.
  *
  * @returns the step as it is on record (an earlier worker's intent, where there is one), or undefined
- *   where the worker was overtaken or the run has ended.
+ *   where the worker was overtaken or the purchase workflow has ended.
  */
 export async function insertStepIntent(
   database: DatabaseOrTransaction,
-  run: RunKey & { readonly fence: number },
+  workflow: PurchaseKey & { readonly fence: number },
   step: {
     readonly step: StepName;
     readonly attempt: number;
@@ -57,11 +57,11 @@ export async function insertStepIntent(
   },
   leaseMs: number,
   nowMs: number,
-): Promise<RunStep | undefined> {
-  const { rows } = await sql<RunStep>`
+): Promise<PurchaseStep | undefined> {
+  const { rows } = await sql<PurchaseStep>`
     with held as (
       update runs set lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
-       where account_id = ${run.accountId} and run_id = ${run.runId} and fence = ${run.fence}
+       where account_id = ${workflow.accountId} and run_id = ${workflow.runId} and fence = ${workflow.fence}
          and status = 'pending'
       returning account_id, run_id
     )
@@ -77,14 +77,14 @@ export async function insertStepIntent(
 /**
  * Moves a step on from one state, and does nothing to one that is in another.
  *
- * Call with the run locked and its fence compared.
+ * Call with the purchase workflow locked and its fence compared.
  *
  * @param from - `done` for a step that the vendor had done and that has failed after all, as a bank's payment may
  * days later.
  */
 export async function updateStep(
   transaction: Transaction,
-  { accountId, runId }: RunKey,
+  { accountId, runId }: PurchaseKey,
   step: { readonly step: StepName; readonly attempt: number },
   from: 'intent' | 'done',
   end: StepEnd,
@@ -97,10 +97,13 @@ export async function updateStep(
        and attempt = ${step.attempt} and state = ${from}`.execute(transaction);
 }
 
-/** Attempts that came to nothing do not count any more: a person lets the run's steps be tried as often again. */
+/**
+ * Attempts that came to nothing do not count any more: a person lets the purchase workflow's steps be tried as often
+ * again.
+ */
 export async function forgiveAttempts(
   transaction: Transaction,
-  { accountId, runId }: RunKey,
+  { accountId, runId }: PurchaseKey,
 ): Promise<void> {
   await sql`
     update run_steps set output = coalesce(output, '{}') || '{"forgiven": true}'

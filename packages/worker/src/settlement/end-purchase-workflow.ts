@@ -1,13 +1,19 @@
 /**
- * The endings of runs that are not an invoice's fate: refused, declined, failed, failed by a person, and bought
- * subscriptions.
+ * The endings of purchase workflows that are not an invoice's fate: refused, declined, failed, failed by a person, and
+ * bought subscriptions.
  */
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import { updateAccountPlan } from '@sluice/database/billing/account-plans';
 import { giveAllowance } from '@sluice/database/credits/credits';
-import { lockRun, type Run } from '@sluice/database/billing/runs';
-import type { RunStep } from '@sluice/database/billing/run-steps';
-import { lockSetAsideRun, type SetAsideRun } from '@sluice/database/billing/set-aside-runs';
+import {
+  lockPurchaseWorkflow,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
+import type { PurchaseStep } from '@sluice/database/billing/purchase-steps';
+import {
+  lockPurchaseInReview,
+  type PurchaseInReview,
+} from '@sluice/database/billing/purchases-in-review';
 import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import { explainRefusal } from '@sluice/domain/billing/addon-decision';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
@@ -17,24 +23,24 @@ import {
   FAILURE_MESSAGES,
   refusalMessage,
 } from '@sluice/domain/billing/decline-message';
-import type { RunEnding } from '@sluice/domain/billing/run';
-import type { BoughtSubscription, RunResult } from '@sluice/domain/billing/run-content';
-import type { StepName } from '@sluice/domain/billing/run-workflow';
+import type { PurchaseEnding } from '@sluice/domain/billing/purchase-workflow';
+import type { BoughtSubscription, PurchaseResult } from '@sluice/domain/billing/purchase-content';
+import type { StepName } from '@sluice/domain/billing/workflow-steps';
 import { standingOf } from '@sluice/domain/billing/subscription-status';
-import { checkoutOf, type StepOutput } from './run-step.ts';
+import { checkoutOf, type StepOutput } from './purchase-step.ts';
 import { recordEnding, type Ending } from './record-ending.ts';
 
-interface EndRunDeps {
+interface EndPurchaseWorkflowDeps {
   readonly database: Database;
   readonly now: () => number;
 }
 
 /** The workflow says that nothing is left to do. */
-export async function endRun(
-  deps: EndRunDeps,
-  run: Run,
-  steps: readonly RunStep[],
-  status: RunEnding,
+export async function endPurchaseWorkflow(
+  deps: EndPurchaseWorkflowDeps,
+  workflow: PurchaseWorkflow,
+  steps: readonly PurchaseStep[],
+  status: PurchaseEnding,
 ): Promise<'ended' | 'overtaken'> {
   const declined = steps.findLast((step) => step.state === 'declined');
   const refused = steps.findLast((step) => step.state === 'refused');
@@ -47,62 +53,62 @@ export async function endRun(
   }
   const result = {
     charged: null,
-    invoiceId: run.invoiceId,
+    invoiceId: workflow.invoiceId,
     ...(refusal !== undefined && { refusal }),
   };
   return deps.database.transaction().execute(async (transaction) => {
-    const locked = await lockRun(transaction, run);
-    if (!locked || locked.fence !== run.fence) return 'overtaken';
+    const locked = await lockPurchaseWorkflow(transaction, workflow);
+    if (!locked || locked.fence !== workflow.fence) return 'overtaken';
     await recordEnding(transaction, locked, { status, message, result }, deps.now());
     return 'ended';
   });
 }
 
 /**
- * Ends a purchase that was set aside and cannot go on: what the vendor took is not the price, or a step is never done.
+ * Ends a purchase in review that cannot go on: what the vendor took is not the price, or a step is never done.
  * For a person who has put things right at the vendor, because nothing is asked of it here: an invoice is void there
  * or refunded. One that is paid later sets the purchase aside again (`settle-invoice.ts`).
  *
  * Used by `sluice purchases` (`scripts/purchases.ts`).
  *
- * @returns the run as it was set aside; undefined where none is, or it has ended before.
+ * @returns the purchase as it was in review; undefined where none is, or it has ended before.
  */
-export async function failSetAsideRun(
+export async function failPurchaseInReview(
   database: Database,
   runId: string,
   nowMs: number,
-): Promise<SetAsideRun | undefined> {
+): Promise<PurchaseInReview | undefined> {
   return database.transaction().execute(async (transaction) => {
-    const setAside = await lockSetAsideRun(transaction, runId);
-    const run = setAside && (await lockRun(transaction, setAside));
-    if (run?.status !== 'pending') return undefined;
-    const result = { charged: null, invoiceId: run.invoiceId };
+    const setAside = await lockPurchaseInReview(transaction, runId);
+    const workflow = setAside && (await lockPurchaseWorkflow(transaction, setAside));
+    if (workflow?.status !== 'pending') return undefined;
+    const result = { charged: null, invoiceId: workflow.invoiceId };
     const ending = { status: 'failed', message: FAILURE_MESSAGES.setAside, result } as const;
-    await recordEnding(transaction, run, ending, nowMs);
+    await recordEnding(transaction, workflow, ending, nowMs);
     return setAside;
   });
 }
 
 /**
- * A step that ends the run by what it found or did. Call with the run locked.
+ * A step that ends the purchase workflow by what it found or did. Call with the purchase workflow locked.
  *
  * @param known - of all steps that are done, this one's too.
  */
-export async function endRunByStep(
+export async function endPurchaseByStep(
   transaction: Transaction,
-  run: Run,
+  workflow: PurchaseWorkflow,
   step: StepName,
   known: StepOutput,
   nowMs: number,
 ): Promise<'ended' | 'advanced'> {
-  const nothing: RunResult = { charged: null, invoiceId: null };
+  const nothing: PurchaseResult = { charged: null, invoiceId: null };
   const end = async (
-    status: RunEnding,
+    status: PurchaseEnding,
     message: string | null,
-    result: RunResult,
+    result: PurchaseResult,
     bought: Pick<Ending, 'plan'> = {},
   ): Promise<'ended'> => {
-    await recordEnding(transaction, run, { status, message, result, ...bought }, nowMs);
+    await recordEnding(transaction, workflow, { status, message, result, ...bought }, nowMs);
     return 'ended';
   };
   if (step === 'inspect') {
@@ -119,7 +125,7 @@ export async function endRunByStep(
   }
   const { due } = known;
   if (step === 'apply') {
-    if (due) await lookAtPayment(transaction, run, known.invoiceId, nowMs);
+    if (due) await lookAtPayment(transaction, workflow, known.invoiceId, nowMs);
     const result = {
       charged: known.charged ?? null,
       ...(due && { due }),
@@ -129,21 +135,27 @@ export async function endRunByStep(
     return end('success', null, result);
   }
   if (step === 'subscribe' && known.subscription) {
-    const { plan } = checkoutOf(run.content);
+    const { plan } = checkoutOf(workflow.content);
     const { subscription } = known;
     // A subscription that is looked up later may be unpaid by then, or have ended.
     const standing = standingOf(subscription.status);
-    const bought = { plan, unpaidRunId: due ? run.runId : null };
-    const before = await updateAccountPlan(transaction, run.accountId, bought, standing, nowMs);
+    const bought = { plan, unpaidRunId: due ? workflow.runId : null };
+    const before = await updateAccountPlan(
+      transaction,
+      workflow.accountId,
+      bought,
+      standing,
+      nowMs,
+    );
     // That is how things stood when the vendor answered. Events since then may have been applied already, so it is
     // read again.
-    const { runId } = run;
+    const { runId } = workflow;
     const event = { eventId: `checkout_${runId}`, type: 'customer.subscription.updated' };
     await insertVendorEvent(transaction, { ...event, objectId: subscription.id }, nowMs);
-    if (due) await lookAtPayment(transaction, run, subscription.latestInvoiceId, nowMs);
+    if (due) await lookAtPayment(transaction, workflow, subscription.latestInvoiceId, nowMs);
     // Who is told of the plan may use what it includes, once it is paid.
     else if (standing?.planStatus === 'active')
-      await givePlanAllowances(transaction, run, { plan, subscription }, nowMs);
+      await givePlanAllowances(transaction, workflow, { plan, subscription }, nowMs);
     const result = {
       charged: known.charged ?? null,
       ...(due && { due }),
@@ -155,10 +167,10 @@ export async function endRunByStep(
   return 'advanced';
 }
 
-/** What the plan includes this month, of every kind. @param run - its purchase. */
+/** What the plan includes this month, of every kind. @param workflow - its purchase. */
 export async function givePlanAllowances(
   transaction: Transaction,
-  { accountId, runId }: Pick<Run, 'accountId' | 'runId'>,
+  { accountId, runId }: Pick<PurchaseWorkflow, 'accountId' | 'runId'>,
   bought: { readonly plan: Plan; readonly subscription: BoughtSubscription | undefined },
   nowMs: number,
 ): Promise<void> {
@@ -175,7 +187,7 @@ export async function givePlanAllowances(
 /** The bank may have paid, and the vendor may have told it, before this was written down: so it is looked at once more. */
 async function lookAtPayment(
   transaction: Transaction,
-  { runId }: Run,
+  { runId }: PurchaseWorkflow,
   invoiceId: string | null | undefined,
   nowMs: number,
 ): Promise<void> {

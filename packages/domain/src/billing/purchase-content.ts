@@ -1,4 +1,7 @@
-/** What a run buys, fixed when it is started, and what came of it. Kept as JSON with the run. */
+/**
+ * What a purchase workflow buys, fixed when it is started, and what came of it. Kept as JSON with the purchase
+ * workflow.
+ */
 import type { AddonItem } from './addon-decision.ts';
 import type { CreditPurchase, Plan } from './catalogue.ts';
 import type { Money } from '../values/money.ts';
@@ -9,7 +12,7 @@ export interface BillingContact {
   readonly email: string;
 }
 
-export type RunContent = { readonly contact: BillingContact } & (
+export type PurchaseContent = { readonly contact: BillingContact } & (
   | { readonly type: 'purchase'; readonly purchase: CreditPurchase }
   | {
       readonly type: 'addons';
@@ -57,7 +60,7 @@ export interface PurchaseReversal {
   readonly atMs: number;
 }
 
-export interface RunResult {
+export interface PurchaseResult {
   /** Nothing was charged where it is null. */
   readonly charged: Money | null;
   /** What a bank has taken on and has not paid yet; once it has, it is `charged`. */

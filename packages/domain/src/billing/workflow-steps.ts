@@ -1,5 +1,5 @@
 /**
- * Which step of a run comes next, from the steps that it has on record.
+ * Which step of a purchase workflow comes next, from the steps that it has on record.
  *
  *     purchase, invoiced    customer → invoice → line → finalize → pay ──▶ success
  *                                                           │      └ a bank takes days ▷ paid ──▶ success
@@ -9,18 +9,18 @@
  *     add-ons               customer → inspect → apply ──▶ success, refused, declined
  *     checkout              customer → subscribe ──▶ success, failed
  *
- * An invoice that the customer's credit pays ends the run at `finalize`.
+ * An invoice that the customer's credit pays ends the purchase workflow at `finalize`.
  *
- * A run that does not succeed leaves nothing that can be collected later: where there is an invoice it
- * is voided before the ending is told. Where it turns out to be paid, the run has succeeded.
+ * A purchase workflow that does not succeed leaves nothing that can be collected later: where there is an invoice it
+ * is voided before the ending is told. Where it turns out to be paid, the purchase workflow has succeeded.
  *
  * A step has an **intent**, written before the vendor is called, with the idempotency key of its
  * attempt. A step that provably had no effect (`absent`) is tried under the next attempt's key, after a wait
  * like any other; one whose outcome is not known is called again under the same key.
  *
- * Pure; `worker/src/purchases/advance-run.ts` does what this says.
+ * Pure; `worker/src/purchases/advance-purchase-workflow.ts` does what this says.
  */
-import type { Rail, RunEnding, RunKind } from './run.ts';
+import type { PaymentMethodType, PurchaseEnding, PurchaseKind } from './purchase-workflow.ts';
 
 const STEP_NAMES = [
   'customer',
@@ -52,7 +52,7 @@ export type NextMove =
   | { readonly move: 'wait-for-payment' }
   /** The step has been tried so often that a person has to look. */
   | { readonly move: 'park'; readonly step: StepName }
-  | { readonly move: 'finish'; readonly status: RunEnding };
+  | { readonly move: 'finish'; readonly status: PurchaseEnding };
 
 /**
  * More attempts than this say that the vendor, or we, misunderstand something. With two waits each, for an answer and
@@ -72,33 +72,44 @@ export const idempotencyKey = (runId: string, step: StepName, attempt: number): 
   `${runId}:${step}:${attempt}`;
 
 /**
- * @param isExpired - card rail: the time to pay is over.
+ * @param isExpired - payment by card: the time to pay is over.
  */
 export function nextMove(
-  run: { readonly kind: RunKind; readonly rail: Rail; readonly isExpired: boolean },
+  purchaseWorkflow: {
+    readonly kind: PurchaseKind;
+    readonly rail: PaymentMethodType;
+    readonly isExpired: boolean;
+  },
   steps: readonly StepRecord[],
 ): NextMove {
-  const workflow = run.kind === 'addons' || run.kind === 'checkout' ? run.kind : run.rail;
+  const workflow =
+    purchaseWorkflow.kind === 'addons' || purchaseWorkflow.kind === 'checkout'
+      ? purchaseWorkflow.kind
+      : purchaseWorkflow.rail;
   for (const step of ORDERS[workflow]) {
     const last = lastOf(steps, step);
     if (last?.state === 'done') continue;
     if (last?.state === 'declined' || last?.state === 'refused')
-      return endWithout(steps, last.state === 'declined' ? 'declined' : 'failed', run.kind);
+      return endWithout(
+        steps,
+        last.state === 'declined' ? 'declined' : 'failed',
+        purchaseWorkflow.kind,
+      );
     return attemptAt(steps, step);
   }
   if (workflow === 'addons' || workflow === 'checkout')
     return { move: 'finish', status: 'success' };
-  // Where the payment was recorded, it has ended the run. That an invoice was taken on for payment is no ending: a
-  // bank decides days later.
-  return workflow === 'card' && run.isExpired
-    ? endWithout(steps, 'failed', run.kind)
+  // Where the payment was recorded, it has ended the purchase workflow. That an invoice was taken on for payment is no
+  // ending: a bank decides days later.
+  return workflow === 'card' && purchaseWorkflow.isExpired
+    ? endWithout(steps, 'failed', purchaseWorkflow.kind)
     : { move: 'wait-for-payment' };
 }
 
 function endWithout(
   steps: readonly StepRecord[],
   status: 'declined' | 'failed',
-  kind: RunKind,
+  kind: PurchaseKind,
 ): NextMove {
   const mustVoid = lastOf(steps, 'invoice')?.state === 'done';
   const voided = lastOf(steps, 'void');
