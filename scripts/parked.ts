@@ -1,12 +1,12 @@
 /** `npm run parked -- list|retry`: operations that a fault of ours kept from being applied. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
-import { listParkedOperations } from '@sluice/database/events/parked-operations';
+import { listDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
 import { printableJson } from '@sluice/domain/values/printable';
 import { addingSettings, platformSettings } from '@sluice/platform/settings/config';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';
-import { retryParked } from '@sluice/worker/events/retry-parked';
+import { retryDeadLettered } from '@sluice/worker/events/retry-dead-lettered';
 import type { z } from 'zod';
 import { actOnDatabase } from './act-on-database.ts';
 
@@ -21,9 +21,9 @@ const parkedSettings = platformSettings.extend(addingSettings);
 await actOnDatabase('parked', parkedSettings, action === 'list' ? list : retry);
 
 async function list(database: Database): Promise<void> {
-  const parked = await listParkedOperations(database, SHOWN_MAX);
-  for (const each of parked) console.log(printableJson(each));
-  if (parked.length === 0) console.error('nothing is parked');
+  const deadLettered = await listDeadLetteredOperations(database, SHOWN_MAX);
+  for (const each of deadLettered) console.log(printableJson(each));
+  if (deadLettered.length === 0) console.error('nothing is parked');
 }
 
 async function retry(database: Database, settings: z.infer<typeof parkedSettings>): Promise<void> {
@@ -39,7 +39,7 @@ async function retry(database: Database, settings: z.infer<typeof parkedSettings
     { fillPercentMax: settings.REDIS_FILL_PERCENT_MAX },
   );
   try {
-    const count = await retryParked(database, producer, settings.SHARD_COUNT, sleep);
+    const count = await retryDeadLettered(database, producer, settings.SHARD_COUNT, sleep);
     console.log(`queued again: ${count}`);
   } finally {
     // Its connections would keep the program from ending.

@@ -107,11 +107,11 @@ function isSettled(body: ReadinessBody | undefined): boolean {
   if (!body?.ready) return false;
   const queued = body['queued_envelopes'] as number[] | null | undefined;
   const diskBuffer = body['spill'] as { envelopes: number } | undefined;
-  const parked = body['parked_operations'] ?? 0;
+  const deadLettered = body['parked_operations'] ?? 0;
   return (
     (queued ?? []).every((count) => count === 0) &&
     (diskBuffer?.envelopes ?? 0) === 0 &&
-    parked === 0
+    deadLettered === 0
   );
 }
 

@@ -7,7 +7,7 @@ import { joinInstallation } from '@sluice/database/schema/installation';
 import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
 import { findLaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import { NumberStock } from '@sluice/database/people/numbers';
-import { countParkedOperations } from '@sluice/database/events/parked-operations';
+import { countDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
 import { countPurchasesInReview } from '@sluice/database/billing/purchases-in-review';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { AppError } from '@sluice/domain/values/errors';
@@ -34,7 +34,11 @@ import { listSealedSamples } from '@sluice/database/webhooks/sealed-secrets';
 import { findOldestUntold } from '@sluice/database/changes/outbox';
 import { findOldestWaitingEvent } from '@sluice/database/billing/vendor-events';
 import { keepSecrets, secretOpener } from './maintenance/keep-secrets.ts';
-import { PARKED_COUNT_MAX, readReadiness, WAITING_FOR_DATABASE } from './process/readiness.ts';
+import {
+  DEAD_LETTERED_COUNT_MAX,
+  readReadiness,
+  WAITING_FOR_DATABASE,
+} from './process/readiness.ts';
 import { workerSettings } from './process/settings.ts';
 import { createWorkerTracing } from './tracing/trace-deliveries.ts';
 import { startSweeps } from './process/sweeps.ts';
@@ -140,8 +144,8 @@ readiness = () => readReadiness(database, producer, watchReport());
 registerProcessMetrics({
   metrics,
   counts: () => ({ ...commitBatches.counts, deliveredSliceCount: deliveries.sliceCount() }),
-  countParked: () => countParkedOperations(database, PARKED_COUNT_MAX),
-  countPurchasesInReview: () => countPurchasesInReview(database, PARKED_COUNT_MAX),
+  countDeadLettered: () => countDeadLetteredOperations(database, DEAD_LETTERED_COUNT_MAX),
+  countPurchasesInReview: () => countPurchasesInReview(database, DEAD_LETTERED_COUNT_MAX),
   report: watchReport,
   attempts: deliveries.attempts,
   vendorCalls: purchases.vendorCalls,

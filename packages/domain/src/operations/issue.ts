@@ -28,7 +28,7 @@ export const ISSUE_CODES = {
   person_not_found: 'error',
   object_not_found: 'error',
   skipped_update: 'warning',
-  // a fault of ours: set aside whole, applied once it is mended
+  // a fault of ours: dead-lettered whole, applied once it is mended
   parked: 'warning',
 } as const satisfies Record<string, 'error' | 'warning'>;
 

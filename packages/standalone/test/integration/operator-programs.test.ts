@@ -2,9 +2,9 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';
 import {
-  insertParkedOperation,
-  countParkedOperations,
-} from '@sluice/database/events/parked-operations';
+  insertDeadLetteredOperation,
+  countDeadLetteredOperations,
+} from '@sluice/database/events/dead-lettered-operations';
 import { seedDemoWorkspace, DEMO } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { track } from '@sluice/domain/testing/sample-operations';
@@ -148,23 +148,23 @@ test('listen refuses a signature by another secret and an old one, prints a genu
 
 test('parked lists what is parked, queues it again once, and ends each time with what it did', async () => {
   const operation = { ...track('id:1', 'bought'), environmentId: DEMO.environmentId };
-  const parked = {
+  const deadLettered = {
     environmentId: DEMO.environmentId,
     parkedId: '01JZZZZZZZZZZZZZZZZZZZZZZZ',
     envelopeId: 'envelope-a',
     operation: JSON.stringify(operation),
     error: 'TypeError: of ours',
   };
-  await insertParkedOperation(database, parked);
+  await insertDeadLetteredOperation(database, deadLettered);
 
   const listed = run(PARKED, ['list']);
   expect(await listed.ended, listed.errors).toBe(0);
-  expect(JSON.parse(listed.output)).toEqual(parked);
+  expect(JSON.parse(listed.output)).toEqual(deadLettered);
 
   const queued = run(PARKED, ['retry']);
   expect(await queued.ended, queued.errors).toBe(0);
   expect(queued.output).toBe('queued again: 1\n');
-  expect(await countParkedOperations(database, 10)).toBe(0);
+  expect(await countDeadLetteredOperations(database, 10)).toBe(0);
 
   const again = run(PARKED, ['retry']);
   expect(await again.ended, again.errors).toBe(0);
@@ -221,7 +221,7 @@ test('secrets lost names what does not open and changes it only when told to, an
 });
 
 test('parked ends with 2 and the reason where the broker is away, and forgets nothing', async () => {
-  await insertParkedOperation(database, {
+  await insertDeadLetteredOperation(database, {
     environmentId: DEMO.environmentId,
     parkedId: '01JZZZZZZZZZZZZZZZZZZZZZZY',
     envelopeId: 'envelope-b',
@@ -231,5 +231,5 @@ test('parked ends with 2 and the reason where the broker is away, and forgets no
   const program = run(PARKED, ['retry'], { REDIS_URL: 'redis://127.0.0.1:1' });
   expect(await program.ended, program.errors).toBe(2);
   expect(program.errors).not.toBe('');
-  expect(await countParkedOperations(database, 10)).toBe(1);
+  expect(await countDeadLetteredOperations(database, 10)).toBe(1);
 });

@@ -35,7 +35,7 @@ export interface CommitBatchProcessor {
   readonly counts: {
     readonly appliedCount: number;
     readonly operationCount: number;
-    readonly parkedCount: number;
+    readonly deadLetteredCount: number;
   };
   readonly processCommitBatch: Processors['processCommitBatch'];
 }
@@ -44,7 +44,7 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
   const { database, numbers, newId, tracedProcessing, wakeLogged, now, logger } = deps;
   const isDebugging = logger.isLevelEnabled('debug');
   const processing = { database, numbers, takenIds: new TakenIdWatch(), newId, now };
-  const counts = { appliedCount: 0, operationCount: 0, parkedCount: 0 };
+  const counts = { appliedCount: 0, operationCount: 0, deadLetteredCount: 0 };
   const processOne = tracedProcessing((commitBatch, behind) =>
     processCommitBatch(processing, commitBatch, behind),
   );
@@ -57,7 +57,7 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
       if (isDebugging) logger.debug({ envelopeId: commitBatch.id, ...result.counts }, 'applied');
       counts.operationCount += result.operations;
       if (result.counts.parked > 0) {
-        counts.parkedCount += result.counts.parked;
+        counts.deadLetteredCount += result.counts.parked;
         logger.error(
           { envelopeId: commitBatch.id, parked: result.counts.parked },
           'operations could not be applied and are parked: npm run parked',

@@ -22,7 +22,7 @@
  *          │ Postgres refuses a value, or a fault of ours    ▲
  *          ▼                                                 │
  *   apply in halves of halves, each in a savepoint: what     │
- *   fails alone is parked whole, and an issue says so ───────┘
+ *   fails alone is dead-lettered whole, an issue says so ─────┘
  * ```
  *
  * A fault (a TypeError of the fold, say) is met twice before it is believed. It must not hold the
@@ -35,7 +35,7 @@ import type { LoggedLane } from '@sluice/database/delivery/deliveries';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { nameOf } from '@sluice/database/delivery/lanes';
 import type { NumberStock } from '@sluice/database/people/numbers';
-import { insertParkedOperation } from '@sluice/database/events/parked-operations';
+import { insertDeadLetteredOperation } from '@sluice/database/events/dead-lettered-operations';
 import { waitToMerge } from '@sluice/database/people/merge-gate';
 import { inSavepoint } from '@sluice/database/connection/savepoint';
 import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
@@ -223,7 +223,7 @@ async function applyIsolated(
     if (!isContained(error)) throw error;
     const [operation] = operations;
     if (operation && operations.length === 1)
-      return park(deps, transaction, envelopeId, operation, error);
+      return deadLetter(deps, transaction, envelopeId, operation, error);
   }
   const middle = Math.ceil(operations.length / 2);
   const first = await applyIsolated(deps, transaction, envelopeId, operations.slice(0, middle));
@@ -231,14 +231,14 @@ async function applyIsolated(
   return both(first, second);
 }
 
-async function park(
+async function deadLetter(
   deps: ProcessCommitBatchDeps,
   transaction: DatabaseOrTransaction,
   envelopeId: string,
   operation: Operation,
   error: Error,
 ): Promise<Applied> {
-  await insertParkedOperation(transaction, {
+  await insertDeadLetteredOperation(transaction, {
     environmentId: operation.environmentId,
     parkedId: deps.newId(),
     envelopeId,

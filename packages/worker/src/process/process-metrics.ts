@@ -9,11 +9,11 @@ export interface ProcessMetricsDependencies {
   readonly counts: () => {
     readonly appliedCount: number;
     readonly operationCount: number;
-    readonly parkedCount: number;
+    readonly deadLetteredCount: number;
     readonly deliveredSliceCount: number;
   };
   /** In the database, of all processes. */
-  readonly countParked: () => Promise<number>;
+  readonly countDeadLettered: () => Promise<number>;
   readonly countPurchasesInReview: () => Promise<number>;
   readonly report: () => WatchReport;
   /** Posts to endpoints so far, by outcome. */
@@ -27,7 +27,7 @@ export interface ProcessMetricsDependencies {
 export function registerProcessMetrics({
   metrics,
   counts,
-  countParked,
+  countDeadLettered,
   countPurchasesInReview,
   report,
   attempts,
@@ -52,12 +52,12 @@ export function registerProcessMetrics({
   metrics.counter(
     'sluice_worker_parked_operations_total',
     'Operations that could not be applied and were set aside',
-    () => counts().parkedCount,
+    () => counts().deadLetteredCount,
   );
   metrics.gauge(
     'sluice_parked_operations',
     'Operations set aside, at most 1,000 counted',
-    countParked,
+    countDeadLettered,
   );
   metrics.gauge(
     'sluice_set_aside_purchases',

@@ -1,14 +1,14 @@
 /** `/readyz` of the worker: progress, not pulse. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
-import { countParkedOperations } from '@sluice/database/events/parked-operations';
+import { countDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
 import type { Readiness } from './health-server.ts';
 
 const DEADLINE_MS = 2_000;
 /** Beyond it the exact number says nothing more. */
-export const PARKED_COUNT_MAX = 1_000;
+export const DEAD_LETTERED_COUNT_MAX = 1_000;
 
 /** Of a worker that starts while Postgres is away. */
 export const WAITING_FOR_DATABASE: Readiness = {
@@ -23,9 +23,12 @@ export async function readReadiness(
   { isBrokerAnswering, stuckQueues, replacedWorkers }: WatchReport,
 ): Promise<Readiness> {
   const late = sleep(DEADLINE_MS, undefined, { ref: false });
-  const [counts, parked] = await Promise.all([
+  const [counts, deadLettered] = await Promise.all([
     Promise.race([producer.commitBatchCounts().catch(() => undefined), late]),
-    Promise.race([countParkedOperations(database, PARKED_COUNT_MAX).catch(() => undefined), late]),
+    Promise.race([
+      countDeadLetteredOperations(database, DEAD_LETTERED_COUNT_MAX).catch(() => undefined),
+      late,
+    ]),
   ]);
   return {
     isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
@@ -34,7 +37,7 @@ export async function readReadiness(
       stuck_queues: stuckQueues,
       replaced_workers: replacedWorkers,
       // Not a reason to be unready: the version that fixes it must be able to start.
-      parked_operations: parked ?? null,
+      parked_operations: deadLettered ?? null,
     },
   };
 }

@@ -202,7 +202,7 @@ function endSpan(span: Span, result: ProcessOutcome, place: number): void {
     span.end({ 'sluice.outcome': 'left-for-later' });
     return;
   }
-  const { events, reports, issues, parked } = result.counts;
+  const { events, reports, issues, parked: deadLettered } = result.counts;
   span.note('reports logged', {
     'sluice.reports': reports,
     'sluice.lanes': result.lanes.length,
@@ -211,6 +211,6 @@ function endSpan(span: Span, result: ProcessOutcome, place: number): void {
     'sluice.outcome': result.outcome,
     'sluice.events': events,
     'sluice.issues': issues,
-    'sluice.parked': parked,
+    'sluice.parked': deadLettered,
   });
 }

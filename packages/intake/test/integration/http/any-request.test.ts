@@ -270,8 +270,8 @@ describe('any bytes on any endpoint', () => {
       },
       { timeout: 50_000, interval: 100 },
     );
-    const parked = await sql`select * from parked_operations`.execute(database);
-    expect(parked.rows).toEqual([]);
+    const deadLettered = await sql`select * from parked_operations`.execute(database);
+    expect(deadLettered.rows).toEqual([]);
     await expectUnharmed(worker);
   });
 });

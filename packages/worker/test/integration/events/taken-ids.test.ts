@@ -92,7 +92,7 @@ test('commit batches that are applied together stay together where one brings a 
   expect(sorted(await world.eventNames(environmentId))).toEqual(['a', 'b', 'c']);
 });
 
-test('beside an operation that cannot be applied, a repetition is dropped and only that one set aside', async () => {
+test('beside an operation that cannot be applied, a repetition is dropped and only that one dead-lettered', async () => {
   const environmentId = world.newEnvironment();
   await newProcess().process(...event(environmentId, 'a'));
   // Attributes that no parser lets through: the fold throws a TypeError.

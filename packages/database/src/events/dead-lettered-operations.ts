@@ -1,11 +1,11 @@
 /**
- * Operations set aside: acknowledged, and not applied because of a fault of ours. Each is written in
+ * Dead-lettered operations: acknowledged, and not applied because of a fault of ours. Each is written in
  * the transaction that applies its neighbours, and leaves when its commit batch has been queued again.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
-export interface ParkedOperation {
+export interface DeadLetteredOperation {
   readonly environmentId: number;
   /** ULID; the id of the commit batch that it comes back in. */
   readonly parkedId: string;
@@ -17,11 +17,11 @@ export interface ParkedOperation {
   readonly error: string;
 }
 
-export async function insertParkedOperation(
+export async function insertDeadLetteredOperation(
   transaction: DatabaseOrTransaction,
-  parked: ParkedOperation,
+  deadLettered: DeadLetteredOperation,
 ): Promise<void> {
-  const { environmentId, parkedId, envelopeId, operation, error } = parked;
+  const { environmentId, parkedId, envelopeId, operation, error } = deadLettered;
   await sql`
     insert into parked_operations (environment_id, parked_id, envelope_id, operation, error)
     values (${environmentId}, ${parkedId}, ${envelopeId}, ${operation}, ${error})`.execute(
@@ -29,12 +29,12 @@ export async function insertParkedOperation(
   );
 }
 
-/** Of all workspaces, the longest parked first. Reads the whole table, which a fault fills. */
-export async function listParkedOperations(
+/** Of all workspaces, the oldest first. Reads the whole table, which a fault fills. */
+export async function listDeadLetteredOperations(
   database: DatabaseOrTransaction,
   limit: number,
-): Promise<ParkedOperation[]> {
-  const { rows } = await sql<ParkedOperation>`
+): Promise<DeadLetteredOperation[]> {
+  const { rows } = await sql<DeadLetteredOperation>`
     select environment_id as "environmentId", parked_id as "parkedId",
            envelope_id as "envelopeId", operation, error
       from parked_operations order by parked_id limit ${limit}`.execute(database);
@@ -42,7 +42,7 @@ export async function listParkedOperations(
 }
 
 /** Of all workspaces; stops counting at `countMax`. */
-export async function countParkedOperations(
+export async function countDeadLetteredOperations(
   database: DatabaseOrTransaction,
   countMax: number,
 ): Promise<number> {
@@ -55,7 +55,7 @@ export async function countParkedOperations(
 }
 
 /** By the primary key. */
-export async function deleteParkedOperation(
+export async function deleteDeadLetteredOperation(
   database: DatabaseOrTransaction,
   environmentId: number,
   parkedId: string,

@@ -1,19 +1,19 @@
 /**
- * Queues parked operations again, each as a commit batch of its own under the id that it was parked
+ * Queues dead-lettered operations again, each as a commit batch of its own under the id that it was dead-lettered
  * with, and forgets it once the broker has it. Cut at any moment and begun again, it has one effect:
- * the commit batch's claim drops a second copy. What fails again is parked again, under a new id. While the broker is
- * full it waits, as everybody does who adds work.
+ * the commit batch's claim drops a second copy. What fails again is dead-lettered again, under a new id. While the
+ * broker is full it waits, as everybody does who adds work.
  *
  * They are applied after whatever the same people did meanwhile: their order is lost, and only theirs.
  *
- * Beside `process-commit-batch.ts`, which parks; `scripts/parked.ts` is its door.
+ * Beside `process-commit-batch.ts`, which dead-letters; `scripts/parked.ts` is its door.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { agreeOnShardCount } from '@sluice/database/schema/installation';
 import {
-  deleteParkedOperation,
-  listParkedOperations,
-} from '@sluice/database/events/parked-operations';
+  deleteDeadLetteredOperation,
+  listDeadLetteredOperations,
+} from '@sluice/database/events/dead-lettered-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
@@ -23,27 +23,27 @@ const COUNT_MAX = 10_000;
 const ROOM_RETRY_MS = 1_000;
 
 /**
- * At most 10,000, the longest parked first. @returns how many were queued.
+ * At most 10,000, the oldest first. @returns how many were queued.
  *
  * @throws AppError CONFIG_INVALID where the installation has another number of shards: they would be queued
  * where no worker looks.
  */
-export async function retryParked(
+export async function retryDeadLettered(
   database: Database,
   producer: Pick<Producer, 'addCommitBatches'>,
   shardCount: number,
   pause: (durationMs: number) => Promise<unknown>,
 ): Promise<number> {
   await agreeOnShardCount(database, shardCount);
-  const parked = await listParkedOperations(database, COUNT_MAX);
-  for (const { environmentId, parkedId, operation: text } of parked) {
+  const deadLettered = await listDeadLetteredOperations(database, COUNT_MAX);
+  for (const { environmentId, parkedId, operation: text } of deadLettered) {
     const operation = JSON.parse(text) as Operation;
     const shard = shardOf(environmentId, shardKeyOf(operation), shardCount);
     const commitBatch = { id: parkedId, operations: [operation] };
     while (!(await isAdded(producer, { shard, envelope: commitBatch }))) await pause(ROOM_RETRY_MS);
-    await deleteParkedOperation(database, environmentId, parkedId);
+    await deleteDeadLetteredOperation(database, environmentId, parkedId);
   }
-  return parked.length;
+  return deadLettered.length;
 }
 
 /** False where the broker is full. */

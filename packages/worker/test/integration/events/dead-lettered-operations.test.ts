@@ -1,9 +1,9 @@
 /** A fault of our own code on one operation: its neighbours and its shard go on, and nothing of it is lost. */
 import { agreeOnShardCount } from '@sluice/database/schema/installation';
 import {
-  listParkedOperations,
-  countParkedOperations,
-} from '@sluice/database/events/parked-operations';
+  listDeadLetteredOperations,
+  countDeadLetteredOperations,
+} from '@sluice/database/events/dead-lettered-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
@@ -13,7 +13,7 @@ import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operation
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { beforeEach, expect, test } from 'vitest';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
-import { retryParked } from '../../../src/events/retry-parked.ts';
+import { retryDeadLettered } from '../../../src/events/retry-dead-lettered.ts';
 import {
   createCommitBatchWorld,
   inEnvironment,
@@ -33,7 +33,7 @@ beforeEach(async () => {
   environmentId = world.newEnvironment();
 });
 
-test('operations that meet a fault are parked whole; the others are applied, in order, once', async () => {
+test('operations that meet a fault are dead-lettered whole; the others are applied, in order, once', async () => {
   const operations = inEnvironment(
     environmentId,
     identify('id:1', { step: 1 }),
@@ -55,12 +55,12 @@ test('operations that meet a fault are parked whole; the others are applied, in 
   expect(await world.rowsOf('people', environmentId, `attributes ->> 'step' as step`)).toEqual([
     { step: '2' },
   ]);
-  const parked = await listParkedOperations(world.database, 10);
-  expect(parked.map(({ operation }) => JSON.parse(operation))).toEqual([
+  const deadLettered = await listDeadLetteredOperations(world.database, 10);
+  expect(deadLettered.map(({ operation }) => JSON.parse(operation))).toEqual([
     operations[2],
     operations[4],
   ]);
-  expect(parked).toMatchObject([
+  expect(deadLettered).toMatchObject([
     { environmentId, envelopeId: commitBatch.id, error: expect.stringContaining('TypeError') },
     { environmentId, envelopeId: commitBatch.id },
   ]);
@@ -74,7 +74,7 @@ test('an operation that this version does not know waits for the newer one inste
   const operations = inEnvironment(environmentId, track('id:1', 'before'), unknown);
   await expect(world.process(operations)).rejects.toMatchObject({ code: 'ENVELOPE_INVALID' });
   expect(await world.eventNames(environmentId)).toEqual([]);
-  expect(await countParkedOperations(world.database, 10)).toBe(0);
+  expect(await countDeadLetteredOperations(world.database, 10)).toBe(0);
 });
 
 test('an event packed in a way that this version does not know waits too, with what is around it', async () => {
@@ -85,10 +85,10 @@ test('an event packed in a way that this version does not know waits too, with w
     code: 'ENVELOPE_INVALID',
   });
   expect(await world.eventNames(environmentId)).toEqual([]);
-  expect(await countParkedOperations(world.database, 10)).toBe(0);
+  expect(await countDeadLetteredOperations(world.database, 10)).toBe(0);
 });
 
-test('packed events are parked as the operations that they are, and their neighbours applied', async () => {
+test('packed events are dead-lettered as the operations that they are, and their neighbours applied', async () => {
   const [poisoned] = inEnvironment(environmentId, poison('id:2'));
   const packed = (name: string, data: object): QueuedOperation => [
     ...([1, environmentId, NOW_MS, 'id', '1', null, world.newId(), name] as const),
@@ -108,8 +108,8 @@ test('packed events are parked as the operations that they are, and their neighb
     counts: { parked: 2 },
   });
   expect(await world.eventNames(environmentId)).toEqual(['a', 'c']);
-  const parked = await listParkedOperations(world.database, 10);
-  expect(parked.map(({ operation }) => JSON.parse(operation))).toMatchObject([
+  const deadLettered = await listDeadLetteredOperations(world.database, 10);
+  expect(deadLettered.map(({ operation }) => JSON.parse(operation))).toMatchObject([
     { type: 'event.track', name: 'b', person: { kind: 'id', value: '1' } },
     { type: 'person.identify' },
   ]);
@@ -117,11 +117,11 @@ test('packed events are parked as the operations that they are, and their neighb
 
 const neverPauses = () => Promise.reject(new Error('nothing is full'));
 
-test('what was parked is queued again once, under one id however often that is cut', async () => {
+test('what was dead-lettered is queued again once, under one id however often that is cut', async () => {
   await world.process(
     inEnvironment(environmentId, poison('id:2'), track('id:1', 'a'), poison('id:3')),
   );
-  const before = await listParkedOperations(world.database, 10);
+  const before = await listDeadLetteredOperations(world.database, 10);
   const added: ShardCommitBatch[] = [];
   const cutAfterAdding = {
     addCommitBatches(commitBatches: readonly ShardCommitBatch[]) {
@@ -129,26 +129,28 @@ test('what was parked is queued again once, under one id however often that is c
       return Promise.reject(new Error('cut'));
     },
   };
-  await expect(retryParked(world.database, cutAfterAdding, 4, neverPauses)).rejects.toThrow('cut');
-  expect(await countParkedOperations(world.database, 10)).toBe(2);
+  await expect(retryDeadLettered(world.database, cutAfterAdding, 4, neverPauses)).rejects.toThrow(
+    'cut',
+  );
+  expect(await countDeadLetteredOperations(world.database, 10)).toBe(2);
   const adding = {
     addCommitBatches(commitBatches: readonly ShardCommitBatch[]) {
       added.push(...commitBatches);
       return Promise.resolve();
     },
   };
-  expect(await retryParked(world.database, adding, 4, neverPauses)).toBe(2);
-  expect(await countParkedOperations(world.database, 10)).toBe(0);
+  expect(await retryDeadLettered(world.database, adding, 4, neverPauses)).toBe(2);
+  expect(await countDeadLetteredOperations(world.database, 10)).toBe(0);
   expect(added.map(({ envelope: commitBatch }) => commitBatch.id)).toEqual([
     before[0]?.parkedId,
     before[0]?.parkedId,
     before[1]?.parkedId,
   ]);
 
-  // Not mended yet: parked again, once though it came twice.
+  // Not mended yet: dead-lettered again, once though it came twice.
   for (const { envelope: commitBatch } of added)
     await processCommitBatch(world.deps, commitBatch as CommitBatch);
-  const after = await listParkedOperations(world.database, 10);
+  const after = await listDeadLetteredOperations(world.database, 10);
   expect(after.map(({ operation }) => operation)).toEqual(before.map(({ operation }) => operation));
 });
 
@@ -169,10 +171,10 @@ test('what is queued again waits while the broker is full, and goes on by itself
     isFull = pauses.push(durationMs) < 3;
     return Promise.resolve();
   };
-  expect(await retryParked(world.database, broker, 4, pause)).toBe(1);
+  expect(await retryDeadLettered(world.database, broker, 4, pause)).toBe(1);
   expect(pauses).toEqual([1_000, 1_000, 1_000]);
   expect(added).toHaveLength(1);
-  expect(await countParkedOperations(world.database, 10)).toBe(0);
+  expect(await countDeadLetteredOperations(world.database, 10)).toBe(0);
 });
 
 test('nothing is queued again by another number of shards than the installation has: no worker would find it', async () => {
@@ -181,9 +183,9 @@ test('nothing is queued again by another number of shards than the installation 
   const broker = {
     addCommitBatches: () => Promise.reject(new Error('queued where no worker looks')),
   };
-  await expect(retryParked(world.database, broker, 16, neverPauses)).rejects.toMatchObject({
+  await expect(retryDeadLettered(world.database, broker, 16, neverPauses)).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     message: expect.stringContaining('SHARD_COUNT'),
   });
-  expect(await countParkedOperations(world.database, 10)).toBe(1);
+  expect(await countDeadLetteredOperations(world.database, 10)).toBe(1);
 });
