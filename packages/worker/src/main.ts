@@ -149,7 +149,7 @@ registerProcessMetrics({
   report: watchReport,
   attempts: deliveries.attempts,
   vendorCalls: purchases.vendorCalls,
-  slots: deliveries.slots,
+  permits: deliveries.permits,
 });
 watchClock({
   measure,

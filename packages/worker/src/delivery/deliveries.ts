@@ -1,5 +1,5 @@
 /**
- * Everything that a worker process does to deliver: the lanes that the queue wakes, with the slots, the room and the
+ * Everything that a worker process does to deliver: the lanes that the queue wakes, with the permits, the room and the
  * connections that they share. What it does about webhooks by the clock is `webhook-tasks.ts`.
  *
  * The queue is `platform/src/consumers/queue-consumers.ts`, the draining `deliver-webhook.ts` (step 11 of the walk).
@@ -18,7 +18,7 @@ import { createHttpClient } from '../http/http-client.ts';
 import { outcomeOf } from '../http/http-outcome.ts';
 import type { LaneDrainDeps, PostDelivery } from '../lane/lane-drain-deps.ts';
 import { LaneRoom } from './lane-room.ts';
-import { createLaneSlots, type LaneSlots } from '../scheduling/lane-slots.ts';
+import { createLanePermits, type LanePermits } from '../scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../lane/lane-store.ts';
 import { LanesInHand } from './lanes-in-hand.ts';
 import { SpareTime } from '../scheduling/spare-time.ts';
@@ -41,8 +41,11 @@ export interface DeliveriesDeps {
 
 export interface Deliveries {
   /** What lanes and replays are drained with. */
-  readonly draining: Omit<LaneDrainDeps, 'store' | 'slots' | 'isAtEnd' | 'isPlaceWanted' | 'tail'>;
-  readonly slots: LaneSlots;
+  readonly draining: Omit<
+    LaneDrainDeps,
+    'store' | 'permits' | 'isAtEnd' | 'isPlaceWanted' | 'tail'
+  >;
+  readonly permits: LanePermits;
   /** Posts to endpoints so far, by outcome. */
   readonly attempts: ReadonlyMap<string, number>;
   /** Times a lane was drained. */
@@ -79,8 +82,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     idleMs: () => performance.eventLoopUtilization().idle,
     monotonicNow,
   });
-  const slots = createLaneSlots({
-    slotsMax: REQUESTS_MAX,
+  const permits = createLanePermits({
+    permitsMax: REQUESTS_MAX,
     slowMax: SLOW_REQUESTS_MAX,
     slowAfterMs: SLOW_AFTER_MS,
     monotonicNow,
@@ -118,7 +121,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
 
   return {
     draining,
-    slots,
+    permits,
     attempts,
     sliceCount: () => sliceCount,
     async wakeLogged(lane) {
@@ -131,7 +134,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
           ...draining,
           isPlaceWanted,
           store,
-          slots,
+          permits,
           inHand,
           wakeLane: (key) => producer.wakeLane(key),
           wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),

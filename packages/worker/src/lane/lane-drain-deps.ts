@@ -4,7 +4,7 @@ import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import type { TailTeller } from '@sluice/domain/operations/tail';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { HttpOutcome, HttpPost } from '../http/http-outcome.ts';
-import type { LaneSlots } from '../scheduling/lane-slots.ts';
+import type { LanePermits } from '../scheduling/lane-permits.ts';
 import type { LaneStore } from './lane-store.ts';
 import type { SpareTime } from '../scheduling/spare-time.ts';
 
@@ -16,7 +16,7 @@ export interface LaneDrainDeps {
   /** Of a log whose end is not known before it is read: true once it is. */
   readonly isAtEnd?: () => boolean;
   readonly policy: LanePolicy;
-  readonly slots: LaneSlots;
+  readonly permits: LanePermits;
   readonly leases: LeaseOptions;
   /** Others may wait for this lane's place: then it makes room when its slice is over. */
   readonly isPlaceWanted: () => boolean;

@@ -5,14 +5,14 @@
  * Which delivery may start is the domain's to say (`domain/src/delivery/lane.ts`); this file feeds it the
  * log, has what it starts sent (`lane-attempts.ts`), and what ended written down under its lease (`lane-lease.ts`).
  *
- * Each request needs a slot of `fair-slots.ts`; where there is none, the lane waits for its turn, until
+ * Each request needs a permit of `fair-permits.ts`; where there is none, the lane waits for its turn, until
  * its slice is over.
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
 import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
 import { LaneRun } from '@sluice/domain/delivery/lane';
-import type { FairSlots, Slot, SlotAsker } from '../scheduling/fair-slots.ts';
+import type { FairPermits, Permit, PermitRequester } from '../scheduling/fair-permits.ts';
 import { LaneAttempts } from './lane-attempts.ts';
 import { LaneLease } from './lane-lease.ts';
 import { firstWindow, LaneLog, pageSize } from './lane-log.ts';
@@ -20,7 +20,7 @@ import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import { LaneEndpoint } from './lane-endpoint.ts';
 import { LaneSlice } from '../scheduling/lane-slice.ts';
 import { PaceWait } from './pace-wait.ts';
-import { SlotWait } from '../scheduling/slot-wait.ts';
+import { PermitWait } from '../scheduling/permit-wait.ts';
 
 /** How a drain ended, the lease being given back or lost. */
 export type DrainOutcome =
@@ -54,8 +54,8 @@ export class LaneDrain {
   readonly #pace: PaceWait;
   #isPaused = false;
   #isStopped = false;
-  readonly #asker: SlotAsker;
-  readonly #slotWait: SlotWait;
+  readonly #requester: PermitRequester;
+  readonly #permitWait: PermitWait;
   #wakeUp: () => void = () => {};
   #loading: Promise<void> | undefined;
   #keeping: Promise<void> | undefined;
@@ -84,14 +84,14 @@ export class LaneDrain {
       this.#wakeUp();
     });
     const { accountId } = claimed;
-    this.#asker = { accountId, lane: `${lane.environmentId}/${lane.webhookId}` };
-    this.#slotWait = new SlotWait({
-      asker: this.#asker,
+    this.#requester = { accountId, lane: `${lane.environmentId}/${lane.webhookId}` };
+    this.#permitWait = new PermitWait({
+      requester: this.#requester,
       slice: this.#slice,
       monotonicNow: deps.monotonicNow,
-      onTurn: (takeSlot) => {
-        // Asked again: what ended meanwhile may have started the next one in its own slot.
-        if (this.#mayStartNow()) this.#startOne(takeSlot());
+      onTurn: (acquirePermit) => {
+        // Asked again: what ended meanwhile may have started the next one in its own permit.
+        if (this.#mayStartNow()) this.#startOne(acquirePermit());
         this.#startWhatMayStart();
         this.#wakeUp();
       },
@@ -103,7 +103,7 @@ export class LaneDrain {
   isStill(durationMs: number): boolean {
     return (
       this.#run.inFlight > 0 &&
-      !this.#slotWait.isWaiting &&
+      !this.#permitWait.isWaiting &&
       this.#attempts.spareMsSinceEnding >= durationMs
     );
   }
@@ -130,7 +130,7 @@ export class LaneDrain {
         if (this.#lease.isFenced) return { outcome: 'fenced' };
         // Side by side: neither waits for the other's statement.
         this.#loadWhatIsWanted();
-        const isAtWork = this.#run.inFlight > 0 || this.#slotWait.isWaiting || !!this.#loading;
+        const isAtWork = this.#run.inFlight > 0 || this.#permitWait.isWaiting || !!this.#loading;
         this.#keepWhatIsDue(isAtWork);
         if (!isAtWork && !this.#keeping) return await this.#giveBack();
         await ending;
@@ -138,7 +138,7 @@ export class LaneDrain {
     } finally {
       this.#isStopped = true;
       this.#lease.close();
-      this.#slotWait.close();
+      this.#permitWait.close();
       await Promise.all([this.#loading, this.#keeping]);
       while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
     }
@@ -226,48 +226,48 @@ export class LaneDrain {
   }
 
   #startWhatMayStart(): void {
-    while (!this.#slotWait.isWaiting && this.#mayStartNow()) {
-      const slots = this.#slots;
-      const slot = slots.tryTake(this.#asker);
-      if (!slot) {
-        this.#slotWait.begin(slots);
+    while (!this.#permitWait.isWaiting && this.#mayStartNow()) {
+      const permits = this.#permits;
+      const permit = permits.tryAcquire(this.#requester);
+      if (!permit) {
+        this.#permitWait.begin(permits);
         return;
       }
-      this.#startOne(slot);
+      this.#startOne(permit);
     }
   }
 
-  get #slots(): FairSlots {
-    const { deliveries, probes } = this.#deps.slots;
+  get #permits(): FairPermits {
+    const { deliveries, probes } = this.#deps.permits;
     return this.#run.nextProbeAtMs === null ? deliveries : probes;
   }
 
-  #startOne(slot: Slot): void {
+  #startOne(permit: Permit): void {
     const nowMs = this.#deps.now();
     const delivery = this.#run.start(nowMs);
     if (delivery) {
       this.#pace.start(nowMs);
-      this.#send(delivery, slot);
-    } else slot.giveBack();
+      this.#send(delivery, permit);
+    } else permit.giveBack();
   }
 
-  #send(delivery: LoggedDelivery, slot: Slot): void {
+  #send(delivery: LoggedDelivery, permit: Permit): void {
     this.#attempts
-      .make(delivery, () => this.#goOn(slot))
+      .make(delivery, () => this.#goOn(permit))
       .catch((error: unknown) => {
-        slot.giveBack();
+        permit.giveBack();
         this.#failure ??= { error };
         this.#wakeUp();
       });
   }
 
   /**
-   * Starts the next request in the slot of the one that ended, where that is allowed, and others where they may
-   * start. Also where the lane waits for a further slot: otherwise it would hand each on after one request.
+   * Starts the next request in the permit of the one that ended, where that is allowed, and others where they may
+   * start. Also where the lane waits for a further permit: otherwise it would hand each on after one request.
    */
-  #goOn(slot: Slot): void {
-    if (this.#mayStartNow() && slot.renew(this.#slots)) this.#startOne(slot);
-    else slot.giveBack();
+  #goOn(permit: Permit): void {
+    if (this.#mayStartNow() && permit.renew(this.#permits)) this.#startOne(permit);
+    else permit.giveBack();
     this.#startWhatMayStart();
     if (this.#run.inFlight === 0 || this.#lease.isKeepingDue || (!this.#loading && this.#mayLoad()))
       this.#wakeUp();

@@ -13,7 +13,7 @@ import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { repeat } from '@sluice/platform/process/repeat';
 import type { SealedText } from '@sluice/platform/secrets/sealed-text';
-import { FairSlots } from '../scheduling/fair-slots.ts';
+import { FairPermits } from '../scheduling/fair-permits.ts';
 import { keepDeliveryDays } from './keep-delivery-days.ts';
 import { keepSecrets } from './keep-secrets.ts';
 import { raiseAlerts } from './raise-alerts.ts';
@@ -24,7 +24,7 @@ import type { Sweep } from '../process/sweeps.ts';
 export interface WebhookTaskDeps {
   readonly database: Database;
   /** What lanes are drained with. */
-  readonly draining: Omit<ReplayDeps, 'database' | 'slots'>;
+  readonly draining: Omit<ReplayDeps, 'database' | 'permits'>;
   readonly sealedText: SealedText;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly sweepIntervalMs: number;
@@ -68,14 +68,14 @@ export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
   start('keep days of deliveries', RETENTION_INTERVAL_MS, () =>
     keepDeliveryDays({ database, now, logger }, deps.retentionDays),
   );
-  const slots = new FairSlots({
-    slotsMax: REPLAY_REQUESTS_MAX,
+  const permits = new FairPermits({
+    permitsMax: REPLAY_REQUESTS_MAX,
     slowMax: REPLAY_REQUESTS_MAX,
     slowAfterMs: REPLAY_SLOW_AFTER_MS,
     monotonicNow,
     spareMs: () => spare.totalMs(),
   });
-  const replaying = { ...draining, database, slots: { deliveries: slots, probes: slots } };
+  const replaying = { ...draining, database, permits: { deliveries: permits, probes: permits } };
   const replayAll = async (isStopping: () => boolean): Promise<void> => {
     let wasDue = true;
     while (wasDue && !isStopping()) wasDue = await replayDeliveries(replaying);

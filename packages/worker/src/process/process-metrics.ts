@@ -1,7 +1,7 @@
 /** What one worker process has done and has in hand, for `/metrics`; what waits is in `backlog-metrics.ts`. */
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
 import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
-import { inFlightCount, type LaneSlots } from '../scheduling/lane-slots.ts';
+import { inFlightCount, type LanePermits } from '../scheduling/lane-permits.ts';
 
 export interface ProcessMetricsDependencies {
   readonly metrics: Metrics;
@@ -20,7 +20,7 @@ export interface ProcessMetricsDependencies {
   readonly attempts: ReadonlyMap<string, number>;
   /** Calls of the payment vendor so far, by outcome. */
   readonly vendorCalls: ReadonlyMap<string, number>;
-  readonly slots: LaneSlots;
+  readonly permits: LanePermits;
 }
 
 /** Registers counters and gauges; each reads when it is scraped. */
@@ -32,7 +32,7 @@ export function registerProcessMetrics({
   report,
   attempts,
   vendorCalls,
-  slots,
+  permits,
 }: ProcessMetricsDependencies): void {
   metrics.counter(
     'sluice_worker_envelopes_total',
@@ -89,11 +89,11 @@ export function registerProcessMetrics({
   metrics.gauge(
     'sluice_worker_in_flight_deliveries',
     'Requests to endpoints under way, probes and slow ones too',
-    () => inFlightCount(slots),
+    () => inFlightCount(permits),
   );
   metrics.gauge(
     'sluice_worker_waiting_lanes',
     'Lanes that wait for one of the slots of this process',
-    () => slots.deliveries.waitingCount + slots.probes.waitingCount,
+    () => permits.deliveries.waitingCount + permits.probes.waitingCount,
   );
 }

@@ -2,7 +2,7 @@
  * What has the lowest key comes out first; of equal keys what came in first. A binary heap: pushing
  * and popping cost the logarithm of how many there are.
  *
- * Used by `fair-slots.ts`.
+ * Used by `fair-permits.ts`.
  */
 
 interface Entry<Item> {

@@ -116,7 +116,7 @@ describe('a healthy lane', () => {
     expect(await world.lane()).toMatchObject({ cursor: 100 });
   });
 
-  test('gives its slot back when its slice is over, and is woken again', async () => {
+  test('releases its permit when its slice is over, and is woken again', async () => {
     const world = await createLaneWorld(database);
     await world.log(50);
     world.behave = async () => {

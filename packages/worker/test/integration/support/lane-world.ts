@@ -20,11 +20,11 @@ import {
   type DeliverLaneDeps,
   type LaneOutcome,
 } from '../../../src/delivery/deliver-webhook.ts';
-import { FairSlots } from '../../../src/scheduling/fair-slots.ts';
+import { FairPermits } from '../../../src/scheduling/fair-permits.ts';
 import type { HttpOutcome, HttpPost } from '../../../src/http/http-outcome.ts';
 import { SpareTime } from '../../../src/scheduling/spare-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../../src/delivery/replay-deliveries.ts';
-import type { LaneSlots } from '../../../src/scheduling/lane-slots.ts';
+import type { LanePermits } from '../../../src/scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../../../src/lane/lane-store.ts';
 import { LanesInHand } from '../../../src/delivery/lanes-in-hand.ts';
 import { WorkerClock } from '../../../src/process/worker-clock.ts';
@@ -149,15 +149,15 @@ export async function createLaneWorld(
   return world;
 }
 
-function createSlots(): LaneSlots {
+function createPermits(): LanePermits {
   const options = {
-    slotsMax: 100,
+    permitsMax: 100,
     slowMax: 100,
     slowAfterMs: 50,
     monotonicNow: () => performance.now(),
     spareMs: () => performance.now(),
   };
-  return { deliveries: new FairSlots(options), probes: new FairSlots(options) };
+  return { deliveries: new FairPermits(options), probes: new FairPermits(options) };
 }
 
 /** Statements by the world's clock and schedule. */
@@ -173,7 +173,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     fail: (error) => void world.endings.push(error),
   });
   return {
-    slots: createSlots(),
+    permits: createPermits(),
     inHand: new LanesInHand(),
     store: storeOf(world),
     policy: POLICY,

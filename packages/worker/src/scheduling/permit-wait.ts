@@ -1,28 +1,28 @@
 /**
- * One lane's wait for a slot: at most one at a time, and none beyond the end of the lane's slice.
+ * One lane's wait for a permit: at most one at a time, and none beyond the end of the lane's slice.
  *
- * Between `lane-drain.ts` and `fair-slots.ts`.
+ * Between `lane-drain.ts` and `fair-permits.ts`.
  */
-import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
+import type { FairPermits, Permit, PermitRequester } from './fair-permits.ts';
 import type { LaneSlice } from './lane-slice.ts';
 
-export interface SlotWaitOptions {
-  readonly asker: SlotAsker;
+export interface PermitWaitOptions {
+  readonly requester: PermitRequester;
   readonly slice: LaneSlice;
   readonly monotonicNow: () => number;
-  /** The lane's turn, once a wait: it may take the slot within the call. */
-  readonly onTurn: (takeSlot: () => Slot) => void;
+  /** The lane's turn, once a wait: it may acquire the permit within the call. */
+  readonly onTurn: (acquirePermit: () => Permit) => void;
   /** The slice is over. */
   readonly onGivenUp: () => void;
 }
 
-export class SlotWait {
-  readonly #options: SlotWaitOptions;
+export class PermitWait {
+  readonly #options: PermitWaitOptions;
   #leave: (() => void) | undefined;
   /** One a lane, not one a wait: requests are many. */
   #sliceTimer: NodeJS.Timeout | undefined;
 
-  constructor(options: SlotWaitOptions) {
+  constructor(options: PermitWaitOptions) {
     this.#options = options;
   }
 
@@ -30,14 +30,14 @@ export class SlotWait {
     return this.#leave !== undefined;
   }
 
-  begin(slots: FairSlots): void {
-    const { asker, slice, onTurn } = this.#options;
+  begin(permits: FairPermits): void {
+    const { requester, slice, onTurn } = this.#options;
     // Its turn may come within this very call.
     let hasCome = false;
-    const leave = slots.wait(asker, () => {
+    const leave = permits.wait(requester, () => {
       hasCome = true;
       this.#end();
-      onTurn(() => slots.takeTurn(asker));
+      onTurn(() => permits.takeTurn(requester));
     });
     if (hasCome) return;
     this.#leave = leave;

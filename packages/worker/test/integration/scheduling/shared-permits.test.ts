@@ -1,15 +1,15 @@
-/** Lanes that want more requests at a time than there are slots, with real logs in Postgres. */
+/** Lanes that want more requests at a time than there are permits, with real logs in Postgres. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { expect, test } from 'vitest';
-import { FairSlots } from '../../../src/scheduling/fair-slots.ts';
+import { FairPermits } from '../../../src/scheduling/fair-permits.ts';
 import { createGate, createLaneWorld, OK, until } from '../support/lane-world.ts';
 
-test('a lane that waits for one more slot has its turns in a row in the one that it holds', async () => {
+test('a lane that waits for one more permit has its turns in a row in the one that it holds', async () => {
   const { database } = await createTestDatabase();
   const turns: number[] = [];
-  const slots = new FairSlots({
-    slotsMax: 1,
+  const permits = new FairPermits({
+    permitsMax: 1,
     slowMax: 0,
     slowAfterMs: 50,
     // A millisecond a request.
@@ -22,21 +22,21 @@ test('a lane that waits for one more slot has its turns in a row in the one that
     world.behave = async () => {
       turns.push(world.environmentId);
       // The first one ends when the other lane waits.
-      if (turns.length === 1) await until(() => slots.waitingCount > 0);
+      if (turns.length === 1) await until(() => permits.waitingCount > 0);
       await nextTurn();
       return OK;
     };
   }
   await Promise.all(
-    worlds.map((world) => world.deliverAll({ slots: { deliveries: slots, probes: slots } })),
+    worlds.map((world) => world.deliverAll({ permits: { deliveries: permits, probes: permits } })),
   );
   expect(turns).toHaveLength(128);
-  // A lane that gave its slot away because it waits for a further one would alternate: 63 changes.
+  // A lane that gave its permit away because it waits for a further one would alternate: 63 changes.
   const changes = turns.filter((lane, index) => index > 0 && lane !== turns[index - 1]);
   expect(changes.length).toBeLessThanOrEqual(8);
 });
 
-test('a lane whose turn comes after it has used its rate in the slot that it holds waits for its rate', async () => {
+test('a lane whose turn comes after it has used its rate in the permit that it holds waits for its rate', async () => {
   const { database } = await createTestDatabase();
   const world = await createLaneWorld(database, { rateLimitPerSecond: 2 });
   // A success, so that the window is two.
@@ -44,14 +44,14 @@ test('a lane whose turn comes after it has used its rate in the slot that it hol
   await world.deliverAll();
   world.nowMs += 1_000;
   await world.log(3);
-  const slots = new FairSlots({
-    slotsMax: 2,
+  const permits = new FairPermits({
+    permitsMax: 2,
     slowMax: 0,
     slowAfterMs: 50,
     monotonicNow: () => 0,
     spareMs: () => 0,
   });
-  const another = slots.tryTake({ accountId: 0, lane: 'another' });
+  const another = permits.tryAcquire({ accountId: 0, lane: 'another' });
   const gates = new Map(['e2', 'e3', 'e4'].map((eventId) => [eventId, createGate()]));
   world.behave = async (_, eventId) => {
     await gates.get(eventId)?.opened;
@@ -59,7 +59,7 @@ test('a lane whose turn comes after it has used its rate in the slot that it hol
   };
   const pauses: ReturnType<typeof createGate>[] = [];
   const delivering = world.deliver({
-    slots: { deliveries: slots, probes: slots },
+    permits: { deliveries: permits, probes: permits },
     pause: () => {
       const gate = createGate();
       pauses.push(gate);
@@ -70,7 +70,7 @@ test('a lane whose turn comes after it has used its rate in the slot that it hol
   expect(world.sent).toEqual(['e1', 'e2']);
   world.nowMs += 500;
   pauses[0]?.open();
-  await until(() => slots.waitingCount === 1);
+  await until(() => permits.waitingCount === 1);
   gates.get('e2')?.open();
   await until(() => world.sent.length === 3);
   another?.giveBack();

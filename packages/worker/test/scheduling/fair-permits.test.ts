@@ -1,35 +1,39 @@
 import { describe, expect, test } from 'vitest';
-import { FairSlots, type Slot, type SlotAsker } from '../../src/scheduling/fair-slots.ts';
+import {
+  FairPermits,
+  type Permit,
+  type PermitRequester,
+} from '../../src/scheduling/fair-permits.ts';
 
-/** Slots on a clock of their own, and requests that take as long as the test says. */
-function createWorld(options: { slotsMax: number; slowMax?: number; slowAfterMs?: number }) {
+/** Permits on a clock of their own, and requests that take as long as the test says. */
+function createWorld(options: { permitsMax: number; slowMax?: number; slowAfterMs?: number }) {
   let nowMs = 0;
   let busyMs = 0;
-  const slots = new FairSlots({
+  const permits = new FairPermits({
     slowMax: 0,
     slowAfterMs: 1_000_000,
     ...options,
     monotonicNow: () => nowMs,
     spareMs: () => nowMs - busyMs,
   });
-  const running: { slot: Slot; endsAtMs: number }[] = [];
+  const running: { permit: Permit; endsAtMs: number }[] = [];
   const served: string[] = [];
 
   /** One lane that always has more to send, each request taking so long. */
-  const keepBusy = (asker: SlotAsker, durationMs: number): void => {
-    const begin = (slot: Slot): void => {
-      served.push(`${asker.accountId}/${asker.lane}`);
-      running.push({ slot, endsAtMs: nowMs + durationMs });
+  const keepBusy = (requester: PermitRequester, durationMs: number): void => {
+    const begin = (permit: Permit): void => {
+      served.push(`${requester.accountId}/${requester.lane}`);
+      running.push({ permit, endsAtMs: nowMs + durationMs });
     };
     const ask = (): void => {
-      const slot = slots.tryTake(asker);
-      if (slot) begin(slot);
+      const permit = permits.tryAcquire(requester);
+      if (permit) begin(permit);
       else
-        slots.wait(asker, () => {
-          begin(slots.takeTurn(asker));
+        permits.wait(requester, () => {
+          begin(permits.takeTurn(requester));
           ask();
         });
-      if (slot) ask();
+      if (permit) ask();
     };
     ask();
   };
@@ -41,7 +45,7 @@ function createWorld(options: { slotsMax: number; slowMax?: number; slowAfterMs?
       if (!next || next.endsAtMs > untilMs) break;
       running.shift();
       nowMs = next.endsAtMs;
-      next.slot.giveBack();
+      next.permit.giveBack();
     }
     nowMs = untilMs;
   };
@@ -52,22 +56,22 @@ function createWorld(options: { slotsMax: number; slowMax?: number; slowAfterMs?
     nowMs += durationMs;
     busyMs += durationMs;
   };
-  return { slots, keepBusy, runUntil, served, countOf, setNow, beBusy };
+  return { permits, keepBusy, runUntil, served, countOf, setNow, beBusy };
 }
 
-describe('slots', () => {
+describe('permits', () => {
   test('are for whoever asks while there are some, and come back', () => {
-    const { slots } = createWorld({ slotsMax: 2 });
-    const asker = { accountId: 1, lane: 'a' };
-    const first = slots.tryTake(asker);
-    expect(slots.tryTake(asker)).toBeDefined();
-    expect(slots.tryTake({ accountId: 2, lane: 'b' })).toBeUndefined();
+    const { permits } = createWorld({ permitsMax: 2 });
+    const requester = { accountId: 1, lane: 'a' };
+    const first = permits.tryAcquire(requester);
+    expect(permits.tryAcquire(requester)).toBeDefined();
+    expect(permits.tryAcquire({ accountId: 2, lane: 'b' })).toBeUndefined();
     first?.giveBack();
-    expect(slots.tryTake({ accountId: 2, lane: 'b' })).toBeDefined();
+    expect(permits.tryAcquire({ accountId: 2, lane: 'b' })).toBeDefined();
   });
 
   test('are shared between accounts, however many webhooks one of them has', () => {
-    const world = createWorld({ slotsMax: 4 });
+    const world = createWorld({ permitsMax: 4 });
     for (let lane = 0; lane < 50; lane++) world.keepBusy({ accountId: 1, lane: `l${lane}` }, 10);
     world.keepBusy({ accountId: 2, lane: 'only' }, 10);
     world.runUntil(10_000);
@@ -76,7 +80,7 @@ describe('slots', () => {
   });
 
   test('are shared within an account by the time they are held: who is slow is served less often', () => {
-    const world = createWorld({ slotsMax: 4 });
+    const world = createWorld({ permitsMax: 4 });
     world.keepBusy({ accountId: 1, lane: 'slow' }, 400);
     world.keepBusy({ accountId: 1, lane: 'quick' }, 4);
     world.runUntil(100_000);
@@ -86,7 +90,7 @@ describe('slots', () => {
   });
 
   test('serve whoever comes new before those who have had much', () => {
-    const world = createWorld({ slotsMax: 2 });
+    const world = createWorld({ permitsMax: 2 });
     for (let lane = 0; lane < 20; lane++) world.keepBusy({ accountId: 1, lane: `l${lane}` }, 100);
     world.runUntil(5_000);
     const before = world.served.length;
@@ -96,103 +100,103 @@ describe('slots', () => {
   });
 
   test('go to the next while a request is slow, as long as not too many are', () => {
-    const world = createWorld({ slotsMax: 3, slowMax: 2, slowAfterMs: 50 });
+    const world = createWorld({ permitsMax: 3, slowMax: 2, slowAfterMs: 50 });
     for (let request = 0; request < 3; request++)
-      expect(world.slots.tryTake({ accountId: 1, lane: `hangs ${request}` })).toBeDefined();
+      expect(world.permits.tryAcquire({ accountId: 1, lane: `hangs ${request}` })).toBeDefined();
     world.setNow(60);
     let served = 0;
     const serve = (): void => {
-      world.slots.takeTurn({ accountId: 2, lane: 'well' });
+      world.permits.takeTurn({ accountId: 2, lane: 'well' });
       served++;
     };
     for (let request = 0; request < 3; request++)
-      world.slots.wait({ accountId: 2, lane: 'well' }, serve);
+      world.permits.wait({ accountId: 2, lane: 'well' }, serve);
     expect(served).toBe(2);
-    expect(world.slots.slowCount).toBe(2);
-    expect(world.slots.waitingCount).toBe(1);
+    expect(world.permits.slowCount).toBe(2);
+    expect(world.permits.waitingCount).toBe(1);
   });
 
   test('stay with a request that waits for a busy process: that says nothing of its endpoint', () => {
-    const world = createWorld({ slotsMax: 1, slowMax: 10, slowAfterMs: 50 });
-    const first = world.slots.tryTake({ accountId: 1, lane: 'a' });
+    const world = createWorld({ permitsMax: 1, slowMax: 10, slowAfterMs: 50 });
+    const first = world.permits.tryAcquire({ accountId: 1, lane: 'a' });
     world.beBusy(500);
     let served = 0;
-    world.slots.wait({ accountId: 2, lane: 'b' }, () => void served++);
+    world.permits.wait({ accountId: 2, lane: 'b' }, () => void served++);
     expect(served).toBe(0);
-    expect(world.slots.slowCount).toBe(0);
+    expect(world.permits.slowCount).toBe(0);
     first?.giveBack();
     expect(served).toBe(1);
   });
 
   test('are kept by a lane for a few turns in a row, charged as they are, and then go to the next', () => {
-    const world = createWorld({ slotsMax: 1 });
-    const slot = world.slots.tryTake({ accountId: 1, lane: 'a' }) as Slot;
+    const world = createWorld({ permitsMax: 1 });
+    const permit = world.permits.tryAcquire({ accountId: 1, lane: 'a' }) as Permit;
     // Nobody waits: as often as it likes.
-    for (let turn = 0; turn < 100; turn++) expect(slot.renew(world.slots)).toBe(true);
+    for (let turn = 0; turn < 100; turn++) expect(permit.renew(world.permits)).toBe(true);
     const served: string[] = [];
-    const asker = { accountId: 1, lane: 'b' };
-    world.slots.wait(asker, () => {
+    const requester = { accountId: 1, lane: 'b' };
+    world.permits.wait(requester, () => {
       served.push('b');
-      world.slots.takeTurn(asker);
+      world.permits.takeTurn(requester);
     });
-    expect(slot.renew(world.slots)).toBe(false);
-    slot.giveBack();
-    slot.giveBack();
+    expect(permit.renew(world.permits)).toBe(false);
+    permit.giveBack();
+    permit.giveBack();
     expect(served).toEqual(['b']);
 
-    const other = createWorld({ slotsMax: 1 });
-    const warm = other.slots.tryTake({ accountId: 1, lane: 'a' }) as Slot;
-    other.slots.wait(asker, () => {});
+    const other = createWorld({ permitsMax: 1 });
+    const warm = other.permits.tryAcquire({ accountId: 1, lane: 'a' }) as Permit;
+    other.permits.wait(requester, () => {});
     let turns = 1;
-    while (warm.renew(other.slots)) turns++;
+    while (warm.renew(other.permits)) turns++;
     expect(turns).toBe(16);
-    const slow = createWorld({ slotsMax: 1 });
-    const late = slow.slots.tryTake({ accountId: 1, lane: 'a' }) as Slot;
-    slow.slots.wait(asker, () => {});
+    const slow = createWorld({ permitsMax: 1 });
+    const late = slow.permits.tryAcquire({ accountId: 1, lane: 'a' }) as Permit;
+    slow.permits.wait(requester, () => {});
     slow.setNow(251);
-    expect(late.renew(slow.slots)).toBe(false);
+    expect(late.renew(slow.permits)).toBe(false);
   });
 
   test('of one kind are not kept for the other', () => {
-    const { slots } = createWorld({ slotsMax: 1 });
-    const { slots: probes } = createWorld({ slotsMax: 1 });
-    const slot = slots.tryTake({ accountId: 1, lane: 'a' }) as Slot;
-    expect(slot.renew(probes)).toBe(false);
-    expect(slots.heldCount).toBe(1);
+    const { permits } = createWorld({ permitsMax: 1 });
+    const { permits: probes } = createWorld({ permitsMax: 1 });
+    const permit = permits.tryAcquire({ accountId: 1, lane: 'a' }) as Permit;
+    expect(permit.renew(probes)).toBe(false);
+    expect(permits.heldCount).toBe(1);
   });
 
   test('come to the others where one breaks on its turn', () => {
-    const { slots } = createWorld({ slotsMax: 1 });
-    const held = slots.tryTake({ accountId: 1, lane: 'a' });
-    slots.wait({ accountId: 1, lane: 'b' }, () => {
+    const { permits } = createWorld({ permitsMax: 1 });
+    const held = permits.tryAcquire({ accountId: 1, lane: 'a' });
+    permits.wait({ accountId: 1, lane: 'b' }, () => {
       throw new Error('broken');
     });
     expect(() => held?.giveBack()).toThrow('broken');
-    const asker = { accountId: 2, lane: 'c' };
-    const next = slots.tryTake(asker);
+    const requester = { accountId: 2, lane: 'c' };
+    const next = permits.tryAcquire(requester);
     expect(next).toBeDefined();
     let hasCome = false;
-    slots.wait(asker, () => (hasCome = true));
+    permits.wait(requester, () => (hasCome = true));
     next?.giveBack();
     expect(hasCome).toBe(true);
   });
 
   test('are not given to who has left', () => {
-    const { slots } = createWorld({ slotsMax: 1 });
-    const slot = slots.tryTake({ accountId: 1, lane: 'a' });
+    const { permits } = createWorld({ permitsMax: 1 });
+    const permit = permits.tryAcquire({ accountId: 1, lane: 'a' });
     const served: string[] = [];
-    const leave = slots.wait({ accountId: 2, lane: 'b' }, () => void served.push('b'));
-    slots.wait({ accountId: 3, lane: 'c' }, () => void served.push('c'));
+    const leave = permits.wait({ accountId: 2, lane: 'b' }, () => void served.push('b'));
+    permits.wait({ accountId: 3, lane: 'c' }, () => void served.push('c'));
     leave();
-    slot?.giveBack();
+    permit?.giveBack();
     expect(served).toEqual(['c']);
-    expect(slots.waitingCount).toBe(0);
+    expect(permits.waitingCount).toBe(0);
   });
 
   test('keep one in debt waiting for a while, not for ever', () => {
-    const world = createWorld({ slotsMax: 1 });
+    const world = createWorld({ permitsMax: 1 });
     const debtor = { accountId: 1, lane: 'debtor' };
-    const held = world.slots.tryTake(debtor);
+    const held = world.permits.tryAcquire(debtor);
     world.setNow(60_000);
     held?.giveBack();
     world.keepBusy({ accountId: 2, lane: 'other' }, 10);

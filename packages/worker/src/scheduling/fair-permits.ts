@@ -1,20 +1,20 @@
 /**
- * Who may send next, when more want to than should at a time: a slot is one request under way, and
- * slots are shared out by the time they were held, between accounts first and then between the
+ * Who may send next, when more want to than should at a time: a permit is one request under way, and
+ * permits are shared out by the time they were held, between accounts first and then between the
  * webhooks of an account.
  *
- *   slot-time of   account 1 ──┬── webhook 7   4,020 ms  ← hangs: waits until the others have had as much
+ *   permit time    account 1 ──┬── webhook 7   4,020 ms  ← hangs: waits until the others have had as much
  *                              └── webhook 9      12 ms
  *                  account 2 ───── webhook 3       3 ms  ← next
  *
- * Start-time fair queueing, twice: each account and each webhook has a tag, the slot-time that it has had; the lowest
+ * Start-time fair queueing, twice: each account and each webhook has a tag, the permit time that it has had; the lowest
  * waits least. After a rest it starts at the present tag, so that rest cannot be saved up; a tag that is far ahead is
- * moved back, so that nobody starves (`slot-shares.ts`). Where nobody waits this costs two additions a request and
+ * moved back, so that nobody starves (`fair-queueing.ts`). Where nobody waits this costs two additions a request and
  * holds nobody up.
  *
  * A request that still waits after the process has had `slowAfterMs` with nothing to do costs memory
- * and a socket, but no computing: its slot goes to the next, while it counts among `slowMax`. So
- * endpoints that hang do not keep slots from those that do not. Only when so many hang are slots held
+ * and a socket, but no computing: its permit goes to the next, while it counts among `slowMax`. So
+ * endpoints that hang do not keep permits from those that do not. Only when so many hang are permits held
  * until they end.
  *
  * Spare time, not time of the clock: a busy process reads every answer late. By the clock all its requests would
@@ -31,11 +31,11 @@ import {
   settle,
   type AccountShare,
   type Waiter,
-} from './slot-shares.ts';
+} from './fair-queueing.ts';
 
-export interface FairSlotsOptions {
+export interface FairPermitsOptions {
   /** Requests under way at the same time, those that are slow not counted. */
-  readonly slotsMax: number;
+  readonly permitsMax: number;
   readonly slowMax: number;
   readonly slowAfterMs: number;
   /** Milliseconds, never set back. */
@@ -51,13 +51,13 @@ const TURNS_MS_MAX = 250;
 const LOOK_INTERVAL_MS = 20;
 
 /** Whose request it is. */
-export interface SlotAsker {
+export interface PermitRequester {
   readonly accountId: number;
   /** Unique within the account. */
   readonly lane: string;
 }
 
-export interface Slot {
+export interface Permit {
   /** Ends the use. */
   giveBack(): void;
   /**
@@ -65,29 +65,29 @@ export interface Slot {
    * lane may have a few turns in a row although others wait: its connection and its rows are warm, and each turn is
    * charged.
    *
-   * @param slots - where the next use wants its slot.
+   * @param permits - where the next use wants its permit.
    */
-  renew(slots: FairSlots): boolean;
+  renew(permits: FairPermits): boolean;
 }
 
-interface HeldSlot extends Slot {
+interface HeldPermit extends Permit {
   startedAtSpareMs: number;
   isSlow: boolean;
 }
 
-export class FairSlots {
-  readonly #options: FairSlotsOptions;
+export class FairPermits {
+  readonly #options: FairPermitsOptions;
   readonly #accounts = new Map<number, AccountShare>();
   readonly #waitingAccounts = new MinHeap<AccountShare>();
   /** The longest held first. */
-  readonly #held = new Set<HeldSlot>();
+  readonly #held = new Set<HeldPermit>();
   #presentMs = 0;
   #slowCount = 0;
   #waitingCount = 0;
   #isServing = false;
   #willLook = false;
 
-  constructor(options: FairSlotsOptions) {
+  constructor(options: FairPermitsOptions) {
     this.#options = options;
   }
 
@@ -104,43 +104,43 @@ export class FairSlots {
     return this.#waitingCount;
   }
 
-  /** A slot, or undefined where there is none for this asker now: then `wait`. */
-  tryTake(asker: SlotAsker): Slot | undefined {
+  /** A permit, or undefined where there is none for this requester now: then `wait`. */
+  tryAcquire(requester: PermitRequester): Permit | undefined {
     // Those who wait come first.
-    if (this.#waitingCount > 0 || this.#held.size >= this.#options.slotsMax) return undefined;
-    return this.#take(asker);
+    if (this.#waitingCount > 0 || this.#held.size >= this.#options.permitsMax) return undefined;
+    return this.#acquire(requester);
   }
 
   /**
-   * Calls `onFree` once, when it is this asker's turn: it may `takeTurn` within that call, and not later. Returns a
+   * Calls `onFree` once, when it is this requester's turn: it may `takeTurn` within that call, and not later. Returns a
    * function that ends the wait before that.
    */
-  wait(asker: SlotAsker, onFree: () => void): () => void {
-    const account = this.#accountOf(asker.accountId);
-    const lane = laneOf(account, asker.lane);
+  wait(requester: PermitRequester, onFree: () => void): () => void {
+    const account = this.#accountOf(requester.accountId);
+    const lane = laneOf(account, requester.lane);
     account.uses++;
     lane.uses++;
     this.#waitingCount++;
     const waitsFromMs = Math.max(lane.tagMs, account.presentMs);
-    const waiter: Waiter = { lane: asker.lane, onFree, waitsFromMs, isCancelled: false };
+    const waiter: Waiter = { lane: requester.lane, onFree, waitsFromMs, isCancelled: false };
     account.waiting.push(waiter, waitsFromMs);
     this.#queue(account);
     this.#serve();
     return () => {
       if (waiter.isCancelled) return;
       waiter.isCancelled = true;
-      this.#leave(account, asker.lane);
+      this.#leave(account, requester.lane);
     };
   }
 
-  /** A slot for the one whose turn it is: only within its `onFree`. */
-  takeTurn(asker: SlotAsker): Slot {
-    return this.#take(asker);
+  /** A permit for the one whose turn it is: only within its `onFree`. */
+  takeTurn(requester: PermitRequester): Permit {
+    return this.#acquire(requester);
   }
 
-  #take(asker: SlotAsker): Slot {
-    const account = this.#accountOf(asker.accountId);
-    const lane = laneOf(account, asker.lane);
+  #acquire(requester: PermitRequester): Permit {
+    const account = this.#accountOf(requester.accountId);
+    const lane = laneOf(account, requester.lane);
     account.uses++;
     lane.uses++;
     const { monotonicNow, spareMs } = this.#options;
@@ -153,41 +153,41 @@ export class FairSlots {
       ({ expectedMs } = lane);
       this.#presentMs = charge(account, this.#presentMs, expectedMs);
       account.presentMs = charge(lane, account.presentMs, expectedMs);
-      this.#held.add(slot);
+      this.#held.add(permit);
     };
     const end = (nowMs: number): void => {
-      if (slot.isSlow) this.#slowCount--;
-      else this.#held.delete(slot);
+      if (permit.isSlow) this.#slowCount--;
+      else this.#held.delete(permit);
       lane.expectedMs = nowMs - startedAtMs;
       const unexpectedMs = lane.expectedMs - expectedMs;
       settle(account, this.#presentMs, unexpectedMs);
       settle(lane, account.presentMs, unexpectedMs);
     };
-    const slot: HeldSlot = {
+    const permit: HeldPermit = {
       startedAtSpareMs: spareMs(),
       isSlow: false,
       giveBack: () => {
         if (!isHeld) return;
         isHeld = false;
         end(monotonicNow());
-        this.#forget(account, asker.lane);
+        this.#forget(account, requester.lane);
         this.#serve();
       },
-      renew: (slots) => {
+      renew: (permits) => {
         const nowMs = monotonicNow();
         const isOthersTurn =
           this.#waitingCount > 0 && (turns >= TURNS_MAX || nowMs - firstTurnAtMs > TURNS_MS_MAX);
-        if (slots !== this || slot.isSlow || isOthersTurn) return false;
+        if (permits !== this || permit.isSlow || isOthersTurn) return false;
         end(nowMs);
         turns++;
         startedAtMs = nowMs;
-        slot.startedAtSpareMs = spareMs();
+        permit.startedAtSpareMs = spareMs();
         begin();
         return true;
       },
     };
     begin();
-    return slot;
+    return permit;
   }
 
   #serve(): void {
@@ -204,8 +204,8 @@ export class FairSlots {
 
   #serveAll(): void {
     while (this.#waitingCount > 0) {
-      if (this.#held.size >= this.#options.slotsMax) this.#setSlowAside();
-      if (this.#held.size >= this.#options.slotsMax) {
+      if (this.#held.size >= this.#options.permitsMax) this.#setSlowAside();
+      if (this.#held.size >= this.#options.permitsMax) {
         this.#lookLater();
         return;
       }
@@ -227,7 +227,7 @@ export class FairSlots {
   }
 
   /**
-   * True where uses that ended since the wait began were charged to this asker or its account: then it queues again
+   * True where uses that ended since the wait began were charged to this requester or its account: then it queues again
    * by its tags of now.
    */
   #hasFallenBehind(account: AccountShare, waiter: Waiter): boolean {
@@ -260,10 +260,11 @@ export class FairSlots {
 
   #setSlowAside(): void {
     const slowBeforeMs = this.#options.spareMs() - this.#options.slowAfterMs;
-    for (const slot of this.#held) {
-      if (slot.startedAtSpareMs > slowBeforeMs || this.#slowCount >= this.#options.slowMax) return;
-      slot.isSlow = true;
-      this.#held.delete(slot);
+    for (const permit of this.#held) {
+      if (permit.startedAtSpareMs > slowBeforeMs || this.#slowCount >= this.#options.slowMax)
+        return;
+      permit.isSlow = true;
+      this.#held.delete(permit);
       this.#slowCount++;
     }
   }

@@ -1,11 +1,11 @@
 /**
- * The books of `fair-slots.ts`: how much slot-time each account has had, and each of its webhooks, and who of
- * them waits. Tags and presents are amounts of slot-time, not times of day.
+ * The accounting of `fair-permits.ts`: how much permit time each account has had, and each of its webhooks, and who of
+ * them waits. Tags and presents are amounts of permit time, not times of day.
  */
 import { MinHeap } from './min-heap.ts';
 
 /**
- * How long a first request is expected to hold its slot; later ones as long as the last one did. The true time is
+ * How long a first request is expected to hold its permit; later ones as long as the last one did. The true time is
  * charged when it ends.
  */
 const FIRST_EXPECTED_MS = 5;
@@ -13,9 +13,9 @@ const FIRST_EXPECTED_MS = 5;
 const AHEAD_MS_MAX = 2_000;
 
 interface Share {
-  /** Slot-time, by which the next one is chosen. */
+  /** Permit time, by which the next one is chosen. */
   tagMs: number;
-  /** Slots held, slow ones too, and waits. Without any, the tag is not needed once the present has overtaken it. */
+  /** Permits held, slow ones too, and waits. Without any, the tag is not needed once the present has overtaken it. */
   uses: number;
 }
 
