@@ -117,7 +117,7 @@ async function recordOnce(
         ${textColumn(reports, ({ progress }) => progress.snapshot.state)}::text[],
         ${bigintColumn(reports, ({ progress }) => progress.snapshot.cursor)}::bigint[],
         ${bigintColumn(reports, ({ progress }) => progress.snapshot.attemptedThrough)}::bigint[],
-        ${integerColumn(reports, ({ progress }) => progress.snapshot.window)}::int[],
+        ${integerColumn(reports, ({ progress }) => progress.snapshot.concurrencyLimit)}::int[],
         ${timestampColumn(reports, ({ progress }) => progress.snapshot.nextProbeAtMs)}::timestamptz[],
         ${integerColumn(reports, ({ progress }) => progress.endpointVersion)}::int[],
         ${booleanColumn(reports, ({ progress }) => progress.isLast)}::boolean[],

@@ -8,14 +8,14 @@ export interface LaneRow {
   readonly cursor: string;
   readonly attemptedThrough: string;
   readonly nextProbeAt: Date | null;
-  readonly window: number;
+  readonly concurrencyLimit: number;
   readonly lastSequence: string;
   readonly fencing: string;
 }
 
 export const SNAPSHOT = sql`
   lanes.state, lanes.cursor_sequence as cursor, lanes.attempted_sequence as "attemptedThrough",
-  lanes.next_probe_at as "nextProbeAt", lanes.send_window as "window", lanes.last_sequence as "lastSequence",
+  lanes.next_probe_at as "nextProbeAt", lanes.send_window as "concurrencyLimit", lanes.last_sequence as "lastSequence",
   lanes.fencing, lanes.next_start_at as "nextStartAt"`;
 
 /** Only that of a row with more. */
@@ -27,7 +27,7 @@ export function snapshotOf(
     cursor: Number(row.cursor),
     attemptedThrough: Number(row.attemptedThrough),
     nextProbeAtMs: row.nextProbeAt?.getTime() ?? null,
-    window: row.window,
+    concurrencyLimit: row.concurrencyLimit,
     lastSequence: Number(row.lastSequence),
     fencing: Number(row.fencing),
     nextStartAtMs: row.nextStartAt?.getTime() ?? null,

@@ -51,7 +51,7 @@ export async function claimReplay(
         laneState: LaneSnapshot['state'];
         nextProbeAt: Date | null;
         nextStartAt: Date | null;
-        window: number;
+        concurrencyLimit: number;
         replayRate: number;
         traceparent: string | null;
       }
@@ -82,7 +82,7 @@ export async function claimReplay(
               r.criteria, r.through_sequence as "throughSequence", r.cursor_sequence as "cursorSequence",
               r.cursor_position as position, r.attempted_position as attempted, r.lane_state as "laneState",
               r.next_probe_at as "nextProbeAt",
-              r.next_start_at as "nextStartAt", r.send_window as "window", r.rate_per_second as "replayRate",
+              r.next_start_at as "nextStartAt", r.send_window as "concurrencyLimit", r.rate_per_second as "replayRate",
               r.traceparent, ${TARGET}`.execute(database);
   const [row] = rows;
   if (!row) return undefined;
@@ -93,7 +93,7 @@ export async function claimReplay(
     replayId,
     criteria,
     laneState,
-    window,
+    concurrencyLimit,
     traceparent,
   } = row;
   return {
@@ -102,7 +102,7 @@ export async function claimReplay(
     webhookId,
     replayId,
     criteria,
-    window,
+    concurrencyLimit,
     traceparent,
     ...targetOf(row),
     rateLimitPerSecond: slower(row.replayRate, row.rateLimitPerSecond),
@@ -177,7 +177,7 @@ export async function recordReplayProgress(
     update webhook_replays r
        set lane_state = ${snapshot.state}, next_probe_at = ${dateOf(snapshot.nextProbeAtMs)},
            cursor_position = ${snapshot.cursor}, attempted_position = ${snapshot.attemptedThrough},
-           cursor_sequence = ${progress.cursorSequence}, send_window = ${snapshot.window},
+           cursor_sequence = ${progress.cursorSequence}, send_window = ${snapshot.concurrencyLimit},
            next_start_at = ${dateOf(progress.nextStartAtMs)},
            delivered_count = delivered_count + counted.delivered, abandoned_count = abandoned_count + counted.abandoned,
            state = case when r.state = 'running' and ${progress.isDone} then 'done' else r.state end,

@@ -2,14 +2,14 @@
  * One webhook's ordered deliveries, as a machine without clock or network: which delivery may be
  * sent now, and what its ending means for the others.
  *
- *   healthy: up to `window` deliveries in flight; the window grows by one with each success.
+ *   healthy: up to `concurrencyLimit` deliveries in flight; the concurrency limit grows by one with each success.
  *     │ a failure: nothing new starts, what is in flight ends, the earliest failed is the head
  *     ▼
  *   failing: the head alone, one attempt at a time, at `nextProbeAtMs`: after its own wait, and after the
  *     │      hour of whatever failed beside it with a status of the one-hour list
  *     │ the head is delivered or abandoned
  *     ▼
- *   healthy, window 1: what was held back follows, in order
+ *   healthy, concurrency limit 1: what was held back follows, in order
  *
  * The lane's memory is a cursor over its log: everything up to it is delivered or abandoned.
  *
@@ -46,7 +46,7 @@ export interface LaneSnapshot {
   readonly attemptedThrough: number;
   /** Null exactly while healthy. */
   readonly nextProbeAtMs: number | null;
-  readonly window: number;
+  readonly concurrencyLimit: number;
 }
 
 /** A row of the log, with what its earlier attempts came to. */
@@ -76,7 +76,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
   /** No waiting delivery has a lower sequence, unless the lane is failing. */
   #next: number;
   #inFlight = 0;
-  #window: number;
+  #concurrencyLimit: number;
   /**
    * Set exactly while failing: the earliest delivery known to have failed, and until when the endpoint is left alone
    * because of its answer to any delivery (`ingestion-webhooks.md` §7: an hour).
@@ -89,7 +89,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
     this.#attemptedThrough = snapshot.attemptedThrough;
     this.#loadedThrough = snapshot.cursor;
     this.#next = snapshot.cursor + 1;
-    this.#window = Math.min(Math.max(snapshot.window, 1), policy.windowMax);
+    this.#concurrencyLimit = Math.min(Math.max(snapshot.concurrencyLimit, 1), policy.windowMax);
     if (snapshot.nextProbeAtMs !== null) {
       const { nextProbeAtMs } = snapshot;
       this.#failing = { head: snapshot.cursor + 1, nextProbeAtMs, listedUntilMs: nextProbeAtMs };
@@ -101,8 +101,8 @@ export class LaneRun<Delivery extends LaneDelivery> {
   }
 
   /** How many may be in flight while the lane is healthy. */
-  get window(): number {
-    return this.#window;
+  get concurrencyLimit(): number {
+    return this.#concurrencyLimit;
   }
 
   /** How many loaded deliveries come after those already started; when few, it is time to load more. */
@@ -173,7 +173,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
     this.#finish(sequence);
     if (!this.#failing) {
       if (!mayGrow) return;
-      this.#window = Math.min(this.#window + 1, this.#policy.windowMax);
+      this.#concurrencyLimit = Math.min(this.#concurrencyLimit + 1, this.#policy.windowMax);
     } else if (this.#failing.head === sequence) {
       this.#resume();
     }
@@ -231,7 +231,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
       cursor: this.#cursor,
       attemptedThrough: Math.max(this.#attemptedThrough, this.#cursor),
       nextProbeAtMs: this.nextProbeAtMs,
-      window: this.#window,
+      concurrencyLimit: this.#concurrencyLimit,
     };
   }
 
@@ -242,7 +242,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
   }
 
   #nextWaiting(): Entry<Delivery> | undefined {
-    if (this.#inFlight >= this.#window) return undefined;
+    if (this.#inFlight >= this.#concurrencyLimit) return undefined;
     for (; this.#next <= this.#loadedThrough; this.#next++) {
       const entry = this.#entries.get(this.#next);
       if (entry?.state === 'waiting') return entry;
@@ -252,7 +252,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
 
   #resume(): void {
     this.#failing = undefined;
-    this.#window = 1;
+    this.#concurrencyLimit = 1;
     // Deliveries that failed beside the head wait behind it.
     this.#next = this.#cursor + 1;
   }

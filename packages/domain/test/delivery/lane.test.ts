@@ -20,7 +20,7 @@ const healthy: LaneSnapshot = {
   cursor: 0,
   attemptedThrough: 0,
   nextProbeAtMs: null,
-  window: 4,
+  concurrencyLimit: 4,
 };
 const refusedAt = (startedAtMs: number) =>
   ({ failure: 'connection_refused', status: null, startedAtMs }) as const;
@@ -45,12 +45,12 @@ function startAll(run: LaneRun<LaneDelivery>, nowMs = 0): number[] {
 }
 
 describe('a healthy lane', () => {
-  test('starts in order, as many as its window', () => {
+  test('starts in order, as many as its concurrency limit', () => {
     expect(startAll(laneOf(9))).toEqual([1, 2, 3, 4]);
   });
 
-  test('widens its window by one with each success, up to the most', () => {
-    const run = laneOf(9, { ...healthy, window: 1 });
+  test('raises its concurrency limit by one with each success, up to the most', () => {
+    const run = laneOf(9, { ...healthy, concurrencyLimit: 1 });
     expect(startAll(run)).toEqual([1]);
     run.succeed(1);
     expect(startAll(run)).toEqual([2, 3]);
@@ -61,12 +61,12 @@ describe('a healthy lane', () => {
     expect(startAll(run)).toEqual([8]);
   });
 
-  test('keeps its window where more at a time would gain nothing', () => {
-    const run = laneOf(9, { ...healthy, window: 1 });
+  test('keeps its concurrency limit where more at a time would gain nothing', () => {
+    const run = laneOf(9, { ...healthy, concurrencyLimit: 1 });
     startAll(run);
     run.succeed(1, false);
     expect(startAll(run)).toEqual([2]);
-    expect(run.snapshot()).toMatchObject({ cursor: 1, window: 1 });
+    expect(run.snapshot()).toMatchObject({ cursor: 1, concurrencyLimit: 1 });
   });
 
   test('moves its cursor over what is finished without a gap only', () => {
@@ -95,7 +95,7 @@ describe('the first failure', () => {
       cursor: 1,
       attemptedThrough: 4,
       nextProbeAtMs: 200 + HOUR_MS,
-      window: 4,
+      concurrencyLimit: 4,
     });
   });
 
@@ -187,7 +187,7 @@ describe('a failing lane', () => {
       state: 'healthy',
       cursor: 7,
       nextProbeAtMs: null,
-      window: 1,
+      concurrencyLimit: 1,
     });
     expect(startAll(run, 5_000)).toEqual([8]);
   });
@@ -280,7 +280,7 @@ describe('a delivery that is tried once', () => {
   });
 
   test('waits behind a head like any other, and never ends the wait of another', () => {
-    const run = withOnce(3, 2, { ...healthy, window: 2 });
+    const run = withOnce(3, 2, { ...healthy, concurrencyLimit: 2 });
     expect(startAll(run)).toEqual([1, 2]);
     run.fail(1, refusedAt(0), 100, 0);
     const { nextProbeAtMs } = run.snapshot();

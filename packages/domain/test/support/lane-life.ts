@@ -114,7 +114,7 @@ export function live(seed: number): Life {
     cursor: 0,
     attemptedThrough: 0,
     nextProbeAtMs: null,
-    window: 1,
+    concurrencyLimit: 1,
   };
   const outages = makeOutages(random);
 

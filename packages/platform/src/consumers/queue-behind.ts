@@ -9,8 +9,8 @@
  * any other, and its claim is found.
  *
  * The queue is only read where the last commit batch has just ended: a shard that keeps up costs nothing. As many are
- * read as were of use the last time, and twice as many while all of them are, as a window grows: commit batches may be
- * large, and what is read in vain is read again.
+ * read as were of use the last time, and twice as many while all of them are, as a congestion window grows: commit
+ * batches may be large, and what is read in vain is read again.
  *
  * Before: `queue-waiting.ts`. Made by `queue-processors.ts`, used by `queue-shard-job.ts`.
  */

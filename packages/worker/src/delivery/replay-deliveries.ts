@@ -37,7 +37,7 @@ export interface ReplayDeps extends Omit<LaneDrainDeps, 'store' | 'isAtEnd' | 'i
 }
 
 /** Live deliveries get the larger part of what an endpoint can take. */
-const REPLAY_WINDOW_MAX = 8;
+const REPLAY_CONCURRENCY_MAX = 8;
 /** Rows read in one statement, and rows read before what was found is written down. */
 const SCANNED_ROWS_MAX = 10_000;
 const SCANS_MAX = 20;
@@ -62,7 +62,7 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
     readFromDay: null,
     // Nobody knows how many match before the log is read.
     lastSequence: Number.MAX_SAFE_INTEGER,
-    windowMax: Math.min(claimed.windowMax ?? REPLAY_WINDOW_MAX, REPLAY_WINDOW_MAX),
+    windowMax: Math.min(claimed.windowMax ?? REPLAY_CONCURRENCY_MAX, REPLAY_CONCURRENCY_MAX),
   };
   const log = deps.tracedReplay?.(store, claimed) ?? store;
   const drain = {

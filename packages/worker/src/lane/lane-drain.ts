@@ -15,7 +15,7 @@ import { LaneRun } from '@sluice/domain/delivery/lane';
 import type { FairPermits, Permit, PermitRequester } from '../scheduling/fair-permits.ts';
 import { LaneAttempts } from './lane-attempts.ts';
 import { LaneLease } from './lane-lease.ts';
-import { firstWindow, LaneLog, pageSize } from './lane-log.ts';
+import { firstConcurrencyLimit, LaneLog, pageSize } from './lane-log.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import { LaneEndpoint } from './lane-endpoint.ts';
 import { LaneSlice } from '../scheduling/lane-slice.ts';
@@ -66,7 +66,10 @@ export class LaneDrain {
   constructor(deps: LaneDrainDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
     this.#deps = deps;
     const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
-    const snapshot = { ...claimed, window: firstWindow(claimed, deps.spare.isShort()) };
+    const snapshot = {
+      ...claimed,
+      concurrencyLimit: firstConcurrencyLimit(claimed, deps.spare.isShort()),
+    };
     this.#run = new LaneRun(snapshot, { ...deps.policy, windowMax });
     this.#log = new LaneLog(deps.store, lane, claimed, deps.isAtEnd);
     this.#slice = new LaneSlice({
@@ -204,7 +207,7 @@ export class LaneDrain {
     const run = this.#run;
     if (!this.#mayStart() || run.loadedThrough >= this.#log.end) return false;
     if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
-    return run.ahead < pageSize(run.window) / 2 && run.span < SPAN_MAX;
+    return run.ahead < pageSize(run.concurrencyLimit) / 2 && run.span < SPAN_MAX;
   }
 
   #waitsForProbe(): boolean {
@@ -214,7 +217,7 @@ export class LaneDrain {
 
   async #load(): Promise<void> {
     // A failing lane needs its head only.
-    const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.window) : 1;
+    const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.concurrencyLimit) : 1;
     const { cursor } = this.#run.snapshot();
     try {
       this.#run.load(await this.#log.read(this.#run.loadedThrough, limit, cursor));

@@ -11,12 +11,12 @@ type Attempted = Partial<AttemptRecord> & Pick<AttemptRecord, 'sequence'>;
 export async function recordDrain(
   { database, clock }: ApiUnderTest,
   lane: LaneKey,
-  reached: Omit<LaneSnapshot, 'window'>,
+  reached: Omit<LaneSnapshot, 'concurrencyLimit'>,
   attempts: readonly Attempted[],
 ): Promise<void> {
   const claimed = await claimLane(database, lane, 60_000, clock.nowMs);
   const progress = {
-    snapshot: { ...reached, window: 1 },
+    snapshot: { ...reached, concurrencyLimit: 1 },
     attempts: attempts.map((attempt) => ({ ...DELIVERED, ...attempt })),
     endpointVersion: 0,
     isLast: true,

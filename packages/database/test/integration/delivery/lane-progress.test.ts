@@ -58,7 +58,12 @@ const reportOf = (
   ...sequences: number[]
 ): DrainReport => {
   const cursor = sequences.at(-1) ?? 0;
-  const snapshot = { state: 'healthy', cursor, attemptedThrough: cursor, window: 1 } as const;
+  const snapshot = {
+    state: 'healthy',
+    cursor,
+    attemptedThrough: cursor,
+    concurrencyLimit: 1,
+  } as const;
   return {
     lane,
     fencing,

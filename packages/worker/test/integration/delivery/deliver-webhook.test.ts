@@ -74,7 +74,7 @@ describe('over a real connection', () => {
 });
 
 describe('a healthy lane', () => {
-  test('widens its window up to the most, and never starts out of order', async () => {
+  test('raises its concurrency limit up to the most, and never starts out of order', async () => {
     const world = await createLaneWorld(database);
     await world.log(200);
     let inFlight = 0;
@@ -92,7 +92,7 @@ describe('a healthy lane', () => {
     expect(await world.lane()).toMatchObject({
       cursor: 200,
       state: 'healthy',
-      window: 8,
+      concurrencyLimit: 8,
       isHeld: false,
     });
   });
@@ -182,7 +182,7 @@ describe('a failing lane', () => {
     const world = await createLaneWorld(database);
     await world.log(3);
     world.behave = () => status(500);
-    // The window is 1 at first, so the first delivery is the only one that was tried.
+    // The concurrency limit is 1 at first, so the first delivery is the only one that was tried.
     expect(await world.deliver()).toEqual({
       outcome: 'waiting',
       untilMs: world.nowMs + 3 + HOUR_MS,

@@ -69,10 +69,10 @@ describe('probe now', () => {
 });
 
 describe('skip head', () => {
-  test('abandons the head, says so, and what it held back follows in order, from a window of one', async () => {
+  test('abandons the head, says so, and what it held back follows in order, from a concurrency limit of one', async () => {
     const world = await createFailingLane(database);
     expect(await skip(world)).toBe('skipped');
-    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2, window: 1 });
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2, concurrencyLimit: 1 });
     expect(await world.attempts(2)).toMatchObject([
       { attempt: 1, outcome: 'retrying', status: 500 },
       { attempt: 2, outcome: 'abandoned', failure: 'skipped', failureMessage: 'by a test' },

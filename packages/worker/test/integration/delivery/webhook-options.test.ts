@@ -1,4 +1,4 @@
-/** What one webhook asks of its lane, and the lane's obeying: rate, window, headers, filters. */
+/** What one webhook asks of its lane, and the lane's obeying: rate, concurrency, headers, filters. */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
@@ -73,7 +73,7 @@ test('requests in flight do not lower the rate: the next starts in time beside t
   const clock = {
     now: () => world.nowMs + Math.round(performance.now() - startedAtMs),
   };
-  // A window of one grows by each success; from then on several are under way.
+  // A concurrency limit of one grows by each success; from then on several are under way.
   for (;;) {
     const outcome = await world.deliverAll(clock);
     if (outcome.outcome !== 'waiting') break;
@@ -94,7 +94,7 @@ test('without its rate limit a webhook is sent to as fast as it goes', async () 
   expect(world.sent).toEqual(eventIds(1, 20));
 });
 
-test('a window cap is never exceeded, however well it goes', async () => {
+test('a concurrency cap is never exceeded, however well it goes', async () => {
   const world = await createLaneWorld(database, { windowMax: 2 });
   await world.log(40);
   let inFlight = 0;

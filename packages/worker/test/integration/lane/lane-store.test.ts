@@ -36,7 +36,7 @@ test('what lanes that fail have to keep holds up nothing that a healthy lane kee
           cursor: nextProbeAtMs === null ? 1 : 0,
           attemptedThrough: 1,
           nextProbeAtMs,
-          window: 1,
+          concurrencyLimit: 1,
         },
         attempts: [],
         endpointVersion: 0,

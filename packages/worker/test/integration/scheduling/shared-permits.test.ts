@@ -39,7 +39,7 @@ test('a lane that waits for one more permit has its turns in a row in the one th
 test('a lane whose turn comes after it has used its rate in the permit that it holds waits for its rate', async () => {
   const { database } = await createTestDatabase();
   const world = await createLaneWorld(database, { rateLimitPerSecond: 2 });
-  // A success, so that the window is two.
+  // A success, so that the concurrency limit is two.
   await world.log(1);
   await world.deliverAll();
   world.nowMs += 1_000;
