@@ -47,7 +47,7 @@ export type StartOutcome =
   /** The account was closed while the call was under way. */
   | { readonly outcome: 'closed' };
 
-/** The purchase in the lane may end between our insert and our look at it; then there is room for ours. */
+/** The purchase in the lane may end between our insert and our look at it; then there is capacity for ours. */
 const TRIES_MAX = 5;
 
 /** The same call with an Idempotency-Key gets the same run, also once that has ended. */

@@ -184,14 +184,14 @@ class TailResponse {
   readonly write = (lines: readonly TailLine[], droppedCount: number): void => {
     this.#droppedCount += droppedCount;
     for (const line of lines) {
-      if (!this.#hasRoom()) {
+      if (!this.#hasCapacity()) {
         this.#droppedCount++;
         continue;
       }
       this.#tellDropped();
       this.#writeEvent(line.kind, line);
     }
-    if (this.#hasRoom()) this.#tellDropped();
+    if (this.#hasCapacity()) this.#tellDropped();
   };
 
   end(): void {
@@ -202,7 +202,7 @@ class TailResponse {
     raw.end();
   }
 
-  #hasRoom(): boolean {
+  #hasCapacity(): boolean {
     const { raw } = this.#reply;
     return this.#isStarted && !raw.writableEnded && raw.writableLength < WAITING_SIZE_BYTES_MAX;
   }
@@ -226,7 +226,7 @@ class TailResponse {
       raw.destroy();
       return;
     }
-    if (!this.#hasRoom()) return;
+    if (!this.#hasCapacity()) return;
     this.#tellDropped();
     raw.write(': here\n\n');
   }

@@ -12,7 +12,7 @@ import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
 import type { PieceOutcome } from '@sluice/database/imports/import-chunks';
 import type { ImportRow } from '@sluice/database/imports/imports';
-import { noRoomForImport } from '@sluice/domain/imports/import-limits';
+import { noCapacityForImport } from '@sluice/domain/imports/import-limits';
 import { isPassing } from '../http/error-handling.ts';
 import type { Problem } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -116,7 +116,8 @@ async function keepFile(
       if (collectedSizeBytes === 0) return;
       const outcome = await port.keep(made, Buffer.concat(collected));
       if (outcome === 'ended') throw refused('the import has ended');
-      if (outcome === 'no_room') throw new RequestRefused(noRoom(port.unfinishedSizeBytesMax));
+      if (outcome === 'no_room')
+        throw new RequestRefused(withoutCapacity(port.unfinishedSizeBytesMax));
       collected = [];
       collectedSizeBytes = 0;
     };
@@ -155,9 +156,9 @@ function openForm(headers: IncomingMessage['headers']) {
   }
 }
 
-const noRoom = (limit: number): Problem => ({
+const withoutCapacity = (limit: number): Problem => ({
   code: 'limit_reached',
-  message: noRoomForImport(limit),
+  message: noCapacityForImport(limit),
   meta: { limit },
 });
 

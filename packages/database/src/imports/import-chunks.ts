@@ -65,13 +65,13 @@ export async function clearImportChunks(
 }
 
 /**
- * Gives back an import whose file found no room while it was fetched: what came of it goes, and it is fetched anew once
- * no other import of its workspace holds a file (`claimImport`). So it never fails for what others take, and those that
- * came after it, whose files are here, go first. `reason` is shown to its owner meanwhile. By the primary keys.
+ * Gives back an import whose file found no capacity while it was fetched: what came of it goes, and it is fetched anew
+ * once no other import of its workspace holds a file (`claimImport`). So it never fails for what others take, and those
+ * that came after it, whose files are here, go first. `reason` is shown to its owner meanwhile. By the primary keys.
  *
  * @returns false where it would not find any by itself either; or where this worker has lost the import.
  */
-export async function waitForRoom(
+export async function waitForCapacity(
   database: DatabaseOrTransaction,
   { environmentId, importId }: ImportKey,
   { fencing, bytes, nowMs, unfinishedSizeBytesMax }: Omit<ImportPiece, 'leaseMs'>,

@@ -135,8 +135,8 @@ export async function listImports(
  * Takes the lease of the oldest import that has work for a worker and that nobody works on. Imports whose file is
  * being sent to us have none: the API works on them. One at a time for each workspace, so that many files of one do
  * not take the turns of the others; two workers that look at the same moment may take two, which does no harm. One that
- * waits, for room or with a lease that nobody holds (`ImportStep.isWaiting`), lets those pass whose files take room. By
- * `imports_unfinished`.
+ * waits, for room or with a lease that nobody holds (`ImportStep.isWaiting`), lets those pass whose files take
+ * capacity. By `imports_unfinished`.
  */
 export async function claimImport(
   database: DatabaseOrTransaction,

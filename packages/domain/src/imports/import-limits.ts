@@ -25,14 +25,14 @@ const WHAT_TO_DO = 'wait until one has ended or cancel one, then send this one a
 
 export const TOO_MANY_IMPORTS = `the workspace has ${UNFINISHED_IMPORT_COUNT_MAX} imports that have not ended, which is as many as there may be; ${WHAT_TO_DO}`;
 
-/** The refusal of a file that is sent to us and finds no room. */
-export const noRoomForImport = (sizeBytesMax: number): string =>
+/** The refusal of a file that is sent to us and finds no capacity. */
+export const noCapacityForImport = (sizeBytesMax: number): string =>
   `the files of the workspace's imports that have not ended may be ${sizeBytesMax} bytes together, and there is no room for this one; ${WHAT_TO_DO}`;
 
-/** What an import whose file is to be fetched says while the files of others take the room. */
-export const waitsForRoom = (sizeBytesMax: number): string =>
+/** What an import whose file is to be fetched says while the files of others take the capacity. */
+export const waitsForCapacity = (sizeBytesMax: number): string =>
   `waits until the workspace's other imports have ended: their files may be ${sizeBytesMax} bytes together, and there was no room for this one`;
 
 /** Why such an import fails, though all other files went. */
-export const largerThanRoom = (sizeBytesMax: number): string =>
+export const largerThanCapacity = (sizeBytesMax: number): string =>
   `the file is larger than the ${sizeBytesMax} bytes that the workspace's imports may have together`;

@@ -8,10 +8,10 @@
  * ```
  *
  * Two marks, so that it neither opens nor shuts with each commit batch. The lower one not for long: what else is in
- * there may hold it between the two for ever. What one of several masters has no room for cannot
+ * there may hold it between the two for ever. What one of several masters has no capacity for cannot
  * go to another: a queue is where it is, and the next flush may touch every one of them. So the fullest decides.
  *
- * Before: `platform/src/redis/redis-room.ts`, which reads the figures and does what this says.
+ * Before: `platform/src/redis/redis-capacity.ts`, which reads the figures and does what this says.
  */
 
 /** Of one master, as it compares them itself. */

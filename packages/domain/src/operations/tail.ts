@@ -42,7 +42,7 @@ export interface TailFilter {
   readonly outcome?: string;
 }
 
-/** Where lines are told. Never waits; what there is no room for is dropped. */
+/** Where lines are told. Never waits; what there is no capacity for is dropped. */
 export interface TailTeller {
   /** Asked before a line is made. */
   readonly isWatched: (environmentId: number) => boolean;

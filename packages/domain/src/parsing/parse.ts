@@ -101,7 +101,7 @@ export class CallDraft {
   /** Records an error and takes back the operations of this call or item. `value`, where given, is what was sent. */
   refuse(code: CodeOf<'error'>, field: string | null, message: string, value?: unknown): void {
     // The first error is always told, however many warnings came before it.
-    const isTold = !this.isRefused || this.#hasRoom();
+    const isTold = !this.isRefused || this.#hasCapacity();
     this.isRefused = true;
     this.operations.length = this.#operationCountBefore;
     if (isTold) this.#record(code, field, message, value);
@@ -109,7 +109,7 @@ export class CallDraft {
 
   /** Records a warning: something was corrected. */
   warn(code: CodeOf<'warning'>, field: string | null, message: string, value?: unknown): void {
-    if (this.#hasRoom()) this.#record(code, field, message, value);
+    if (this.#hasCapacity()) this.#record(code, field, message, value);
   }
 
   /** Takes the operation, unless the call or item has an error. */
@@ -127,7 +127,7 @@ export class CallDraft {
     return { operations: this.operations, issues: this.issues };
   }
 
-  #hasRoom(): boolean {
+  #hasCapacity(): boolean {
     return this.issues.length - this.#issueCountBefore < ISSUE_COUNT_MAX;
   }
 

@@ -14,7 +14,7 @@ export interface AttributeMerge {
   readonly attributes: JsonObject;
   /** Name → `{from, to}`, null for absent. Undefined where nothing changed. */
   readonly changes: JsonObject | undefined;
-  /** New names that found no room. */
+  /** New names that found no capacity. */
   readonly refused: readonly string[];
 }
 

@@ -38,7 +38,7 @@ export type PreferenceChange = readonly [attribute: string, value: Json];
 export interface PreferencesMerge {
   /** Undefined when nothing is left of them. */
   readonly preferences: JsonObject | undefined;
-  /** New ones that found no room, as attributes. */
+  /** New ones that found no capacity, as attributes. */
   readonly refused: readonly string[];
 }
 

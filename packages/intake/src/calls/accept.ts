@@ -45,7 +45,7 @@ export interface AcceptDependencies {
   readonly tail?: TailTeller;
   /** Saves a key that is made to be tested: an identify call with it was taken. */
   readonly saveTestedKey?: (key: TestKey) => void;
-  /** When a call that found no room should be sent again. */
+  /** When a call that found no capacity should be sent again. */
   readonly retryAfterSeconds: () => number;
   readonly now: () => number;
   /** ULID. */

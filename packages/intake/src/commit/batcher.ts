@@ -98,14 +98,14 @@ export class Batcher {
     sizeBytes: number,
     done: (outcome: CommitOutcome) => void,
   ): boolean {
-    const group = this.#groupWithRoom(sizeBytes);
+    const group = this.#groupWithCapacity(sizeBytes);
     group?.add(operations, sizeBytes, done);
     return group !== undefined;
   }
 
   /** As `add`. Not to be used where flushes are traced. */
   addParsed(operations: ParsedOperations, sizeBytes: number, caller: CommitCaller): boolean {
-    const group = this.#groupWithRoom(sizeBytes);
+    const group = this.#groupWithCapacity(sizeBytes);
     if (group === undefined) return false;
     group.addParsed(operations, sizeBytes, caller);
     this.fastPathOperationCount += operations.count;
@@ -118,8 +118,10 @@ export class Batcher {
     return new Promise((resolve) => this.#drained.push(resolve));
   }
 
-  /** The group that a call of so many bytes joins; it counts as waiting from now on. Undefined: there is no room. */
-  #groupWithRoom(sizeBytes: number): CommitGroup | undefined {
+  /**
+   * The group that a call of so many bytes joins; it counts as waiting from now on. Undefined: there is no capacity.
+   */
+  #groupWithCapacity(sizeBytes: number): CommitGroup | undefined {
     if (this.#pendingSizeBytes + sizeBytes > this.#options.pendingSizeBytesMax) return undefined;
     this.#pendingSizeBytes += sizeBytes;
     this.#unansweredCount++;

@@ -62,7 +62,7 @@ export interface StreamDependencies extends AcceptDependencies {
 export interface StreamPort {
   /** Called in order of lines. */
   readonly acknowledge: (acknowledgement: Acknowledgement) => void;
-  /** Resolves when the sender has room for more acknowledgements. */
+  /** Resolves when the sender has capacity for more acknowledgements. */
   readonly writable: () => Promise<void>;
   /** The sender has said that it was all: what came after the last newline is a line too, and no half of one. */
   readonly isComplete: () => boolean;
@@ -78,9 +78,9 @@ const GROUP_OPERATIONS_MAX = 1_000;
 const GROUP_SIZE_BYTES_MAX = 512 * 1024;
 /** So that one acknowledgement stays small; a line has at most 20. */
 const GROUP_ISSUES_MAX = 100;
-/** How long a group waits for room among the calls of others before the stream is ended. */
-const ROOM_WAIT_MS_MAX = 10_000;
-const ROOM_RETRY_MS = 50;
+/** How long a group waits for capacity among the calls of others before the stream is ended. */
+const CAPACITY_WAIT_MS_MAX = 10_000;
+const CAPACITY_RETRY_MS = 50;
 /** Lines that cost nothing (blank ones) must not keep the event loop. */
 const LINES_A_TURN_MAX = 10_000;
 
@@ -155,7 +155,7 @@ class StreamTaker {
     const { environmentId } = this.#request.workspace;
     while (!rateLimiter.take(environmentId, now()).isTaken && !this.#isOver()) {
       this.#startCommit();
-      await pause(ROOM_RETRY_MS);
+      await pause(CAPACITY_RETRY_MS);
     }
   }
 
@@ -243,8 +243,8 @@ class StreamTaker {
         answer(outcome === 'committed'),
       );
       if (isTaken) return answered;
-      if (now() - startedAtMs > ROOM_WAIT_MS_MAX || this.#port.isCut()) return false;
-      await pause(ROOM_RETRY_MS);
+      if (now() - startedAtMs > CAPACITY_WAIT_MS_MAX || this.#port.isCut()) return false;
+      await pause(CAPACITY_RETRY_MS);
     }
   }
 }

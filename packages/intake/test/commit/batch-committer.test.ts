@@ -115,7 +115,7 @@ describe('a flush', () => {
     expect(committer.lastMovedAtMs).toBe(world.nowMs);
   });
 
-  test('is refused when there is no room, and taken again when there is', async () => {
+  test('is refused when there is no capacity, and taken again when there is', async () => {
     const committer = world.start(100);
     world.broker.mode = 'refusing';
     await committer.commit(flush('a'), false, world.nowMs);

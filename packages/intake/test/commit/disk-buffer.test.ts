@@ -77,7 +77,7 @@ describe('the disk buffer', () => {
     expect(diskBuffer.readOldest(1, 1)).toHaveLength(1);
   });
 
-  test('over the limit it takes nothing, and takes again once there is room', () => {
+  test('over the limit it takes nothing, and takes again once there is capacity', () => {
     const diskBuffer = open({ sizeBytesMax: 150 });
     expect(diskBuffer.append(flush('a'), 1)).toBeDefined();
     expect(diskBuffer.append(flush('b'), 1)).toBeDefined();

@@ -29,7 +29,7 @@ const writeKey = (environmentId: number) => ({
 
 /** A stream with a write key of workspace 1, whose sender reads unless it is told not to. */
 function openStream(headers: { strictMode?: string } = {}) {
-  let hasRoom = true;
+  let hasCapacity = true;
   let isPaused = false;
   let isEnded = false;
   let text = '';
@@ -69,7 +69,7 @@ function openStream(headers: { strictMode?: string } = {}) {
     writeHeader: () => undefined,
     write: (part: string) => {
       text += part;
-      return hasRoom;
+      return hasCapacity;
     },
     end: () => (isEnded = true),
     close: () => (isEnded = true),
@@ -106,9 +106,9 @@ function openStream(headers: { strictMode?: string } = {}) {
         .slice(0, -1)
         .map((line) => JSON.parse(line) as { line: number; end?: string }),
     push: (bytes: Uint8Array<ArrayBuffer>, isLast = false) => receive(bytes.buffer, isLast),
-    stopReading: () => (hasRoom = false),
+    stopReading: () => (hasCapacity = false),
     read() {
-      hasRoom = true;
+      hasCapacity = true;
       drain();
     },
     stop: () => {

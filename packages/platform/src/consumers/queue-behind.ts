@@ -52,14 +52,14 @@ export class ShardBehind {
   async read(inHand: CommitBatch): Promise<CommitBatch[]> {
     const { waiting: queued, now, logger } = this.#options;
     this.#commitBatches = [];
-    let room = OPERATIONS_MAX - inHand.operations.length;
-    if (room < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
+    let capacity = OPERATIONS_MAX - inHand.operations.length;
+    if (capacity < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
     try {
       const waiting = await within(DEADLINE_MS, queued.list(this.#count));
       if (waiting.some(({ id }) => id === inHand.id)) return [];
       for (const commitBatch of waiting) {
-        room -= commitBatch.operations.length;
-        if (room < 0) break;
+        capacity -= commitBatch.operations.length;
+        if (capacity < 0) break;
         this.#commitBatches.push(commitBatch);
       }
       const isAllOfUse = this.#commitBatches.length === waiting.length;

@@ -40,7 +40,7 @@ import {
   type Durability,
 } from '../redis/redis-durability.ts';
 import { refusalOf } from '../redis/redis-refusal.ts';
-import { RedisRoom, type BrokerFill } from '../redis/redis-room.ts';
+import { RedisCapacity, type BrokerFill } from '../redis/redis-capacity.ts';
 import { defaultReplicasMin, parseRedisUrl } from '../settings/redis-url.ts';
 import type { RedisClient } from '../redis/redis-client.ts';
 import { connectProducer } from '../redis/redis.ts';
@@ -149,9 +149,9 @@ export async function openProducer(
           logger: options.logger,
         })
       : undefined;
-  const room =
+  const capacity =
     redis &&
-    new RedisRoom({
+    new RedisCapacity({
       redis,
       fillPercentMax: addingOptions.fillPercentMax ?? FILL_PERCENT_MAX,
       monotonicNow: () => performance.now(),
@@ -174,13 +174,13 @@ export async function openProducer(
     isAtomicAcrossShards: !(redis instanceof Cluster),
 
     async addCommitBatches(commitBatches) {
-      if (room?.isFull) await room.expectRoom();
+      if (capacity?.isFull) await capacity.expectCapacity();
       const add = () => addAll(shardQueues(), commitBatches);
       try {
         await queues.use(() => (replicas ? replicas.confirm(add) : add()));
-        room?.noticeAdded(sizeBytesOf(commitBatches));
+        capacity?.noticeAdded(sizeBytesOf(commitBatches));
       } catch (error) {
-        room?.noticeFailure();
+        capacity?.noticeFailure();
         throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
           cause: redis ? refusalOf(redis, error) : error,
         });
@@ -234,7 +234,7 @@ export async function openProducer(
       }
     },
 
-    fill: () => room?.look() ?? Promise.resolve({ ratio: 0, isFull: false }),
+    fill: () => capacity?.look() ?? Promise.resolve({ ratio: 0, isFull: false }),
 
     async close() {
       await queues.close();

@@ -1,4 +1,7 @@
-/** What is read ahead in a shard: only where it is behind, only what there is room for, and never at the cost of what is in hand. */
+/**
+ * What is read ahead in a shard: only where it is behind, only what there is capacity for, and never at the cost of
+ * what is in hand.
+ */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createLogger } from '../../src/process/logger.ts';
@@ -47,7 +50,7 @@ test('a shard that keeps up is not asked', async () => {
   expect(asked).toEqual([]);
 });
 
-test('one that is behind gives what there is room for, in order, and more at a time while all is of use', async () => {
+test('one that is behind gives what there is capacity for, in order, and more at a time while all is of use', async () => {
   const waiting = Array.from({ length: 200 }, (_, place) => commitBatchOf(`e${place}`, 10));
   const { behind, asked } = shardWith(waiting);
   const counts: number[] = [];
@@ -57,7 +60,7 @@ test('one that is behind gives what there is room for, in order, and more at a t
     expect(read).toEqual(waiting.slice(0, read.length));
     counts.push(read.length);
   }
-  // 900 operations of room are 90 commit batches.
+  // 900 operations of capacity are 90 commit batches.
   expect(asked).toEqual([4, 8, 16, 32, 64, 128]);
   expect(counts).toEqual([4, 8, 16, 32, 64, 90]);
 });

@@ -1,6 +1,6 @@
 /**
- * Everything that a worker process does to deliver: the lanes that the queue wakes, with the permits, the room and the
- * connections that they share. What it does about webhooks by the clock is `webhook-tasks.ts`.
+ * Everything that a worker process does to deliver: the lanes that the queue wakes, with the permits, the capacity and
+ * the connections that they share. What it does about webhooks by the clock is `webhook-tasks.ts`.
  *
  * The queue is `platform/src/consumers/queue-consumers.ts`, the draining `deliver-webhook.ts` (step 11 of the walk).
  */
@@ -17,7 +17,7 @@ import { deliverLane, leasesOf } from './deliver-webhook.ts';
 import { createHttpClient } from '../http/http-client.ts';
 import { outcomeOf } from '../http/http-outcome.ts';
 import type { LaneDrainDeps, PostDelivery } from '../lane/lane-drain-deps.ts';
-import { LaneRoom } from './lane-room.ts';
+import { LaneCapacity } from './lane-capacity.ts';
 import { createLanePermits, type LanePermits } from '../scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../lane/lane-store.ts';
 import { LanesInHand } from './lanes-in-hand.ts';
@@ -89,13 +89,13 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     monotonicNow,
     spareMs: () => spare.totalMs(),
   });
-  const room = new LaneRoom({
+  const capacity = new LaneCapacity({
     stillAfterMs: SLOW_AFTER_MS,
     spareMs: () => spare.totalMs(),
     stillMax: SLOW_REQUESTS_MAX,
     onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
   });
-  deps.lifecycle.defer('lanes under way', () => room.close());
+  deps.lifecycle.defer('lanes under way', () => capacity.close());
   const inHand = new LanesInHand();
   const attempts = new Map<string, number>();
   let sliceCount = 0;
@@ -142,7 +142,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
         },
         lane,
       );
-      await room.waitFor(delivery);
+      await capacity.waitFor(delivery);
       sliceCount++;
       return { outcome: 'done' };
     },

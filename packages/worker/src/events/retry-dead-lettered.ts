@@ -20,7 +20,7 @@ import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import type { Producer, ShardCommitBatch } from '@sluice/platform/queue/queue';
 
 const COUNT_MAX = 10_000;
-const ROOM_RETRY_MS = 1_000;
+const CAPACITY_RETRY_MS = 1_000;
 
 /**
  * At most 10,000, the oldest first. @returns how many were queued.
@@ -40,7 +40,8 @@ export async function retryDeadLettered(
     const operation = JSON.parse(text) as Operation;
     const shard = shardOf(environmentId, shardKeyOf(operation), shardCount);
     const commitBatch = { id: parkedId, operations: [operation] };
-    while (!(await isAdded(producer, { shard, envelope: commitBatch }))) await pause(ROOM_RETRY_MS);
+    while (!(await isAdded(producer, { shard, envelope: commitBatch })))
+      await pause(CAPACITY_RETRY_MS);
     await deleteDeadLetteredOperation(database, environmentId, parkedId);
   }
   return deadLettered.length;

@@ -213,9 +213,9 @@ export class ResponseReader {
 
   #readBody(chunk: Buffer, sizeBytes: number): void {
     const end = this.#at + sizeBytes;
-    const room = BODY_BYTES_MAX - this.#bodySizeBytes;
-    if (room > 0) {
-      const pieceEnd = Math.min(end, this.#at + room);
+    const capacity = BODY_BYTES_MAX - this.#bodySizeBytes;
+    if (capacity > 0) {
+      const pieceEnd = Math.min(end, this.#at + capacity);
       const isAll = this.#part === 'sized' && this.#leftBytes === sizeBytes;
       if (isAll && this.#chunks.length === 0)
         this.#body = chunk.toString('utf8', this.#at, pieceEnd);

@@ -224,12 +224,12 @@ function withPerson(row: JudgedRow, known: ReadonlyMap<string, IdentifierRow>): 
 }
 
 function problemsOf(rows: readonly JudgedRow[], held: ImportInHand): ImportProblem[] {
-  let errorRoom = PROBLEM_ROWS_MAX - held.rowsFailed;
-  let warningRoom = PROBLEM_ROWS_MAX - held.rowsWarned;
+  let errorCapacity = PROBLEM_ROWS_MAX - held.rowsFailed;
+  let warningCapacity = PROBLEM_ROWS_MAX - held.rowsWarned;
   return rows.flatMap(({ rowNumber, cells, event, issues }) => {
     if (issues.length === 0) return [];
-    const hasRoom = event === undefined ? errorRoom-- > 0 : warningRoom-- > 0;
-    if (!hasRoom) return [];
+    const hasCapacity = event === undefined ? errorCapacity-- > 0 : warningCapacity-- > 0;
+    if (!hasCapacity) return [];
     return issues.map((issue, position): ImportProblem => ({
       severity: isError(issue) ? 'error' : 'warning',
       rowNumber,

@@ -13,7 +13,7 @@ import {
   appendImportChunk,
   clearImportChunks,
   readImportChunk,
-  waitForRoom,
+  waitForCapacity,
 } from '@sluice/database/imports/import-chunks';
 import {
   advanceImport,
@@ -27,9 +27,9 @@ import {
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { readColumns } from '@sluice/domain/imports/import-file';
 import {
-  largerThanRoom,
+  largerThanCapacity,
   UNFINISHED_IMPORT_DAYS_MAX,
-  waitsForRoom,
+  waitsForCapacity,
 } from '@sluice/domain/imports/import-limits';
 import type { Logger } from '@sluice/platform/process/logger';
 import { FetchFault, SILENCE_TIMEOUT_MS } from '../http/fetch-file.ts';
@@ -194,7 +194,7 @@ class ImportRun {
     return this.#advance({ state: 'preprocessed' });
   }
 
-  /** False where it is out of this worker's hands: it has ended, also for want of room, or waits for some. */
+  /** False where it is out of this worker's hands: it has ended, also for want of capacity, or waits for some. */
   async #keep(bytes: Buffer): Promise<boolean> {
     const { database, leaseMs, unfinishedSizeBytesMax, now } = this.#deps;
     // Bytes may be slow to come, and if the lease ended meanwhile the fetch would begin again.
@@ -203,9 +203,9 @@ class ImportRun {
     const piece = { fencing, bytes, leaseMs: fetchLeaseMs, nowMs: now(), unfinishedSizeBytesMax };
     const outcome = await appendImportChunk(database, this.#row, piece);
     if (outcome === 'no_room') {
-      const reason = waitsForRoom(unfinishedSizeBytesMax);
-      if (!(await waitForRoom(database, this.#row, piece, reason)))
-        await this.#advance({ state: 'failed', error: largerThanRoom(unfinishedSizeBytesMax) });
+      const reason = waitsForCapacity(unfinishedSizeBytesMax);
+      if (!(await waitForCapacity(database, this.#row, piece, reason)))
+        await this.#advance({ state: 'failed', error: largerThanCapacity(unfinishedSizeBytesMax) });
     }
     return outcome === 'kept';
   }

@@ -15,7 +15,7 @@ export interface ToldRow {
 
 /**
  * Tells rows that are committed, a line for each event and each issue. A file passes faster than
- * anybody reads: the tail drops what it has no room for, and the import does not wait for it.
+ * anybody reads: the tail drops what it has no capacity for, and the import does not wait for it.
  */
 export function tellRows(
   tail: TailTeller | undefined,

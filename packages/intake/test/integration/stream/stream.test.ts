@@ -275,7 +275,7 @@ describe('before the first line', () => {
     },
   );
 
-  test('one stream more than there may be is 503, and there is room again when one ends', async () => {
+  test('one stream more than there may be is 503, and there is capacity again when one ends', async () => {
     const open = Array.from({ length: 4 }, () => openStream(intake.url));
     for (const [index, stream] of open.entries()) {
       await stream.write(track('full', `f-${index}`));

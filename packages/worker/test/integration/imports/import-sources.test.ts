@@ -209,7 +209,7 @@ test('a file that comes slowly keeps no other workspace waiting, and other files
   expect(await world.shown(next)).toMatchObject({ state: 'imported' });
 });
 
-describe('a file behind a URL that finds no room', () => {
+describe('a file behind a URL that finds no capacity', () => {
   const dataFileUrl = 'https://files.example/events.csv';
   const TEXT = '_svc_name,_svc_customer_id\n';
   const unfinishedSizeBytesMax = 100;

@@ -1,16 +1,16 @@
 /**
- * Whether Redis has room for more commit batches, asked by whoever adds them (`domain/src/operations/broker-fill.ts` is
- * the rule).
+ * Whether Redis has capacity for more commit batches, asked by whoever adds them
+ * (`domain/src/operations/broker-fill.ts` is the rule).
  *
  * It looks while commit batches are added: a second after the last look, after a small part of the free memory has been
  * added, and at once after a refusal. So how far it is overshot does not depend on the clock: an intake that adds
- * 50 MB/s to a Redis of 64 MB looks after each flush. Who adds nothing asks nothing. While there is room an add costs a
- * boolean and a sum; a look is one `INFO memory` a master, 11 µs of its time, and no add waits for it.
+ * 50 MB/s to a Redis of 64 MB looks after each flush. Who adds nothing asks nothing. While there is capacity an add
+ * costs a boolean and a sum; a look is one `INFO memory` a master, 11 µs of its time, and no add waits for it.
  *
  * What is compared is what Redis compares with its `maxmemory`: without the buffers of replicas and of the append-only
  * file, which it does not count either.
  *
- * A Redis that does not tell (away, or `INFO` forbidden) counts as one with room: it says itself what it refuses.
+ * A Redis that does not tell (away, or `INFO` forbidden) counts as one with capacity: it says itself what it refuses.
  *
  * Beside `queue.ts`, which asks before it adds and tells what it added.
  */
@@ -33,7 +33,7 @@ export interface BrokerFill {
   readonly isFull: boolean;
 }
 
-export interface RedisRoomOptions {
+export interface RedisCapacityOptions {
   readonly redis: RedisClient;
   /** The mark at which nothing more is added. */
   readonly fillPercentMax: number;
@@ -45,8 +45,8 @@ const LOOK_INTERVAL_MS = 1_000;
 /** What Redis says of a command that a user may not give, or that was taken away. */
 const NOT_ALLOWED = /NOPERM|unknown command/;
 
-export class RedisRoom {
-  readonly #options: RedisRoomOptions;
+export class RedisCapacity {
+  readonly #options: RedisCapacityOptions;
   #fill: BrokerFill = { ratio: 0, isFull: false };
   #lookedAtMs = -Infinity;
   /** Since the last look. */
@@ -56,7 +56,7 @@ export class RedisRoom {
   #isRefusalTold = false;
   #look: Promise<BrokerFill> | undefined;
 
-  constructor(options: RedisRoomOptions) {
+  constructor(options: RedisCapacityOptions) {
     this.#options = options;
   }
 
@@ -68,9 +68,9 @@ export class RedisRoom {
   /**
    * To be called before an add while `isFull`; looks again where the last look is old.
    *
-   * @throws AppError BROKER_FULL where there still is no room.
+   * @throws AppError BROKER_FULL where there still is no capacity.
    */
-  async expectRoom(): Promise<void> {
+  async expectCapacity(): Promise<void> {
     if (this.#isLookOld()) await this.look().catch(() => undefined);
     if (!this.#fill.isFull) return;
     throw new AppError(

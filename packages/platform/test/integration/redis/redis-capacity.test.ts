@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openProducer, type AddingOptions, type Producer } from '../../../src/queue/queue.ts';
 import { startRedisCluster } from '../../../src/testing/redis-fleet.ts';
-import { memoryUseOf, RedisRoom } from '../../../src/redis/redis-room.ts';
+import { memoryUseOf, RedisCapacity } from '../../../src/redis/redis-capacity.ts';
 import { startRedisServer, type RedisServer } from '../../../src/testing/redis-server.ts';
 import { commitBatch, logger, WAIT } from '../support/broker-world.ts';
 
@@ -123,12 +123,17 @@ describe('one Redis', () => {
 
   describe('looked at by a clock that stands still', () => {
     let nowMs = 0;
-    let room: RedisRoom;
+    let capacity: RedisCapacity;
     beforeEach(async () => {
       nowMs = 0;
-      room = new RedisRoom({ redis, fillPercentMax: 90, monotonicNow: () => nowMs, logger });
+      capacity = new RedisCapacity({
+        redis,
+        fillPercentMax: 90,
+        monotonicNow: () => nowMs,
+        logger,
+      });
       await boundAt(redis, 0.5);
-      await room.look();
+      await capacity.look();
       await boundAt(redis, 0.95);
     });
     /** Of 64 MB, a tenth is kept free, and a 64th of that is added between two looks. */
@@ -138,33 +143,33 @@ describe('one Redis', () => {
 
     test('it is looked at again after a part of what is kept free, and not before', async () => {
       const before = await lookCount();
-      for (let added = 0; added < PART_BYTES / 2; added += 1_000) room.noticeAdded(1_000);
+      for (let added = 0; added < PART_BYTES / 2; added += 1_000) capacity.noticeAdded(1_000);
       // One is the question for the count itself.
       expect(await lookCount()).toBe(before + 1);
-      expect(room.isFull).toBe(false);
-      room.noticeAdded(PART_BYTES);
-      await vi.waitFor(() => expect(room.isFull).toBe(true), WAIT);
+      expect(capacity.isFull).toBe(false);
+      capacity.noticeAdded(PART_BYTES);
+      await vi.waitFor(() => expect(capacity.isFull).toBe(true), WAIT);
     });
 
     test('and at once where an add failed', async () => {
-      room.noticeFailure();
-      await vi.waitFor(() => expect(room.isFull).toBe(true), WAIT);
+      capacity.noticeFailure();
+      await vi.waitFor(() => expect(capacity.isFull).toBe(true), WAIT);
     });
 
     test('and after a second, however little is added, and however full it was', async () => {
       nowMs += 1_000;
-      room.noticeAdded(1);
-      await vi.waitFor(() => expect(room.isFull).toBe(true), WAIT);
+      capacity.noticeAdded(1);
+      await vi.waitFor(() => expect(capacity.isFull).toBe(true), WAIT);
       await redis.config('SET', 'maxmemory', 0);
-      await expect(room.expectRoom()).rejects.toMatchObject(FULL);
+      await expect(capacity.expectCapacity()).rejects.toMatchObject(FULL);
       nowMs += 1_000;
-      await room.expectRoom();
-      expect(room.isFull).toBe(false);
+      await capacity.expectCapacity();
+      expect(capacity.isFull).toBe(false);
     });
 
     test('one that does not tell stops nobody, is asked no more often, and is warned of once', async () => {
       const told: unknown[] = [];
-      const warned = new RedisRoom({
+      const warned = new RedisCapacity({
         redis,
         fillPercentMax: 90,
         monotonicNow: () => nowMs,
@@ -177,7 +182,7 @@ describe('one Redis', () => {
       expect(warned.isFull).toBe(true);
       await redis.call('ACL', 'SETUSER', 'default', '-info');
       nowMs += 1_000;
-      await warned.expectRoom();
+      await warned.expectCapacity();
       await expect(warned.look()).rejects.toThrow('no master of Redis tells its memory');
       expect(told).toEqual([
         expect.stringContaining('Redis is full'),
@@ -189,14 +194,14 @@ describe('one Redis', () => {
     });
 
     test('and one that stays between its marks is open again after ten seconds', async () => {
-      await room.look();
-      expect(room.isFull).toBe(true);
+      await capacity.look();
+      expect(capacity.isFull).toBe(true);
       await boundAt(redis, 0.87);
       nowMs += 9_000;
-      await expect(room.expectRoom()).rejects.toMatchObject(FULL);
+      await expect(capacity.expectCapacity()).rejects.toMatchObject(FULL);
       nowMs += 1_000;
-      await room.expectRoom();
-      expect(room.isFull).toBe(false);
+      await capacity.expectCapacity();
+      expect(capacity.isFull).toBe(false);
     });
   });
 });

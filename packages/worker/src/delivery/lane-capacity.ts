@@ -10,7 +10,7 @@
  */
 import type { LaneDelivery } from './deliver-webhook.ts';
 
-export interface LaneRoomOptions {
+export interface LaneCapacityOptions {
   /** Of spare time. */
   readonly stillAfterMs: number;
   /** How long this process has had nothing to do, in all. */
@@ -27,15 +27,15 @@ interface WaitingJob {
   readonly letGo: () => void;
 }
 
-export class LaneRoom {
-  readonly #options: LaneRoomOptions;
+export class LaneCapacity {
+  readonly #options: LaneCapacityOptions;
   readonly #waiting = new Set<WaitingJob>();
   readonly #still = new Set<Promise<unknown>>();
   /** One for all of them: a thousand lanes are no thousand timers. */
   #timer: NodeJS.Timeout | undefined;
   #lookedAtSpareMs = -Infinity;
 
-  constructor(options: LaneRoomOptions) {
+  constructor(options: LaneCapacityOptions) {
     this.#options = options;
   }
 

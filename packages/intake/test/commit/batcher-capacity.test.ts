@@ -54,7 +54,7 @@ test('calls that are more than a flush may hold go in the next one, each whole a
   expect(batcher.pendingSizeBytes).toBe(0);
 });
 
-test('more than the pending limit is refused at once, and room comes back with the confirmation', async () => {
+test('more than the pending limit is refused at once, and capacity comes back with the confirmation', async () => {
   const broker = createBroker();
   const batcher = createBatcher({ commit: broker.commit, pendingSizeBytesMax: 100 });
   const arrival = broker.arrival();

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { LaneOutcome } from '../../src/delivery/deliver-webhook.ts';
-import { LaneRoom } from '../../src/delivery/lane-room.ts';
+import { LaneCapacity } from '../../src/delivery/lane-capacity.ts';
 
 function createLane(isStill: boolean) {
   let end: (outcome: LaneOutcome) => void = () => {};
@@ -20,42 +20,42 @@ const spareMs = () => performance.now();
 const options = { stillAfterMs: 5, spareMs, stillMax: 1, onFailure: () => {} };
 
 test('a lane that only waits for its endpoint lets its job end, and is waited for when the worker stops', async () => {
-  const room = new LaneRoom(options);
+  const capacity = new LaneCapacity(options);
   const hanging = createLane(true);
-  await room.waitFor(hanging.lane);
-  expect(room.stillCount).toBe(1);
+  await capacity.waitFor(hanging.lane);
+  expect(capacity.stillCount).toBe(1);
   let isClosed = false;
-  const closing = room.close().then(() => (isClosed = true));
+  const closing = capacity.close().then(() => (isClosed = true));
   await new Promise((resolve) => setImmediate(resolve));
   expect(isClosed).toBe(false);
   hanging.end();
   await closing;
-  expect(room.stillCount).toBe(0);
+  expect(capacity.stillCount).toBe(0);
 });
 
 test('a lane that gets on, and one too many that hangs, keep their job', async () => {
-  const room = new LaneRoom(options);
+  const capacity = new LaneCapacity(options);
   const first = createLane(true);
-  await room.waitFor(first.lane);
+  await capacity.waitFor(first.lane);
   for (const isStill of [true, false]) {
     const { lane, end } = createLane(isStill);
     let hasEnded = false;
-    const waiting = room.waitFor(lane).then(() => (hasEnded = true));
+    const waiting = capacity.waitFor(lane).then(() => (hasEnded = true));
     await expect.poll(() => hasEnded, { timeout: 50 }).toBe(false);
     end();
     await waiting;
   }
   first.end();
-  await room.close();
+  await capacity.close();
 });
 
 test('a process without spare time does not look whether lanes only wait, and one that has it again does', async () => {
   vi.useFakeTimers();
   let spareNowMs = 100;
   let looks = 0;
-  const room = new LaneRoom({ ...options, spareMs: () => spareNowMs });
+  const capacity = new LaneCapacity({ ...options, spareMs: () => spareNowMs });
   const { lane, end } = createLane(false);
-  const waiting = room.waitFor({ ...lane, isStill: () => ++looks > 1 });
+  const waiting = capacity.waitFor({ ...lane, isStill: () => ++looks > 1 });
   await vi.advanceTimersByTimeAsync(10 * options.stillAfterMs);
   expect(looks).toBe(1);
   spareNowMs += options.stillAfterMs;
@@ -63,19 +63,22 @@ test('a process without spare time does not look whether lanes only wait, and on
   expect(looks).toBe(2);
   await waiting;
   end();
-  await room.close();
+  await capacity.close();
 });
 
 test('a failure is the job’s while it waits, and told apart after', async () => {
   const failures: unknown[] = [];
-  const room = new LaneRoom({ ...options, onFailure: (error) => void failures.push(error) });
+  const capacity = new LaneCapacity({
+    ...options,
+    onFailure: (error) => void failures.push(error),
+  });
   const early = createLane(false);
-  const waiting = room.waitFor(early.lane);
+  const waiting = capacity.waitFor(early.lane);
   early.fail();
   await expect(waiting).rejects.toThrow('away');
   const late = createLane(true);
-  await room.waitFor(late.lane);
+  await capacity.waitFor(late.lane);
   late.fail();
-  await room.close();
+  await capacity.close();
   expect(failures).toEqual([new Error('away')]);
 });
