@@ -1,4 +1,7 @@
-/** The worker process: commit batches into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
+/**
+ * The worker process: commit batches into rows, lanes into deliveries, and the reconcile loop that finds forgotten
+ * lanes.
+ */
 import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
@@ -25,7 +28,7 @@ import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { registerBacklogMetrics } from './process/backlog-metrics.ts';
 import { createDeliveries } from './delivery/deliveries.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
-import { createImportSweeps } from './imports/import-sweep.ts';
+import { createImportReconcileLoops } from './imports/reconcile-imports.ts';
 import { startExportTasks } from './maintenance/export-tasks.ts';
 import { startHealthServer, type Readiness } from './process/health-server.ts';
 import { registerProcessMetrics } from './process/process-metrics.ts';
@@ -41,7 +44,7 @@ import {
 } from './process/readiness.ts';
 import { workerSettings } from './process/settings.ts';
 import { createWorkerTracing } from './tracing/trace-deliveries.ts';
-import { startSweeps } from './process/sweeps.ts';
+import { startReconcileLoops } from './process/reconcile-loops.ts';
 import { startTableUpkeep } from './maintenance/table-upkeep.ts';
 import { startWebhookTasks } from './maintenance/webhook-tasks.ts';
 import { startUsageTasks } from './maintenance/usage-tasks.ts';
@@ -207,7 +210,7 @@ startTableUpkeep({
   lifecycle,
   stopping,
 });
-const webhookSweeps = startWebhookTasks({
+const webhookReconcileLoops = startWebhookTasks({
   database,
   draining: {
     ...deliveries.draining,
@@ -215,13 +218,13 @@ const webhookSweeps = startWebhookTasks({
   },
   sealedText,
   wakeLane: (lane) => producer.wakeLane(lane),
-  sweepIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
+  reconcileIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
   alertAfterMs: settings.WEBHOOK_ALERT_AFTER_MS,
   retentionDays: settings.WEBHOOK_LOG_RETENTION_DAYS,
   newId,
   lifecycle,
 });
-const exportSweep = await startExportTasks({ broker, database, now, logger, lifecycle });
+const exportReconcileLoop = await startExportTasks({ broker, database, now, logger, lifecycle });
 await startUsageTasks({
   broker,
   database,
@@ -231,13 +234,13 @@ await startUsageTasks({
   lifecycle,
 });
 
-const sweeps = startSweeps({
+const reconcileLoops = startReconcileLoops({
   findDueWork: () => findDueWork(database, now(), longestWaitMs(webhooks.lanes)),
-  sweeps: [
-    ...webhookSweeps,
-    ...purchases.sweeps,
-    exportSweep,
-    ...createImportSweeps({
+  reconcileLoops: [
+    ...webhookReconcileLoops,
+    ...purchases.reconcileLoops,
+    exportReconcileLoop,
+    ...createImportReconcileLoops({
       database,
       numbers,
       newId,
@@ -260,7 +263,7 @@ const sweeps = startSweeps({
 });
 lifecycle.defer('sweeps', () => {
   stopping.abort();
-  return sweeps.stop();
+  return reconcileLoops.stop();
 });
 
 logger.info(

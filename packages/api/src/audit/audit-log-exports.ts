@@ -35,7 +35,7 @@ import type { ApiServer } from '../http/api-server.ts';
 
 export interface AuditLogExportEffects {
   readonly database: Database;
-  /** Lets a worker begin now; losing a call only delays it until the next sweep. */
+  /** Lets a worker begin now; losing a call only delays it until the next reconcile loop. */
   readonly wakeExport: (key: AuditLogExportKey) => Promise<void>;
   readonly newId: () => string;
   readonly now: () => number;
@@ -218,7 +218,7 @@ export function registerAuditLogExports(
   }
 }
 
-/** The file counts as gone once its time is over, even if it is not swept yet. */
+/** The file counts as gone once its time is over, even if it is not reconciled yet. */
 const isCleared = ({ expiresAt }: AuditLogExport, nowMs: number): boolean =>
   expiresAt !== null && expiresAt.getTime() <= nowMs;
 

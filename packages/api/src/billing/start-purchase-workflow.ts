@@ -3,7 +3,7 @@
  * that finds the lane taken joins the purchase there or is refused (`domain/src/billing/purchase-workflow.ts`). The
  * database's unique index decides, so any number may ask at the same moment, in any process.
  *
- * A wake-up that is lost is made good by the workers' sweep. After:
+ * A wake-up that is lost is made good by the workers' reconcile loop. After:
  * `worker/src/purchases/advance-purchase-workflow.ts`.
  */
 import { recordChange, type ChangeOrigin } from '@sluice/database/changes/audit-logs';

@@ -5,7 +5,7 @@
  * that was overtaken writes nothing. Times of leases are the database's own.
  *
  * Indexes: the primary key; `runs_in_flight` holds one pending purchase workflow an account and lane;
- * `runs_by_time` for lists; `runs_due` for the sweep.
+ * `runs_by_time` for lists; `runs_due` for the reconcile loop.
  */
 import type { BoughtAddon } from '@sluice/domain/billing/addon-decision';
 import type {

@@ -6,7 +6,7 @@
  *     hold ──captured (a part, all or nothing of it)──▶ ended
  *       └────────────────time is over────────────────▶ ended
  *
- * Index: the primary key; `credit_holds_ending` for the sweep.
+ * Index: the primary key; `credit_holds_ending` for the reconcile loop.
  */
 import { captureHold } from '@sluice/domain/billing/credit-ledger';
 import { sql } from 'kysely';

@@ -13,8 +13,8 @@
  * Every statement finds its lanes by the primary key (environment_id, webhook_id), except
  * `listLanesToWake`, which reads the partial index `lanes_to_wake`.
  *
- * Used by `worker/src/delivery/deliver-webhook.ts` (step 11) and `worker/src/maintenance/sweep-lanes.ts`. What a drain has come
- * to is kept by `lane-progress.ts`.
+ * Used by `worker/src/delivery/deliver-webhook.ts` (step 11) and `worker/src/maintenance/reconcile-lanes.ts`. What a
+ * drain has come to is kept by `lane-progress.ts`.
  */
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { sql } from 'kysely';

@@ -1,20 +1,22 @@
 /**
- * Is there anything to be swept? One statement for all sweeps of a worker: separate looks, six a second, were most of
- * the cost of an idle fleet.
+ * Is there anything to be reconciled? One statement for all reconcile loops of a worker: separate looks, six a second,
+ * were most of the cost of an idle fleet.
  *
- * It says `true` wherever a sweep would find something, of any tenant, and perhaps elsewhere; the sweep's own
- * statement says what. Each part reads the partial index of what is unfinished and stops at its first row:
+ * It says `true` wherever a reconcile loop would find something, of any tenant, and perhaps elsewhere; the reconcile
+ * loop's own statement says what. Each part reads the partial index of what is unfinished and stops at its first row:
  * `lanes_to_wake`, `runs_due`, `vendor_events_due`, `imports_unfinished`, `webhook_replays_running`,
  * `audit_log_exports_unfinished`, `audit_log_exports_expiring`. The order makes the planner take them.
  *
- * Before: nothing. After: `worker/src/process/sweeps.ts`.
+ * Before: nothing. After: `worker/src/process/reconcile-loops.ts`.
  */
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { IS_IMPORT_UNFINISHED, IS_LEASE_OVER, IS_OF_OPEN_WORKSPACE } from '../imports/imports.ts';
 import { unbelievedProbeAt } from '../delivery/lanes.ts';
 
-/** What is swept: lanes to wake, runs to advance, events of the vendor, imports, replays, exports of the audit log. */
+/**
+ * What is reconciled: lanes to wake, runs to advance, events of the vendor, imports, replays, exports of the audit log.
+ */
 export type DueKind = 'lanes' | 'runs' | 'vendor-events' | 'imports' | 'replays' | 'exports';
 
 /** The kinds of which something is due. A replay or an import that waits for its own time counts as due. */

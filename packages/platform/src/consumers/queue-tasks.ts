@@ -2,7 +2,7 @@
  * Background tasks: one queue a kind, one job = one wake-up to look at something that Postgres knows of.
  *
  * As with lanes, the queue only says *now*: what is to be done, how far it is and who is at it stand in
- * Postgres, so a job that is lost costs the wait until the next sweep, and one that runs twice finds the
+ * Postgres, so a job that is lost costs the wait until the next reconcile loop, and one that runs twice finds the
  * lease taken. At most one job a key waits. What is due by the clock has a BullMQ job scheduler.
  *
  * Beside `queue.ts`, whose broker, prefix and pool it uses.
@@ -101,7 +101,10 @@ export async function openTaskQueue<Task>(
   };
 }
 
-/** Takes tasks of one kind, `concurrency` at a time. A task that throws is logged; its sweep or its schedule wakes it again. */
+/**
+ * Takes tasks of one kind, `concurrency` at a time. A task that throws is logged; its reconcile loop or its schedule
+ * wakes it again.
+ */
 export function startTaskWorker<Task>(
   options: TaskBroker,
   { queue: name }: TaskKind<Task>,
@@ -130,7 +133,7 @@ export function startTaskWorker<Task>(
       concurrency,
       lockDuration: stalledAfterMs,
       stalledInterval: Math.round(stalledAfterMs / 3),
-      // Its sweep finds what nobody was woken for.
+      // Its reconcile loop finds what nobody was woken for.
       drainDelay: Math.min(stalledAfterMs * 4, side.waitMsMax) / 1_000,
       autorun: false,
     });

@@ -57,7 +57,7 @@ export type LaneOutcome =
 /** A wake-up that is being run. */
 export interface LaneDelivery {
   /**
-   * @throws when the database is away for longer than the lease; then the sweep finds the lane.
+   * @throws when the database is away for longer than the lease; then the reconcile loop finds the lane.
    */
   readonly ended: Promise<LaneOutcome>;
   /** True where it has only waited for the endpoint for so much spare time. */

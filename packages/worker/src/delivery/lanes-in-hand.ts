@@ -5,7 +5,7 @@
  *
  * Safe to leave the wake-up out: a drain that was told looks at its log again before it gives its lane
  * back, and giving back tells the end of the log as of then. A drain that is about to give its lane back answers
- * false, and one that dies leaves its lane to the sweep, as with a wake-up.
+ * false, and one that dies leaves its lane to the reconcile loop, as with a wake-up.
  *
  * Between `process-commit-batch.ts`, which logs, `deliver-webhook.ts` and `lane-drain.ts`.
  */

@@ -63,7 +63,7 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
           'operations could not be applied and are parked: npm run parked',
         );
       }
-      // A wake-up that is lost here is made good by the sweep.
+      // A wake-up that is lost here is made good by the reconcile loop.
       await Promise.all(result.lanes.map(wakeLogged)).catch((error: unknown) => {
         logger.warn({ error }, 'lanes could not be woken; the sweep will find them');
       });

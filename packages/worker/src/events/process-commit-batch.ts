@@ -83,7 +83,7 @@ export type ProcessOutcome =
       readonly lanes: LoggedLane[];
       readonly counts: CommitBatchCounts;
     }
-  /** By an earlier run, which may have stopped before it woke its lanes; the sweeper wakes those. */
+  /** By an earlier run, which may have stopped before it woke its lanes; the reconcile loop wakes those. */
   | { readonly outcome: 'already-applied' };
 
 interface Applied {

@@ -6,8 +6,8 @@
  * one batch of reading: the next worker begins at the byte behind the last batch. A file that is being fetched is
  * fetched again from its start.
  *
- * Before: `api/src/imports/new-imports.ts`, which kept the file, and `import-sweep.ts`, which has it run. After: `read-csv.ts`,
- * `import-rows.ts`.
+ * Before: `api/src/imports/new-imports.ts`, which kept the file, and `reconcile-imports.ts`, which has it run. After:
+ * `read-csv.ts`, `import-rows.ts`.
  */
 import {
   appendImportChunk,
@@ -279,7 +279,7 @@ class ImportRun {
       importRows({ ...this.#deps, traceparent }, held, batch),
     );
     if (written.outcome === 'lost') return false;
-    // A wake-up that is lost here is made good by the sweep.
+    // A wake-up that is lost here is made good by the reconcile loop.
     await Promise.all(written.lanes.map((lane) => this.#deps.wakeLane(lane))).catch(
       () => undefined,
     );

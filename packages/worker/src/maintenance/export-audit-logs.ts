@@ -5,7 +5,7 @@
  * after it are one write (`database/src/audit/audit-log-exports.ts`). One worker at a time, by lease. When a worker dies,
  * the next one follows when the lease is over; a worker that is stopped gives it back.
  *
- * Before: `api/src/audit/audit-log-exports.ts`, which orders it. Woken by its queue and by `sweepExports`.
+ * Before: `api/src/audit/audit-log-exports.ts`, which orders it. Woken by its queue and by `reconcileExports`.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -89,14 +89,18 @@ async function digest(database: Database, key: AuditLogExportKey): Promise<Buffe
   }
 }
 
-export interface SweepExportsDeps {
+export interface ReconcileExportsDeps {
   readonly database: Database;
   readonly wake: (key: AuditLogExportKey) => Promise<void>;
   readonly now: () => number;
 }
 
 /** Wakes exports that nobody is at, gives up what fails again and again, clears expired files. */
-export async function sweepExports({ database, wake, now }: SweepExportsDeps): Promise<void> {
+export async function reconcileExports({
+  database,
+  wake,
+  now,
+}: ReconcileExportsDeps): Promise<void> {
   const keys = await listExportsToRun(database, {
     attemptsMax: ATTEMPTS_MAX,
     expiresAtMs: now() + KEPT_MS,

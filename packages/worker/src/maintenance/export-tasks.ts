@@ -8,8 +8,8 @@ import {
   openTaskQueue,
   startTaskWorker,
 } from '@sluice/platform/consumers/queue-tasks';
-import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
-import type { Sweep } from '../process/sweeps.ts';
+import { exportAuditLogs, reconcileExports } from './export-audit-logs.ts';
+import type { ReconcileLoop } from '../process/reconcile-loops.ts';
 
 export interface ExportTasksDeps {
   readonly broker: BrokerOptions;
@@ -22,10 +22,10 @@ export interface ExportTasksDeps {
 const CONCURRENCY = 2;
 const LEASE_MS = 10_000;
 const ROWS_PER_PART = 2_000;
-const SWEEP_INTERVAL_MS = 2_000;
+const RECONCILE_INTERVAL_MS = 2_000;
 
 /** Starts what the queue brings, which stops with `lifecycle`. @returns what finds what it has lost. */
-export async function startExportTasks(deps: ExportTasksDeps): Promise<Sweep> {
+export async function startExportTasks(deps: ExportTasksDeps): Promise<ReconcileLoop> {
   const { broker, database, now, logger, lifecycle } = deps;
   let isStopping = false;
   const queue = await openTaskQueue(broker, EXPORT_TASKS);
@@ -50,7 +50,7 @@ export async function startExportTasks(deps: ExportTasksDeps): Promise<Sweep> {
   return {
     name: 'sweep exports',
     kind: 'exports',
-    intervalMs: SWEEP_INTERVAL_MS,
-    run: () => sweepExports({ database, wake: (key) => queue.wake(key), now }),
+    intervalMs: RECONCILE_INTERVAL_MS,
+    run: () => reconcileExports({ database, wake: (key) => queue.wake(key), now }),
   };
 }

@@ -1,5 +1,5 @@
 /**
- * What a worker does about webhooks beside their lanes: sweeps of lanes and replays, and by the clock alerts,
+ * What a worker does about webhooks beside their lanes: reconcile loops of lanes and replays, and by the clock alerts,
  * secrets, the days of the log, and what deleted webhooks leave behind.
  *
  * Each task may run on any number of workers at the same time. Replays have drains and requests of
@@ -18,8 +18,8 @@ import { keepDeliveryDays } from './keep-delivery-days.ts';
 import { keepSecrets } from './keep-secrets.ts';
 import { raiseAlerts } from './raise-alerts.ts';
 import { replayDeliveries, type ReplayDeps } from '../delivery/replay-deliveries.ts';
-import { createLaneSweep } from './sweep-lanes.ts';
-import type { Sweep } from '../process/sweeps.ts';
+import { createLaneReconciler } from './reconcile-lanes.ts';
+import type { ReconcileLoop } from '../process/reconcile-loops.ts';
 
 export interface WebhookTaskDeps {
   readonly database: Database;
@@ -27,7 +27,7 @@ export interface WebhookTaskDeps {
   readonly draining: Omit<ReplayDeps, 'database' | 'permits'>;
   readonly sealedText: SealedText;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
-  readonly sweepIntervalMs: number;
+  readonly reconcileIntervalMs: number;
   readonly alertAfterMs: number;
   readonly retentionDays: number;
   readonly newId: () => string;
@@ -47,7 +47,7 @@ const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
 const REPLAYS_CLEARED_MAX = 10;
 
 /** Starts what is done by the clock, which stops with `lifecycle`. @returns what is done when something is due. */
-export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
+export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
   const { database, draining, lifecycle } = deps;
   const { logger, now, monotonicNow, spare } = draining;
   const start = (name: string, intervalMs: number, step: () => Promise<unknown>): void => {
@@ -84,10 +84,10 @@ export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
     {
       name: 'sweep lanes',
       kind: 'lanes',
-      intervalMs: deps.sweepIntervalMs,
-      run: createLaneSweep({ ...deps, now, probeWaitMsMax: longestWaitMs(draining.policy) }),
+      intervalMs: deps.reconcileIntervalMs,
+      run: createLaneReconciler({ ...deps, now, probeWaitMsMax: longestWaitMs(draining.policy) }),
     },
-    ...Array.from({ length: REPLAY_DRAINS }, (_, drain): Sweep => ({
+    ...Array.from({ length: REPLAY_DRAINS }, (_, drain): ReconcileLoop => ({
       name: `replay deliveries ${drain + 1}`,
       kind: 'replays',
       run: replayAll,

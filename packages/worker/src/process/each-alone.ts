@@ -1,6 +1,6 @@
 /**
  * Works on many items of several tenants, one after the other; a failing item does not keep the next from its turn. A
- * sweep that ended at the first failure would meet it first again, and never reach the items behind it.
+ * reconcile loop that ended at the first failure would meet it first again, and never reach the items behind it.
  */
 import type { VendorResult } from '@sluice/billing-vendor/port/vendor';
 import { isDatabaseAway } from '@sluice/database/connection/database-away';

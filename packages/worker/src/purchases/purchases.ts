@@ -1,6 +1,6 @@
 /**
- * What a worker process does about purchases: what the queue brings, what the sweep finds, and what is due by the
- * clock.
+ * What a worker process does about purchases: what the queue brings, what the reconcile loop finds, and what is due by
+ * the clock.
  */
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
@@ -25,7 +25,7 @@ import {
   settleVendorEvents,
   type SettleVendorEventsDeps,
 } from '../settlement/settle-vendor-events.ts';
-import type { Sweep } from '../process/sweeps.ts';
+import type { ReconcileLoop } from '../process/reconcile-loops.ts';
 
 export interface PurchasesDeps {
   readonly database: Database;
@@ -40,7 +40,7 @@ export interface Purchases {
   readonly vendorCalls: ReadonlyMap<string, number>;
   readonly processors: PurchaseProcessors;
   /** Finds what the queue does not know of. */
-  readonly sweeps: readonly Sweep[];
+  readonly reconcileLoops: readonly ReconcileLoop[];
   /** What is due by the clock is done again and again: credits are renewed, and the vendor is looked at. */
   startByTheClock(): readonly Repetition[];
 }
@@ -53,7 +53,7 @@ const RENEW_INTERVAL_MS = 60_000;
 const CLOSED_INTERVAL_MS = 60_000;
 /** Only where the vendor's event was lost. */
 const DUE_PAYMENTS_INTERVAL_MS = 3_600_000;
-/** Of one sweep, and of one look at due payments; the rest waits for the next time. */
+/** Of one reconcile loop, and of one look at due payments; the rest waits for the next time. */
 const PURCHASES_MAX = 1_000;
 
 export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
@@ -77,12 +77,12 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
         await settle();
       },
     },
-    sweeps: [
+    reconcileLoops: [
       {
         name: 'sweep purchases',
         kind: 'runs',
         intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
-        run: () => sweepPurchases(deps),
+        run: () => reconcilePurchases(deps),
       },
       {
         name: 'settle vendor events',
@@ -111,7 +111,7 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
  *
  * @returns how many were woken.
  */
-async function sweepPurchases({ database, producer, now }: PurchasesDeps): Promise<number> {
+async function reconcilePurchases({ database, producer, now }: PurchasesDeps): Promise<number> {
   const workflows = await listDuePurchases(database, now(), PURCHASES_MAX);
   await Promise.all(workflows.map((workflow) => producer.wakePurchaseWorkflow(workflow)));
   return workflows.length;

@@ -31,7 +31,7 @@ export interface Ending {
  * Call with the purchase workflow locked, and last: lanes and the audit log are locked last. An ending is final, so
  * nothing happens where the purchase workflow has one.
  *
- * The lanes are woken by the sweep of lanes, within a second.
+ * The lanes are woken by the reconcile loop of lanes, within a second.
  */
 export async function recordEnding(
   transaction: Transaction,

@@ -87,7 +87,7 @@ describe('an order', () => {
     expect(answer.json()).toMatchObject({ export: { format: 'csv', status: 'pending' } });
   });
 
-  test('is taken while the broker is away: a sweep finds it', async () => {
+  test('is taken while the broker is away: a reconcile loop finds it', async () => {
     api.broker.isAway = true;
     const answer = await order({});
     api.broker.isAway = false;
@@ -221,7 +221,7 @@ describe('the link', () => {
     expect((await fetchLink(link)).statusCode).toBe(200);
   });
 
-  test('opens nothing once the export has expired, though the file is not swept yet', async () => {
+  test('opens nothing once the export has expired, though the file is not reconciled yet', async () => {
     const { export_id: id, link } = await insertExport(api, api.a);
     await sql`
       update audit_log_exports set expires_at = ${new Date(api.clock.nowMs + 60_000)}

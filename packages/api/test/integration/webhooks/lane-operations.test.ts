@@ -238,7 +238,7 @@ test('a test event of a type that does not exist is 400, and to a disabled webho
   expect((await api.call('GET', `${url}/deliveries`)).json()).toMatchObject({ deliveries: [] });
 });
 
-test('an action is done even when the lane cannot be woken: the sweep finds it', async () => {
+test('an action is done even when the lane cannot be woken: the reconcile loop finds it', async () => {
   const { url } = await createFailingWebhook();
   api.broker.isAway = true;
   try {

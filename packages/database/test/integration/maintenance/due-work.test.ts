@@ -1,4 +1,7 @@
-/** The one look for all sweeps: it finds whatever the sweep itself would take, and nothing where there is nothing. */
+/**
+ * The one look for all reconcile loops: it finds whatever the reconcile loop itself would take, and nothing where there
+ * is nothing.
+ */
 import { sql, type RawBuilder } from 'kysely';
 import { expect, test } from 'vitest';
 import { claimExport, listExportsToRun } from '../../../src/audit/audit-log-exports.ts';
@@ -34,7 +37,7 @@ interface Case {
   readonly kind: DueKind;
   /** Puts something in that is due at `at`; a replay and an import have no time of their own. */
   readonly put: (at: Date) => RawBuilder<unknown>;
-  /** What the sweep itself asks. */
+  /** What the reconcile loop itself asks. */
   readonly isFound: (database: World['database']) => Promise<boolean>;
   readonly hasTime: boolean;
 }
@@ -102,7 +105,7 @@ const CASES: readonly Case[] = [
 ];
 
 test.each(CASES)(
-  '$kind: what the sweep would take is due, by itself',
+  '$kind: what the reconcile loop would take is due, by itself',
   async ({ kind, put, isFound, hasTime }) => {
     const { database, due } = await createWorld();
     expect(await due()).toEqual([]);

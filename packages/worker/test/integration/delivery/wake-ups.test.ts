@@ -150,7 +150,7 @@ test('a connection that is cut in the middle: what was told as done is there, th
   expect([...told].filter((webhookId) => !there.has(webhookId))).toEqual([]);
 
   proxy.restore();
-  // As the sweep does, until it works.
+  // As the reconcile loop does, until it works.
   await vi.waitFor(async () => {
     await wakeAll(failed.splice(0));
     expect(failed).toEqual([]);

@@ -10,7 +10,7 @@ import { parseNetwork } from '@sluice/domain/delivery/network-address';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { FetchFault } from '../../../src/http/fetch-file.ts';
-import { createImportSweeps } from '../../../src/imports/import-sweep.ts';
+import { createImportReconcileLoops } from '../../../src/imports/reconcile-imports.ts';
 import { parseProxy, type Proxy } from '../../../src/http/proxy-tunnel.ts';
 import type { RunImportDeps } from '../../../src/imports/run-import.ts';
 import { startConnectProxy } from '../../support/connect-proxy.ts';
@@ -85,12 +85,12 @@ describe('a file behind a URL', () => {
     const dataFileUrl = `http://127.0.0.1:${port}/events.csv`;
     const key = await world.insert({ dataToProcess: 'only_existing', dataFileUrl });
     const network = parseNetwork('127.0.0.0/8');
-    const [sweep] = createImportSweeps({
+    const [reconcile] = createImportReconcileLoops({
       ...world.deps(),
       outgoing: { allowPrivateAddresses: false, allowedNetworks: network ? [network] : [], proxy },
       intervalMs: 1_000,
     });
-    await sweep?.run(() => false);
+    await reconcile?.run(() => false);
     expect(await world.shown(key)).toMatchObject({ error: null, state: 'imported' });
     expect(asked).toEqual([`127.0.0.1:${port}`]);
   });
@@ -99,13 +99,13 @@ describe('a file behind a URL', () => {
     proxy: Proxy,
     logger: RunImportDeps['logger'] = world.deps().logger,
   ) => {
-    const [sweep] = createImportSweeps({
+    const [reconcile] = createImportReconcileLoops({
       ...world.deps(),
       logger,
       outgoing: { allowPrivateAddresses: true, allowedNetworks: [], proxy },
       intervalMs: 1_000,
     });
-    await sweep?.run(() => false);
+    await reconcile?.run(() => false);
   };
 
   test('that the egress proxy lets nobody fetch waits, keeps no other waiting, and is imported once it does', async () => {

@@ -25,7 +25,7 @@ import { sql } from 'kysely';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   exportAuditLogs,
-  sweepExports,
+  reconcileExports,
   type ExportAuditLogsDeps,
 } from '../../../src/maintenance/export-audit-logs.ts';
 import { insertAuditedAccount } from '../support/audit-log-rows.ts';
@@ -219,10 +219,10 @@ test('a fourth unfinished export of an account is refused, also of many at once,
   expect(rows).toHaveLength(3);
 });
 
-describe('the sweep', () => {
-  const sweep = async (nowMs = NOW_MS): Promise<AuditLogExportKey[]> => {
+describe('the reconcile loop', () => {
+  const reconcile = async (nowMs = NOW_MS): Promise<AuditLogExportKey[]> => {
     const woken: AuditLogExportKey[] = [];
-    await sweepExports({
+    await reconcileExports({
       database,
       wake: async (key) => void (key.accountId === ACCOUNT && woken.push(key)),
       now: () => nowMs,
@@ -232,23 +232,23 @@ describe('the sweep', () => {
 
   test('wakes what nobody is at, and nothing else', async () => {
     const key = await order();
-    expect(await sweep()).toEqual([key]);
+    expect(await reconcile()).toEqual([key]);
     await claimExport(database, key, 60_000);
-    expect(await sweep()).toEqual([]);
+    expect(await reconcile()).toEqual([]);
     await endLease(key);
-    expect(await sweep()).toEqual([key]);
+    expect(await reconcile()).toEqual([key]);
     await exportAuditLogs(deps(), key);
-    expect(await sweep()).toEqual([]);
+    expect(await reconcile()).toEqual([]);
   });
 
   test('gives up what comes no further in five attempts, but never what does', async () => {
     const key = await order();
     for (let attempt = 0; attempt < 5; attempt++) {
-      expect(await sweep()).toEqual([key]);
+      expect(await reconcile()).toEqual([key]);
       await claimExport(database, key, 60_000);
       await endLease(key);
     }
-    expect(await sweep()).toEqual([]);
+    expect(await reconcile()).toEqual([]);
     expect(await findAuditLogExport(database, key)).toMatchObject({ status: 'failed' });
 
     const slow = await order();
@@ -256,7 +256,7 @@ describe('the sweep', () => {
       let left = 1;
       const isStopping = () => left-- <= 0;
       await exportAuditLogs(deps({ rowsPerPart: 5, isStopping }), slow);
-      expect(await sweep()).toEqual([slow]);
+      expect(await reconcile()).toEqual([slow]);
     }
     expect(await exportAuditLogs(deps(), slow)).toBe('completed');
   });
@@ -264,9 +264,9 @@ describe('the sweep', () => {
   test('clears files away when their time has come, and no earlier', async () => {
     const key = await order();
     await exportAuditLogs(deps(), key);
-    await sweep(NOW_MS + 7 * DAY_MS - 1);
+    await reconcile(NOW_MS + 7 * DAY_MS - 1);
     expect(await fileOf(key)).not.toBe('');
-    await sweep(NOW_MS + 7 * DAY_MS);
+    await reconcile(NOW_MS + 7 * DAY_MS);
     expect(await fileOf(key)).toBe('');
     expect(await findAuditLogExport(database, key)).toBeUndefined();
   });
@@ -294,7 +294,7 @@ describe.each(['postgres', 'redis'] as const)('woken by the queue on %s', (kind)
       const key = await order();
       await queue.wake(key);
       await vi.waitFor(() => expect(hasFailed).toBe(true), 10_000);
-      // The task that failed is forgotten; a sweep wakes it again.
+      // The task that failed is forgotten; a reconcile loop wakes it again.
       await vi.waitFor(async () => {
         await Promise.all([1, 2, 3].map(() => queue.wake(key)));
         expect(outcomes).toContain('completed');

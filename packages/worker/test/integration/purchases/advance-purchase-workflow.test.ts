@@ -108,7 +108,7 @@ describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
 test('I18: an outage of five minutes that the vendor answers with 500 sets no purchase aside', async () => {
   const workflow = await world.buyPack(await world.addAccount('pm_card_visa'));
   world.simulator.faults.add({ kind: 'error', path: '/invoices', method: 'POST', count: 1_000 });
-  // As the sweep does: whenever its time has come.
+  // As the reconcile loop does: whenever its time has come.
   for (let seconds = 0; seconds < 300; seconds++) {
     const due = await listDuePurchases(world.database, world.deps.now(), 1);
     if (due.length > 0) expect(await world.advance(workflow)).toBe('waiting');

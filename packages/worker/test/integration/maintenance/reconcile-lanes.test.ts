@@ -4,7 +4,7 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import { updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createLaneSweep } from '../../../src/maintenance/sweep-lanes.ts';
+import { createLaneReconciler } from '../../../src/maintenance/reconcile-lanes.ts';
 import {
   createLaneWorld,
   DAY_MS,
@@ -21,12 +21,12 @@ beforeAll(async () => {
   ({ database } = await createTestDatabase());
 });
 
-describe('the sweep', () => {
-  /** One process' sweep, on the test's clock. */
-  function createSweep(failing = new Set<string>()) {
+describe('the reconcile loop', () => {
+  /** One process' reconcile loop, on the test's clock. */
+  function createReconciler(failing = new Set<string>()) {
     let nowMs = 0;
     const woken: string[] = [];
-    const sweepLanes = createLaneSweep({
+    const reconcileLanes = createLaneReconciler({
       database,
       now: () => nowMs,
       probeWaitMsMax: longestWaitMs(POLICY),
@@ -37,30 +37,30 @@ describe('the sweep', () => {
     });
     return async (atMs: number): Promise<string[]> => {
       nowMs = atMs;
-      await sweepLanes();
+      await reconcileLanes();
       return woken.splice(0);
     };
   }
-  /** What a process wakes that has just begun to sweep. */
-  async function sweep(nowMs: number): Promise<string[]> {
-    const sweepAgain = createSweep();
-    expect(await sweepAgain(nowMs)).toEqual([]);
-    return sweepAgain(nowMs);
+  /** What a process wakes that has just begun to reconcile. */
+  async function reconcile(nowMs: number): Promise<string[]> {
+    const reconcileAgain = createReconciler();
+    expect(await reconcileAgain(nowMs)).toEqual([]);
+    return reconcileAgain(nowMs);
   }
 
   test('finds a lane with work that nobody was told of, and none that is idle, held or paused', async () => {
     const world = await createLaneWorld(database);
-    expect(await sweep(Date.now())).not.toContain(nameOf(world));
+    expect(await reconcile(Date.now())).not.toContain(nameOf(world));
     await world.log(1);
-    expect(await sweep(Date.now())).toContain(nameOf(world));
+    expect(await reconcile(Date.now())).toContain(nameOf(world));
 
     const gate = holdAnswers(world, OK);
     const delivering = world.deliver();
     await until(() => world.sent.length === 1);
-    expect(await sweep(Date.now())).not.toContain(nameOf(world));
+    expect(await reconcile(Date.now())).not.toContain(nameOf(world));
     gate.open();
     await delivering;
-    expect(await sweep(Date.now() + DAY_MS)).not.toContain(nameOf(world));
+    expect(await reconcile(Date.now() + DAY_MS)).not.toContain(nameOf(world));
 
     await world.log(1);
     await updateWebhook(
@@ -70,35 +70,35 @@ describe('the sweep', () => {
       { disabled: true },
       Date.now(),
     );
-    expect(await sweep(Date.now() + DAY_MS)).not.toContain(nameOf(world));
+    expect(await reconcile(Date.now() + DAY_MS)).not.toContain(nameOf(world));
   });
 
   test('leaves alone what has just been logged, or has been claimed since it looked last', async () => {
     const world = await createLaneWorld(database);
-    const sweepAgain = createSweep();
+    const reconcileAgain = createReconciler();
     await world.log(1);
-    expect(await sweepAgain(Date.now())).not.toContain(nameOf(world));
+    expect(await reconcileAgain(Date.now())).not.toContain(nameOf(world));
     expect(await world.deliver()).toEqual({ outcome: 'idle' });
     await world.log(1);
-    expect(await sweepAgain(Date.now())).not.toContain(nameOf(world));
-    expect(await sweepAgain(Date.now())).toContain(nameOf(world));
+    expect(await reconcileAgain(Date.now())).not.toContain(nameOf(world));
+    expect(await reconcileAgain(Date.now())).toContain(nameOf(world));
     // That wake-up is on its way now; where it is lost as well, the lane is found again.
-    expect(await sweepAgain(Date.now())).not.toContain(nameOf(world));
-    expect(await sweepAgain(Date.now())).toContain(nameOf(world));
+    expect(await reconcileAgain(Date.now())).not.toContain(nameOf(world));
+    expect(await reconcileAgain(Date.now())).toContain(nameOf(world));
   });
 
   test('wakes again what could not be woken, and the others meanwhile', async () => {
     const [first, second] = [await createLaneWorld(database), await createLaneWorld(database)];
     const failing = new Set([nameOf(first)]);
-    const sweepAgain = createSweep(failing);
+    const reconcileAgain = createReconciler(failing);
     await first.log(1);
     await second.log(1);
-    await sweepAgain(Date.now());
-    await expect(sweepAgain(Date.now())).rejects.toThrow('the broker is away');
+    await reconcileAgain(Date.now());
+    await expect(reconcileAgain(Date.now())).rejects.toThrow('the broker is away');
     failing.clear();
-    // What was woken beside it, and what the next sweeps find.
-    expect(await sweepAgain(Date.now())).toContain(nameOf(second));
-    expect(await sweepAgain(Date.now())).toContain(nameOf(first));
+    // What was woken beside it, and what the next reconcile loops find.
+    expect(await reconcileAgain(Date.now())).toContain(nameOf(second));
+    expect(await reconcileAgain(Date.now())).toContain(nameOf(first));
   });
 
   test('finds a failing lane when its probe is due, not before', async () => {
@@ -108,8 +108,8 @@ describe('the sweep', () => {
     world.behave = () => status(500);
     const outcome = await world.deliver();
     if (outcome.outcome !== 'waiting') throw new Error(outcome.outcome);
-    expect(await sweep(outcome.untilMs - 1)).not.toContain(nameOf(world));
-    expect(await sweep(outcome.untilMs)).toContain(nameOf(world));
+    expect(await reconcile(outcome.untilMs - 1)).not.toContain(nameOf(world));
+    expect(await reconcile(outcome.untilMs)).toContain(nameOf(world));
   });
 
   // A worker whose clock was wrong for a while: its lanes would stand for as long.
@@ -122,7 +122,7 @@ describe('the sweep', () => {
     expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
     world.nowMs = rightMs;
     world.behave = () => OK;
-    expect(await sweep(rightMs)).toContain(nameOf(world));
+    expect(await reconcile(rightMs)).toContain(nameOf(world));
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(['e1', 'e1', 'e2']);
   });
@@ -135,7 +135,7 @@ describe('the sweep', () => {
     world.behave = () => status(500);
     await world.deliver();
     world.nowMs = rightMs;
-    expect(await sweep(rightMs)).not.toContain(nameOf(world));
+    expect(await reconcile(rightMs)).not.toContain(nameOf(world));
     expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
     expect(world.sent).toEqual(['e1']);
   });
@@ -146,8 +146,8 @@ describe('the sweep', () => {
     const gate = holdAnswers(world, OK);
     const frozen = world.deliver({ leases: { timeoutMs: 10, leaseMs: 300, sliceMs: 100 } });
     await until(() => world.sent.length === 1);
-    expect(await sweep(Date.now())).not.toContain(nameOf(world));
-    await until(async () => (await sweep(Date.now())).includes(nameOf(world)));
+    expect(await reconcile(Date.now())).not.toContain(nameOf(world));
+    await until(async () => (await reconcile(Date.now())).includes(nameOf(world)));
     gate.open();
     await frozen;
   });

@@ -2,8 +2,8 @@
  * Wakes lanes that have something to do and that the queue may know nothing of: the queue was
  * flushed, a wake-up was lost, a worker died with the lease.
  *
- * Only lanes that two sweeps in a row found unclaimed. What has just been logged has its wake-up on the way. Waking
- * it again made 1,000 further jobs of 1,000 lanes that got events at once, each added, taken and looked into for
+ * Only lanes that two reconcile loops in a row found unclaimed. What has just been logged has its wake-up on the way.
+ * Waking it again made 1,000 further jobs of 1,000 lanes that got events at once, each added, taken and looked into for
  * nothing.
  *
  * Run it every few seconds, on any number of workers: a lane that is woken twice runs once. Beside
@@ -12,7 +12,7 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { listLanesToWake, nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
 
-export interface SweepLanesDeps {
+export interface ReconcileLanesDeps {
   readonly database: Database;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly now: () => number;
@@ -20,11 +20,11 @@ export interface SweepLanesDeps {
   readonly probeWaitMsMax: number;
 }
 
-/** Lanes found by one sweep; the rest waits for the next, which begins with the longest due. */
+/** Lanes found by one reconcile loop; the rest waits for the next, which begins with the longest due. */
 const LANES_MAX = 5_000;
 
-/** The sweep of one process, which remembers what it found last. It tells how many lanes it woke. */
-export function createLaneSweep(deps: SweepLanesDeps): () => Promise<number> {
+/** The reconcile loop of one process, which remembers what it found last. It tells how many lanes it woke. */
+export function createLaneReconciler(deps: ReconcileLanesDeps): () => Promise<number> {
   /** By name: the last claim that each had had. */
   let found = new Map<string, number>();
   return async () => {

@@ -1,12 +1,15 @@
-/** Has imports run, some at a time, by whichever worker claims them. Before: `sweeps.ts`. After: `run-import.ts`. */
+/**
+ * Has imports run, some at a time, by whichever worker claims them. Before: `reconcile-loops.ts`. After:
+ * `run-import.ts`.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fetchFile } from '../http/fetch-file.ts';
 import { runNextImport, type RunImportDeps } from './run-import.ts';
-import type { Sweep } from '../process/sweeps.ts';
+import type { ReconcileLoop } from '../process/reconcile-loops.ts';
 import { createVettedConnector } from '../http/vetted-connection.ts';
 import type { WebhookOptions } from '../process/webhook-settings.ts';
 
-export interface ImportSweepsDeps extends Omit<RunImportDeps, 'fetchFile' | 'pause'> {
+export interface ImportReconcileLoopsDeps extends Omit<RunImportDeps, 'fetchFile' | 'pause'> {
   readonly intervalMs: number;
   /** How files are reached: as webhooks are. */
   readonly outgoing: Pick<WebhookOptions, 'allowPrivateAddresses' | 'allowedNetworks' | 'proxy'>;
@@ -16,7 +19,7 @@ export interface ImportSweepsDeps extends Omit<RunImportDeps, 'fetchFile' | 'pau
 const IMPORTS_AT_A_TIME = 4;
 
 /** They end with `stopping`. */
-export function createImportSweeps(deps: ImportSweepsDeps): Sweep[] {
+export function createImportReconcileLoops(deps: ImportReconcileLoopsDeps): ReconcileLoop[] {
   const { stopping, intervalMs } = deps;
   const { allowPrivateAddresses: allowPrivate, allowedNetworks, proxy } = deps.outgoing;
   const connector = createVettedConnector({ allowPrivate, allowedNetworks }, undefined, proxy);

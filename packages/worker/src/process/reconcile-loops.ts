@@ -1,12 +1,12 @@
 /**
  * Looks for what is due and for what nobody may know of, because the broker was flushed, a wake-up was lost or a
- * worker died. One statement a look asks for all of them (`database/src/maintenance/due-work.ts`), and only a sweep that has
- * something to find is run, so that a fleet with nothing to do asks Postgres once a second.
+ * worker died. One statement a look asks for all of them (`database/src/maintenance/due-work.ts`), and only a reconcile
+ * loop that has something to find is run, so that a fleet with nothing to do asks Postgres once a second.
  *
- * Sweeps do not wait for each other: an import takes minutes, a lane must not. Any number of workers may
- * look at the same time; each sweep takes what it finds by claims or wakes what runs once.
+ * Reconcile loops do not wait for each other: an import takes minutes, a lane must not. Any number of workers may
+ * look at the same time; each reconcile loop takes what it finds by claims or wakes what runs once.
  *
- * Before: `main.ts`, which lists them. After: `sweep-lanes.ts`, `purchases.ts`, `settle-vendor-events.ts`,
+ * Before: `main.ts`, which lists them. After: `reconcile-lanes.ts`, `purchases.ts`, `settle-vendor-events.ts`,
  * `run-import.ts`, `replay-deliveries.ts`, `export-audit-logs.ts`.
  */
 import type { DueKind } from '@sluice/database/maintenance/due-work';
@@ -14,7 +14,7 @@ import type { Logger } from '@sluice/platform/process/logger';
 import { repeat, type Repetition } from '@sluice/platform/process/repeat';
 
 /** Done when `kind` is due; never twice at the same time by one process. */
-export interface Sweep {
+export interface ReconcileLoop {
   readonly name: string;
   readonly kind: DueKind;
   /** Not begun again before so long after its last begin; absent: at each look. */
@@ -22,9 +22,9 @@ export interface Sweep {
   readonly run: (isStopping: () => boolean) => Promise<unknown>;
 }
 
-export interface SweepsDeps {
+export interface ReconcileLoopsDeps {
   readonly findDueWork: () => Promise<ReadonlySet<DueKind>>;
-  readonly sweeps: readonly Sweep[];
+  readonly reconcileLoops: readonly ReconcileLoop[];
   /** Between two looks, at most `LOOK_INTERVAL_MS_MAX`. */
   readonly intervalMs: number;
   readonly monotonicNow: () => number;
@@ -38,27 +38,27 @@ const REPLAY_LOOK_INTERVAL_MS = 500;
 /** A timer counts whole milliseconds and may be that much early. */
 const TIMER_EARLY_MS_MAX = 1;
 
-/** Begins to look. A sweep that fails is logged, and runs again while something is due. */
-export function startSweeps(deps: SweepsDeps): Repetition {
-  const { findDueWork, sweeps, monotonicNow, logger } = deps;
-  const underWay = new Map<Sweep, Promise<void>>();
-  const begunAtMs = new Map<Sweep, number>();
+/** Begins to look. A reconcile loop that fails is logged, and runs again while something is due. */
+export function startReconcileLoops(deps: ReconcileLoopsDeps): Repetition {
+  const { findDueWork, reconcileLoops, monotonicNow, logger } = deps;
+  const underWay = new Map<ReconcileLoop, Promise<void>>();
+  const begunAtMs = new Map<ReconcileLoop, number>();
   let intervalMs = 0;
 
-  const begin = (sweep: Sweep, isStopping: () => boolean): void => {
-    begunAtMs.set(sweep, monotonicNow());
-    const run = sweep
+  const begin = (reconcileLoop: ReconcileLoop, isStopping: () => boolean): void => {
+    begunAtMs.set(reconcileLoop, monotonicNow());
+    const run = reconcileLoop
       .run(isStopping)
       .catch((error: unknown) =>
-        logger.warn({ error, task: sweep.name }, 'a sweep failed; it runs again'),
+        logger.warn({ error, task: reconcileLoop.name }, 'a sweep failed; it runs again'),
       )
-      .then(() => void underWay.delete(sweep));
-    underWay.set(sweep, run);
+      .then(() => void underWay.delete(reconcileLoop));
+    underWay.set(reconcileLoop, run);
   };
-  const mayBegin = (sweep: Sweep): boolean =>
-    !underWay.has(sweep) &&
-    monotonicNow() - (begunAtMs.get(sweep) ?? -Infinity) + TIMER_EARLY_MS_MAX >=
-      (sweep.intervalMs ?? 0);
+  const mayBegin = (reconcileLoop: ReconcileLoop): boolean =>
+    !underWay.has(reconcileLoop) &&
+    monotonicNow() - (begunAtMs.get(reconcileLoop) ?? -Infinity) + TIMER_EARLY_MS_MAX >=
+      (reconcileLoop.intervalMs ?? 0);
 
   const looks = repeat(
     'look for what is due',
@@ -69,8 +69,9 @@ export function startSweeps(deps: SweepsDeps): Repetition {
       const due = await findDueWork();
       if (due.has('replays')) intervalMs = Math.min(intervalMs, REPLAY_LOOK_INTERVAL_MS);
       if (isStopping()) return;
-      for (const sweep of sweeps)
-        if (due.has(sweep.kind) && mayBegin(sweep)) begin(sweep, isStopping);
+      for (const reconcileLoop of reconcileLoops)
+        if (due.has(reconcileLoop.kind) && mayBegin(reconcileLoop))
+          begin(reconcileLoop, isStopping);
     },
   );
   return {

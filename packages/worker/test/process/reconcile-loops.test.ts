@@ -1,8 +1,8 @@
-/** Sweeps: run only where something is due, each by itself, never twice at the same time. */
+/** Reconcile loops: run only where something is due, each by itself, never twice at the same time. */
 import type { DueKind } from '@sluice/database/maintenance/due-work';
 import { createLogger } from '@sluice/platform/process/logger';
 import { afterEach, expect, test, vi } from 'vitest';
-import { startSweeps, type Sweep } from '../../src/process/sweeps.ts';
+import { startReconcileLoops, type ReconcileLoop } from '../../src/process/reconcile-loops.ts';
 
 const WAIT = { timeout: 5_000, interval: 1 };
 const logger = createLogger('test', 'silent');
@@ -10,10 +10,16 @@ let stop = (): Promise<void> => Promise.resolve();
 afterEach(() => stop());
 
 /** Looks each millisecond; what is due is what the test puts in. */
-function start(sweeps: readonly Sweep[], monotonicNow = () => 0) {
+function start(reconcileLoops: readonly ReconcileLoop[], monotonicNow = () => 0) {
   const due = new Set<DueKind>();
   const findDueWork = vi.fn<() => Promise<Set<DueKind>>>(() => Promise.resolve(new Set(due)));
-  const looks = startSweeps({ findDueWork, sweeps, intervalMs: 1, monotonicNow, logger });
+  const looks = startReconcileLoops({
+    findDueWork,
+    reconcileLoops,
+    intervalMs: 1,
+    monotonicNow,
+    logger,
+  });
   stop = () => looks.stop();
   const looked = async () => {
     const before = findDueWork.mock.calls.length;
@@ -23,23 +29,27 @@ function start(sweeps: readonly Sweep[], monotonicNow = () => 0) {
 }
 
 /** Ends when the test says so. */
-function createSweep(kind: DueKind, intervalMs = 0) {
+function createReconciler(kind: DueKind, intervalMs = 0) {
   const ends: (() => void)[] = [];
   const run = vi.fn<() => Promise<void>>(() => new Promise((resolve) => ends.push(resolve)));
-  return { sweep: { name: kind, kind, intervalMs, run } satisfies Sweep, run, ends };
+  return {
+    reconcileLoop: { name: kind, kind, intervalMs, run } satisfies ReconcileLoop,
+    run,
+    ends,
+  };
 }
 
 test('nothing due: nothing but the look', async () => {
-  const { sweep, run } = createSweep('lanes');
-  const { looked } = start([sweep]);
+  const { reconcileLoop, run } = createReconciler('lanes');
+  const { looked } = start([reconcileLoop]);
   await looked();
   expect(run).not.toHaveBeenCalled();
 });
 
 test('one under way is not begun again and holds up no other', async () => {
-  const slow = createSweep('imports');
-  const other = createSweep('lanes');
-  const { due, looked } = start([slow.sweep, other.sweep]);
+  const slow = createReconciler('imports');
+  const other = createReconciler('lanes');
+  const { due, looked } = start([slow.reconcileLoop, other.reconcileLoop]);
   due.add('imports').add('lanes');
   await looked();
   expect([slow.run.mock.calls.length, other.run.mock.calls.length]).toEqual([1, 1]);
@@ -61,8 +71,8 @@ test('one that fails runs again', async () => {
 });
 
 test('a look that fails is followed by the next', async () => {
-  const { sweep, run, ends } = createSweep('lanes');
-  const { due, findDueWork } = start([sweep]);
+  const { reconcileLoop, run, ends } = createReconciler('lanes');
+  const { due, findDueWork } = start([reconcileLoop]);
   findDueWork.mockRejectedValueOnce(new Error('Postgres is away'));
   due.add('lanes');
   await vi.waitFor(() => expect(run).toHaveBeenCalledTimes(1), WAIT);
