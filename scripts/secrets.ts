@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';
 import { printable, printableJson } from '@sluice/domain/values/printable';
-import { sealingSettings } from '@sluice/platform/settings/config';
-import { createSealedText, type SealedText } from '@sluice/platform/secrets/sealed-text';
+import { encryptionSettings } from '@sluice/platform/settings/config';
+import { createEncryptedText, type EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import {
   findLostSecrets,
   replaceLostSecrets,
@@ -16,7 +16,7 @@ import {
 } from '@sluice/worker/maintenance/lost-secrets';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
-const settingsSchema = databaseSettings.extend(sealingSettings.shape);
+const settingsSchema = databaseSettings.extend(encryptionSettings.shape);
 const USAGE = 'usage: sluice secrets lost [--replace <key-id>]';
 const SECRET_SIZE_BYTES = 32;
 const WHAT = {
@@ -35,9 +35,9 @@ if (positionals.length !== 1 || positionals[0] !== 'lost') {
   process.exit(2);
 }
 await actOnDatabase('secrets', settingsSchema, async (database, settings) => {
-  const sealedText = createSealedText(settings.SEALING_KEYS);
-  if (values.replace !== undefined) await replace(database, sealedText, values.replace);
-  const { lost, count } = await findLostSecrets(database, sealedText);
+  const encryptedText = createEncryptedText(settings.SEALING_KEYS);
+  if (values.replace !== undefined) await replace(database, encryptedText, values.replace);
+  const { lost, count } = await findLostSecrets(database, encryptedText);
   if (values.replace === undefined) {
     if (values.json) console.log(printableJson(lost.map(shown)));
     else for (const each of lost) console.log(`${nameOf(each)}  sealed with "${each.keyId}"`);
@@ -46,7 +46,11 @@ await actOnDatabase('secrets', settingsSchema, async (database, settings) => {
   else if (!values.json) console.log(`all ${count} secrets open with SEALING_KEYS`);
 });
 
-async function replace(database: Database, sealedText: SealedText, keyId: string): Promise<void> {
+async function replace(
+  database: Database,
+  encryptedText: EncryptedText,
+  keyId: string,
+): Promise<void> {
   console.error(
     'Each new key is shown just before it is in force. Cut short, the last one shown is in force only where ' +
       '`sluice secrets lost` does not name any more what it is for.',
@@ -56,7 +60,7 @@ async function replace(database: Database, sealedText: SealedText, keyId: string
   const newSecret = () => randomBytes(SECRET_SIZE_BYTES).toString('hex');
   const tell = (replaced: ReplacedSecret) =>
     print(values.json ? printableJson(shown(replaced)) : becameOf(replaced));
-  const deps = { database, sealedText, newSecret, tell, now: Date.now };
+  const deps = { database, encryptedText, newSecret, tell, now: Date.now };
   if ((await replaceLostSecrets(deps, keyId)) === 0)
     throw new Error(`nothing that does not open was sealed with "${keyId}"`);
 }

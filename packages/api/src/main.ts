@@ -11,7 +11,7 @@ import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
 import { AppError } from '@sluice/domain/values/errors';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { checkSchema } from '@sluice/database/schema/schema-version';
-import { listSealedSamples } from '@sluice/database/webhooks/sealed-secrets';
+import { listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
@@ -25,7 +25,7 @@ import { createMailer } from './outbox/mailer.ts';
 import { createRelay } from './outbox/outbox-relay.ts';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/consumers/queue-tasks';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { buildServer, listen } from './server.ts';
 import { ServerStop } from './serving/server-stop.ts';
 import { apiSettings } from './settings.ts';
@@ -57,7 +57,7 @@ const database = createDatabase({
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
-const sealedText = createSealedText(settings.SEALING_KEYS);
+const encryptedText = createEncryptedText(settings.SEALING_KEYS);
 // Postgres may be away at a start: this process listens meanwhile, and is not ready until Postgres was there and checked.
 let isDatabaseChecked = false;
 await new Promise<void>((goOn) => {
@@ -69,9 +69,9 @@ await new Promise<void>((goOn) => {
     async join() {
       await requireKeptSessions(session);
       await checkSchema(database);
-      // A process with another key would seal what no worker could open, and no worker would start.
-      for (const { environmentId, stored } of await listSealedSamples(database))
-        sealedText.open(stored, secretContext(environmentId));
+      // A process with another key would encrypt what no worker could open, and no worker would start.
+      for (const { environmentId, stored } of await listEncryptedSamples(database))
+        encryptedText.decrypt(stored, secretContext(environmentId));
     },
   });
   checked.then(() => {
@@ -193,7 +193,7 @@ const server = await buildServer({
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   importSizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
   unfinishedImportSizeBytesMax: settings.IMPORT_UNFINISHED_SIZE_BYTES_MAX,
-  sealedText,
+  encryptedText,
   newSecret: () => randomBytes(SECRET_SIZE_BYTES).toString('hex'),
   wakeLane: (lane) => producer.wakeLane(lane),
   wakePurchaseWorkflow: (workflow) => producer.wakePurchaseWorkflow(workflow),

@@ -14,7 +14,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { portTaken } from '@sluice/platform/process/port-taken';
-import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import fastify, { LogController, type FastifyBaseLogger } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { guardAccounts, refuseWhatIsBeyond } from './auth/account-guard.ts';
@@ -73,7 +73,7 @@ export interface ApiEffects {
   readonly newId: () => string;
   /** Signs access tokens, export links, purchase handles and cursors (`API_SECRET`). */
   readonly secret: string;
-  readonly sealedText: SealedText;
+  readonly encryptedText: EncryptedText;
   /** Makes a secret that nobody can guess. */
   readonly newSecret: () => string;
 

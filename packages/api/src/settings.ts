@@ -7,7 +7,7 @@ import {
   integer,
   platformSettings,
   listenPort,
-  sealingSettings,
+  encryptionSettings,
 } from '@sluice/platform/settings/config';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { z } from 'zod';
@@ -32,7 +32,7 @@ const addressList = z
 
 export const apiSettings = platformSettings.extend({
   ...billingSettings.shape,
-  ...sealingSettings.shape,
+  ...encryptionSettings.shape,
   ...importSettings.shape,
   ...tracingSettings.shape,
   API_HOST: listenHost(),

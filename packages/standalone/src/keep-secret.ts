@@ -1,6 +1,6 @@
 /**
  * Secrets of this installation, kept in files of its data directory: made at the first start and the same ever after.
- * A copy of the database alone cannot be read where it is sealed; a moved data directory takes both along.
+ * A copy of the database alone cannot be read where it is encrypted; a moved data directory takes both along.
  */
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rename } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { AppError } from '@sluice/domain/values/errors';
  *
  * @throws AppError CONFIG_INVALID where the file is empty: a new key would open nothing that is there.
  */
-export async function keepSealingKeys(directory: string): Promise<string> {
+export async function keepEncryptionKeys(directory: string): Promise<string> {
   const path = join(directory, 'sealing-keys');
   const kept = await readSecret(path);
   if (kept === '') {
@@ -45,7 +45,7 @@ async function readSecret(path: string): Promise<string | undefined> {
 
 /** The directory is held by the caller, so nobody makes another one meanwhile. */
 async function writeSecret(directory: string, path: string, secret: string): Promise<string> {
-  // Whole and on disk before anything is sealed or signed with it, whenever the machine stops.
+  // Whole and on disk before anything is encrypted or signed with it, whenever the machine stops.
   const file = await open(`${path}.new`, 'w', 0o600);
   try {
     await file.writeFile(`${secret}\n`);

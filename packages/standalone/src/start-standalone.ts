@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { requireFreePort } from '@sluice/platform/process/port-taken';
-import { keepApiSecret, keepSealingKeys } from './keep-secret.ts';
+import { keepApiSecret, keepEncryptionKeys } from './keep-secret.ts';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
 import { keepPostgres } from './keep-postgres.ts';
 import { awaitLeftoverServices } from './leftover-services.ts';
@@ -87,7 +87,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   const environment = {
     API_SECRET: await keepApiSecret(directory.path),
     ...serviceEnvironment(deps, database.url, directory.path),
-    SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepSealingKeys(directory.path)),
+    SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepEncryptionKeys(directory.path)),
   };
   const tellWhoHolds = (): void => {
     const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { keepApiSecret, keepSealingKeys } from '../src/keep-secret.ts';
+import { keepApiSecret, keepEncryptionKeys } from '../src/keep-secret.ts';
 
 async function makeDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-secrets-'));
@@ -10,13 +10,16 @@ async function makeDirectory(): Promise<string> {
   return directory;
 }
 
-test.each([keepSealingKeys, keepApiSecret])('%o: made once, the same ever after', async (keep) => {
-  const directory = await makeDirectory();
-  const secret = await keep(directory);
-  expect(secret.length).toBeGreaterThan(40);
-  expect(await keep(directory)).toBe(secret);
-  expect(await keep(await makeDirectory())).not.toBe(secret);
-});
+test.each([keepEncryptionKeys, keepApiSecret])(
+  '%o: made once, the same ever after',
+  async (keep) => {
+    const directory = await makeDirectory();
+    const secret = await keep(directory);
+    expect(secret.length).toBeGreaterThan(40);
+    expect(await keep(directory)).toBe(secret);
+    expect(await keep(await makeDirectory())).not.toBe(secret);
+  },
+);
 
 test('an empty API secret, which everybody could sign with, is made anew', async () => {
   const directory = await makeDirectory();
@@ -26,11 +29,11 @@ test('an empty API secret, which everybody could sign with, is made anew', async
   expect(await keepApiSecret(directory)).toBe(secret);
 });
 
-test('an empty file of sealing keys is not replaced: what they sealed would never open again', async () => {
+test('an empty file of encryption keys is not replaced: what they encrypted would never open again', async () => {
   const directory = await makeDirectory();
   const path = join(directory, 'sealing-keys');
   await writeFile(path, '');
-  await expect(keepSealingKeys(directory)).rejects.toMatchObject({
+  await expect(keepEncryptionKeys(directory)).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     message: expect.stringMatching(`^${path} is empty: .*SEALING_KEYS`),
   });

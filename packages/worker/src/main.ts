@@ -23,7 +23,7 @@ import { NOT_LOOKED_YET, type WatchReport } from '@sluice/platform/consumers/que
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
 import { openTracer } from '@sluice/platform/telemetry/open-tracer';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { registerBacklogMetrics } from './process/backlog-metrics.ts';
 import { createDeliveries } from './delivery/deliveries.ts';
@@ -33,10 +33,10 @@ import { startExportTasks } from './maintenance/export-tasks.ts';
 import { startHealthServer, type Readiness } from './process/health-server.ts';
 import { registerProcessMetrics } from './process/process-metrics.ts';
 import { createPurchases } from './purchases/purchases.ts';
-import { listSealedSamples } from '@sluice/database/webhooks/sealed-secrets';
+import { listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { findOldestUntold } from '@sluice/database/changes/outbox';
 import { findOldestWaitingEvent } from '@sluice/database/billing/vendor-events';
-import { keepSecrets, secretOpener } from './maintenance/keep-secrets.ts';
+import { encryptSecrets, secretOpener } from './maintenance/encrypt-secrets.ts';
 import {
   DEAD_LETTERED_COUNT_MAX,
   readReadiness,
@@ -75,8 +75,8 @@ const database = createDatabase({
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
-const sealedText = createSealedText(settings.SEALING_KEYS);
-const openSecret = secretOpener(sealedText);
+const encryptedText = createEncryptedText(settings.SEALING_KEYS);
+const openSecret = secretOpener(encryptedText);
 const measure = () => measureClock(database, { now, monotonicNow });
 const clock = new WorkerClock({ measure, now, monotonicNow, fail });
 await waitForDatabase({
@@ -88,9 +88,9 @@ await waitForDatabase({
     await joinInstallation(database, settings.SHARD_COUNT);
     await clock.require();
     // Before anything is sent: a key that does not open should end the start, not each delivery.
-    for (const { environmentId, stored } of await listSealedSamples(database))
+    for (const { environmentId, stored } of await listEncryptedSamples(database))
       openSecret(environmentId, stored);
-    await keepSecrets({ database, sealedText, now });
+    await encryptSecrets({ database, encryptedText, now });
   },
 });
 
@@ -216,7 +216,7 @@ const webhookReconcileLoops = startWebhookTasks({
     ...deliveries.draining,
     tracedReplay: (store, replay) => tracing.replaying(store, replay),
   },
-  sealedText,
+  encryptedText,
   wakeLane: (lane) => producer.wakeLane(lane),
   reconcileIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
   alertAfterMs: settings.WEBHOOK_ALERT_AFTER_MS,

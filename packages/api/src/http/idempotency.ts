@@ -9,7 +9,7 @@
  * Answers 2xx and 402 are kept for seven days. A call that was refused (4xx) or failed (5xx) without a change leaves
  * the key free. The same key with another body is 422; while the first call runs it is 409.
  *
- * An answer may hold a secret that is shown once. So the key itself is not kept, and the answer is sealed
+ * An answer may hold a secret that is shown once. So the key itself is not kept, and the answer is encrypted
  * (AES-256-GCM) under a key made from it: only a caller who sends the key again can have it opened.
  *
  * The answer is written after the change is committed, but what came of the change is committed with
@@ -118,7 +118,7 @@ export function keepAnswers(app: ApiServer, { database, secret, now }: Idempoten
         await releaseIdempotencyKey(database, call);
         return payload;
       }
-      const own = call.seal(Buffer.from(JSON.stringify(toKept(reply, payload))));
+      const own = call.encrypt(Buffer.from(JSON.stringify(toKept(reply, payload))));
       const kept = await keepIdempotentAnswer(database, call, own);
       if (kept.equals(own)) return payload;
       // Another call made this answer at the same time: both get it, and this one is marked as a replay.
@@ -171,17 +171,17 @@ function holdKey(
     createHmac('sha256', secret)
       .update(JSON.stringify([purpose, ...scope]))
       .digest();
-  const sealKey = scoped('idempotency answer');
+  const encryptionKey = scoped('idempotency answer');
   return {
     principal: principal ?? NOBODY,
     keyHash: scoped('idempotency key'),
-    seal: (content) => seal(sealKey, content),
-    open: (sealed) => open(sealKey, sealed),
+    encrypt: (content) => encrypt(encryptionKey, content),
+    decrypt: (encrypted) => decrypt(encryptionKey, encrypted),
   };
 }
 
-const openAnswer = (call: HeldCall, sealed: Buffer): KeptAnswer =>
-  JSON.parse(call.open(sealed).toString('utf8')) as KeptAnswer;
+const openAnswer = (call: HeldCall, encrypted: Buffer): KeptAnswer =>
+  JSON.parse(call.decrypt(encrypted).toString('utf8')) as KeptAnswer;
 
 /**
  * Of the body, and of a query that was sent, as their schemas have read them. What is sent to a route that takes none
@@ -206,19 +206,19 @@ const NOBODY = 'nobody known';
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
 
-function seal(key: Buffer, content: Buffer): Buffer {
+function encrypt(key: Buffer, content: Buffer): Buffer {
   const nonce = randomBytes(NONCE_SIZE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce);
-  const sealed = [cipher.update(content), cipher.final()];
-  return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]);
+  const encrypted = [cipher.update(content), cipher.final()];
+  return Buffer.concat([nonce, cipher.getAuthTag(), ...encrypted]);
 }
 
-/** @throws Error where it was not sealed with this key. */
-function open(key: Buffer, sealed: Buffer): Buffer {
-  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_SIZE_BYTES));
+/** @throws Error where it was not encrypted with this key. */
+function decrypt(key: Buffer, encrypted: Buffer): Buffer {
+  const decipher = createDecipheriv('aes-256-gcm', key, encrypted.subarray(0, NONCE_SIZE_BYTES));
   const bodyAt = NONCE_SIZE_BYTES + TAG_SIZE_BYTES;
-  decipher.setAuthTag(sealed.subarray(NONCE_SIZE_BYTES, bodyAt));
-  return Buffer.concat([decipher.update(sealed.subarray(bodyAt)), decipher.final()]);
+  decipher.setAuthTag(encrypted.subarray(NONCE_SIZE_BYTES, bodyAt));
+  return Buffer.concat([decipher.update(encrypted.subarray(bodyAt)), decipher.final()]);
 }
 
 const invalidKey = (): Problem =>

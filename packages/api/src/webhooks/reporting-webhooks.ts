@@ -12,7 +12,7 @@ import {
 } from '@sluice/database/webhooks/webhook-changes';
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks/webhooks';
 import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
-import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
@@ -27,13 +27,13 @@ export interface ReportingWebhookEffects {
   readonly database: Database;
   /** Lets what is held back be tried now; losing a call only delays it until the next reconcile loop. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
-  readonly sealedText: SealedText;
+  readonly encryptedText: EncryptedText;
   readonly now: () => number;
 }
 
 export function registerReportingWebhooks(
   app: ApiServer,
-  { database, sealedText, now, wakeLane }: ReportingWebhookEffects,
+  { database, encryptedText, now, wakeLane }: ReportingWebhookEffects,
 ): void {
   app.post(
     '/v1/reporting_webhooks',
@@ -51,7 +51,7 @@ export function registerReportingWebhooks(
       const made = await makeWebhook(
         database,
         environmentId,
-        toNew(request.body, environmentId, sealedText),
+        toNew(request.body, environmentId, encryptedText),
         changeOriginOf(request),
         now(),
       );
@@ -60,7 +60,7 @@ export function registerReportingWebhooks(
         return sendProblem(request, reply, problem);
       }
       return made
-        ? reply.send(toWire(made, environmentId, sealedText))
+        ? reply.send(toWire(made, environmentId, encryptedText))
         : sendProblem(request, reply, notFound('the workspace of this key was'));
     },
   );
@@ -79,7 +79,7 @@ export function registerReportingWebhooks(
       const environmentId = environmentOf(request);
       const webhooks = await listWebhooks(database, environmentId);
       return reply.send({
-        reporting_webhooks: webhooks.map((row) => toWire(row, environmentId, sealedText)),
+        reporting_webhooks: webhooks.map((row) => toWire(row, environmentId, encryptedText)),
       });
     },
   );
@@ -97,7 +97,7 @@ export function registerReportingWebhooks(
     async (request, reply) => {
       const found = await findWebhook(database, environmentOf(request), request.params.webhook_id);
       return found
-        ? reply.send(toWire(found, environmentOf(request), sealedText))
+        ? reply.send(toWire(found, environmentOf(request), encryptedText))
         : noWebhook(request, reply);
     },
   );
@@ -120,7 +120,7 @@ export function registerReportingWebhooks(
         database,
         lane.environmentId,
         lane.webhookId,
-        toChanges(request.body, lane.environmentId, sealedText),
+        toChanges(request.body, lane.environmentId, encryptedText),
         changeOriginOf(request),
         now(),
       );
@@ -133,7 +133,7 @@ export function registerReportingWebhooks(
           );
         });
       }
-      return reply.send(toWire(updated.webhook, lane.environmentId, sealedText));
+      return reply.send(toWire(updated.webhook, lane.environmentId, encryptedText));
     },
   );
 

@@ -12,7 +12,7 @@ import {
   isSelectableEventType,
   SELECTABLE_EVENT_TYPES,
 } from '@sluice/domain/delivery/reporting-event';
-import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
 import { webAddress } from '../http/url-field.ts';
@@ -117,7 +117,7 @@ export const webhook = z
 export function toNew(
   body: z.infer<typeof newWebhook>,
   environmentId: number,
-  sealedText: SealedText,
+  encryptedText: EncryptedText,
 ): NewWebhook {
   return {
     name: body.name,
@@ -126,7 +126,7 @@ export function toNew(
     disabled: body.disabled,
     fullResolution: body.full_resolution,
     withContent: body.with_content,
-    ...optionsOf(body, environmentId, sealedText),
+    ...optionsOf(body, environmentId, encryptedText),
   };
 }
 
@@ -134,7 +134,7 @@ export function toNew(
 export function toChanges(
   body: z.infer<typeof webhookChanges>,
   environmentId: number,
-  sealedText: SealedText,
+  encryptedText: EncryptedText,
 ): Partial<WebhookSettings> {
   const { name, endpoint: url, events: types, disabled } = body;
   const { full_resolution: fullResolution, with_content: withContent } = body;
@@ -145,14 +145,14 @@ export function toChanges(
     ...(disabled !== undefined && { disabled }),
     ...(fullResolution !== undefined && { fullResolution }),
     ...(withContent !== undefined && { withContent }),
-    ...optionsOf(body, environmentId, sealedText),
+    ...optionsOf(body, environmentId, encryptedText),
   };
 }
 
 export const toWire = (
   row: Webhook,
   environmentId: number,
-  sealedText: SealedText,
+  encryptedText: EncryptedText,
 ): z.infer<typeof webhook> => ({
   id: row.webhookId,
   type: 'webhook',
@@ -162,5 +162,5 @@ export const toWire = (
   disabled: row.disabled,
   full_resolution: row.fullResolution,
   with_content: row.withContent,
-  ...showOptions(row, environmentId, sealedText),
+  ...showOptions(row, environmentId, encryptedText),
 });

@@ -1,12 +1,12 @@
 /**
  * How a webhook wants to be sent to (not what it is told), between the wire and the row.
  *
- * Header values are sealed on their way in, because receivers' tokens are in them.
+ * Header values are encrypted on their way in, because receivers' tokens are in them.
  */
 import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks/webhooks';
 import { FILTER_OPERATORS } from '@sluice/domain/delivery/attribute-filter';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
 
@@ -157,7 +157,7 @@ type OptionsInBody = {
 export function optionsOf(
   body: OptionsInBody,
   environmentId: number,
-  sealedText: SealedText,
+  encryptedText: EncryptedText,
 ): Partial<DeliveryOptions> {
   const { standard_webhooks, rate_limit_per_second, window_max, attribute_filters } = body;
   const names = Object.keys(body.headers ?? {});
@@ -172,7 +172,7 @@ export function optionsOf(
       customHeaders:
         names.length === 0
           ? null
-          : sealedText.seal(JSON.stringify(inLowerCase), secretContext(environmentId)),
+          : encryptedText.encrypt(JSON.stringify(inLowerCase), secretContext(environmentId)),
     }),
     ...(attribute_filters !== undefined && {
       attributeFilters: attribute_filters?.length ? attribute_filters : null,
@@ -184,7 +184,7 @@ export function optionsOf(
 export function showOptions(
   row: Webhook,
   environmentId: number,
-  sealedText: SealedText,
+  encryptedText: EncryptedText,
 ): z.infer<z.ZodObject<typeof shownOptions>> {
   const { customHeaders, attributeFilters } = row;
   return {
@@ -194,7 +194,7 @@ export function showOptions(
     headers:
       customHeaders === null
         ? {}
-        : (JSON.parse(sealedText.open(customHeaders, secretContext(environmentId))) as Record<
+        : (JSON.parse(encryptedText.decrypt(customHeaders, secretContext(environmentId))) as Record<
             string,
             string
           >),

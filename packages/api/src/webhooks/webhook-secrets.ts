@@ -14,7 +14,7 @@ import {
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { type SigningKeys, findSigningKeys } from '@sluice/database/webhooks/signing-keys';
 import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
-import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { changeOriginOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -31,7 +31,7 @@ import {
 
 export interface WebhookSecretEffects {
   readonly database: Database;
-  readonly sealedText: SealedText;
+  readonly encryptedText: EncryptedText;
   /** Makes a secret that nobody can guess. */
   readonly newSecret: () => string;
   readonly now: () => number;
@@ -95,11 +95,11 @@ const rotation = z
 
 export function registerWebhookSecrets(
   app: ApiServer,
-  { database, now, sealedText, newSecret }: WebhookSecretEffects,
+  { database, now, encryptedText, newSecret }: WebhookSecretEffects,
 ): void {
   const list = (lane: LaneKey, keys: SigningKeys): z.infer<typeof secret>[] => {
-    const hintOf = (sealed: string) =>
-      sealedText.open(sealed, secretContext(lane.environmentId)).slice(-HINT_LENGTH);
+    const hintOf = (encrypted: string) =>
+      encryptedText.decrypt(encrypted, secretContext(lane.environmentId)).slice(-HINT_LENGTH);
     const { signingKey, madeAt, next } = keys;
     const current = {
       role: 'current' as const,
@@ -161,7 +161,7 @@ export function registerWebhookSecrets(
         database,
         lane,
         {
-          signingKey: sealedText.seal(made, secretContext(lane.environmentId)),
+          signingKey: encryptedText.encrypt(made, secretContext(lane.environmentId)),
           signsFromMs: nowMs + request.body.overlap_seconds * 1000,
         },
         changeOriginOf(request),
@@ -176,7 +176,7 @@ export function registerWebhookSecrets(
         );
       // Read back from the row: an earlier run of the same call may have made another one.
       const kept = changed.keys.next?.signingKey ?? changed.keys.signingKey;
-      const shown = sealedText.open(kept, secretContext(lane.environmentId));
+      const shown = encryptedText.decrypt(kept, secretContext(lane.environmentId));
       return reply.send({
         secret: shown,
         standard_webhooks_secret: standardForm(shown, toBase64),

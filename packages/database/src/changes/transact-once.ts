@@ -7,7 +7,7 @@
  * that row.
  *
  * The outcome is kept whole, as a value, because an answer may show something random that was made for it, such as a
- * secret. It is sealed under the caller's key, which is not kept. Before: `idempotency-keys.ts`, which claims the
+ * secret. It is encrypted under the caller's key, which is not kept. Before: `idempotency-keys.ts`, which claims the
  * row. Finding: its primary key.
  */
 import { deserialize, serialize } from 'node:v8';
@@ -18,9 +18,9 @@ import type { IdempotencyKey } from './idempotency-keys.ts';
 
 /** A call that holds the row of its key. */
 export interface HeldCall extends IdempotencyKey {
-  readonly seal: (content: Buffer) => Buffer;
-  /** @throws Error where it was not sealed with this key. */
-  readonly open: (sealed: Buffer) => Buffer;
+  readonly encrypt: (content: Buffer) => Buffer;
+  /** @throws Error where it was not encrypted with this key. */
+  readonly decrypt: (encrypted: Buffer) => Buffer;
 }
 
 /**
@@ -40,9 +40,9 @@ export async function transactOnce<Outcome>(
   return database.transaction().execute(async (transaction) => {
     if (!call) return change(transaction);
     const kept = await lockOutcome(transaction, call);
-    if (kept !== null) return deserialize(call.open(kept)) as Outcome;
+    if (kept !== null) return deserialize(call.decrypt(kept)) as Outcome;
     const outcome = await change(transaction);
-    if (isChange(outcome)) await keepOutcome(transaction, call, call.seal(serialize(outcome)));
+    if (isChange(outcome)) await keepOutcome(transaction, call, call.encrypt(serialize(outcome)));
     return outcome;
   });
 }

@@ -9,7 +9,7 @@ export interface LaneTarget {
   readonly endpoint: string;
   /** Grows when the webhook is sent elsewhere, and when it is enabled: what failed before says nothing about now. */
   readonly endpointVersion: number;
-  /** As it is stored: sealed. */
+  /** As it is stored: encrypted. */
   readonly signingKey: string;
   /** The one that replaces it at `nextSignsFromMs`; both null but while keys are rotated. */
   readonly nextSigningKey: string | null;
@@ -20,7 +20,7 @@ export interface LaneTarget {
   readonly rateLimitPerSecond: number | null;
   /** Null: what the worker allows. */
   readonly windowMax: number | null;
-  /** As they are stored: sealed JSON. */
+  /** As they are stored: encrypted JSON. */
   readonly customHeaders: string | null;
 }
 

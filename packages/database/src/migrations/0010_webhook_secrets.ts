@@ -3,9 +3,9 @@
  *
  * A webhook has a key and, while it is being rotated, the next one, which takes the place of the
  * first at a time that is written down: whoever reads the row after it reads the next as the one.
- * Keys are sealed text (`platform/src/secrets/sealed-text.ts`); what stands here as plain text, from
+ * Keys are sealed text (`platform/src/secrets/encrypted-text.ts`); what stands here as plain text, from
  * before or because a workspace was made by hand, the worker seals at its start
- * (`worker/src/maintenance/keep-secrets.ts`).
+ * (`worker/src/maintenance/encrypt-secrets.ts`).
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

@@ -86,13 +86,13 @@ export function replaceWebhookSecret(
 export function replaceWorkspaceSecret(
   database: Database,
   environmentId: number,
-  { stored, sealed, beforeCommit }: KeyReplacement,
+  { stored, sealed: encrypted, beforeCommit }: KeyReplacement,
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<boolean> {
   return database.transaction().execute(async (transaction) => {
     const { rows } = await sql<{ accountId: number; name: string }>`
-      update environments set webhook_signing_key = ${sealed}
+      update environments set webhook_signing_key = ${encrypted}
        where environment_id = ${environmentId} and webhook_signing_key = ${stored}
       returning account_id::int as "accountId", name`.execute(transaction);
     const [changed] = rows;
@@ -104,7 +104,7 @@ export function replaceWorkspaceSecret(
       objectName: name,
       environmentId,
       before: { webhook_signing_key: stored },
-      after: { webhook_signing_key: sealed },
+      after: { webhook_signing_key: encrypted },
     } as const;
     await recordChange(transaction, accountId, origin, change, nowMs);
     await beforeCommit();

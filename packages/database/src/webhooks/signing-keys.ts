@@ -1,5 +1,5 @@
 /**
- * The keys that webhooks sign with, as they are stored: sealed. Nothing here can read one.
+ * The keys that webhooks sign with, as they are stored: encrypted. Nothing here can read one.
  *
  *   one key ──rotate──▶ key + next, which signs beside it ──promote, or `next_signs_from`──▶ one key
  *                          └──cancel──▶ one key, the old one
@@ -8,7 +8,7 @@
  * only clears the key away that is used no more. Statements about one webhook find it by the
  * primary key (environment_id, webhook_id); that of the installation says how it finds its own.
  *
- * All of them, wherever they stand, when the installation's own key is replaced: `sealed-secrets.ts`.
+ * All of them, wherever they stand, when the installation's own key is replaced: `encrypted-secrets.ts`.
  */
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -122,10 +122,10 @@ export function cancelRotation(
 export function replaceSigningKey(
   database: DatabaseOrTransaction,
   lane: LaneKey,
-  { stored, sealed }: { readonly stored: string; readonly sealed: string },
+  { stored, sealed: encrypted }: { readonly stored: string; readonly sealed: string },
   nowMs: number,
 ): Promise<KeyChange> {
-  const key = sql`signing_key = ${sealed}, signing_key_made_at = ${new Date(nowMs)}`;
+  const key = sql`signing_key = ${encrypted}, signing_key_made_at = ${new Date(nowMs)}`;
   const isUnchanged = sql`signing_key = ${stored} and next_signing_key is null`;
   return changeKeys(database, lane, key, isUnchanged, nowMs);
 }

@@ -18,7 +18,7 @@ export interface DeliveryOptions {
   readonly rateLimitPerSecond: number | null;
   /** Requests at the same time; null: what the workers allow. */
   readonly windowMax: number | null;
-  /** Sealed JSON, name to value; null where there are none. */
+  /** Encrypted JSON, name to value; null where there are none. */
   readonly customHeaders: string | null;
   /** Null: every event of the chosen types. */
   readonly attributeFilters: readonly AttributeFilter[] | null;

@@ -50,7 +50,7 @@ export function standardStringToSign(eventId: string, timestamp: number, body: s
   return `${eventId}.${timestamp}.${body}`;
 }
 
-/** The workspace of a sealed signing key. It is sealed into the text, so that it opens in no other workspace. */
+/** The workspace of an encrypted signing key. It is encrypted into the text, so that it opens in no other workspace. */
 export const secretContext = (environmentId: number): string => `environment ${environmentId}`;
 
 const STANDARD_PREFIX = 'whsec_';

@@ -32,8 +32,8 @@ describe('what is signed', () => {
   });
 });
 
-// Security: what a key was sealed for is a part of it. Another text would open nothing that is stored.
-test('a signing key is sealed for its workspace and for no other', () => {
+// Security: what a key was encrypted for is a part of it. Another text would open nothing that is stored.
+test('a signing key is encrypted for its workspace and for no other', () => {
   expect([1, 11].map(secretContext)).toEqual(['environment 1', 'environment 11']);
 });
 

@@ -135,7 +135,7 @@ export const describeProblems = ({ issues }: z.ZodError): string =>
 const KEY_SIZE_BYTES = 32;
 
 /** Of the processes that read or write secrets. */
-export const sealingSettings = z.object({
+export const encryptionSettings = z.object({
   SEALING_KEYS: z
     .string({ error: 'must be set, as id:key; a key is made by: openssl rand -base64 32' })
     .transform((text, context) => {

@@ -9,7 +9,7 @@ import { seedDemoWorkspace, DEMO } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { track } from '@sluice/domain/testing/sample-operations';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { TEST_SEALING_KEYS } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
@@ -179,7 +179,7 @@ test('secrets lost names what does not open and changes it only when told to, an
   const made = await createTestDatabase();
   await seedDemoWorkspace(made.database);
   const { rows } = await sql<{ stored: string }>`
-    update environments set webhook_signing_key = ${createSealedText([LOST_KEY]).seal('the key', secretContext(DEMO.environmentId))}
+    update environments set webhook_signing_key = ${createEncryptedText([LOST_KEY]).encrypt('the key', secretContext(DEMO.environmentId))}
      where environment_id = ${DEMO.environmentId}
     returning webhook_signing_key as stored`.execute(made.database);
   const lost = (...words: string[]): Program =>

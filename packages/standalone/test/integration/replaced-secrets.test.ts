@@ -3,12 +3,12 @@
  * shown ones are is told by `sluice secrets lost` alone.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { listSecrets } from '@sluice/database/webhooks/sealed-secrets';
+import { listSecrets } from '@sluice/database/webhooks/encrypted-secrets';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 import { WAIT } from './fleet-under-test.ts';
@@ -22,7 +22,7 @@ async function startWorld() {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
   await sql`
-    update environments set webhook_signing_key = ${createSealedText([LOST]).seal('the key', secretContext(DEMO.environmentId))}
+    update environments set webhook_signing_key = ${createEncryptedText([LOST]).encrypt('the key', secretContext(DEMO.environmentId))}
      where environment_id = ${DEMO.environmentId}`.execute(database);
   await insertTestWebhook(database, DEMO.environmentId);
   const lost = (...words: string[]) =>
@@ -39,14 +39,14 @@ async function startWorld() {
       return (JSON.parse(program.output || '[]') as { place: string }[]).map(({ place }) => place);
     },
     readOpen: async (): Promise<Record<string, string>> => {
-      const sealedText = createSealedText([KEPT]);
+      const encryptedText = createEncryptedText([KEPT]);
       const secrets = await listSecrets(database);
       return Object.fromEntries(
         secrets
-          .filter(({ stored }) => stored.startsWith(sealedText.prefix))
+          .filter(({ stored }) => stored.startsWith(encryptedText.prefix))
           .map(({ place, environmentId, stored }) => [
             place,
-            sealedText.open(stored, secretContext(environmentId)),
+            encryptedText.decrypt(stored, secretContext(environmentId)),
           ]),
       );
     },

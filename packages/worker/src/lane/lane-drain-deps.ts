@@ -21,8 +21,8 @@ export interface LaneDrainDeps {
   /** Others may wait for this lane's place: then it makes room when its slice is over. */
   readonly isPlaceWanted: () => boolean;
   readonly post: PostDelivery;
-  /** Opens a sealed secret of a workspace. */
-  readonly openSecret: (environmentId: number, sealed: string) => string;
+  /** Opens an encrypted secret of a workspace. */
+  readonly openSecret: (environmentId: number, encrypted: string) => string;
   /** Unix milliseconds: what timestamps and waits are made of. */
   readonly now: () => number;
   /**

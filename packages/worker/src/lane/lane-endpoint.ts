@@ -10,7 +10,7 @@ import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import { DeliverySigner, isSignedOtherwise } from './sign-delivery.ts';
 
 export class LaneEndpoint {
-  readonly #open: (sealed: string) => string;
+  readonly #open: (encrypted: string) => string;
   #target: LaneTarget;
   #signer: DeliverySigner;
 
@@ -19,7 +19,7 @@ export class LaneEndpoint {
     { environmentId }: LaneKey,
     target: LaneTarget,
   ) {
-    this.#open = (sealed) => openSecret(environmentId, sealed);
+    this.#open = (encrypted) => openSecret(environmentId, encrypted);
     this.#target = target;
     this.#signer = new DeliverySigner(target, this.#open);
   }

@@ -38,9 +38,9 @@ export class DeliverySigner {
   readonly #nextSignsFromMs: number;
   readonly #customHeaders: Readonly<Record<string, string>> | undefined;
 
-  /** @param open - opens a sealed key. */
-  constructor(target: SigningTarget, open: (sealed: string) => string) {
-    const keyOf = (sealed: string): Key => openedKey(open(sealed), target.standardWebhooks);
+  /** @param open - opens an encrypted key. */
+  constructor(target: SigningTarget, open: (encrypted: string) => string) {
+    const keyOf = (encrypted: string): Key => openedKey(open(encrypted), target.standardWebhooks);
     this.#current = keyOf(target.signingKey);
     this.#next = target.nextSigningKey === null ? undefined : keyOf(target.nextSigningKey);
     this.#nextSignsFromMs = target.nextSignsFromMs ?? Infinity;

@@ -1,5 +1,5 @@
 /**
- * Secrets of webhooks that none of the installation's keys opens, because the key that sealed them is lost:
+ * Secrets of webhooks that none of the installation's keys opens, because the key that encrypted them is lost:
  * finds them, and gives them up, so that the services start again.
  *
  * | what does not open | what takes its place |
@@ -14,10 +14,10 @@
  * and of the keys shown only the last may not be in force; it is in force where the secret that it replaces no longer
  * counts as lost.
  *
- * Beside `keep-secrets.ts`, which seals anew what does open; `scripts/secrets.ts` is its door.
+ * Beside `encrypt-secrets.ts`, which encrypts anew what does open; `scripts/secrets.ts` is its door.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { listSecrets, type NamedSecret } from '@sluice/database/webhooks/sealed-secrets';
+import { listSecrets, type NamedSecret } from '@sluice/database/webhooks/encrypted-secrets';
 import {
   cancelWebhookSecret,
   promoteWebhookSecret,
@@ -29,10 +29,10 @@ import { findSigningKeys, promoteDueSigningKeys } from '@sluice/database/webhook
 import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
 import { AppError } from '@sluice/domain/values/errors';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { sealingKeyId, type SealedText } from '@sluice/platform/secrets/sealed-text';
+import { encryptionKeyId, type EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 
 export interface LostSecret extends NamedSecret {
-  /** Of the key that sealed it. */
+  /** Of the key that encrypted it. */
   readonly keyId: string;
 }
 
@@ -48,7 +48,7 @@ export type ReplacedSecret = LostSecret & Replacement;
 
 export interface ReplaceSecretsDeps {
   readonly database: Database;
-  readonly sealedText: SealedText;
+  readonly encryptedText: EncryptedText;
   /** Makes a key that nobody can guess. */
   readonly newSecret: () => string;
   /** Told what is replaced, and by what. A new key is not in force before this returns, and never where it throws. */
@@ -61,26 +61,26 @@ const BY_OPERATOR = { actor: { type: 'system' } } as const;
 /** What does not open, and how many secrets there are. Changes nothing. */
 export async function findLostSecrets(
   database: Database,
-  sealedText: SealedText,
+  encryptedText: EncryptedText,
 ): Promise<{ readonly lost: readonly LostSecret[]; readonly count: number }> {
   const secrets = await listSecrets(database);
   const lost = secrets
-    .filter(({ environmentId, stored }) => !opens(sealedText, environmentId, stored))
-    .map((secret) => ({ ...secret, keyId: sealingKeyId(secret.stored) }));
+    .filter(({ environmentId, stored }) => !opens(encryptedText, environmentId, stored))
+    .map((secret) => ({ ...secret, keyId: encryptionKeyId(secret.stored) }));
   return { lost, count: secrets.length };
 }
 
 /**
- * Gives up what the key of this id sealed and no key opens; what opens is never touched, nor what was deleted or
+ * Gives up what the key of this id encrypted and no key opens; what opens is never touched, nor what was deleted or
  * changed at the same time.
  *
  * @returns how many were given up.
  */
 export async function replaceLostSecrets(deps: ReplaceSecretsDeps, keyId: string): Promise<number> {
-  const { database, sealedText, now } = deps;
+  const { database, encryptedText, now } = deps;
   // What is left of a rotation that is over is not in use any more.
   await promoteDueSigningKeys(database, now());
-  const { lost } = await findLostSecrets(database, sealedText);
+  const { lost } = await findLostSecrets(database, encryptedText);
   let count = 0;
   for (const secret of lost) {
     const change = secret.keyId === keyId ? await replace(deps, secret) : undefined;
@@ -128,20 +128,20 @@ async function replace(
 }
 
 function newKeyFor(
-  { sealedText, newSecret, tell }: ReplaceSecretsDeps,
+  { encryptedText, newSecret, tell }: ReplaceSecretsDeps,
   lost: LostSecret,
 ): KeyReplacement {
   const secret = newSecret();
   return {
     stored: lost.stored,
-    sealed: sealedText.seal(secret, secretContext(lost.environmentId)),
+    sealed: encryptedText.encrypt(secret, secretContext(lost.environmentId)),
     beforeCommit: () => tell({ ...lost, change: 'key_replaced', secret }),
   };
 }
 
-function opens(sealedText: SealedText, environmentId: number, stored: string): boolean {
+function opens(encryptedText: EncryptedText, environmentId: number, stored: string): boolean {
   try {
-    sealedText.open(stored, secretContext(environmentId));
+    encryptedText.decrypt(stored, secretContext(environmentId));
     return true;
   } catch (error) {
     if (error instanceof AppError && error.code === 'SECRET_UNREADABLE') return false;

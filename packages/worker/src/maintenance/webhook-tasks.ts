@@ -12,10 +12,10 @@ import { clearDeletedWebhook } from '@sluice/database/webhooks/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { repeat } from '@sluice/platform/process/repeat';
-import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { FairPermits } from '../scheduling/fair-permits.ts';
 import { keepDeliveryDays } from './keep-delivery-days.ts';
-import { keepSecrets } from './keep-secrets.ts';
+import { encryptSecrets } from './encrypt-secrets.ts';
 import { raiseAlerts } from './raise-alerts.ts';
 import { replayDeliveries, type ReplayDeps } from '../delivery/replay-deliveries.ts';
 import { createLaneReconciler } from './reconcile-lanes.ts';
@@ -25,7 +25,7 @@ export interface WebhookTaskDeps {
   readonly database: Database;
   /** What lanes are drained with. */
   readonly draining: Omit<ReplayDeps, 'database' | 'permits'>;
-  readonly sealedText: SealedText;
+  readonly encryptedText: EncryptedText;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly reconcileIntervalMs: number;
   readonly alertAfterMs: number;
@@ -56,7 +56,7 @@ export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
   };
 
   start('keep secrets', SECRETS_INTERVAL_MS, () =>
-    keepSecrets({ database, sealedText: deps.sealedText, now }),
+    encryptSecrets({ database, encryptedText: deps.encryptedText, now }),
   );
   start('raise alerts', ALERTS_INTERVAL_MS, () => raiseAlerts({ ...deps, now, logger }));
   start('clear replays', CLEARING_INTERVAL_MS, () =>

@@ -6,14 +6,14 @@ import {
   integer,
   platformSettings,
   listenPort,
-  sealingSettings,
+  encryptionSettings,
 } from '@sluice/platform/settings/config';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { webhookSettings } from './webhook-settings.ts';
 
 const eachSetting = platformSettings.extend({
   ...tracingSettings.shape,
-  ...sealingSettings.shape,
+  ...encryptionSettings.shape,
   ...importSettings.shape,
   ...webhookSettings.shape,
   ...billingSettings.shape,

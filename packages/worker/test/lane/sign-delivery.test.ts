@@ -15,7 +15,7 @@ const signer = (changes: Partial<SigningTarget>) =>
       customHeaders: null,
       ...changes,
     },
-    (sealed) => sealed,
+    (encrypted) => encrypted,
   );
 
 test('a delivery is signed as the published vector says', () => {

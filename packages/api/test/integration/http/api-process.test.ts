@@ -12,7 +12,7 @@ import {
   runProgramUnderTest,
   TEST_SEALING_KEYS,
 } from '@sluice/platform/testing/service-under-test';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
 import { sql } from 'kysely';
@@ -91,13 +91,13 @@ test.each([
     'another one of that name',
   ],
 ] as const)(
-  'where %s sealed a secret of the installation it ends with 1: a worker could not open what it would seal',
+  'where %s encrypted a secret of the installation it ends with 1: a worker could not open what it would encrypt',
   async (_, keys, message) => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);
-    const sealed = createSealedText(keys).seal('a key', secretContext(DEMO.environmentId));
+    const encrypted = createEncryptedText(keys).encrypt('a key', secretContext(DEMO.environmentId));
     await sql`
-      update environments set webhook_signing_key = ${sealed} where environment_id = ${DEMO.environmentId}`.execute(
+      update environments set webhook_signing_key = ${encrypted} where environment_id = ${DEMO.environmentId}`.execute(
       database,
     );
     const ended = await runProgramUnderTest(MAIN, {

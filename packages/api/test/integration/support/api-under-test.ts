@@ -9,7 +9,7 @@ import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { insertReceipt } from '@sluice/database/billing/receipts';
 import type { Role } from '@sluice/domain/accounts/account';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { fastify, type InjectOptions, type LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
@@ -58,7 +58,7 @@ export async function startApi(
   const broker = { isAway: false };
   let idCount = 0;
   let secretCount = 0;
-  const sealedText = createSealedText([{ id: 'test', key: Buffer.alloc(32, 7) }]);
+  const encryptedText = createEncryptedText([{ id: 'test', key: Buffer.alloc(32, 7) }]);
   const effects: ApiEffects = {
     database: (await openDatabase?.(databaseUrl)) ?? database,
     logger: fastify().log,
@@ -87,7 +87,7 @@ export async function startApi(
     tailReaderCount: () => 0,
     // Ends by itself: whoever tries every operation waits for each answer's end.
     tailDurationMsMax: 1,
-    sealedText,
+    encryptedText,
     newSecret: () => `secret-${String(++secretCount).padStart(4, '0')}-of-${'0'.repeat(20)}`,
     wakeLane: async (lane) => {
       if (broker.isAway) throw new Error('the broker is away');
@@ -124,7 +124,7 @@ export async function startApi(
     wokenExports,
     clock,
     broker,
-    sealedText,
+    encryptedText,
     a,
     b,
     /** Calls as workspace A unless another key is given. Nothing that a client sends may end in a 500. */

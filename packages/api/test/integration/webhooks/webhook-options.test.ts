@@ -57,7 +57,7 @@ test('names of headers are kept in lower case, numbers in filters as text', asyn
 });
 
 // Security: a header is where a receiver's token is.
-test('headers are stored sealed', async () => {
+test('headers are stored encrypted', async () => {
   const { id } = await make({ headers: { authorization: 'Bearer very-secret' } });
   const { rows } = await sql<{ row: string }>`
     select webhooks::text as row from webhooks where webhook_id = ${id}`.execute(api.database);

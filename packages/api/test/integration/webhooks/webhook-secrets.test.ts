@@ -28,7 +28,7 @@ test('a webhook starts with the key of its workspace, of which a hint is shown',
   });
 });
 
-test('a secret is shown by the call that makes it and never again, and is stored sealed', async () => {
+test('a secret is shown by the call that makes it and never again, and is stored encrypted', async () => {
   const { id, url } = await createWebhook();
   const made = (await api.call('POST', url, { body: {} })).json();
   expect(made.secret).toMatch(/^secret-/);
@@ -47,7 +47,9 @@ test('a secret is shown by the call that makes it and never again, and is stored
     api.database,
   );
   expect(rows[0]?.row).not.toContain(made.secret);
-  expect(api.sealedText.open(rows[0]!.key, secretContext(api.a.environmentId))).toBe(made.secret);
+  expect(api.encryptedText.decrypt(rows[0]!.key, secretContext(api.a.environmentId))).toBe(
+    made.secret,
+  );
 });
 
 test('only one rotation is under way at a time; promoting ends it', async () => {

@@ -101,7 +101,7 @@ beforeAll(async () => {
 const ORIGIN: ChangeOrigin = { actor: { type: 'system' } };
 const SECRET = { text: 'a', hash: Buffer.alloc(32, 1), hint: 'a' };
 const KEY = { principal: `credential ${ACCOUNT}`, keyHash: Buffer.from('a') };
-const CALL: HeldCall = { ...KEY, seal: (content) => content, open: (sealed) => sealed };
+const CALL: HeldCall = { ...KEY, encrypt: (content) => content, decrypt: (encrypted) => encrypted };
 const TIMES = { nowMs: NOW_MS, lockedUntilMs: NOW_MS, forgottenBeforeMs: 0 };
 const EXPORT = { accountId: ACCOUNT, exportId: `exp_${ACCOUNT}` };
 const ADDRESS = {

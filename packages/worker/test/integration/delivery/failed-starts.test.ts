@@ -8,7 +8,7 @@ import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { ErrorCode } from '@sluice/domain/values/errors';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import {
   runProgramUnderTest,
   TEST_SEALING_KEYS,
@@ -49,16 +49,16 @@ test(
 );
 
 test(
-  'a worker without the key that sealed a secret says which setting to correct',
+  'a worker without the key that encrypted a secret says which setting to correct',
   async () => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);
-    const sealed = createSealedText([{ id: 'lost', key: Buffer.alloc(32, 1) }]).seal(
+    const encrypted = createEncryptedText([{ id: 'lost', key: Buffer.alloc(32, 1) }]).encrypt(
       'a signing key',
       secretContext(DEMO.environmentId),
     );
     await sql`
-      update environments set webhook_signing_key = ${sealed} where environment_id = ${DEMO.environmentId}`.execute(
+      update environments set webhook_signing_key = ${encrypted} where environment_id = ${DEMO.environmentId}`.execute(
       database,
     );
     await expectFailedStart(

@@ -1,16 +1,18 @@
-/** A sealing key that is lost for good costs the secrets that it sealed, one by one and told, and nothing else. */
+/**
+ * An encryption key that is lost for good costs the secrets that it encrypted, one by one and told, and nothing else.
+ */
 import { findAccountOf } from '@sluice/database/accounts/environments';
 import { deleteWebhook } from '@sluice/database/webhooks/webhooks';
 import { findSigningKeys, startRotation } from '@sluice/database/webhooks/signing-keys';
 import type { Database } from '@sluice/database/connection/connection';
-import { listSecrets } from '@sluice/database/webhooks/sealed-secrets';
+import { listSecrets } from '@sluice/database/webhooks/encrypted-secrets';
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { keepSecrets } from '../../../src/maintenance/keep-secrets.ts';
+import { encryptSecrets } from '../../../src/maintenance/encrypt-secrets.ts';
 import {
   findLostSecrets,
   replaceLostSecrets,
@@ -20,7 +22,7 @@ import { createLaneWorld, SIGNING_KEY, type LaneWorld } from '../support/lane-wo
 
 const LOST = { id: 'lost', key: Buffer.alloc(32, 1) };
 const KEPT = { id: 'kept', key: Buffer.alloc(32, 2) };
-const sealedText = createSealedText([KEPT]);
+const encryptedText = createEncryptedText([KEPT]);
 let database: Database;
 let world: LaneWorld;
 let secretCount: number;
@@ -31,8 +33,8 @@ beforeEach(async () => {
   secretCount = 0;
 });
 
-const seal = (text: string, key = LOST) =>
-  createSealedText([key]).seal(text, secretContext(world.environmentId));
+const encrypt = (text: string, key = LOST) =>
+  createEncryptedText([key]).encrypt(text, secretContext(world.environmentId));
 
 const replaceAll = async (
   keyId = 'lost',
@@ -42,7 +44,7 @@ const replaceAll = async (
   await replaceLostSecrets(
     {
       database,
-      sealedText,
+      encryptedText,
       newSecret: () => `new secret ${++secretCount}`,
       tell: async (replaced) => {
         const { place, webhookId, change } = replaced;
@@ -65,21 +67,25 @@ async function openedSecrets(): Promise<Record<string, string>> {
       .filter(({ webhookId }) => webhookId === 0 || webhookId === world.webhookId)
       .map(({ place, environmentId, stored }) => [
         place,
-        sealedText.open(stored, secretContext(environmentId)),
+        encryptedText.decrypt(stored, secretContext(environmentId)),
       ]),
   );
 }
 
 async function loseEverything(): Promise<void> {
-  await keepSecrets({ database, sealedText: createSealedText([LOST]), now: () => world.nowMs });
-  const headers = seal('{"authorization":"Basic abc"}');
+  await encryptSecrets({
+    database,
+    encryptedText: createEncryptedText([LOST]),
+    now: () => world.nowMs,
+  });
+  const headers = encrypt('{"authorization":"Basic abc"}');
   await sql`update webhooks set custom_headers = ${headers}`.execute(database);
 }
 
-test('what no key opens is told by webhook and by the key that sealed it, and nothing is changed', async () => {
+test('what no key opens is told by webhook and by the key that encrypted it, and nothing is changed', async () => {
   await loseEverything();
   const before = await listSecrets(database);
-  const { lost, count } = await findLostSecrets(database, sealedText);
+  const { lost, count } = await findLostSecrets(database, encryptedText);
   const { environmentId, webhookId } = world;
   expect(count).toBe(3);
   expect(lost).toMatchObject([
@@ -99,7 +105,7 @@ test('what is given up is replaced once, opens from then on, and stands in the a
     `webhook ${webhookId} key_replaced new secret 2`,
   ]);
   expect(await openedSecrets()).toEqual({ environment: 'new secret 1', webhook: 'new secret 2' });
-  expect(await findLostSecrets(database, sealedText)).toEqual({ lost: [], count: 2 });
+  expect(await findLostSecrets(database, encryptedText)).toEqual({ lost: [], count: 2 });
   expect(await replaceAll()).toEqual([]);
 
   const accountId = await findAccountOf(database, world.environmentId);
@@ -117,7 +123,7 @@ test('what is given up is replaced once, opens from then on, and stands in the a
 test('a new key is told before it is in force, and what cannot be told replaces nothing', async () => {
   await loseEverything();
   const keys = async () =>
-    (await findLostSecrets(database, sealedText)).lost
+    (await findLostSecrets(database, encryptedText)).lost
       .map(({ place }) => place)
       .filter((place) => place !== 'headers');
   const lostWhenTold: string[][] = [];
@@ -135,9 +141,9 @@ test('a new key is told before it is in force, and what cannot be told replaces 
 });
 
 test('another key’s secrets stay, though they do not open either, and so does all that opens', async () => {
-  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+  await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
   await sql`
-    update webhooks set custom_headers = ${seal('{}', { id: 'other', key: Buffer.alloc(32, 3) })}`.execute(
+    update webhooks set custom_headers = ${encrypt('{}', { id: 'other', key: Buffer.alloc(32, 3) })}`.execute(
     database,
   );
   const before = await listSecrets(database);
@@ -147,9 +153,9 @@ test('another key’s secrets stay, though they do not open either, and so does 
 });
 
 test('a key of the same id but other bytes is told apart by what it opens', async () => {
-  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+  await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
   await sql`
-    update webhooks set signing_key = ${seal('unknown', { id: 'kept', key: Buffer.alloc(32, 3) })}`.execute(
+    update webhooks set signing_key = ${encrypt('unknown', { id: 'kept', key: Buffer.alloc(32, 3) })}`.execute(
     database,
   );
   expect(await replaceAll('kept')).toEqual([
@@ -176,9 +182,9 @@ test.each([
     },
   ],
 ] as const)('%s', async (_, { stored, done, key }) => {
-  await keepSecrets({ database, sealedText, now: () => world.nowMs });
-  await sql`update webhooks set signing_key = ${seal('the key', stored.key)}`.execute(database);
-  const signingKey = seal('the next key', stored.next);
+  await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
+  await sql`update webhooks set signing_key = ${encrypt('the key', stored.key)}`.execute(database);
+  const signingKey = encrypt('the next key', stored.next);
   const rotation = { signingKey, signsFromMs: world.nowMs + 60_000 };
   await startRotation(database, world.key, rotation, world.nowMs);
   expect((await replaceAll()).map((line) => line.replace(` ${world.webhookId} `, ' '))).toEqual(
@@ -191,9 +197,9 @@ test.each([
 });
 
 test('what a rotation that is over has left is no reason to replace the key that followed', async () => {
-  await keepSecrets({ database, sealedText, now: () => world.nowMs });
-  await sql`update webhooks set signing_key = ${seal('the key')}`.execute(database);
-  const rotation = { signingKey: seal('the next key', KEPT), signsFromMs: world.nowMs + 1_000 };
+  await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
+  await sql`update webhooks set signing_key = ${encrypt('the key')}`.execute(database);
+  const rotation = { signingKey: encrypt('the next key', KEPT), signsFromMs: world.nowMs + 1_000 };
   await startRotation(database, world.key, rotation, world.nowMs);
   world.nowMs += 1_000;
   expect(await replaceAll()).toEqual([]);
@@ -215,10 +221,10 @@ test.each([
   ],
 ])('%s that are changed meanwhile stay', async (_, columns, done, opened) => {
   await loseEverything();
-  const rotation = { signingKey: seal('the next key'), signsFromMs: world.nowMs + 60_000 };
+  const rotation = { signingKey: encrypt('the next key'), signsFromMs: world.nowMs + 60_000 };
   await startRotation(database, world.key, rotation, world.nowMs);
   const changed = sql.join(
-    columns.map((column) => sql`${sql.ref(column)} = ${seal('changed', KEPT)}`),
+    columns.map((column) => sql`${sql.ref(column)} = ${encrypt('changed', KEPT)}`),
   );
   const lines = await replaceAll('lost', async ({ place }) => {
     if (place === 'environment') await sql`update webhooks set ${changed}`.execute(database);
@@ -228,12 +234,12 @@ test.each([
 });
 
 test('a webhook that was deleted keeps nobody from starting, though its secrets do not open', async () => {
-  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+  await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
   const deleted = await insertTestWebhook(database, world.environmentId, {
-    customHeaders: seal('{}'),
+    customHeaders: encrypt('{}'),
   });
-  expect((await findLostSecrets(database, sealedText)).lost).toHaveLength(1);
+  expect((await findLostSecrets(database, encryptedText)).lost).toHaveLength(1);
   await deleteWebhook(database, world.environmentId, deleted.webhookId);
-  expect((await findLostSecrets(database, sealedText)).lost).toEqual([]);
-  await keepSecrets({ database, sealedText, now: () => world.nowMs });
+  expect((await findLostSecrets(database, encryptedText)).lost).toEqual([]);
+  await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
 });

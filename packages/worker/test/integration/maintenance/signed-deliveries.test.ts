@@ -5,18 +5,18 @@ import type { Database } from '@sluice/database/connection/connection';
 import { promoteSigningKey, startRotation } from '@sluice/database/webhooks/signing-keys';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { verifyDelivery } from '@sluice/verify';
 import { verifyRequestSignature } from 'customerio-node';
 import { sql } from 'kysely';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHttpClient } from '../../../src/http/http-client.ts';
-import { keepSecrets } from '../../../src/maintenance/keep-secrets.ts';
+import { encryptSecrets } from '../../../src/maintenance/encrypt-secrets.ts';
 import { createLaneWorld, SIGNING_KEY, type LaneWorld } from '../support/lane-world.ts';
 
 const NEW_KEY = 'c0ffee00'.repeat(8);
-const sealedText = createSealedText([{ id: 'one', key: Buffer.alloc(32, 1) }]);
+const encryptedText = createEncryptedText([{ id: 'one', key: Buffer.alloc(32, 1) }]);
 const received: { headers: IncomingHttpHeaders; body: string }[] = [];
 const receiver = createServer((request, response) => {
   let body = '';
@@ -46,7 +46,8 @@ async function send(world: LaneWorld) {
   await world.log(1);
   const outcome = await world.deliverAll({
     post: (request) => http.post(request),
-    openSecret: (environmentId, sealed) => sealedText.open(sealed, secretContext(environmentId)),
+    openSecret: (environmentId, encrypted) =>
+      encryptedText.decrypt(encrypted, secretContext(environmentId)),
   });
   expect(outcome).toEqual({ outcome: 'idle' });
   expect(received).toHaveLength(1);
@@ -57,7 +58,7 @@ const rotate = (world: LaneWorld, signsFromMs: number) =>
   startRotation(
     database,
     world.key,
-    { signingKey: sealedText.seal(NEW_KEY, secretContext(world.environmentId)), signsFromMs },
+    { signingKey: encryptedText.encrypt(NEW_KEY, secretContext(world.environmentId)), signsFromMs },
     world.nowMs,
   );
 
@@ -104,7 +105,7 @@ test.each(['promoted by hand', 'at the end of its overlap'])(
     expect(verifyDelivery(headers, body, NEW_KEY)).toBe(true);
     expect(verifyDelivery(headers, body, SIGNING_KEY)).toBe(false);
     // The old key is gone from the database too, and nothing else about the webhook changed.
-    await keepSecrets({ database, sealedText, now: () => world.nowMs });
+    await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
     const again = await send(world);
     expect(verifyDelivery(again.headers, again.body, NEW_KEY)).toBe(true);
     const { rows } = await sql<{ key: string; next: string | null }>`
@@ -112,7 +113,9 @@ test.each(['promoted by hand', 'at the end of its overlap'])(
       database,
     );
     expect(rows[0]?.next).toBeNull();
-    expect(sealedText.open(String(rows[0]?.key), secretContext(world.environmentId))).toBe(NEW_KEY);
+    expect(encryptedText.decrypt(String(rows[0]?.key), secretContext(world.environmentId))).toBe(
+      NEW_KEY,
+    );
   },
 );
 

@@ -184,7 +184,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
       return world.behave(request, eventId);
     },
     isPlaceWanted: () => true,
-    openSecret: (_, sealed) => sealed,
+    openSecret: (_, encrypted) => encrypted,
     wakeLane: async () => void world.wakes.push('now'),
     wakeLaneAt: async (_, atMs) => void world.wakes.push(atMs),
     now: () => world.nowMs,

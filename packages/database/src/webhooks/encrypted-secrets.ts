@@ -1,8 +1,8 @@
 /**
- * All secrets of webhooks in the installation, as they are stored: sealed. Nothing here can read one.
+ * All secrets of webhooks in the installation, as they are stored: encrypted. Nothing here can read one.
  *
- * A sealed column that is missing here would be lost with the key that sealed it. Secrets of deleted webhooks are
- * left out on purpose: nobody sends with them.
+ * An encrypted column that is missing here would be lost with the key that encrypted it. Secrets of deleted webhooks
+ * are left out on purpose: nobody sends with them.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -45,7 +45,7 @@ export async function listSecrets(database: DatabaseOrTransaction): Promise<Name
 }
 
 /**
- * At most `limit` secrets that do not begin with `prefix`: those that another key sealed, and those
+ * At most `limit` secrets that do not begin with `prefix`: those that another key encrypted, and those
  * that none did. Reads all webhooks and workspaces: for the start of a process, and now and then.
  */
 export async function listSecretsWithout(
@@ -61,10 +61,10 @@ export async function listSecretsWithout(
 }
 
 /**
- * One secret for each key that sealed any, by the key id between the first two colons: a process that opens all of
+ * One secret for each key that encrypted any, by the key id between the first two colons: a process that opens all of
  * these has every key of the installation. Reads all webhooks and workspaces: for the start of a process.
  */
-export async function listSealedSamples(
+export async function listEncryptedSamples(
   database: DatabaseOrTransaction,
 ): Promise<Pick<StoredSecret, 'environmentId' | 'stored'>[]> {
   const { rows } = await sql<Pick<StoredSecret, 'environmentId' | 'stored'>>`

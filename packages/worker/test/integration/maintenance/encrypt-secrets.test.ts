@@ -3,10 +3,10 @@ import type { Database } from '@sluice/database/connection/connection';
 import { startRotation } from '@sluice/database/webhooks/signing-keys';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { keepSecrets } from '../../../src/maintenance/keep-secrets.ts';
+import { encryptSecrets } from '../../../src/maintenance/encrypt-secrets.ts';
 import { createLaneWorld, SIGNING_KEY, type LaneWorld } from '../support/lane-world.ts';
 
 const OLD = { id: 'old', key: Buffer.alloc(32, 1) };
@@ -25,12 +25,12 @@ beforeEach(async () => {
     world.nowMs,
   );
   // As the API stores them.
-  const headers = createSealedText([OLD]).seal(HEADERS, secretContext(world.environmentId));
+  const headers = createEncryptedText([OLD]).encrypt(HEADERS, secretContext(world.environmentId));
   await sql`update webhooks set custom_headers = ${headers}`.execute(database);
 });
 
 const keep = (...keys: [typeof OLD, ...(typeof OLD)[]]) =>
-  keepSecrets({ database, sealedText: createSealedText(keys), now: () => world.nowMs });
+  encryptSecrets({ database, encryptedText: createEncryptedText(keys), now: () => world.nowMs });
 
 async function storedSecrets(): Promise<string[]> {
   const { rows } = await sql<{ secret: string }>`
@@ -44,19 +44,19 @@ async function storedSecrets(): Promise<string[]> {
 }
 
 async function openedSecrets(...keys: [typeof OLD, ...(typeof OLD)[]]): Promise<string[]> {
-  const sealedText = createSealedText(keys);
+  const encryptedText = createEncryptedText(keys);
   return (await storedSecrets()).map((secret) =>
-    sealedText.open(secret, secretContext(world.environmentId)),
+    encryptedText.decrypt(secret, secretContext(world.environmentId)),
   );
 }
 
-test('what stands there as plain text is sealed: the workspace’s, the webhook’s and the next one', async () => {
+test('what stands there as plain text is encrypted: the workspace’s, the webhook’s and the next one', async () => {
   await keep(OLD);
   expect((await storedSecrets()).filter((key) => !key.startsWith('sealed:old:'))).toEqual([]);
   expect(await openedSecrets(OLD)).toEqual([SIGNING_KEY, SIGNING_KEY, 'the next key', HEADERS]);
 });
 
-test('more secrets than one step takes are all sealed', async () => {
+test('more secrets than one step takes are all encrypted', async () => {
   await sql`
     insert into webhooks (environment_id, name, endpoint, events, signing_key)
     select ${world.environmentId}, 'x', 'http://x.test', '{email_sent}', 'key ' || n from generate_series(1, 1100) n`.execute(
@@ -69,20 +69,20 @@ test('more secrets than one step takes are all sealed', async () => {
   expect((await storedSecrets()).filter((key) => !key.startsWith('sealed:old:'))).toEqual([]);
 });
 
-test('all of it is sealed anew under the first key, after which the others are not needed', async () => {
+test('all of it is encrypted anew under the first key, after which the others are not needed', async () => {
   await keep(OLD);
   await keep(NEW, OLD);
   expect(await openedSecrets(NEW)).toEqual([SIGNING_KEY, SIGNING_KEY, 'the next key', HEADERS]);
 });
 
-test('what is sealed already is left as it is', async () => {
+test('what is encrypted already is left as it is', async () => {
   await keep(OLD);
   const before = await storedSecrets();
   await keep(OLD, NEW);
   expect(await storedSecrets()).toEqual(before);
 });
 
-test('without the key that sealed it, it says so and changes nothing', async () => {
+test('without the key that encrypted it, it says so and changes nothing', async () => {
   await keep(OLD);
   const before = await storedSecrets();
   await expect(keep(NEW)).rejects.toMatchObject({ code: 'SECRET_UNREADABLE' });

@@ -1,29 +1,29 @@
 /**
- * Secrets at rest: text sealed with AES-256-GCM under a key that the database never sees.
+ * Secrets at rest: text encrypted with AES-256-GCM under a key that the database never sees.
  *
- *   sealed:<key id>:<base64url of nonce (12) | tag (16) | ciphertext>
+ *   encrypted:<key id>:<base64url of nonce (12) | tag (16) | ciphertext>
  *
- * The first key of the setting seals; all of them open. So a key can be replaced: add the new one behind the old
- * everywhere, then put it first, and once everything is sealed again remove the old one. A context (whose it is) is
- * authenticated with the text: a sealed secret that is copied to another tenant's row does not open there.
+ * The first key of the setting encrypts; all of them open. So a key can be replaced: add the new one behind the old
+ * everywhere, then put it first, and once everything is encrypted again remove the old one. A context (whose it is) is
+ * authenticated with the text: an encrypted secret that is copied to another tenant's row does not open there.
  *
  * Text without the prefix opens as itself: it is from before there was a key.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { AppError } from '@sluice/domain/values/errors';
 
-export interface SealingKey {
+export interface EncryptionKey {
   readonly id: string;
   /** 32 bytes. */
   readonly key: Buffer;
 }
 
-export interface SealedText {
-  /** What everything sealed from now on begins with. */
+export interface EncryptedText {
+  /** What everything encrypted from now on begins with. */
   readonly prefix: string;
-  seal(text: string, context: string): string;
+  encrypt(text: string, context: string): string;
   /** @throws AppError SECRET_UNREADABLE when its key is not there, or it was tampered with. */
-  open(sealed: string, context: string): string;
+  decrypt(encrypted: string, context: string): string;
 }
 
 const PREFIX = 'sealed:';
@@ -32,28 +32,30 @@ const ALGORITHM = 'aes-256-gcm';
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
 
-/** The id of the key that sealed a text; empty where none did. */
-export function sealingKeyId(stored: string): string {
+/** The id of the key that encrypted a text; empty where none did. */
+export function encryptionKeyId(stored: string): string {
   return stored.startsWith(PREFIX) ? (stored.split(':')[1] ?? '') : '';
 }
 
-/** @param keys - at least one; the first seals. */
-export function createSealedText(keys: readonly [SealingKey, ...SealingKey[]]): SealedText {
-  const [sealing] = keys;
+/** @param keys - at least one; the first encrypts. */
+export function createEncryptedText(
+  keys: readonly [EncryptionKey, ...EncryptionKey[]],
+): EncryptedText {
+  const [encryption] = keys;
   const keysById = new Map(keys.map(({ id, key }) => [id, key]));
-  const prefix = `${PREFIX}${sealing.id}:`;
+  const prefix = `${PREFIX}${encryption.id}:`;
   return {
     prefix,
-    seal(text, context) {
+    encrypt(text, context) {
       const nonce = randomBytes(NONCE_SIZE_BYTES);
-      const cipher = createCipheriv(ALGORITHM, sealing.key, nonce).setAAD(Buffer.from(context));
-      const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-      return prefix + Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
+      const cipher = createCipheriv(ALGORITHM, encryption.key, nonce).setAAD(Buffer.from(context));
+      const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+      return prefix + Buffer.concat([nonce, cipher.getAuthTag(), encrypted]).toString('base64url');
     },
-    open(sealed, context) {
-      if (!sealed.startsWith(PREFIX)) return sealed;
-      const id = sealingKeyId(sealed);
-      const [, , content = ''] = sealed.split(':');
+    decrypt(encrypted, context) {
+      if (!encrypted.startsWith(PREFIX)) return encrypted;
+      const id = encryptionKeyId(encrypted);
+      const [, , content = ''] = encrypted.split(':');
       const key = keysById.get(id);
       if (!key) {
         throw new AppError(
