@@ -146,7 +146,7 @@ const watchReport = (): WatchReport => consumers?.report() ?? NOT_LOOKED_YET;
 readiness = () => readReadiness(database, producer, watchReport());
 registerProcessMetrics({
   metrics,
-  counts: () => ({ ...commitBatches.counts, deliveredSliceCount: deliveries.sliceCount() }),
+  counts: () => ({ ...commitBatches.counts, deliveredTimeSliceCount: deliveries.timeSliceCount() }),
   countDeadLettered: () => countDeadLetteredOperations(database, DEAD_LETTERED_COUNT_MAX),
   countPurchasesInReview: () => countPurchasesInReview(database, DEAD_LETTERED_COUNT_MAX),
   report: watchReport,

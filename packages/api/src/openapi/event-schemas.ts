@@ -2,9 +2,9 @@
  * What each of the 72 reporting event types, and each of our own, puts on the wire (`ingestion-conventions.md` §4.2–4.4):
  * a schema, and a sample that fits it.
  *
- * The schemas describe and do not check: what is sent was made from types. A test checks every event that the fold
- * makes, and every sample, against them. A reported metric never names the campaign and not always the recipient, so
- * of a message only its id and its person are certain. Objects are loose, because fields may be added.
+ * The schemas describe and do not check: what is sent was made from types. A test checks every event that the apply
+ * step makes, and every sample, against them. A reported metric never names the campaign and not always the recipient,
+ * so of a message only its id and its person are certain. Objects are loose, because fields may be added.
  *
  * Used by `openapi.ts` (the document's `webhooks`) and by `lane-operations.ts` (test events).
  */

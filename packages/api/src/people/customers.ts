@@ -13,7 +13,7 @@ import {
   listRelationships,
 } from '@sluice/database/people/customer-reads';
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
-import { storedValue } from '@sluice/domain/operations/slice-keys';
+import { storedValue } from '@sluice/domain/operations/state-keys';
 import { personIdOf } from '@sluice/domain/values/svc-id';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';

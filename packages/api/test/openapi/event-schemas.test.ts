@@ -16,7 +16,7 @@ import { EVENT_SCHEMAS, metricOf, sampleBody } from '../../src/openapi/event-sch
 const channelOf = (type: ReportingEventType) =>
   type.startsWith('in_app_') ? 'in_app' : (type.split('_')[0] ?? '');
 
-/** Everything that the fold can report, from calls that tell all there is to tell. */
+/** Everything that the apply step can report, from calls that tell all there is to tell. */
 function reportEverything(): readonly ReportingEvent[] {
   const operations: Operation[] = [
     identify('id:1', { email: 'ada@example.com' }),
@@ -58,7 +58,7 @@ describe('the schema of every event type', () => {
     expect(EVENT_SCHEMAS.size).toBe(72 + 3);
   });
 
-  test('every event that the fold makes fits its schema, with content and without, and holds nothing undescribed', () => {
+  test('every event that the apply step makes fits its schema, with content and without, and holds nothing undescribed', () => {
     const reports = reportEverything();
     expect(new Set(reports.map((report) => report.eventType))).toEqual(
       new Set(REPORTING_EVENT_TYPES),

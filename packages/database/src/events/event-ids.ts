@@ -1,5 +1,5 @@
 /** Which event ids were taken: unique per workspace, across APIs, commit batches and days. */
-import type { EventClaim, EventKey } from '@sluice/domain/state/slice';
+import type { EventClaim, EventKey } from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';

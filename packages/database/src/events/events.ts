@@ -2,7 +2,7 @@
  * Events and the other activities of people. Inserted as they are found, changed only when an
  * anonymous one becomes somebody's or its person is merged (`people.ts`).
  */
-import type { AnonymousAttachment, EventRow } from '@sluice/domain/state/slice';
+import type { AnonymousAttachment, EventRow } from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import {
   bigintColumn,

@@ -2,7 +2,7 @@
  * The issues log: counted by workspace, day, code, source and field, with the latest message and
  * sample, so that a client that does the same wrong thing a million times has one row a day.
  */
-import type { IssueRow } from '@sluice/domain/state/slice';
+import type { IssueRow } from '@sluice/domain/state/loaded-state';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 import { sql } from 'kysely';
 import { integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';

@@ -3,7 +3,7 @@ import type {
   MessageDeliveryKey,
   MessageDeliveryRow,
   RowChanges,
-} from '@sluice/domain/state/slice';
+} from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';

@@ -1,6 +1,11 @@
 /** Devices of people. Whoever changes one holds its person. */
 import type { JsonObject } from '@sluice/domain/values/json';
-import type { DeviceKey, DeviceRow, PersonKey, RowChanges } from '@sluice/domain/state/slice';
+import type {
+  DeviceKey,
+  DeviceRow,
+  PersonKey,
+  RowChanges,
+} from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import {
   bigintColumn,

@@ -1,5 +1,5 @@
 /**
- * Numbers for new people and objects, taken from one sequence in blocks of 1,000, so that the fold
+ * Numbers for new people and objects, taken from one sequence in blocks of 1,000, so that the apply step
  * can number what it makes without a round trip. A number is never given twice; those of a
  * transaction that did not end well, or of a process that stopped, are skipped.
  */

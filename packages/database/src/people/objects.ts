@@ -1,7 +1,7 @@
 /** Objects: locked after people, in order of their number; deleted with their relationships. */
 import type { JsonObject } from '@sluice/domain/values/json';
-import type { ObjectKey, ObjectRow, RowChanges } from '@sluice/domain/state/slice';
-import type { ObjectName } from '@sluice/domain/state/slice-needs';
+import type { ObjectKey, ObjectRow, RowChanges } from '@sluice/domain/state/loaded-state';
+import type { ObjectName } from '@sluice/domain/state/state-needs';
 import { sql } from 'kysely';
 import {
   bigintColumn,

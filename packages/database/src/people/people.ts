@@ -1,6 +1,6 @@
 /** People: locked by number, written as whole rows, removed with all that hangs on them. */
 import type { JsonObject } from '@sluice/domain/values/json';
-import type { PersonKey, PersonMove, PersonRow } from '@sluice/domain/state/slice';
+import type { PersonKey, PersonMove, PersonRow } from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import {
   bigintColumn,

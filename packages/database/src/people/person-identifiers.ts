@@ -6,13 +6,13 @@
  * different shards hardly ever deadlock; one that does is tried again. When two make the same new identifier at once,
  * it is a unique violation for the second, which starts again and finds it.
  */
-import type { StoredIdentifierKind } from '@sluice/domain/operations/slice-keys';
+import type { StoredIdentifierKind } from '@sluice/domain/operations/state-keys';
 import type {
   IdentifierKey,
   IdentifierRow,
   PersonKey,
   RowChanges,
-} from '@sluice/domain/state/slice';
+} from '@sluice/domain/state/loaded-state';
 import { sql, type RawBuilder } from 'kysely';
 import { bigintColumn, booleanColumn, integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';

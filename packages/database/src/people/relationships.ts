@@ -6,7 +6,7 @@ import type {
   RelationshipKey,
   RelationshipRow,
   RowChanges,
-} from '@sluice/domain/state/slice';
+} from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, jsonColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';

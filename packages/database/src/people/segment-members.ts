@@ -1,5 +1,5 @@
 /** Who is in which manual segment. Joining twice and leaving twice change nothing, so neither looks first. */
-import type { PersonKey, RowChanges, SegmentMemberRow } from '@sluice/domain/state/slice';
+import type { PersonKey, RowChanges, SegmentMemberRow } from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';

@@ -1,9 +1,9 @@
 /**
- * The fold: what operations mean for the rows that are there. Pure: the slice in, the changes out.
+ * Applies operations: what they mean for the rows that are there. Pure: the loaded state in, the changes out.
  *
- * Step 9 of the walk, between the loading of the slice and the writing of the changes, both by
+ * Step 9 of the walk, between the loading of state and the writing of the changes, both by
  * `worker/src/events/process-commit-batch.ts`. Operations apply in order, each to what the ones before it left,
- * so folding them together gives the same rows as folding them one commit batch after the other.
+ * so applying them together gives the same rows as applying them one commit batch after the other.
  */
 import { unknownOperation } from '../values/errors.ts';
 import { addDevice, deleteDevice } from './change-devices.ts';
@@ -26,17 +26,17 @@ import type {
 } from '../operations/operation.ts';
 import { deletePerson, suppressPerson, unsuppressPerson } from './remove-person.ts';
 import { reportMetric, unsubscribeDelivery } from './report-metric.ts';
-import type { Slice, SliceChanges } from '../state/slice.ts';
+import type { LoadedState, StateChanges } from '../state/loaded-state.ts';
 import { trackEvent } from './track-event.ts';
-import { WorkingSet, type FoldEffects } from '../state/working-set.ts';
+import { WorkingSet, type ApplyEffects } from '../state/working-set.ts';
 
-/** Folds operations into a slice that holds all that `findSliceNeeds` asked for. */
+/** Applies operations to the loaded state that holds all that `findStateNeeds` asked for. */
 export function applyOperations(
-  slice: Slice,
+  state: LoadedState,
   operations: readonly Operation[],
-  effects: FoldEffects,
-): SliceChanges {
-  const set = new WorkingSet(slice, effects);
+  effects: ApplyEffects,
+): StateChanges {
+  const set = new WorkingSet(state, effects);
   for (const operation of operations) apply(set, operation);
   return set.changes();
 }

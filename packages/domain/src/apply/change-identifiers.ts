@@ -10,7 +10,7 @@ import { isRemoval, noteChange } from '../state/merge-attributes.ts';
 import type { Json, JsonObject } from '../values/json.ts';
 import type { Operation } from '../operations/operation.ts';
 import { describePerson, type LoadedPerson, type PersonState } from '../state/person-directory.ts';
-import { identifierIn, storedValue } from '../operations/slice-keys.ts';
+import { identifierIn, storedValue } from '../operations/state-keys.ts';
 import { svcId } from '../values/svc-id.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 

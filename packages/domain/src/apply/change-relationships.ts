@@ -16,7 +16,7 @@ import type {
   PersonRelationship,
 } from '../operations/operation.ts';
 import type { PersonState } from '../state/person-directory.ts';
-import type { ActivityKind, ObjectRow } from '../state/slice.ts';
+import type { ActivityKind, ObjectRow } from '../state/loaded-state.ts';
 import { canBeMade, canBeMadeObject } from '../operations/split-operation.ts';
 import { svcObjectId } from '../values/svc-id.ts';
 import { relationshipText, type WorkingSet } from '../state/working-set.ts';

@@ -1,6 +1,6 @@
 /**
  * The person that an operation names: found, made on first sight, or recorded as suppressed or
- * unknown. Shared by all rules of the fold that name somebody; what an identify may do besides is
+ * unknown. Shared by all rules of the apply step that name somebody; what an identify may do besides is
  * in `upsert-person.ts`.
  */
 import { giveIdentifier, type NamedKind } from './change-identifiers.ts';

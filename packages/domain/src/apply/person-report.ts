@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { LoadedPerson } from '../state/person-directory.ts';
 import type { MessageChannel, ReportingEvent } from '../delivery/reporting-event.ts';
-import type { PersonRow } from '../state/slice.ts';
+import type { PersonRow } from '../state/loaded-state.ts';
 import { svcId } from '../values/svc-id.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 

@@ -15,8 +15,8 @@ import {
   isReportingEventType,
   type MessageChannel,
 } from '../delivery/reporting-event.ts';
-import type { MessageDeliveryRow } from '../state/slice.ts';
-import { eventText } from '../operations/slice-keys.ts';
+import type { MessageDeliveryRow } from '../state/loaded-state.ts';
+import { eventText } from '../operations/state-keys.ts';
 import { takeEventOnce } from './track-event.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 

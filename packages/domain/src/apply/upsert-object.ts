@@ -2,7 +2,7 @@
 import { mergeAttributes } from '../state/merge-attributes.ts';
 import { changePeopleOfObject, findObject, findOrCreateObject } from './change-relationships.ts';
 import type { DeleteObject, IdentifyObject } from '../operations/operation.ts';
-import type { ObjectRow } from '../state/slice.ts';
+import type { ObjectRow } from '../state/loaded-state.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** Applies an object's attributes and adds its relationships. */

@@ -23,7 +23,7 @@ import { namedIdentifiers } from '../operations/named-identifiers.ts';
 import type { IdentifyPerson, Operation } from '../operations/operation.ts';
 import { createPerson, recordNotFound, recordSuppressed } from './find-person.ts';
 import { loaded, type LoadedPerson } from '../state/person-directory.ts';
-import { identifierIn } from '../operations/slice-keys.ts';
+import { identifierIn } from '../operations/state-keys.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** The part of an identify that says whom and what, for calls that identify among other things. */

@@ -1,10 +1,10 @@
 /**
  * Keeps the requests to one webhook to so many a second, evenly spaced.
  *
- * A lane is drained by one worker after another, a slice at a time. So all that is remembered is the earliest time of
- * the next start, which is kept with the lane, and the next drain goes on from there. Timers and wake-ups are late by
- * some milliseconds, so starts may run ahead of their even spacing by a tenth of a second to reach the rate: in any
- * second there are at most the rate, a tenth of it and one more. (The generic cell rate algorithm.)
+ * A lane is drained by one worker after another, one time slice at a time. So all that is remembered is the earliest
+ * time of the next start, which is kept with the lane, and the next drain goes on from there. Timers and wake-ups are
+ * late by some milliseconds, so starts may run ahead of their even spacing by a tenth of a second to reach the rate: in
+ * any second there are at most the rate, a tenth of it and one more. (The generic cell rate algorithm.)
  */
 const SECOND_MS = 1_000;
 const AHEAD_MS_MAX = 100;

@@ -1,6 +1,6 @@
 /** Whom an identify names: the call itself first, then its attributes. Pure. */
 import type { IdentifyPerson, PersonIdentifier } from './operation.ts';
-import { identifierIn } from './slice-keys.ts';
+import { identifierIn } from './state-keys.ts';
 
 /** The identifiers of the call and of its attributes; values that identify nobody are left out. */
 export function namedIdentifiers({

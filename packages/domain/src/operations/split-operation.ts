@@ -6,8 +6,8 @@
  * Shards have no order between them. So without halves a group call could be applied after a later deletion of its
  * person and would make the person anew; an identify could do that to its object. Each half makes only what its own
  * shard is about, and adds or deletes the relationship where the other side is there already. Both hold the person's
- * name while they are applied (`worker/src/events/load-slice.ts`), so whichever comes second meets what the first did, and
- * doing the same again changes nothing.
+ * name while they are applied (`worker/src/events/load-state.ts`), so whichever comes second meets what the first did,
+ * and doing the same again changes nothing.
  *
  * What remains: where the person or object was deleted and made anew at once, a late half gives the relationship to
  * the new one. A call about a person who is suppressed before its object's half is applied makes no object. And a

@@ -3,7 +3,7 @@
  * are taken out or brought to one spelling, values are cleaned, Track's bounds are held.
  *
  * The one place where `cio_` names among attributes become `svc_` ones; where a call has both, ours
- * wins. Null and empty values stay: they remove the attribute, which is for the fold step to do.
+ * wins. Null and empty values stay: they remove the attribute, which is for the apply step to do.
  */
 import { cleanKey, cleanMember, copyBefore, reportFlaws } from './clean-json.ts';
 import { readExactText } from './identifiers.ts';

@@ -9,12 +9,12 @@
  * Everything else that an operation may change is held, and every other name of the same people: within one commit
  * batch each operation must meet what the one before it did.
  *
- * Part of step 9 of the walk, called by `worker/src/events/load-slice.ts`. Pure.
+ * Part of step 9 of the walk, called by `worker/src/events/load-state.ts`. Pure.
  */
 import { typeOfQueued, type QueuedOperation } from '../operations/packed-event.ts';
-import type { IdentifierRow } from './slice.ts';
-import { identifierText } from '../operations/slice-keys.ts';
-import type { NeededIdentifier, SliceNeeds } from './slice-needs.ts';
+import type { IdentifierRow } from './loaded-state.ts';
+import { identifierText } from '../operations/state-keys.ts';
+import type { NeededIdentifier, StateNeeds } from './state-needs.ts';
 
 /**
  * How a commit batch stands to merges of people: it `merges`, it `reads` who people are and keeps merges off meanwhile,
@@ -40,7 +40,7 @@ export function mergeStanceOf(operations: readonly QueuedOperation[]): MergeStan
  * @param otherPeople - numbers of people whom the operations may change without naming an identifier.
  */
 export function identifiersToHold(
-  needs: Pick<SliceNeeds, 'identifiers' | 'links'>,
+  needs: Pick<StateNeeds, 'identifiers' | 'links'>,
   found: readonly IdentifierRow[],
   otherPeople: Iterable<number>,
 ): NeededIdentifier[] {

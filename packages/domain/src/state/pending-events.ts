@@ -3,8 +3,8 @@
  * turns out to be somebody's and when people are merged.
  */
 import { followMerges, type PersonState } from './person-directory.ts';
-import type { AnonymousAttachment, EventRow } from './slice.ts';
-import { eventText } from '../operations/slice-keys.ts';
+import type { AnonymousAttachment, EventRow } from './loaded-state.ts';
+import { eventText } from '../operations/state-keys.ts';
 
 /** How old an event may be and still become the person's (`ingestion-conventions.md` §1.4, §1.6). */
 export const ATTACHED_AGE_MS_MAX = 30 * 24 * 60 * 60 * 1000;

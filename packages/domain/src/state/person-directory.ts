@@ -1,5 +1,5 @@
 /**
- * Who is who while a commit batch is folded: identifiers → people, as they change.
+ * Who is who while a commit batch is applied: identifiers → people, as they change.
  *
  * ```
  *            create                 delete            unsuppress
@@ -18,8 +18,14 @@ import {
   identifierText,
   storedValue,
   type StoredIdentifierKind,
-} from '../operations/slice-keys.ts';
-import type { IdentifierKey, IdentifierRow, PersonKey, PersonRow, RowChanges } from './slice.ts';
+} from '../operations/state-keys.ts';
+import type {
+  IdentifierKey,
+  IdentifierRow,
+  PersonKey,
+  PersonRow,
+  RowChanges,
+} from './loaded-state.ts';
 import { personIdOf, svcId } from '../values/svc-id.ts';
 
 export interface PersonState extends PersonKey {
@@ -70,8 +76,8 @@ export class PersonDirectory {
   }
 
   /**
-   * The person that an identifier means at this point of the fold. The svc_id of a merged person means nobody, as it
-   * will once the merge is stored.
+   * The person that an identifier means at this point of the apply step. The svc_id of a merged person means nobody, as
+   * it will once the merge is stored.
    */
   resolve(environmentId: number, identifier: PersonIdentifier): Resolution {
     if (identifier.kind !== 'svc_id')
@@ -90,7 +96,7 @@ export class PersonDirectory {
     return owner ? resolutionOf(owner) : UNKNOWN;
   }
 
-  /** The person that a number in another row means at this point of the fold. */
+  /** The person that a number in another row means at this point of the apply step. */
   find(environmentId: number, personId: number): PersonState | undefined {
     const known = this.#people.get(personId);
     const person = known && followMerges(known);
@@ -225,7 +231,7 @@ export function followMerges(person: PersonState): PersonState {
   return followed;
 }
 
-/** Insists on the row; its absence means that `find-slice-needs.ts` forgot to ask for it. */
+/** Insists on the row; its absence means that `find-state-needs.ts` forgot to ask for it. */
 export function loaded(person: PersonState): LoadedPerson {
   if (!person.row)
     throw new AppError('BUG', `person ${svcId(person.personId)} was needed and not loaded`);

@@ -1,8 +1,8 @@
 /**
- * Rows of one table while a commit batch is folded: what was loaded, what they are by now, and so what
+ * Rows of one table while a commit batch is applied: what was loaded, what they are by now, and so what
  * must be written. However often a row changes, it is written once.
  */
-import type { PersonKey, RowChanges } from './slice.ts';
+import type { PersonKey, RowChanges } from './loaded-state.ts';
 
 interface Entry<Row> {
   readonly loaded: Row | undefined;

@@ -1,5 +1,5 @@
 /**
- * The slice while it is folded: the rows as they are by now, and what was found on the way.
+ * The loaded state while operations are applied to it: the rows as they are by now, and what was found on the way.
  *
  * The rules (`upsert-person.ts`, `track-event.ts` and their neighbours) read and change it one
  * operation after the other; `changes()` says what of it must be written. Pure: ids and the clock
@@ -21,15 +21,15 @@ import type {
   PersonRow,
   RelationshipRow,
   SegmentMemberRow,
-  Slice,
-  SliceChanges,
-} from './slice.ts';
-import { eventText, objectText } from '../operations/slice-keys.ts';
+  LoadedState,
+  StateChanges,
+} from './loaded-state.ts';
+import { eventText, objectText } from '../operations/state-keys.ts';
 import { objectNumberOf } from '../values/svc-id.ts';
 import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
 
-/** What the fold takes from the world. */
-export interface FoldEffects {
+/** What the apply step takes from the world. */
+export interface ApplyEffects {
   /** Never given before, to anybody. */
   readonly newPersonId: () => number;
   /** Never given before, to anything. */
@@ -41,7 +41,7 @@ export interface FoldEffects {
 }
 
 export class WorkingSet {
-  readonly effects: FoldEffects;
+  readonly effects: ApplyEffects;
   readonly directory: PersonDirectory;
   readonly relationships: RowsOfPeople<RelationshipRow>;
   readonly devices: RowsOfPeople<DeviceRow>;
@@ -56,23 +56,23 @@ export class WorkingSet {
   readonly #reports: ReportingEvent[] = [];
   readonly #issues: IssueRow[] = [];
 
-  constructor(slice: Slice, effects: FoldEffects) {
+  constructor(state: LoadedState, effects: ApplyEffects) {
     this.effects = effects;
-    this.directory = new PersonDirectory(slice.identifiers, slice.people);
-    this.relationships = new RowsOfPeople(relationshipText, slice.relationships);
-    this.devices = new RowsOfPeople((row) => deviceText(row, row.token), slice.devices);
+    this.directory = new PersonDirectory(state.identifiers, state.people);
+    this.relationships = new RowsOfPeople(relationshipText, state.relationships);
+    this.devices = new RowsOfPeople((row) => deviceText(row, row.token), state.devices);
     this.segmentMembers = new RowsOfPeople(
       (row) => `${row.segmentId} ${row.personId}`,
-      slice.segmentMembers,
+      state.segmentMembers,
     );
     this.messageDeliveries = new TrackedRows(
       (row) => eventText(row.environmentId, row.deliveryId),
-      slice.messageDeliveries,
+      state.messageDeliveries,
     );
-    this.#objects = new TrackedRows((row) => String(row.objectNumber), slice.objects);
-    for (const row of slice.objects) this.#objectsByName.set(nameOf(row), row);
+    this.#objects = new TrackedRows((row) => String(row.objectNumber), state.objects);
+    for (const row of state.objects) this.#objectsByName.set(nameOf(row), row);
     this.#takenEvents = new Set(
-      slice.takenEvents.map((key) => eventText(key.environmentId, key.eventId)),
+      state.takenEvents.map((key) => eventText(key.environmentId, key.eventId)),
     );
   }
 
@@ -159,7 +159,7 @@ export class WorkingSet {
     });
   }
 
-  changes(): SliceChanges {
+  changes(): StateChanges {
     const isOfGone = (row: PersonKey): boolean => this.directory.isGone(row.personId);
     const people = this.#peopleChanges();
     return {
@@ -186,7 +186,7 @@ export class WorkingSet {
   }
 
   /** Messages of people who were merged meanwhile go to the other person; those of deleted people to nobody. */
-  #messageDeliveryChanges(): SliceChanges['messageDeliveries'] {
+  #messageDeliveryChanges(): StateChanges['messageDeliveries'] {
     const { inserted, updated, deleted } = this.messageDeliveries.changes(() => false);
     const mend = (row: MessageDeliveryRow): MessageDeliveryRow => ({
       ...row,
@@ -198,7 +198,7 @@ export class WorkingSet {
     return { inserted: inserted.map(mend), updated: updated.map(mend), deleted };
   }
 
-  #peopleChanges(): Pick<SliceChanges, 'people' | 'removedPeople' | 'suppressedPeople'> {
+  #peopleChanges(): Pick<StateChanges, 'people' | 'removedPeople' | 'suppressedPeople'> {
     const inserted: PersonRow[] = [];
     const updated: PersonRow[] = [];
     const deleted: PersonKey[] = [];

@@ -2,12 +2,15 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SendPace } from '../../src/delivery/send-pace.ts';
 
-/** Starts whenever it may, looking at times that are up to `lateMs` late, in slices that remember only what is kept. */
+/**
+ * Starts whenever it may, looking at times that are up to `lateMs` late, in time slices that remember only what is
+ * kept.
+ */
 function startTimes(
   rate: number,
   durationMs: number,
   late: readonly number[],
-  sliceStarts: number,
+  timeSliceStarts: number,
 ) {
   const starts: number[] = [];
   let nowMs = 1_000_000;
@@ -18,7 +21,7 @@ function startTimes(
     if (waitMs === 0) {
       starts.push(nowMs);
       pace.start(nowMs);
-      if (starts.length % sliceStarts === 0)
+      if (starts.length % timeSliceStarts === 0)
         pace = new SendPace(rate, Math.ceil(pace.nextStartAtMs), nowMs);
     } else {
       nowMs += waitMs + (late[turn % late.length] ?? 0);
@@ -33,8 +36,8 @@ test('in no second are there more than the rate, a tenth of it and one, whoever 
       fc.integer({ min: 1, max: 2_000 }),
       fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 5 }),
       fc.integer({ min: 1, max: 50 }),
-      (rate, late, sliceStarts) => {
-        const starts = startTimes(rate, 5_000, late, sliceStarts);
+      (rate, late, timeSliceStarts) => {
+        const starts = startTimes(rate, 5_000, late, timeSliceStarts);
         const most = Math.floor(rate * 1.1 + 1 + 1e-6);
         for (let from = 0, to = 0; to < starts.length; to++) {
           while ((starts[to] ?? 0) - (starts[from] ?? 0) >= 1_000) from++;

@@ -1,6 +1,6 @@
 /** Events, anonymous ids, merges: ingestion-conventions.md §1.4 to §1.6. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { SliceChanges } from '../../src/state/slice.ts';
+import type { StateChanges } from '../../src/state/loaded-state.ts';
 import { svcId } from '../../src/values/svc-id.ts';
 import { DAY_MS, MemoryStore, WAYS } from '../support/memory-store.ts';
 import {
@@ -21,7 +21,7 @@ beforeEach(() => {
   store = new MemoryStore();
 });
 
-const codes = (changes: SliceChanges): string[] => changes.issues.map((row) => row.issue.code);
+const codes = (changes: StateChanges): string[] => changes.issues.map((row) => row.issue.code);
 const named = (name: string) => store.events.find((event) => event.name === name);
 const personIdOf = (id: string): number | undefined =>
   store.people.find((row) => row.id === id)?.personId;

@@ -2,8 +2,8 @@
 import { describe, expect, it, test } from 'vitest';
 import { identifiersToHold, mergeStanceOf } from '../../src/state/held-identifiers.ts';
 import type { Operation } from '../../src/operations/operation.ts';
-import type { IdentifierRow } from '../../src/state/slice.ts';
-import { findSliceNeeds } from '../../src/state/find-slice-needs.ts';
+import type { IdentifierRow } from '../../src/state/loaded-state.ts';
+import { findStateNeeds } from '../../src/state/find-state-needs.ts';
 import {
   identify,
   merge,
@@ -27,7 +27,7 @@ function stored(text: string): IdentifierRow {
 }
 
 function held(operations: Operation[], found: string[], otherPeople: number[] = []): string[] {
-  return identifiersToHold(findSliceNeeds(operations), found.map(stored), otherPeople).map(
+  return identifiersToHold(findStateNeeds(operations), found.map(stored), otherPeople).map(
     ({ kind, value }) => `${kind}:${value}`,
   );
 }

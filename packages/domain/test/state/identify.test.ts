@@ -1,7 +1,7 @@
 /** The rules of ingestion-conventions.md §1.2 and §1.3. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/values/json.ts';
-import type { SliceChanges } from '../../src/state/slice.ts';
+import type { StateChanges } from '../../src/state/loaded-state.ts';
 import {
   identify,
   remove,
@@ -17,8 +17,8 @@ beforeEach(() => {
   store = new MemoryStore();
 });
 
-const codes = (changes: SliceChanges): string[] => changes.issues.map((row) => row.issue.code);
-const kinds = (changes: SliceChanges): string[] => changes.events.map((row) => row.kind);
+const codes = (changes: StateChanges): string[] => changes.issues.map((row) => row.issue.code);
+const kinds = (changes: StateChanges): string[] => changes.events.map((row) => row.kind);
 const whoIs = (): object[] => store.people.map(({ id, email }) => ({ id, email }));
 
 describe('whom a call means', () => {

@@ -1,6 +1,6 @@
 /** Devices, objects, segments, forms, messages: ingestion-conventions.md §1.5, §1.6 and §2. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { SliceChanges } from '../../src/state/slice.ts';
+import type { StateChanges } from '../../src/state/loaded-state.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { MemoryStore, WAYS } from '../support/memory-store.ts';
 import {
@@ -23,7 +23,7 @@ beforeEach(() => {
   store = new MemoryStore();
 });
 
-const codes = (changes: SliceChanges): string[] => changes.issues.map((row) => row.issue.code);
+const codes = (changes: StateChanges): string[] => changes.issues.map((row) => row.issue.code);
 
 describe('devices', () => {
   it.each(WAYS)('lays a device over itself and deletes it, %s', (_, isTogether) => {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/values/json.ts';
-import type { SliceChanges } from '../../src/state/slice.ts';
+import type { StateChanges } from '../../src/state/loaded-state.ts';
 import { identify, NOW_MS, remove } from '../../src/testing/sample-operations.ts';
 import { MemoryStore } from '../support/memory-store.ts';
 
@@ -18,7 +18,7 @@ describe('the subscription', () => {
       0,
     );
 
-  const reported = (changes: SliceChanges): string[] =>
+  const reported = (changes: StateChanges): string[] =>
     changes.reports.map((report) => report.eventType);
 
   it.each([

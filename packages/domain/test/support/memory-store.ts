@@ -1,5 +1,5 @@
 /**
- * A database in memory for tests of the fold: loads slices as `worker/src/events/load-slice.ts` does and
+ * A database in memory for tests of the apply step: loads state as `worker/src/events/load-state.ts` does and
  * takes changes as `worker/src/events/write-changes.ts` does, refusing what a unique key would refuse. The
  * real ones have tests of their own, in `worker/test/integration`.
  */
@@ -15,13 +15,13 @@ import type {
   RelationshipRow,
   RowChanges,
   SegmentMemberRow,
-  Slice,
-  SliceChanges,
-} from '../../src/state/slice.ts';
+  LoadedState,
+  StateChanges,
+} from '../../src/state/loaded-state.ts';
 import { NOW_MS } from '../../src/testing/sample-operations.ts';
-import { eventText, identifierText } from '../../src/operations/slice-keys.ts';
-import { findSliceNeeds } from '../../src/state/find-slice-needs.ts';
-import type { SliceNeeds } from '../../src/state/slice-needs.ts';
+import { eventText, identifierText } from '../../src/operations/state-keys.ts';
+import { findStateNeeds } from '../../src/state/find-state-needs.ts';
+import type { StateNeeds } from '../../src/state/state-needs.ts';
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -44,9 +44,9 @@ export class MemoryStore {
   #lastNumber = 0;
   #lastId = 0;
 
-  /** Folds the operations as one commit batch. */
-  apply(...operations: Operation[]): SliceChanges {
-    const changes = applyOperations(this.#load(findSliceNeeds(operations)), operations, {
+  /** Applies the operations as one commit batch. */
+  apply(...operations: Operation[]): StateChanges {
+    const changes = applyOperations(this.#load(findStateNeeds(operations)), operations, {
       newPersonId: () => ++this.#lastNumber,
       newObjectNumber: () => ++this.#lastNumber,
       newId: () => `made-${++this.#lastId}`,
@@ -56,13 +56,13 @@ export class MemoryStore {
     return changes;
   }
 
-  /** Folds them as one commit batch, or each in its own. */
+  /** Applies them as one commit batch, or each in its own. */
   applyEach(isTogether: boolean, ...operations: Operation[]): void {
     if (isTogether) this.apply(...operations);
     else for (const operation of operations) this.apply(operation);
   }
 
-  #load(needs: SliceNeeds): Slice {
+  #load(needs: StateNeeds): LoadedState {
     const takenEvents = needs.events.filter((key) =>
       this.#eventIds.has(eventText(key.environmentId, key.eventId)),
     );
@@ -127,7 +127,7 @@ export class MemoryStore {
     };
   }
 
-  #write(changes: SliceChanges): void {
+  #write(changes: StateChanges): void {
     for (const { fromPersonId, toPersonId, sinceMs } of changes.moves) {
       const move = <Row extends { readonly personId: number | null }>(row: Row): Row =>
         row.personId === fromPersonId ? { ...row, personId: toPersonId } : row;

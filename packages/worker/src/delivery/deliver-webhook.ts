@@ -1,5 +1,5 @@
 /**
- * Drains one lane for a slice of time: sends its log from the cursor on, in order, and sees to it
+ * Drains one lane for a time slice: sends its log from the cursor on, in order, and sees to it
  * that the lane is woken again when there is more to do.
  *
  *   claim the lease ─▶ load ─▶ send ─▶ keep ─▶ … ─▶ keep and give the lease back ─▶ wake again
@@ -26,7 +26,7 @@ export interface DeliverLaneDeps extends LaneDrainDeps {
 }
 
 const LEASE_MS_MIN = 15_000;
-const SLICE_MS = 500;
+const TIME_SLICE_MS = 500;
 
 /**
  * How long lanes are held and drained, where a request may take `timeoutMs`. A request is started only while the lease
@@ -35,13 +35,13 @@ const SLICE_MS = 500;
 export const leasesOf = (timeoutMs: number): LeaseOptions => ({
   timeoutMs,
   leaseMs: Math.max(LEASE_MS_MIN, 3 * timeoutMs),
-  sliceMs: SLICE_MS,
+  timeSliceMs: TIME_SLICE_MS,
 });
 
 export type LaneOutcome =
   /** Nothing is left to send. */
   | { readonly outcome: 'idle' }
-  /** The slice is over; it was woken again. */
+  /** The time slice is over; it was woken again. */
   | { readonly outcome: 'more' }
   /** Failing, or at its rate limit; it will be woken for the next request. */
   | { readonly outcome: 'waiting'; readonly untilMs: number }

@@ -49,7 +49,7 @@ export interface Deliveries {
   /** Posts to endpoints so far, by outcome. */
   readonly attempts: ReadonlyMap<string, number>;
   /** Times a lane was drained. */
-  readonly sliceCount: () => number;
+  readonly timeSliceCount: () => number;
   /** Has a lane drained whose log has grown; without the queue, where this process drains it already. */
   readonly wakeLogged: (lane: LoggedLane) => Promise<void>;
   readonly wakeLane: Processors['wakeLane'];
@@ -98,7 +98,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   deps.lifecycle.defer('lanes under way', () => capacity.close());
   const inHand = new LanesInHand();
   const attempts = new Map<string, number>();
-  let sliceCount = 0;
+  let timeSliceCount = 0;
   const draining = {
     policy: webhooks.lanes,
     leases: leasesOf(webhooks.timeoutMs),
@@ -123,7 +123,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     draining,
     permits,
     attempts,
-    sliceCount: () => sliceCount,
+    timeSliceCount: () => timeSliceCount,
     async wakeLogged(lane) {
       const { environmentId, webhookId } = lane;
       if (!inHand.tell(lane)) await producer.wakeLane({ environmentId, webhookId });
@@ -143,7 +143,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
         lane,
       );
       await capacity.waitFor(delivery);
-      sliceCount++;
+      timeSliceCount++;
       return { outcome: 'done' };
     },
   };

@@ -1,5 +1,5 @@
 /**
- * Drains one replay for a slice of time: as a lane is drained (`lane-drain.ts`), by the same rules,
+ * Drains one replay for a time slice: as a lane is drained (`lane-drain.ts`), by the same rules,
  * with a log and a cursor of its own.
  *
  * So a replay keeps order and waits out failures by the schedule. The webhook's own lane does not wait for it, and
@@ -43,7 +43,7 @@ const SCANNED_ROWS_MAX = 10_000;
 const SCANS_MAX = 20;
 
 /**
- * Claims a replay that has something to send now and drains it for a slice.
+ * Claims a replay that has something to send now and drains it for a time slice.
  *
  * @returns false where there was none.
  */

@@ -1,6 +1,6 @@
 /**
  * Processes one commit batch, and those that wait behind it, in one transaction: claim them, load what their
- * operations touch, fold them, write what changed, log the deliveries.
+ * operations touch, apply them, write what changed, log the deliveries.
  *
  * Step 9 of the walk. Before: `platform/src/queue/queue.ts` hands the commit batch over, once or more often.
  * After: the lanes it names are woken and `deliver-webhook.ts` (step 11) sends what was logged.
@@ -25,7 +25,7 @@
  *   fails alone is dead-lettered whole, an issue says so ─────┘
  * ```
  *
- * A fault (a TypeError of the fold, say) is met twice before it is believed. It must not hold the
+ * A fault (a TypeError of the apply step, say) is met twice before it is believed. It must not hold the
  * shard for ever, nor be dropped: the operation is kept, the others go on in order, and
  * `npm run parked -- retry` queues it again once the fault is mended. An operation that this version
  * does not know is no fault: it waits for the newer version, which is about to come.
@@ -44,10 +44,10 @@ import { AppError } from '@sluice/domain/values/errors';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
-import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
+import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import { toStorableText } from '@sluice/domain/values/storable-text';
-import { loadSlice, SAFEST, type LoadOptions } from './load-slice.ts';
+import { loadState, SAFEST, type LoadOptions } from './load-state.ts';
 import type { TakenIdWatch } from './taken-id-watch.ts';
 import { writeChanges } from './write-changes.ts';
 
@@ -175,12 +175,12 @@ async function applyTogether(
   operations: readonly Operation[],
   options: LoadOptions = SAFEST,
 ): Promise<Applied> {
-  const needs = findSliceNeeds(operations);
-  const slice = await loadSlice(transaction, needs, options);
-  if (slice.takenEvents.length > 0) deps.takenIds.proved(deps.now());
+  const needs = findStateNeeds(operations);
+  const state = await loadState(transaction, needs, options);
+  if (state.takenEvents.length > 0) deps.takenIds.proved(deps.now());
   await deps.numbers.reserve(transaction, needs.newNumbersMax);
   const takeNumber = () => deps.numbers.take();
-  const changes = applyOperations(slice, operations, {
+  const changes = applyOperations(state, operations, {
     newPersonId: takeNumber,
     newObjectNumber: takeNumber,
     newId: deps.newId,

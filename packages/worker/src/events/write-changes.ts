@@ -1,11 +1,11 @@
 /**
- * Writes what the fold found: a statement a kind of change, whatever the number of rows, and none
+ * Writes what the apply step found: a statement a kind of change, whatever the number of rows, and none
  * where nothing changed.
  *
- * The order matters. First, the identifiers of merged and deleted people move or go; then what the fold says of
+ * The order matters. First, the identifiers of merged and deleted people move or go; then what the apply step says of
  * identifiers is written. The issues log and the lanes come last, for their rows are shared by everybody.
  *
- * Part of step 9 of the walk: after the fold in `process-commit-batch.ts`; the commit is next.
+ * Part of step 9 of the walk: after operations are applied in `process-commit-batch.ts`; the commit is next.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { appendDeliveries, type LoggedLane } from '@sluice/database/delivery/deliveries';
@@ -27,12 +27,12 @@ import {
 } from '@sluice/database/people/person-identifiers';
 import { writeRelationships } from '@sluice/database/people/relationships';
 import { writeSegmentMembers } from '@sluice/database/people/segment-members';
-import type { SliceChanges } from '@sluice/domain/state/slice';
+import type { StateChanges } from '@sluice/domain/state/loaded-state';
 
 /** Writes all changes. @returns lanes to wake after commit. */
 export async function writeChanges(
   transaction: DatabaseOrTransaction,
-  changes: SliceChanges,
+  changes: StateChanges,
 ): Promise<LoggedLane[]> {
   await movePeople(transaction, changes.moves);
   await suppressIdentifiersOf(transaction, changes.suppressedPeople);

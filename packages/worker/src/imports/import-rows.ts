@@ -1,5 +1,5 @@
 /**
- * Writes one batch of an import's rows in one transaction: their events, through the same fold and the
+ * Writes one batch of an import's rows in one transaction: their events, through the same apply step and the
  * same statements as a commit batch, what was wrong with the others, and how far the import is now.
  *
  * Exactly once in effect: the progress is part of the transaction and names the lease, so a batch
@@ -10,7 +10,7 @@
  * Commit batches of the shards go on between batches. A person's events in the file and their calls of today have no
  * order; each is applied under the person's locks.
  *
- * Before: `run-import.ts`, `domain/src/imports/import-file.ts`. After: `load-slice.ts`, `write-changes.ts`, and
+ * Before: `run-import.ts`, `domain/src/imports/import-file.ts`. After: `load-state.ts`, `write-changes.ts`, and
  * `tell-rows.ts` once it is committed.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
@@ -25,11 +25,11 @@ import { AppError } from '@sluice/domain/values/errors';
 import { readImportRow, type ImportColumns } from '@sluice/domain/imports/import-file';
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
-import type { IdentifierKey, IdentifierRow } from '@sluice/domain/state/slice';
-import { identifierText, storedValue } from '@sluice/domain/operations/slice-keys';
-import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
+import type { IdentifierKey, IdentifierRow } from '@sluice/domain/state/loaded-state';
+import { identifierText, storedValue } from '@sluice/domain/operations/state-keys';
+import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { TailTeller } from '@sluice/domain/operations/tail';
-import { loadSlice, SAFEST } from '../events/load-slice.ts';
+import { loadState, SAFEST } from '../events/load-state.ts';
 import type { ProcessCommitBatchDeps } from '../events/process-commit-batch.ts';
 import type { CsvRecord } from './read-csv.ts';
 import { tellRows, type ToldRow } from './tell-rows.ts';
@@ -156,8 +156,8 @@ async function writeOnce(
   const known = await lockPeopleOf(transaction, events);
   const present = rows.map((each) => withPerson(each, known));
   const operations = present.flatMap(({ event }) => (event ? { ...event, envelopeNumber } : []));
-  const slice = await loadSlice(transaction, findSliceNeeds(operations), SAFEST);
-  const changes = applyOperations(slice, operations, {
+  const state = await loadState(transaction, findStateNeeds(operations), SAFEST);
+  const changes = applyOperations(state, operations, {
     newPersonId: refuseToMake,
     newObjectNumber: refuseToMake,
     newId: deps.newId,
@@ -184,7 +184,7 @@ async function writeOnce(
   return { lanes, nextByte, present, failed, warned };
 }
 
-/** An event of a file creates nobody: events of unknown people were taken out before the fold. */
+/** An event of a file creates nobody: events of unknown people were taken out before operations are applied. */
 function refuseToMake(): never {
   throw new AppError('BUG', 'an import was about to make a person');
 }

@@ -18,7 +18,7 @@ export interface LaneDrainDeps {
   readonly policy: LanePolicy;
   readonly permits: LanePermits;
   readonly leases: LeaseOptions;
-  /** Others may wait for this lane's place: then it makes room when its slice is over. */
+  /** Others may wait for this lane's place: then it makes room when its time slice is over. */
   readonly isPlaceWanted: () => boolean;
   readonly post: PostDelivery;
   /** Opens an encrypted secret of a workspace. */
@@ -35,7 +35,7 @@ export interface LaneDrainDeps {
    * by `now`. Throws where it must not be.
    */
   readonly confirmFailure: (endedAtMs: number) => Promise<void>;
-  /** Never set back: what leases and slices are measured with. */
+  /** Never set back: what leases and time slices are measured with. */
   readonly monotonicNow: () => number;
   readonly spare: SpareTime;
   readonly pause: (durationMs: number) => Promise<void>;
@@ -51,5 +51,5 @@ export interface LeaseOptions {
   /** How long a lane waits for a worker that died. Must be well above the timeout. */
   readonly leaseMs: number;
   /** After this a lane makes room for others that wait; what is in flight is waited for. */
-  readonly sliceMs: number;
+  readonly timeSliceMs: number;
 }

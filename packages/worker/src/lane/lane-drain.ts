@@ -6,7 +6,7 @@
  * log, has what it starts sent (`lane-attempts.ts`), and what ended written down under its lease (`lane-lease.ts`).
  *
  * Each request needs a permit of `fair-permits.ts`; where there is none, the lane waits for its turn, until
- * its slice is over.
+ * its time slice is over.
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
@@ -18,7 +18,7 @@ import { LaneLease } from './lane-lease.ts';
 import { firstConcurrencyLimit, LaneLog, pageSize } from './lane-log.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import { LaneEndpoint } from './lane-endpoint.ts';
-import { LaneSlice } from '../scheduling/lane-slice.ts';
+import { TimeSlice } from '../scheduling/time-slice.ts';
 import { PaceWait } from './pace-wait.ts';
 import { PermitWait } from '../scheduling/permit-wait.ts';
 
@@ -46,11 +46,11 @@ export class LaneDrain {
   readonly #deps: LaneDrainDeps;
   readonly #run: LaneRun<LoggedDelivery>;
   readonly #log: LaneLog;
-  readonly #slice: LaneSlice;
+  readonly #timeSlice: TimeSlice;
   readonly #lease: LaneLease;
   readonly #endpoint: LaneEndpoint;
   readonly #attempts: LaneAttempts;
-  /** As of the claim: a rate limit that is changed counts from the next slice on. */
+  /** As of the claim: a rate limit that is changed counts from the next time slice on. */
   readonly #pace: PaceWait;
   #isPaused = false;
   #isStopped = false;
@@ -72,8 +72,8 @@ export class LaneDrain {
     };
     this.#run = new LaneRun(snapshot, { ...deps.policy, windowMax });
     this.#log = new LaneLog(deps.store, lane, claimed, deps.isAtEnd);
-    this.#slice = new LaneSlice({
-      sliceMs: deps.leases.sliceMs,
+    this.#timeSlice = new TimeSlice({
+      timeSliceMs: deps.leases.timeSliceMs,
       isPlaceWanted: deps.isPlaceWanted,
     });
     const { fencing } = claimed;
@@ -90,7 +90,7 @@ export class LaneDrain {
     this.#requester = { accountId, lane: `${lane.environmentId}/${lane.webhookId}` };
     this.#permitWait = new PermitWait({
       requester: this.#requester,
-      slice: this.#slice,
+      timeSlice: this.#timeSlice,
       monotonicNow: deps.monotonicNow,
       onTurn: (acquirePermit) => {
         // Asked again: what ended meanwhile may have started the next one in its own permit.
@@ -190,7 +190,7 @@ export class LaneDrain {
       !this.#isStopped &&
       !this.#isPaused &&
       this.#lease.mayStart(nowMs) &&
-      !this.#slice.isOver(nowMs)
+      !this.#timeSlice.isOver(nowMs)
     );
   }
 
@@ -221,7 +221,7 @@ export class LaneDrain {
     const { cursor } = this.#run.snapshot();
     try {
       this.#run.load(await this.#log.read(this.#run.loadedThrough, limit, cursor));
-      this.#slice.begin(this.#deps.monotonicNow());
+      this.#timeSlice.begin(this.#deps.monotonicNow());
     } catch (error) {
       this.#loadFailure = { error };
       this.#isStopped = true;

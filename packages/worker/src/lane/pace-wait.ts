@@ -15,7 +15,7 @@ export interface PaceClock {
 export class PaceWait {
   readonly #clock: PaceClock;
   readonly #onTime: (error?: unknown) => void;
-  /** As of the claim: a rate that is changed counts from the next slice on. None: no limit. */
+  /** As of the claim: a rate that is changed counts from the next time slice on. None: no limit. */
   readonly #pace: SendPace | undefined;
   #isWaiting = false;
 

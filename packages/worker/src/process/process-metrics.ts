@@ -10,7 +10,7 @@ export interface ProcessMetricsDependencies {
     readonly appliedCount: number;
     readonly operationCount: number;
     readonly deadLetteredCount: number;
-    readonly deliveredSliceCount: number;
+    readonly deliveredTimeSliceCount: number;
   };
   /** In the database, of all processes. */
   readonly countDeadLettered: () => Promise<number>;
@@ -47,7 +47,7 @@ export function registerProcessMetrics({
   metrics.counter(
     'sluice_worker_lane_slices_total',
     'Times a lane was drained',
-    () => counts().deliveredSliceCount,
+    () => counts().deliveredTimeSliceCount,
   );
   metrics.counter(
     'sluice_worker_parked_operations_total',

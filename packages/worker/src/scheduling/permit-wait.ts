@@ -1,18 +1,18 @@
 /**
- * One lane's wait for a permit: at most one at a time, and none beyond the end of the lane's slice.
+ * One lane's wait for a permit: at most one at a time, and none beyond the end of the lane's time slice.
  *
  * Between `lane-drain.ts` and `fair-permits.ts`.
  */
 import type { FairPermits, Permit, PermitRequester } from './fair-permits.ts';
-import type { LaneSlice } from './lane-slice.ts';
+import type { TimeSlice } from './time-slice.ts';
 
 export interface PermitWaitOptions {
   readonly requester: PermitRequester;
-  readonly slice: LaneSlice;
+  readonly timeSlice: TimeSlice;
   readonly monotonicNow: () => number;
   /** The lane's turn, once a wait: it may acquire the permit within the call. */
   readonly onTurn: (acquirePermit: () => Permit) => void;
-  /** The slice is over. */
+  /** The time slice is over. */
   readonly onGivenUp: () => void;
 }
 
@@ -20,7 +20,7 @@ export class PermitWait {
   readonly #options: PermitWaitOptions;
   #leave: (() => void) | undefined;
   /** One a lane, not one a wait: requests are many. */
-  #sliceTimer: NodeJS.Timeout | undefined;
+  #timeSliceTimer: NodeJS.Timeout | undefined;
 
   constructor(options: PermitWaitOptions) {
     this.#options = options;
@@ -31,7 +31,7 @@ export class PermitWait {
   }
 
   begin(permits: FairPermits): void {
-    const { requester, slice, onTurn } = this.#options;
+    const { requester, timeSlice, onTurn } = this.#options;
     // Its turn may come within this very call.
     let hasCome = false;
     const leave = permits.wait(requester, () => {
@@ -41,21 +41,21 @@ export class PermitWait {
     });
     if (hasCome) return;
     this.#leave = leave;
-    this.#sliceTimer ??= setTimeout(() => this.#look(), slice.sliceMs);
+    this.#timeSliceTimer ??= setTimeout(() => this.#look(), timeSlice.timeSliceMs);
   }
 
   /** Ends the wait, if there is one, and waits no more. */
   close(): void {
-    clearTimeout(this.#sliceTimer);
+    clearTimeout(this.#timeSliceTimer);
     this.#end();
   }
 
   #look(): void {
-    const { slice, monotonicNow, onGivenUp } = this.#options;
-    this.#sliceTimer = undefined;
+    const { timeSlice, monotonicNow, onGivenUp } = this.#options;
+    this.#timeSliceTimer = undefined;
     if (!this.isWaiting) return;
-    if (!slice.isOver(monotonicNow())) {
-      this.#sliceTimer = setTimeout(() => this.#look(), slice.sliceMs);
+    if (!timeSlice.isOver(monotonicNow())) {
+      this.#timeSliceTimer = setTimeout(() => this.#look(), timeSlice.timeSliceMs);
       return;
     }
     this.#end();

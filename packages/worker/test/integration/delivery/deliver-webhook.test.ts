@@ -106,7 +106,7 @@ describe('a healthy lane', () => {
       return OK;
     };
     const delivering = world.deliver({
-      leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 10_000 },
+      leases: { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 10_000 },
     });
     await until(() => world.sent.length === 100);
     await until(async () => (await world.lane())?.attemptedThrough === 100);
@@ -116,14 +116,14 @@ describe('a healthy lane', () => {
     expect(await world.lane()).toMatchObject({ cursor: 100 });
   });
 
-  test('releases its permit when its slice is over, and is woken again', async () => {
+  test('releases its permit when its time slice is over, and is woken again', async () => {
     const world = await createLaneWorld(database);
     await world.log(50);
     world.behave = async () => {
       await new Promise((resolve) => setTimeout(resolve, 15));
       return OK;
     };
-    const leases = { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 30 };
+    const leases = { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 30 };
     expect(await world.deliver({ leases })).toEqual({ outcome: 'more' });
     expect(world.wakes).toEqual(['now']);
     expect(world.sent.length).toBeLessThan(50);
@@ -132,12 +132,12 @@ describe('a healthy lane', () => {
     expect(world.sent).toEqual(eventIds(1, 50));
   });
 
-  test('ends whenever its slice ends, and goes on where it was', async () => {
+  test('ends whenever its time slice ends, and goes on where it was', async () => {
     const world = await createLaneWorld(database);
     let ticks = 0;
-    for (let sliceMs = 1; sliceMs <= 40; sliceMs++) {
+    for (let timeSliceMs = 1; timeSliceMs <= 40; timeSliceMs++) {
       await world.log(3);
-      const leases = { timeoutMs: 1, leaseMs: 1_000_000, sliceMs };
+      const leases = { timeoutMs: 1, leaseMs: 1_000_000, timeSliceMs };
       const { outcome } = await world.deliver({ leases, monotonicNow: () => ticks++ });
       expect(['more', 'idle']).toContain(outcome);
     }

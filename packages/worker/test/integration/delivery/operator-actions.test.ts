@@ -115,7 +115,7 @@ describe('skip head', () => {
       return OK;
     };
     await probeNow(database, world.key, BY_TEST, world.nowMs);
-    const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, sliceMs: 100 } });
+    const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, timeSliceMs: 100 } });
     await until(() => world.sent.length === 1);
     await until(async () => (await skip(world)) === 'skipped');
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
@@ -135,7 +135,7 @@ describe('skip head', () => {
     const world = await createFailingLane(database);
     const gate = holdAnswers(world, status(500));
     await probeNow(database, world.key, BY_TEST, world.nowMs);
-    const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, sliceMs: 100 } });
+    const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, timeSliceMs: 100 } });
     await until(() => world.sent.length === 1);
     await until(async () => (await skip(world)) === 'skipped');
     gate.open();

@@ -103,7 +103,7 @@ test('a failure is waited out by the schedule, nothing overtakes it, and the lan
 test('a worker that dies loses nothing: another goes on, and only what was not kept is sent again', async () => {
   const world = await createDelivered(database, 40);
   const { find } = await start(world);
-  const leases = { timeoutMs: 20, leaseMs: 200, sliceMs: 100 };
+  const leases = { timeoutMs: 20, leaseMs: 200, timeSliceMs: 100 };
   const gate = createGate();
   // e5 hangs for ever as far as this worker is concerned; others beside it end and are kept.
   world.behave = async (_, eventId) => {

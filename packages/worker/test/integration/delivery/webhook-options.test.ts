@@ -12,7 +12,7 @@ beforeAll(async () => {
   ({ database } = await createTestDatabase());
 });
 
-test('a rate limit is kept from slice to slice: the lane waits, is woken, and goes on in order', async () => {
+test('a rate limit is kept from time slice to time slice: the lane waits, is woken, and goes on in order', async () => {
   const world = await createLaneWorld(database, { rateLimitPerSecond: 4 });
   await world.log(6);
   const sentAtMs: number[] = [];

@@ -20,7 +20,7 @@ import {
   type CommitBatchWorld,
 } from '../support/commit-batch-world.ts';
 
-/** Attributes that no parser lets through: the fold takes them for an object and throws a TypeError. */
+/** Attributes that no parser lets through: the apply step takes them for an object and throws a TypeError. */
 const poison = (person: string): Operation => ({
   ...identify(person, {}),
   attributes: null as never,

@@ -95,7 +95,7 @@ test('commit batches that are applied together stay together where one brings a 
 test('beside an operation that cannot be applied, a repetition is dropped and only that one dead-lettered', async () => {
   const environmentId = world.newEnvironment();
   await newProcess().process(...event(environmentId, 'a'));
-  // Attributes that no parser lets through: the fold throws a TypeError.
+  // Attributes that no parser lets through: the apply step throws a TypeError.
   const fault = { ...identify('id:2', {}), attributes: null as never };
   const operations = [
     ...event(environmentId, 'b'),

@@ -29,7 +29,7 @@ afterEach(async () => {
 });
 
 describe('a worker that is lost', () => {
-  const leases = { timeoutMs: 20, leaseMs: 400, sliceMs: 300 };
+  const leases = { timeoutMs: 20, leaseMs: 400, timeSliceMs: 300 };
 
   test('leaves the lane to another when its lease ends; nothing is lost, order is kept, and it writes nothing more', async () => {
     const world = await createLaneWorld(database);
@@ -89,7 +89,7 @@ describe('a worker that is lost', () => {
     const world = await createLaneWorld(database);
     await world.log(5);
     expect(
-      await world.deliver({ leases: { timeoutMs: 500, leaseMs: 400, sliceMs: 1_000 } }),
+      await world.deliver({ leases: { timeoutMs: 500, leaseMs: 400, timeSliceMs: 1_000 } }),
     ).toEqual({ outcome: 'more' });
     expect(world.sent).toEqual([]);
   });
@@ -113,7 +113,7 @@ test('many workers on one lane: one drains it, and nothing is sent twice', async
     await new Promise((resolve) => setImmediate(resolve));
     return OK;
   };
-  const leases = { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 5 };
+  const leases = { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 5 };
   const outcomes = new Set<string>();
   await Promise.all(
     Array.from({ length: 6 }, async () => {
@@ -145,7 +145,7 @@ test('progress that could not be written is written when the database is back, a
     }
     return OK;
   };
-  const leases = { timeoutMs: 1_000, leaseMs: 15_000, sliceMs: 10_000 };
+  const leases = { timeoutMs: 1_000, leaseMs: 15_000, timeSliceMs: 10_000 };
   await until(async () => {
     const outcome = await world
       .deliver({ store: storeOf(world, separate), leases })

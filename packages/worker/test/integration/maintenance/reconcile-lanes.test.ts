@@ -144,7 +144,7 @@ describe('the reconcile loop', () => {
     const world = await createLaneWorld(database);
     await world.log(1);
     const gate = holdAnswers(world, OK);
-    const frozen = world.deliver({ leases: { timeoutMs: 10, leaseMs: 300, sliceMs: 100 } });
+    const frozen = world.deliver({ leases: { timeoutMs: 10, leaseMs: 300, timeSliceMs: 100 } });
     await until(() => world.sent.length === 1);
     expect(await reconcile(Date.now())).not.toContain(nameOf(world));
     await until(async () => (await reconcile(Date.now())).includes(nameOf(world)));

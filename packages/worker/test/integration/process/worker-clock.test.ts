@@ -17,7 +17,7 @@ beforeAll(async () => {
   ({ database } = await createTestDatabase());
 });
 
-const SHORT = { leases: { timeoutMs: 20, leaseMs: 400, sliceMs: 300 } };
+const SHORT = { leases: { timeoutMs: 20, leaseMs: 400, timeSliceMs: 300 } };
 
 /** Its clock alone: Postgres' stays where it is. */
 function jump(world: LaneWorld, byMs: number): void {

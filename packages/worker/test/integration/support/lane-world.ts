@@ -84,7 +84,7 @@ export interface LaneWorld extends LaneKey {
   deliver(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
   /** Delivers until the lane answers something else than `more`. */
   deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
-  /** Drains a replay that is due, whosever it is, for a slice. */
+  /** Drains a replay that is due, whosever it is, for a time slice. */
   replay(changes?: Partial<ReplayDeps>): Promise<boolean>;
   /** Changes the webhook as its owner does. */
   change(changes: Partial<WebhookSettings>): ReturnType<typeof updateWebhook>;
@@ -177,7 +177,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     inHand: new LanesInHand(),
     store: storeOf(world),
     policy: POLICY,
-    leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 1_000 },
+    leases: { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 1_000 },
     async post(request) {
       const { event_id: eventId } = JSON.parse(request.body) as { event_id: string };
       world.sent.push(eventId);

@@ -1,35 +1,35 @@
 /**
- * How long one drain of a lane may start requests: for a slice of time, and for longer where nobody
- * wants its place. Each further slice costs a job of the queue, a claim and a release.
+ * How long one drain of a lane may start requests: for a time slice, and for longer where nobody
+ * wants its place. Each further time slice costs a job of the queue, a claim and a release.
  *
  * It begins when there is something to send, not with the claim. Otherwise, with a database that takes longer than a
- * slice, lanes would be claimed and released for ever.
+ * time slice, lanes would be claimed and released for ever.
  *
  * Used by `lane-drain.ts`.
  */
-export interface LaneSliceOptions {
-  readonly sliceMs: number;
+export interface TimeSliceOptions {
+  readonly timeSliceMs: number;
   /** Others may wait for this lane's place. */
   readonly isPlaceWanted: () => boolean;
 }
 
 /** Of a lane whose place nobody wants: it is released now and then, so that workers share what there is. */
-const SLICES_MAX = 20;
+const TIME_SLICES_MAX = 20;
 /** Each request asks; the queue is asked no more often than this. */
 const ASK_INTERVAL_MS = 100;
 
-export class LaneSlice {
-  readonly #options: LaneSliceOptions;
+export class TimeSlice {
+  readonly #options: TimeSliceOptions;
   #beganAtMs: number | undefined;
   #askedAtMs = -Infinity;
   #isPlaceWanted = false;
 
-  constructor(options: LaneSliceOptions) {
+  constructor(options: TimeSliceOptions) {
     this.#options = options;
   }
 
-  get sliceMs(): number {
-    return this.#options.sliceMs;
+  get timeSliceMs(): number {
+    return this.#options.timeSliceMs;
   }
 
   /** The first page of the log is there. Later calls change nothing. */
@@ -38,9 +38,11 @@ export class LaneSlice {
   }
 
   isOver(nowMs: number): boolean {
-    const { sliceMs } = this.#options;
+    const { timeSliceMs } = this.#options;
     const elapsedMs = nowMs - (this.#beganAtMs ?? nowMs);
-    return elapsedMs >= sliceMs && (elapsedMs >= sliceMs * SLICES_MAX || this.#mayGo(nowMs));
+    return (
+      elapsedMs >= timeSliceMs && (elapsedMs >= timeSliceMs * TIME_SLICES_MAX || this.#mayGo(nowMs))
+    );
   }
 
   #mayGo(nowMs: number): boolean {

@@ -1,6 +1,6 @@
 /**
- * How identifiers are stored and compared, and one text for each key of a slice (`slice.ts`), by which maps
- * find it.
+ * How identifiers are stored and compared, and one text for each key of the loaded state (`loaded-state.ts`), by which
+ * maps find it.
  */
 import type { Json } from '../values/json.ts';
 

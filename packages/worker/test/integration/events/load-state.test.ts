@@ -1,19 +1,19 @@
 /** What of a person is loaded for an operation: what it names, however much there is. */
-import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
+import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/testing/sample-operations';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { expect, test } from 'vitest';
-import { loadSlice, SAFEST } from '../../../src/events/load-slice.ts';
+import { loadState, SAFEST } from '../../../src/events/load-state.ts';
 import { inEnvironment } from '../support/commit-batch-world.ts';
 import { useWorkspace } from '../support/open-commit-batch.ts';
 
 const { world, environmentId, run } = useWorkspace();
 
 async function tokensLoadedFor(...operations: Operation[]): Promise<string[]> {
-  const needs = findSliceNeeds(inEnvironment(environmentId(), ...operations));
+  const needs = findStateNeeds(inEnvironment(environmentId(), ...operations));
   const { devices } = await world()
     .database.transaction()
-    .execute((transaction) => loadSlice(transaction, needs, SAFEST));
+    .execute((transaction) => loadState(transaction, needs, SAFEST));
   return devices.map(({ token }) => token).toSorted();
 }
 

@@ -1,8 +1,8 @@
 /**
- * What must be loaded before operations can be folded, and the draft in which it is gathered: each identifier
+ * What must be loaded before operations can be applied, and the draft in which it is gathered: each identifier
  * and object once, however often it is named.
  *
- * Step 9 of the walk. `find-slice-needs.ts` fills the draft; `worker/src/events/load-slice.ts` loads what it came to.
+ * Step 9 of the walk. `find-state-needs.ts` fills the draft; `worker/src/events/load-state.ts` loads what it came to.
  */
 import type {
   ObjectIdentifier,
@@ -16,14 +16,14 @@ import {
   objectText,
   storedValue,
   type StoredIdentifierKind,
-} from '../operations/slice-keys.ts';
+} from '../operations/state-keys.ts';
 import type {
   EventClaim,
   IdentifierKey,
   MessageDeliveryKey,
   ObjectKey,
   PersonKey,
-} from './slice.ts';
+} from './loaded-state.ts';
 import { objectNumberOf, personIdOf } from '../values/svc-id.ts';
 
 export interface NeededIdentifier extends IdentifierKey {
@@ -44,7 +44,7 @@ export interface ObjectName {
   readonly objectId: string;
 }
 
-export interface SliceNeeds {
+export interface StateNeeds {
   /** Each once. */
   readonly identifiers: readonly NeededIdentifier[];
   /** People named by svc_id; some may be named twice. */
@@ -160,7 +160,7 @@ export class NeedsDraft {
     });
   }
 
-  finish(): SliceNeeds {
+  finish(): StateNeeds {
     for (const { person, anonymousId } of this.#links) {
       const named = person === undefined ? undefined : this.#identifiers.get(person);
       if (named && this.#identifiers.get(anonymousId)?.needsPerson === true)

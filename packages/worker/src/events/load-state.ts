@@ -8,7 +8,7 @@
  * others from creating, suppressing or moving its person; whoever holds a person, from changing what
  * hangs on them.
  *
- * Part of step 9 of the walk: after the claim in `process-commit-batch.ts`, before the fold.
+ * Part of step 9 of the walk: after the claim in `process-commit-batch.ts`, before operations are applied.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { listDevicesOf } from '@sluice/database/people/devices';
@@ -30,10 +30,10 @@ import type {
   IdentifierRow,
   MessageDeliveryRow,
   PersonKey,
-  Slice,
-} from '@sluice/domain/state/slice';
-import { identifierText } from '@sluice/domain/operations/slice-keys';
-import type { SliceNeeds } from '@sluice/domain/state/slice-needs';
+  LoadedState,
+} from '@sluice/domain/state/loaded-state';
+import { identifierText } from '@sluice/domain/operations/state-keys';
+import type { StateNeeds } from '@sluice/domain/state/state-needs';
 
 export interface LoadOptions {
   /** As `claimCommitBatches` told of this transaction. */
@@ -46,11 +46,11 @@ export interface LoadOptions {
 export const SAFEST: LoadOptions = { keepsMergesOff: false, looksForTakenIds: true };
 
 /** Takes the event ids and loads the rest. What is not found does not exist, and is not locked. */
-export async function loadSlice(
+export async function loadState(
   transaction: DatabaseOrTransaction,
-  needs: SliceNeeds,
+  needs: StateNeeds,
   { keepsMergesOff, looksForTakenIds }: LoadOptions,
-): Promise<Slice> {
+): Promise<LoadedState> {
   await holdNames(transaction, needs.halves);
   const takenEvents = looksForTakenIds ? await claimEventIds(transaction, needs.events) : [];
   if (!looksForTakenIds) await takeEventIds(transaction, needs.events);
@@ -84,7 +84,7 @@ export async function loadSlice(
  */
 async function readOrLockIdentifiers(
   transaction: DatabaseOrTransaction,
-  needs: SliceNeeds,
+  needs: StateNeeds,
   messageDeliveries: readonly MessageDeliveryRow[],
 ): Promise<readonly IdentifierRow[]> {
   const otherPeople = [...needs.people, ...messageDeliveries].flatMap(
@@ -113,7 +113,7 @@ async function readOrLockIdentifiers(
  */
 async function lockWithReleased(
   transaction: DatabaseOrTransaction,
-  needs: SliceNeeds,
+  needs: StateNeeds,
   identifiers: readonly IdentifierKey[],
 ): Promise<IdentifierRow[]> {
   if (!needs.releasesIdentifiers) return lockIdentifiers(transaction, identifiers);
@@ -132,10 +132,10 @@ const textOf = ({ environmentId, kind, value }: IdentifierKey): string =>
  */
 async function lockPeopleOf(
   transaction: DatabaseOrTransaction,
-  needs: SliceNeeds,
+  needs: StateNeeds,
   identifiers: readonly IdentifierRow[],
   read: readonly MessageDeliveryRow[],
-): Promise<Pick<Slice, 'people' | 'messageDeliveries'>> {
+): Promise<Pick<LoadedState, 'people' | 'messageDeliveries'>> {
   const asked = peopleToLock(needs, identifiers, read);
   const people = await lockPeople(transaction, [...asked.values()]);
   const there = new Set(people.map(personText));
@@ -165,7 +165,7 @@ const personText = (key: { environmentId: number; personId: number | null }): st
   `${key.environmentId} ${key.personId}`;
 
 function peopleToLock(
-  needs: SliceNeeds,
+  needs: StateNeeds,
   identifiers: readonly IdentifierRow[],
   messageDeliveries: readonly MessageDeliveryRow[],
 ): Map<string, PersonKey> {

@@ -1,15 +1,15 @@
 /**
- * The slice: the stored rows that a commit batch's operations may read or change, as the fold sees
+ * The loaded state: the stored rows that a commit batch's operations may read or change, as the apply step sees
  * them, and the changes it gives back.
  *
- * Step 9 of the walk: `find-slice-needs.ts` says what to load, the worker loads it under locks,
- * `apply-operations.ts` folds it, the worker writes the changes. Rows are values: the fold makes
+ * Step 9 of the walk: `find-state-needs.ts` says what to load, the worker loads it under locks,
+ * `apply-operations.ts` applies it, the worker writes the changes. Rows are values: the apply step makes
  * new ones and never writes to a loaded one.
  */
 import type { Issue } from '../operations/issue.ts';
 import type { JsonObject } from '../values/json.ts';
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
-import type { StoredIdentifierKind } from '../operations/slice-keys.ts';
+import type { StoredIdentifierKind } from '../operations/state-keys.ts';
 
 export interface IdentifierKey {
   readonly environmentId: number;
@@ -109,7 +109,7 @@ export interface EventClaim extends EventKey {
 }
 
 /** What is stored about these operations. What is not there does not exist, except people that only events name. */
-export interface Slice {
+export interface LoadedState {
   readonly identifiers: readonly IdentifierRow[];
   readonly people: readonly PersonRow[];
   readonly objects: readonly ObjectRow[];
@@ -182,10 +182,10 @@ export interface RowChanges<Row, Key> {
 }
 
 /**
- * What the fold found, to be written in the order of the members. Identifiers, events and message
- * deliveries of people who move or go are reached by person, for they are not all in the slice.
+ * What the apply step found, to be written in the order of the members. Identifiers, events and message
+ * deliveries of people who move or go are reached by person, for they are not all in the loaded state.
  */
-export interface SliceChanges {
+export interface StateChanges {
   readonly moves: readonly PersonMove[];
   /** They are gone, and their identifiers are blocked. */
   readonly suppressedPeople: readonly PersonKey[];

@@ -1,18 +1,18 @@
 /**
- * What must be loaded before operations can be folded: every identifier and object they name,
+ * What must be loaded before operations can be applied: every identifier and object they name,
  * wherever in them it stands.
  *
- * Step 9 of the walk, before `database/src/people/person-identifiers.ts` and its neighbours (step 10). The
- * fold finds nobody who is not named here, so naming too many costs a look-up and too few a person.
+ * Step 9 of the walk, before `database/src/people/person-identifiers.ts` and its neighbours (step 10). The apply step
+ * finds nobody who is not named here, so naming too many costs a look-up and too few a person.
  */
 import { unknownOperation } from '../values/errors.ts';
 import type { Json } from '../values/json.ts';
 import type { ObjectIdentifier, Operation, PersonIdentifier } from '../operations/operation.ts';
-import { identifierIn } from '../operations/slice-keys.ts';
-import { NeedsDraft, type SliceNeeds } from './slice-needs.ts';
+import { identifierIn } from '../operations/state-keys.ts';
+import { NeedsDraft, type StateNeeds } from './state-needs.ts';
 
 /** Collects what the operations name, in one pass. */
-export function findSliceNeeds(operations: readonly Operation[]): SliceNeeds {
+export function findStateNeeds(operations: readonly Operation[]): StateNeeds {
   const draft = new NeedsDraft();
   for (const operation of operations) collect(draft, operation);
   return draft.finish();
