@@ -188,10 +188,10 @@ class TailResponse {
         this.#droppedCount++;
         continue;
       }
-      this.#tellDropped();
+      this.#reportDropped();
       this.#writeEvent(line.kind, line);
     }
-    if (this.#hasCapacity()) this.#tellDropped();
+    if (this.#hasCapacity()) this.#reportDropped();
   };
 
   end(): void {
@@ -207,7 +207,7 @@ class TailResponse {
     return this.#isStarted && !raw.writableEnded && raw.writableLength < WAITING_SIZE_BYTES_MAX;
   }
 
-  #tellDropped(): void {
+  #reportDropped(): void {
     if (this.#droppedCount === 0) return;
     const count = this.#droppedCount;
     this.#droppedCount = 0;
@@ -227,7 +227,7 @@ class TailResponse {
       return;
     }
     if (!this.#hasCapacity()) return;
-    this.#tellDropped();
+    this.#reportDropped();
     raw.write(': here\n\n');
   }
 

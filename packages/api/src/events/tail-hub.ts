@@ -4,7 +4,7 @@
  *
  * Announces repeatedly who reads, so that processes that start later hear of it too, and all stop by themselves once
  * the announcements end (we died). Lines are matched again here, since one announcement speaks for several readers.
- * The telling side: `platform/src/tail/tail-source.ts`.
+ * The publishing side: `platform/src/tail/tail-source.ts`.
  */
 import { matchesTail, type TailFilter, type TailLine } from '@sluice/domain/operations/tail';
 import type { TailChannel } from '@sluice/platform/tail/tail-channel';

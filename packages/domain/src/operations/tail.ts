@@ -4,7 +4,7 @@
  * A tail is a view of what passes, not a log: lines may be dropped, and nothing depends on them. A line is small,
  * holds no attributes and no event data, and its texts are cut.
  *
- * Beside the walk: `intake/src/calls/tell-call.ts` (after step 8), `worker/src/imports/tell-rows.ts` (imports) and
+ * Beside the walk: `intake/src/calls/tailed-call.ts` (after step 8), `worker/src/imports/publish-rows.ts` (imports) and
  * `worker/src/lane/lane-attempts.ts` (step 13) make lines, `platform/src/tail/tail-source.ts` carries them to
  * `api/src/events/tail-hub.ts`.
  */
@@ -42,11 +42,11 @@ export interface TailFilter {
   readonly outcome?: string;
 }
 
-/** Where lines are told. Never waits; what there is no capacity for is dropped. */
-export interface TailTeller {
+/** Where lines are published. Never waits; what there is no capacity for is dropped. */
+export interface TailPublisher {
   /** Asked before a line is made. */
-  readonly isWatched: (environmentId: number) => boolean;
-  readonly tell: (environmentId: number, lines: readonly TailLine[]) => void;
+  readonly isTailed: (environmentId: number) => boolean;
+  readonly publish: (environmentId: number, lines: readonly TailLine[]) => void;
 }
 
 const TEXT_LENGTH_MAX = 200;

@@ -69,11 +69,11 @@ test('an attempt is named by its event type and found by whom the report is abou
     outcome: 'retrying',
     status: 500,
   } as const;
-  const told = lineOfAttempt(
+  const published = lineOfAttempt(
     { ...attempt, failure: 'status', durationMs: 1.6, eventType: 'email_sent', body },
     NOW_MS,
   );
-  expect(told).toEqual({
+  expect(published).toEqual({
     kind: 'reported',
     at_ms: NOW_MS,
     outcome: 'retrying',
@@ -100,16 +100,16 @@ test('a body of any shape makes a line', () => {
     status: 200,
   } as const;
   for (const body of [null, [], 'text', { data: 1 }, { data: { identifiers: [] } }]) {
-    const told = lineOfAttempt(
+    const published = lineOfAttempt(
       { ...attempt, failure: null, durationMs: 1, eventType: 'email_sent', body },
       NOW_MS,
     );
-    expect(told.people).toEqual([]);
+    expect(published.people).toEqual([]);
   }
 });
 
 test('issues are told apart by whether something was not taken, at most twenty of a call', () => {
-  const told = linesOfIssues(
+  const published = linesOfIssues(
     Array.from({ length: 30 }, (_, index) => ({
       code: index === 0 ? ('timestamp_invalid' as const) : ('required' as const),
       field: 'event',
@@ -118,6 +118,6 @@ test('issues are told apart by whether something was not taken, at most twenty o
     NOW_MS,
     'pipelines.batch',
   );
-  expect(told).toHaveLength(20);
-  expect(told.map(({ outcome }) => outcome).slice(0, 2)).toEqual(['mended', 'refused']);
+  expect(published).toHaveLength(20);
+  expect(published.map(({ outcome }) => outcome).slice(0, 2)).toEqual(['mended', 'refused']);
 });

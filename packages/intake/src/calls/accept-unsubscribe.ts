@@ -19,7 +19,7 @@ import type { ParseContext } from '@sluice/domain/parsing/parse';
 import type { AnswerCall, Outcome } from './outcome.ts';
 import { acceptCall, commit, type AcceptDependencies, type Submission } from './accept.ts';
 import { bodyIssue, sizeBytesMaxOf } from './call-issues.ts';
-import { tellingToo, WatchedCall } from './tell-call.ts';
+import { publishingToo, TailedCall } from './tailed-call.ts';
 
 export interface DeliveryLookup {
   /** At least two of them, where there are two. */
@@ -85,10 +85,10 @@ function settle(
   if (environmentId !== undefined && environmentIds.length === 1) {
     const { operations } = parse(deps, submission, environmentId);
     const sizeBytes = body.outcome === 'read' ? body.sizeBytes : 0;
-    if (deps.tail?.isWatched(environmentId)) {
-      const watched = new WatchedCall(call.name, deps.now());
-      watched.found(operations, []);
-      answer = tellingToo(deps.tail, environmentId, watched, answer);
+    if (deps.tail?.isTailed(environmentId)) {
+      const tailed = new TailedCall(call.name, deps.now());
+      tailed.found(operations, []);
+      answer = publishingToo(deps.tail, environmentId, tailed, answer);
     }
     commit(deps, operations, sizeBytes, { outcome: 'accepted' }, answer);
     return;

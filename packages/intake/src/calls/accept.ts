@@ -13,7 +13,7 @@
  */
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
-import type { TailTeller } from '@sluice/domain/operations/tail';
+import type { TailPublisher } from '@sluice/domain/operations/tail';
 import type { TestKey } from '@sluice/database/accounts/workspace-keys';
 import type { Workspace, Authentication, KeyRing } from '../auth/authenticate.ts';
 import type { Batcher } from '../commit/batcher.ts';
@@ -22,7 +22,7 @@ import type { Call } from './calls.ts';
 import type { RateLimiter } from '../auth/rate-limit.ts';
 import type { AnswerCall, Outcome } from './outcome.ts';
 import type { Body } from './read-body.ts';
-import { tellingToo, WatchedCall } from './tell-call.ts';
+import { publishingToo, TailedCall } from './tailed-call.ts';
 
 export interface Submission {
   readonly call: Call;
@@ -41,8 +41,8 @@ export interface AcceptDependencies {
   readonly batcher: Batcher;
   /** Counts a refused authentication; the recorder writes it with others like it. */
   readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
-  /** Whoever watches the workspace is told what became of the call. */
-  readonly tail?: TailTeller;
+  /** Readers of the live tail of the workspace get what became of the call. */
+  readonly tail?: TailPublisher;
   /** Saves a key that is made to be tested: an identify call with it was taken. */
   readonly saveTestedKey?: (key: TestKey) => void;
   /** When a call that found no capacity should be sent again. */
@@ -74,10 +74,10 @@ export function acceptCall(
   const receivedAtMs = deps.now();
 
   let answer: (outcome: Outcome) => void = answerCall;
-  let watched: WatchedCall | undefined;
-  if (deps.tail?.isWatched(workspace.environmentId)) {
-    watched = new WatchedCall(submission.call.name, receivedAtMs);
-    answerCall = tellingToo(deps.tail, workspace.environmentId, watched, answerCall);
+  let tailed: TailedCall | undefined;
+  if (deps.tail?.isTailed(workspace.environmentId)) {
+    tailed = new TailedCall(submission.call.name, receivedAtMs);
+    answerCall = publishingToo(deps.tail, workspace.environmentId, tailed, answerCall);
     answer = answerCall;
   }
   if (deps.rateLimiter !== undefined) {
@@ -94,7 +94,7 @@ export function acceptCall(
   const body = withinSize(submission.body, sizeBytesMax);
   if (body.outcome !== 'read') {
     const issues = [bodyIssue(body, sizeBytesMax)];
-    watched?.found([], issues);
+    tailed?.found([], issues);
     refuse(deps, submission, workspace, receivedAtMs, issues, answer);
     return;
   }
@@ -112,7 +112,7 @@ export function acceptCall(
     },
     submission.parameters,
   );
-  watched?.found(operations, issues);
+  tailed?.found(operations, issues);
   if (workspace.testKey !== undefined && !issues.some(isError))
     answer = savingToo(deps, workspace.testKey, answer);
   if (issues.length === 0) {

@@ -2,7 +2,7 @@
  * The fast path of a simple track call: steps 2 to 6 without reading its body as a value.
  *
  * Declined is whatever needs the slow path of `accept.ts`: other calls, credentials that are not known or only
- * tested, a workspace that is watched, a body that `fast-track-parser.ts` declines. Nothing has happened then.
+ * tested, a workspace that is tailed, a body that `fast-track-parser.ts` declines. Nothing has happened then.
  *
  * Before: `exchange.ts`. After: `batcher.ts`.
  */
@@ -43,7 +43,7 @@ export function createFastPath(deps: AcceptDependencies, parser: FastTrackParser
     const authentication = deps.keys.authenticatePipelines(authorization);
     if (authentication.outcome === 'unknown') return false;
     const { environmentId, testKey } = authentication.workspace;
-    if (testKey !== undefined || deps.tail?.isWatched(environmentId)) return false;
+    if (testKey !== undefined || deps.tail?.isTailed(environmentId)) return false;
     const receivedAtMs = deps.now();
     const operations = parser.parse(
       bytes,

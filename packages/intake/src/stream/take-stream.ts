@@ -24,7 +24,7 @@ import type { AcceptDependencies } from '../calls/accept.ts';
 import { recordIssues } from '../calls/call-issues.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
 import { isBlank, readLine, type LineOrigin } from './stream-line.ts';
-import { WatchedCall } from '../calls/tell-call.ts';
+import { TailedCall } from '../calls/tailed-call.ts';
 import type { StreamTrace } from '../http/trace-calls.ts';
 
 export interface StreamRequest extends LineOrigin {
@@ -165,15 +165,15 @@ class StreamTaker {
       const { call, workspace, isStrict } = this.#request;
       const receivedAtMs = this.#deps.now();
       const { operations, issues } = readLine(this.#request, line, receivedAtMs, this.#deps.newId);
-      const told = issues.map((issue): LineIssue => ({ ...issue, line: line.number }));
+      const published = issues.map((issue): LineIssue => ({ ...issue, line: line.number }));
       if (isStrict && issues.some(isError)) {
-        this.#ending = { outcome: 'rejected', issues: told };
+        this.#ending = { outcome: 'rejected', issues: published };
         return;
       }
       for (const operation of operations) group.operations.push(operation);
-      if (told.length > 0) {
+      if (published.length > 0) {
         group.operations.push(...recordIssues(call, workspace, receivedAtMs, issues));
-        group.issues.push(...told);
+        group.issues.push(...published);
       }
       group.sizeBytes += line.bytes.length;
     }
@@ -209,19 +209,19 @@ class StreamTaker {
         return;
       }
       this.#port.acknowledge({ line: group.line, issues: group.issues });
-      this.#tell(group);
+      this.#publish(group);
       this.#startCommit();
     });
   }
 
   /** Tells whoever watches the workspace. */
-  #tell({ operations, issues }: Group): void {
+  #publish({ operations, issues }: Group): void {
     const { call, workspace } = this.#request;
     const { tail, now } = this.#deps;
-    if (!tail?.isWatched(workspace.environmentId)) return;
-    const watched = new WatchedCall(call.name, now());
-    watched.found(operations, issues);
-    tail.tell(workspace.environmentId, watched.lines({ outcome: 'accepted' }));
+    if (!tail?.isTailed(workspace.environmentId)) return;
+    const tailed = new TailedCall(call.name, now());
+    tailed.found(operations, issues);
+    tail.publish(workspace.environmentId, tailed.lines({ outcome: 'accepted' }));
   }
 
   /** Something failed, its key is gone or nobody is there: nothing more is begun. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
-import type { TailLine, TailTeller } from '@sluice/domain/operations/tail';
+import type { TailLine, TailPublisher } from '@sluice/domain/operations/tail';
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/calls/outcome.ts';
 import { acceptCall, type Submission } from '../../src/calls/accept.ts';
@@ -23,7 +23,7 @@ function callNamed(name: string): Call {
 
 /** A use case with a broker that confirms, or not. */
 function createIntake(
-  options: { isBrokerAway?: boolean; pendingSizeBytesMax?: number; tail?: TailTeller } = {},
+  options: { isBrokerAway?: boolean; pendingSizeBytesMax?: number; tail?: TailPublisher } = {},
 ) {
   const committed: Operation[] = [];
   const keys = new KeyRing();
@@ -274,24 +274,24 @@ describe('a broker that is away, or too much at once', () => {
 });
 
 describe('the live tail', () => {
-  const watched = () => {
-    const told: TailLine[] = [];
+  const tailed = () => {
+    const published: TailLine[] = [];
     const asked: number[] = [];
-    const tail: TailTeller = {
-      isWatched: (environmentId) => {
+    const tail: TailPublisher = {
+      isTailed: (environmentId) => {
         asked.push(environmentId);
         return environmentId === 1;
       },
-      tell: (environmentId, lines) => {
+      publish: (environmentId, lines) => {
         expect(environmentId).toBe(1);
-        told.push(...lines);
+        published.push(...lines);
       },
     };
-    return { tail, told, asked };
+    return { tail, told: published, asked };
   };
 
   test('a watched call is told: what was taken of it and what was wrong', async () => {
-    const { tail, told } = watched();
+    const { tail, told: published } = tailed();
     const { submit } = createIntake({ tail });
     const batch = {
       batch: [
@@ -300,26 +300,26 @@ describe('the live tail', () => {
       ],
     };
     await submit('pipelines.batch', batch);
-    expect(told).toMatchObject([
+    expect(published).toMatchObject([
       { kind: 'received', outcome: 'accepted', name: 'x', people: [{ id: 'a' }] },
       { kind: 'refused', outcome: 'refused', details: { source: 'pipelines.batch' } },
     ]);
   });
 
   test('what is not durable is never told as accepted', async () => {
-    const { tail, told } = watched();
+    const { tail, told: published } = tailed();
     await createIntake({ tail, isBrokerAway: true }).submit('pipelines.track', {
       userId: 'a',
       event: 'x',
     });
     await createIntake({ tail }).submit('pipelines.track', { userId: 'a' }, { isStrict: true });
-    expect(told.map(({ outcome }) => outcome)).toEqual(['overloaded', 'refused']);
+    expect(published.map(({ outcome }) => outcome)).toEqual(['overloaded', 'refused']);
   });
 
   test('of a workspace that nobody watches nothing is made or told', async () => {
-    const { tail, told, asked } = watched();
+    const { tail, told: published, asked } = tailed();
     await createIntake({ tail }).submit('track.v1.event', { name: 'x' });
     expect(asked).toEqual([2]);
-    expect(told).toEqual([]);
+    expect(published).toEqual([]);
   });
 });

@@ -226,8 +226,8 @@ test.each([
   expect(flushes).toEqual([]);
 });
 
-test('a workspace that is watched has no fast path', () => {
-  const isWatched = (environmentId: number) => environmentId === 1;
-  const { parse: fastPath } = createIntake({ tail: { isWatched, tell: () => undefined } });
+test('a workspace that is tailed has no fast path', () => {
+  const isTailed = (environmentId: number) => environmentId === 1;
+  const { parse: fastPath } = createIntake({ tail: { isTailed, publish: () => undefined } });
   expect(fastPath(call)).toBeUndefined();
 });

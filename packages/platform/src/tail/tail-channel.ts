@@ -26,7 +26,7 @@ export interface TailChannelOptions {
 export interface TailChannel {
   /** Longest text, in bytes of UTF-8. */
   readonly messageSizeBytesMax: number;
-  /** Bytes that a process may tell at a time, all its texts together, without being a burden. */
+  /** Bytes that a process may publish at a time, all its texts together, without being a burden. */
   readonly burstSizeBytesMax: number;
   /** @throws where it could not be sent. It may be that nobody listens. */
   publish(topic: string, text: string): Promise<void>;

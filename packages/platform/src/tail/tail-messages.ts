@@ -2,7 +2,7 @@
  * What API, intake and worker tell each other of the live tail, and how it is read: another version, or whatever else
  * publishes on the same broker, may have sent it, and nothing that is heard may end a process.
  *
- * Between `tail-source.ts`, which tells lines, and `api/src/events/tail-hub.ts`, which says who reads them.
+ * Between `tail-source.ts`, which publishes lines, and `api/src/events/tail-hub.ts`, which says who reads them.
  */
 import { isJsonObject, type Json } from '@sluice/domain/values/json';
 import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';

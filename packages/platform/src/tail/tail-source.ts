@@ -1,12 +1,12 @@
 /**
- * The telling side of the live tail: what passes in this process, for readers anywhere in the fleet.
+ * The publishing side of the live tail: what passes in this process, for readers anywhere in the fleet.
  *
  * ```
  *   API ── "workspace 7 is read, with these filters, for 6 s" ──▶ every intake and worker
  *   API ◀── lines that a filter wants ── intake, worker
  * ```
  *
- * While nobody reads a workspace, telling costs one look into an empty map. A reader that vanishes
+ * While nobody reads a workspace, publishing costs one look into an empty map. A reader that vanishes
  * is forgotten when its time is up. What there is no room for is dropped and counted: nothing in
  * the pipeline ever waits for a reader, nor for the channel.
  *
@@ -56,12 +56,12 @@ export class TailSource {
   }
 
   /** Asked for every call, so that lines are made only for workspaces that are watched. */
-  isWatched(environmentId: number): boolean {
+  isTailed(environmentId: number): boolean {
     return this.#watchers.size !== 0 && this.#watchers.has(environmentId);
   }
 
   /** Tells lines to the readers whose filters they match. Never waits. */
-  tell(environmentId: number, lines: readonly TailLine[]): void {
+  publish(environmentId: number, lines: readonly TailLine[]): void {
     const watchers = this.#watchers.get(environmentId);
     if (!watchers) return;
     for (const line of lines) {
@@ -144,7 +144,7 @@ export class TailSource {
         dropped += lines.length;
       }
     }
-    if (dropped === 0 || !this.isWatched(environmentId)) return;
+    if (dropped === 0 || !this.isTailed(environmentId)) return;
     const waiting = this.#gathered.get(environmentId);
     if (waiting) waiting.dropped += dropped;
     else this.#gathered.set(environmentId, { lines: [], sizeBytes: 0, dropped });

@@ -41,39 +41,39 @@ const line = (name: string): TailLine => ({
   details: {},
 });
 
-const told = (environmentId = 7): TailMessage[] =>
+const published = (environmentId = 7): TailMessage[] =>
   channel.published
     .filter(({ topic }) => topic === lineTopic(environmentId))
     .map(({ text }) => JSON.parse(text) as TailMessage);
-const namesTold = () => told().flatMap(({ lines }) => lines.map(({ name }) => name));
-const droppedTold = () => told().reduce((sum, { dropped }) => sum + dropped, 0);
+const namesPublished = () => published().flatMap(({ lines }) => lines.map(({ name }) => name));
+const droppedPublished = () => published().reduce((sum, { dropped }) => sum + dropped, 0);
 
-test('a workspace that nobody reads is told nothing', async () => {
+test('a workspace that nobody reads is published nothing', async () => {
   await announce();
-  expect(source.isWatched(7)).toBe(true);
-  expect(source.isWatched(8)).toBe(false);
-  source.tell(8, [line('a')]);
+  expect(source.isTailed(7)).toBe(true);
+  expect(source.isTailed(8)).toBe(false);
+  source.publish(8, [line('a')]);
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(told(8)).toEqual([]);
+  expect(published(8)).toEqual([]);
 });
 
 test('lines of a moment go together, in order, those only that a filter wants', async () => {
   await announce({ filters: [{ name: 'a' }, { name: 'b' }] });
-  source.tell(7, [line('a'), line('c'), line('b')]);
-  source.tell(7, [line('a')]);
+  source.publish(7, [line('a'), line('c'), line('b')]);
+  source.publish(7, [line('a')]);
   await vi.advanceTimersByTimeAsync(100);
-  expect(told()).toEqual([{ dropped: 0, lines: [line('a'), line('b'), line('a')] }]);
+  expect(published()).toEqual([{ dropped: 0, lines: [line('a'), line('b'), line('a')] }]);
 });
 
 test('a reader that stops, or whose process vanishes, is forgotten', async () => {
   await announce();
   await announce({ hub: 'b' });
   await announce({ filters: [] });
-  expect(source.isWatched(7)).toBe(true);
+  expect(source.isTailed(7)).toBe(true);
   await vi.advanceTimersByTimeAsync(5_999);
-  expect(source.isWatched(7)).toBe(true);
+  expect(source.isTailed(7)).toBe(true);
   await vi.advanceTimersByTimeAsync(1);
-  expect(source.isWatched(7)).toBe(false);
+  expect(source.isTailed(7)).toBe(false);
 });
 
 test('what is announced again in time goes on', async () => {
@@ -81,28 +81,28 @@ test('what is announced again in time goes on', async () => {
   await vi.advanceTimersByTimeAsync(5_000);
   await announce();
   await vi.advanceTimersByTimeAsync(5_000);
-  expect(source.isWatched(7)).toBe(true);
+  expect(source.isTailed(7)).toBe(true);
 });
 
 test('no message is larger than the channel takes, and a line that is by itself is counted as dropped', async () => {
   await announce();
-  source.tell(7, [
+  source.publish(7, [
     line('x'.repeat(2_000)),
     ...Array.from({ length: 20 }, () => line('ü'.repeat(60))),
   ]);
   await vi.advanceTimersByTimeAsync(100);
   for (const { text } of channel.published)
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1_000);
-  expect(namesTold()).toHaveLength(20);
-  expect(droppedTold()).toBe(1);
+  expect(namesPublished()).toHaveLength(20);
+  expect(droppedPublished()).toBe(1);
 });
 
 test('beyond what may be told at a time lines are dropped and counted, and none is lost without being counted', async () => {
   await announce();
-  for (let n = 0; n < 1_000; n++) source.tell(7, [line(`line ${n}`)]);
+  for (let n = 0; n < 1_000; n++) source.publish(7, [line(`line ${n}`)]);
   await vi.advanceTimersByTimeAsync(100);
-  expect(namesTold().length).toBeLessThan(100);
-  expect(namesTold().length + droppedTold()).toBe(1_000);
+  expect(namesPublished().length).toBeLessThan(100);
+  expect(namesPublished().length + droppedPublished()).toBe(1_000);
 });
 
 test('a channel that hangs holds up nobody: what gathers meanwhile is bounded', async () => {
@@ -110,26 +110,26 @@ test('a channel that hangs holds up nobody: what gathers meanwhile is bounded', 
   let open = () => {};
   channel.gate = new Promise<void>((resolve) => (open = resolve));
   for (let second = 0; second < 6; second++) {
-    for (let n = 0; n < 500; n++) source.tell(7, [line(`line ${n}`)]);
+    for (let n = 0; n < 500; n++) source.publish(7, [line(`line ${n}`)]);
     await vi.advanceTimersByTimeAsync(500);
   }
   open();
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(namesTold().length).toBeLessThan(150);
-  expect(namesTold().length + droppedTold()).toBe(3_000);
+  expect(namesPublished().length).toBeLessThan(150);
+  expect(namesPublished().length + droppedPublished()).toBe(3_000);
 });
 
 test('lines that did not get away are counted once the channel is back', async () => {
   await announce();
   channel.gate = Promise.reject(new Error('away'));
   channel.gate.catch(() => undefined);
-  source.tell(7, [line('a'), line('b')]);
+  source.publish(7, [line('a'), line('b')]);
   await vi.advanceTimersByTimeAsync(300);
   channel.gate = Promise.resolve();
-  source.tell(7, [line('c')]);
+  source.publish(7, [line('c')]);
   await vi.advanceTimersByTimeAsync(300);
-  expect(namesTold()).toEqual(['c']);
-  expect(droppedTold()).toBe(2);
+  expect(namesPublished()).toEqual(['c']);
+  expect(droppedPublished()).toBe(2);
 });
 
 /** Whatever else publishes there must not end intake, at once or with the next call that it takes. */
@@ -146,11 +146,11 @@ test.each([
   '{"environmentId":7,"forMs":6000,"filters":[{}]}',
 ])('%s is no announcement: it is passed over with a warning', async (text) => {
   await channel.publish(ANNOUNCEMENT_TOPIC, text);
-  expect(source.isWatched(7)).toBe(false);
+  expect(source.isTailed(7)).toBe(false);
   expect(warnings).toEqual(['what was heard is no announcement of a live tail']);
   await announce();
-  source.tell(7, [line('a')]);
+  source.publish(7, [line('a')]);
   await vi.advanceTimersByTimeAsync(100);
-  expect(namesTold()).toEqual(['a']);
+  expect(namesPublished()).toEqual(['a']);
   expect(warnings).toHaveLength(1);
 });

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
 import type { LoggedLane } from '@sluice/database/delivery/deliveries';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
-import type { TailTeller } from '@sluice/domain/operations/tail';
+import type { TailPublisher } from '@sluice/domain/operations/tail';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';
@@ -32,7 +32,7 @@ export interface DeliveriesDeps {
   /** Each traces what it wraps. */
   readonly tracedStore: (store: LaneStore) => LaneStore;
   readonly tracedPost: (post: PostDelivery) => PostDelivery;
-  readonly tail: TailTeller;
+  readonly tail: TailPublisher;
   readonly now: () => number;
   readonly clock: Pick<LaneDrainDeps, 'confirmGivingUp' | 'confirmFailure'>;
   readonly logger: Logger;

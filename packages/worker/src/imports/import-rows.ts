@@ -11,7 +11,7 @@
  * order; each is applied under the person's locks.
  *
  * Before: `run-import.ts`, `domain/src/imports/import-file.ts`. After: `load-state.ts`, `write-changes.ts`, and
- * `tell-rows.ts` once it is committed.
+ * `publish-rows.ts` once it is committed.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
@@ -28,16 +28,16 @@ import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { IdentifierKey, IdentifierRow } from '@sluice/domain/state/loaded-state';
 import { identifierText, storedValue } from '@sluice/domain/operations/state-keys';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
-import type { TailTeller } from '@sluice/domain/operations/tail';
+import type { TailPublisher } from '@sluice/domain/operations/tail';
 import { loadState, SAFEST } from '../events/load-state.ts';
 import type { ProcessCommitBatchDeps } from '../events/process-commit-batch.ts';
 import type { CsvRecord } from './read-csv.ts';
-import { tellRows, type ToldRow } from './tell-rows.ts';
+import { publishRows, type PublishedRow } from './publish-rows.ts';
 import { writeChanges } from '../events/write-changes.ts';
 
 export interface ImportRowsDeps extends Omit<ProcessCommitBatchDeps, 'takenIds'> {
   /** Tells the workspace's readers (live tail) of the rows. */
-  readonly tail?: TailTeller;
+  readonly tail?: TailPublisher;
   /** Where the batch is in a trace; absent: in none. */
   readonly traceparent?: string | null;
 }
@@ -62,7 +62,7 @@ const TRIES_MAX = 10;
 /** Rows of each severity that are kept to be looked at; all are counted. */
 const PROBLEM_ROWS_MAX = 100_000;
 
-interface JudgedRow extends ToldRow {
+interface JudgedRow extends PublishedRow {
   readonly cells: readonly string[];
 }
 
@@ -107,7 +107,7 @@ async function writeBatch(
       held.rowsRead += rows.length;
       held.rowsFailed += written.failed;
       held.rowsWarned += written.warned;
-      tellRows(deps.tail, held.row, written.present, deps.now());
+      publishRows(deps.tail, held.row, written.present, deps.now());
       return written.lanes;
     } catch (error) {
       if (!isConflict(error) || tries === TRIES_MAX) throw error;

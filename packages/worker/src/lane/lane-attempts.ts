@@ -8,7 +8,7 @@ import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { LaneRun } from '@sluice/domain/delivery/lane';
-import { lineOfAttempt, type TailTeller } from '@sluice/domain/operations/tail';
+import { lineOfAttempt, type TailPublisher } from '@sluice/domain/operations/tail';
 import type { Json } from '@sluice/domain/values/json';
 import { outcomeOf, type HttpOutcome } from '../http/http-outcome.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
@@ -76,7 +76,7 @@ export class LaneAttempts {
     const judged = { outcome: verdict, failure };
     const ended = recordOf({ sequence, attempt, startedAtMs }, outcome, judged);
     lease.add(ended);
-    tellAttempt(deps.tail, lane, delivery, ended);
+    publishAttempt(deps.tail, lane, delivery, ended);
   }
 }
 
@@ -101,14 +101,14 @@ function recordOf(
 }
 
 /** One line for whoever watches the workspace (`GET /v1/stream` of the API); costs nothing where nobody does. */
-function tellAttempt(
-  tail: TailTeller | undefined,
+function publishAttempt(
+  tail: TailPublisher | undefined,
   lane: LaneKey,
   { eventType, body }: LoggedDelivery,
   ended: AttemptRecord,
 ): void {
-  if (!tail?.isWatched(lane.environmentId)) return;
+  if (!tail?.isTailed(lane.environmentId)) return;
   const attempt = { ...ended, ...lane, eventType, body: JSON.parse(body) as Json };
   const atMs = ended.startedAtMs + Math.round(ended.durationMs);
-  tail.tell(lane.environmentId, [lineOfAttempt(attempt, atMs)]);
+  tail.publish(lane.environmentId, [lineOfAttempt(attempt, atMs)]);
 }

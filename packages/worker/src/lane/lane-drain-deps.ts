@@ -1,7 +1,7 @@
 /** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
-import type { TailTeller } from '@sluice/domain/operations/tail';
+import type { TailPublisher } from '@sluice/domain/operations/tail';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { HttpOutcome, HttpPost } from '../http/http-outcome.ts';
 import type { LanePermits } from '../scheduling/lane-permits.ts';
@@ -41,7 +41,7 @@ export interface LaneDrainDeps {
   readonly pause: (durationMs: number) => Promise<void>;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
-  readonly tail?: TailTeller;
+  readonly tail?: TailPublisher;
   readonly logger: Logger;
 }
 

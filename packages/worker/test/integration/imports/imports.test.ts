@@ -102,11 +102,11 @@ describe('an uploaded file', () => {
 
   test('is told row by row to whoever watches its workspace, and costs nothing where nobody does', async () => {
     await world.people('ann');
-    const told: { environmentId: number; lines: readonly TailLine[] }[] = [];
+    const published: { environmentId: number; lines: readonly TailLine[] }[] = [];
     const tail = {
-      isWatched: (environmentId: number) => environmentId === 1,
-      tell: (environmentId: number, lines: readonly TailLine[]) =>
-        void told.push({ environmentId, lines }),
+      isTailed: (environmentId: number) => environmentId === 1,
+      publish: (environmentId: number, lines: readonly TailLine[]) =>
+        void published.push({ environmentId, lines }),
     };
     const text = [
       '_svc_name,_svc_customer_id,_svc_timestamp,secret',
@@ -118,7 +118,7 @@ describe('an uploaded file', () => {
     expect(await world.run({ tail })).toBe(true);
     expect(await world.run({ tail })).toBe(true);
     const place = { source: 'imports', import_id: importId };
-    expect(told).toEqual([
+    expect(published).toEqual([
       {
         environmentId: 1,
         lines: [

@@ -58,31 +58,31 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   afterAll(() => world.close());
 
   test('who listens to a topic hears it, in order and whole, until it no longer listens', async () => {
-    const [teller, hearer] = [world.open(), world.open()];
+    const [publisher, hearer] = [world.open(), world.open()];
     const heard: string[] = [];
     await hearer.listen('tail-1', (text) => heard.push(text));
-    const longest = 'ü'.repeat(Math.floor(teller.messageSizeBytesMax / 2));
-    await teller.publish('tail-1', 'a');
-    await teller.publish('tail-2', 'of another topic');
-    await teller.publish('tail-1', longest);
+    const longest = 'ü'.repeat(Math.floor(publisher.messageSizeBytesMax / 2));
+    await publisher.publish('tail-1', 'a');
+    await publisher.publish('tail-2', 'of another topic');
+    await publisher.publish('tail-1', longest);
     await vi.waitFor(() => expect(heard).toHaveLength(2), WAIT);
     expect(heard).toEqual(['a', longest]);
 
     await hearer.unlisten('tail-1');
-    await teller.publish('tail-1', 'unheard');
+    await publisher.publish('tail-1', 'unheard');
     await hearer.listen('tail-2', (text) => heard.push(text));
-    await teller.publish('tail-2', 'last');
+    await publisher.publish('tail-2', 'last');
     await vi.waitFor(() => expect(heard.at(-1)).toBe('last'), WAIT);
     expect(heard).not.toContain('unheard');
   });
 
   test('a connection that breaks is made again, and what was listened to is heard again', async () => {
-    const [teller, hearer] = [world.open(), world.open()];
+    const [publisher, hearer] = [world.open(), world.open()];
     const heard: string[] = [];
     await hearer.listen('tail-3', (text) => heard.push(text));
     await world.cut();
     await vi.waitFor(async () => {
-      await teller.publish('tail-3', 'after');
+      await publisher.publish('tail-3', 'after');
       expect(heard).toContain('after');
     }, WAIT);
   });

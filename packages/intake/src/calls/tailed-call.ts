@@ -1,7 +1,7 @@
 /**
- * Tells whoever watches a workspace what became of a call (`GET /v1/stream` of the API).
+ * Publishes to the live tail of a workspace what became of a call (`GET /v1/stream` of the API).
  *
- * Made for a call only where its workspace is watched. Told once the call is answered, so that a
+ * Made for a call only if its workspace is tailed. Published once the call is answered, so that a
  * line that says `accepted` means that it is on disk.
  */
 import type { Issue } from '@sluice/domain/operations/issue';
@@ -11,11 +11,11 @@ import {
   lineOfRefusal,
   linesOfIssues,
   type TailLine,
-  type TailTeller,
+  type TailPublisher,
 } from '@sluice/domain/operations/tail';
 import type { AnswerCall, Outcome } from './outcome.ts';
 
-export class WatchedCall {
+export class TailedCall {
   readonly #source: string;
   readonly #atMs: number;
   #operations: readonly Operation[] = [];
@@ -32,7 +32,7 @@ export class WatchedCall {
     this.#issues = issues;
   }
 
-  /** The lines to tell, given this answer. */
+  /** The lines to publish, given this answer. */
   lines(outcome: Outcome): TailLine[] {
     const issues = linesOfIssues(this.#issues, this.#atMs, this.#source);
     switch (outcome.outcome) {
@@ -57,15 +57,15 @@ export class WatchedCall {
   }
 }
 
-/** Wraps the answer so that readers are told too, after the caller. */
-export function tellingToo(
-  tail: TailTeller,
+/** Wraps the answer so that readers get it too, after the caller. */
+export function publishingToo(
+  tail: TailPublisher,
   environmentId: number,
-  watched: WatchedCall,
+  tailed: TailedCall,
   answer: AnswerCall,
 ): AnswerCall {
   return (outcome, standing) => {
     answer(outcome, standing);
-    tail.tell(environmentId, watched.lines(outcome));
+    tail.publish(environmentId, tailed.lines(outcome));
   };
 }

@@ -3,10 +3,10 @@ import type { ImportKey } from '@sluice/database/imports/imports';
 import { IMPORT_SOURCE } from '@sluice/domain/imports/import-file';
 import type { Issue } from '@sluice/domain/operations/issue';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
-import { lineOfOperation, linesOfIssues, type TailTeller } from '@sluice/domain/operations/tail';
+import { lineOfOperation, linesOfIssues, type TailPublisher } from '@sluice/domain/operations/tail';
 
 /** One row and what became of it. */
-export interface ToldRow {
+export interface PublishedRow {
   readonly rowNumber: number;
   /** Absent where the row was not taken. */
   readonly event: TrackEvent | undefined;
@@ -17,16 +17,16 @@ export interface ToldRow {
  * Tells rows that are committed, a line for each event and each issue. A file passes faster than
  * anybody reads: the tail drops what it has no capacity for, and the import does not wait for it.
  */
-export function tellRows(
-  tail: TailTeller | undefined,
+export function publishRows(
+  tail: TailPublisher | undefined,
   { environmentId, importId }: ImportKey,
-  rows: readonly ToldRow[],
+  rows: readonly PublishedRow[],
   atMs: number,
 ): void {
-  if (!tail?.isWatched(environmentId)) return;
+  if (!tail?.isTailed(environmentId)) return;
   const lines = rows.flatMap(({ rowNumber, event, issues }) => [
     ...(event ? [lineOfOperation(event, 'accepted', IMPORT_SOURCE)] : []),
     ...linesOfIssues(issues, atMs, IMPORT_SOURCE, { import_id: importId, row: rowNumber }),
   ]);
-  tail.tell(environmentId, lines);
+  tail.publish(environmentId, lines);
 }
