@@ -60,7 +60,7 @@ export interface LaneDelivery {
    * @throws when the database is away for longer than the lease; then the reconcile loop finds the lane.
    */
   readonly ended: Promise<LaneOutcome>;
-  /** True where it has only waited for the endpoint for so much spare time. */
+  /** True where it has only waited for the endpoint for so much idle time. */
   isStill(durationMs: number): boolean;
 }
 

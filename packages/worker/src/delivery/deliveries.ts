@@ -21,7 +21,7 @@ import { LaneCapacity } from './lane-capacity.ts';
 import { createLanePermits, type LanePermits } from '../scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../lane/lane-store.ts';
 import { LanesInHand } from './lanes-in-hand.ts';
-import { SpareTime } from '../scheduling/spare-time.ts';
+import { IdleTime } from '../scheduling/idle-time.ts';
 import type { webhookOptions } from '../process/webhook-settings.ts';
 
 export interface DeliveriesDeps {
@@ -56,7 +56,7 @@ export interface Deliveries {
 }
 
 /**
- * A request that is still open after so much spare time of ours means that its endpoint is far away or does not
+ * A request that is still open after so much idle time of ours means that its endpoint is far away or does not
  * answer.
  */
 const SLOW_AFTER_MS = 25;
@@ -78,7 +78,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   deps.lifecycle.defer('http client', () => http.close());
   const store = deps.tracedStore(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
   const monotonicNow = () => performance.now();
-  const spare = new SpareTime({
+  const idleTime = new IdleTime({
     idleMs: () => performance.eventLoopUtilization().idle,
     monotonicNow,
   });
@@ -87,11 +87,11 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     slowMax: SLOW_REQUESTS_MAX,
     slowAfterMs: SLOW_AFTER_MS,
     monotonicNow,
-    spareMs: () => spare.totalMs(),
+    idleTimeMs: () => idleTime.totalMs(),
   });
   const capacity = new LaneCapacity({
     stillAfterMs: SLOW_AFTER_MS,
-    spareMs: () => spare.totalMs(),
+    idleTimeMs: () => idleTime.totalMs(),
     stillMax: SLOW_REQUESTS_MAX,
     onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
   });
@@ -113,7 +113,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     confirmGivingUp: (endedAtMs: number) => clock.confirmGivingUp(endedAtMs),
     confirmFailure: (endedAtMs: number) => clock.confirmFailure(endedAtMs),
     monotonicNow,
-    spare,
+    idleTime,
     pause: sleep,
     random: Math.random,
     logger,

@@ -11,10 +11,10 @@
 import type { LaneDelivery } from './deliver-webhook.ts';
 
 export interface LaneCapacityOptions {
-  /** Of spare time. */
+  /** Of idle time. */
   readonly stillAfterMs: number;
   /** How long this process has had nothing to do, in all. */
-  readonly spareMs: () => number;
+  readonly idleTimeMs: () => number;
   /** With more than so many lanes without a job, jobs wait for their lanes again. */
   readonly stillMax: number;
   /** Told of a lane that threw after its job had ended. */
@@ -33,7 +33,7 @@ export class LaneCapacity {
   readonly #still = new Set<Promise<unknown>>();
   /** One for all of them: a thousand lanes are no thousand timers. */
   #timer: NodeJS.Timeout | undefined;
-  #lookedAtSpareMs = -Infinity;
+  #lookedAtIdleTimeMs = -Infinity;
 
   constructor(options: LaneCapacityOptions) {
     this.#options = options;
@@ -62,13 +62,13 @@ export class LaneCapacity {
   #look(): void {
     const { stillAfterMs, stillMax, onFailure } = this.#options;
     this.#timer = undefined;
-    const spareMs = this.#options.spareMs();
-    // Without spare time no lane has come nearer to being let go, so none is looked at.
-    if (spareMs - this.#lookedAtSpareMs < stillAfterMs / 4) {
+    const idleTimeMs = this.#options.idleTimeMs();
+    // Without idle time no lane has come nearer to being let go, so none is looked at.
+    if (idleTimeMs - this.#lookedAtIdleTimeMs < stillAfterMs / 4) {
       this.#lookLater();
       return;
     }
-    this.#lookedAtSpareMs = spareMs;
+    this.#lookedAtIdleTimeMs = idleTimeMs;
     for (const job of this.#waiting) {
       if (this.#still.size >= stillMax) break;
       if (!job.delivery.isStill(stillAfterMs)) continue;

@@ -7,7 +7,7 @@
  * Used by `lane-lease.ts`.
  */
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
-import type { SpareTime } from '../scheduling/spare-time.ts';
+import type { IdleTime } from '../scheduling/idle-time.ts';
 
 /** As many as are under way of a busy lane anyway (`WEBHOOK_WINDOW_MAX`), which are sent again too. */
 const ENOUGH_COUNT = 64;
@@ -16,15 +16,15 @@ const SOON_WHEN_BUSY_MS = 250;
 
 export class EndedAttempts {
   readonly #onDue: () => void;
-  readonly #spare: SpareTime;
+  readonly #idleTime: IdleTime;
   #attempts: AttemptRecord[] = [];
   #isUrgent = false;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param onDue - called when they are due because time has passed. */
-  constructor(onDue: () => void, spare: SpareTime) {
+  constructor(onDue: () => void, idleTime: IdleTime) {
     this.#onDue = onDue;
-    this.#spare = spare;
+    this.#idleTime = idleTime;
   }
 
   get isDue(): boolean {
@@ -41,7 +41,7 @@ export class EndedAttempts {
         this.#isUrgent = true;
         this.#onDue();
       },
-      this.#spare.isShort() ? SOON_WHEN_BUSY_MS : SOON_MS,
+      this.#idleTime.isShort() ? SOON_WHEN_BUSY_MS : SOON_MS,
     );
   }
 

@@ -25,16 +25,16 @@ export interface LaneAttemptsOptions {
 
 export class LaneAttempts {
   readonly #options: LaneAttemptsOptions;
-  #lastEndedAtSpareMs: number;
+  #lastEndedAtIdleTimeMs: number;
 
   constructor(options: LaneAttemptsOptions) {
     this.#options = options;
-    this.#lastEndedAtSpareMs = options.deps.spare.totalMs();
+    this.#lastEndedAtIdleTimeMs = options.deps.idleTime.totalMs();
   }
 
   /** Milliseconds in which the process had nothing to do, since the last attempt ended, or since the drain began. */
-  get spareMsSinceEnding(): number {
-    return this.#options.deps.spare.totalMs() - this.#lastEndedAtSpareMs;
+  get idleTimeMsSinceEnding(): number {
+    return this.#options.deps.idleTime.totalMs() - this.#lastEndedAtIdleTimeMs;
   }
 
   /**
@@ -58,14 +58,14 @@ export class LaneAttempts {
     outcome: HttpOutcome,
   ): void {
     const { deps, lane, run, endpoint, lease } = this.#options;
-    this.#lastEndedAtSpareMs = deps.spare.totalMs();
+    this.#lastEndedAtIdleTimeMs = deps.idleTime.totalMs();
     const { sequence } = delivery;
     const { status, durationMs } = outcome;
     const attempt = run.attempts(sequence) + 1;
     const result = outcomeOf(outcome);
     let verdict: AttemptRecord['outcome'] = 'delivered';
     if (result === 'delivered') {
-      run.succeed(sequence, !deps.spare.isShort());
+      run.succeed(sequence, !deps.idleTime.isShort());
     } else {
       const failure = { startedAtMs, status, failure: result };
       verdict = run.fail(sequence, failure, startedAtMs + durationMs, deps.random());

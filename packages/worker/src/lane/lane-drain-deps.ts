@@ -6,7 +6,7 @@ import type { Logger } from '@sluice/platform/process/logger';
 import type { HttpOutcome, HttpPost } from '../http/http-outcome.ts';
 import type { LanePermits } from '../scheduling/lane-permits.ts';
 import type { LaneStore } from './lane-store.ts';
-import type { SpareTime } from '../scheduling/spare-time.ts';
+import type { IdleTime } from '../scheduling/idle-time.ts';
 
 /** Sends one attempt of a delivery. */
 export type PostDelivery = (request: HttpPost, delivery: LoggedDelivery) => Promise<HttpOutcome>;
@@ -37,7 +37,7 @@ export interface LaneDrainDeps {
   readonly confirmFailure: (endedAtMs: number) => Promise<void>;
   /** Never set back: what leases and time slices are measured with. */
   readonly monotonicNow: () => number;
-  readonly spare: SpareTime;
+  readonly idleTime: IdleTime;
   readonly pause: (durationMs: number) => Promise<void>;
   /** 0 ≤ x < 1. */
   readonly random: () => number;

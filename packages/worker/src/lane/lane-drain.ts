@@ -68,7 +68,7 @@ export class LaneDrain {
     const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
     const snapshot = {
       ...claimed,
-      concurrencyLimit: firstConcurrencyLimit(claimed, deps.spare.isShort()),
+      concurrencyLimit: firstConcurrencyLimit(claimed, deps.idleTime.isShort()),
     };
     this.#run = new LaneRun(snapshot, { ...deps.policy, windowMax });
     this.#log = new LaneLog(deps.store, lane, claimed, deps.isAtEnd);
@@ -102,12 +102,12 @@ export class LaneDrain {
     });
   }
 
-  /** True where it has done nothing but wait for its endpoint for so much spare time: then it uses only memory. */
+  /** True where it has done nothing but wait for its endpoint for so much idle time: then it uses only memory. */
   isStill(durationMs: number): boolean {
     return (
       this.#run.inFlight > 0 &&
       !this.#permitWait.isWaiting &&
-      this.#attempts.spareMsSinceEnding >= durationMs
+      this.#attempts.idleTimeMsSinceEnding >= durationMs
     );
   }
 

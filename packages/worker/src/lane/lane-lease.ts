@@ -41,7 +41,7 @@ export class LaneLease {
     this.#lane = lane;
     this.#fencing = claimed.fencing;
     this.#endsAtMs = claimed.atMs + deps.leases.leaseMs;
-    this.#ended = new EndedAttempts(onDue, deps.spare);
+    this.#ended = new EndedAttempts(onDue, deps.idleTime);
   }
 
   /** It was lost to another worker: nothing more is kept. */

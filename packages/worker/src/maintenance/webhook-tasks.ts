@@ -49,7 +49,7 @@ const REPLAYS_CLEARED_MAX = 10;
 /** Starts what is done by the clock, which stops with `lifecycle`. @returns what is done when something is due. */
 export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
   const { database, draining, lifecycle } = deps;
-  const { logger, now, monotonicNow, spare } = draining;
+  const { logger, now, monotonicNow, idleTime } = draining;
   const start = (name: string, intervalMs: number, step: () => Promise<unknown>): void => {
     const repetition = repeat(name, intervalMs, logger, step);
     lifecycle.defer(name, () => repetition.stop());
@@ -73,7 +73,7 @@ export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
     slowMax: REPLAY_REQUESTS_MAX,
     slowAfterMs: REPLAY_SLOW_AFTER_MS,
     monotonicNow,
-    spareMs: () => spare.totalMs(),
+    idleTimeMs: () => idleTime.totalMs(),
   });
   const replaying = { ...draining, database, permits: { deliveries: permits, probes: permits } };
   const replayAll = async (isStopping: () => boolean): Promise<void> => {

@@ -17,7 +17,7 @@
  * endpoints that hang do not keep permits from those that do not. Only when so many hang are permits held
  * until they end.
  *
- * Spare time, not time of the clock: a busy process reads every answer late. By the clock all its requests would
+ * Idle time, not time of the clock: a busy process reads every answer late. By the clock all its requests would
  * count as slow, more would be started beside them, and each would be later still (measured: two connections opened
  * for three deliveries).
  *
@@ -41,7 +41,7 @@ export interface FairPermitsOptions {
   /** Milliseconds, never set back. */
   readonly monotonicNow: () => number;
   /** How long this process has had nothing to do, in all. */
-  readonly spareMs: () => number;
+  readonly idleTimeMs: () => number;
 }
 
 /** In a row, while others wait. */
@@ -71,7 +71,7 @@ export interface Permit {
 }
 
 interface HeldPermit extends Permit {
-  startedAtSpareMs: number;
+  startedAtIdleTimeMs: number;
   isSlow: boolean;
 }
 
@@ -143,7 +143,7 @@ export class FairPermits {
     const lane = laneOf(account, requester.lane);
     account.uses++;
     lane.uses++;
-    const { monotonicNow, spareMs } = this.#options;
+    const { monotonicNow, idleTimeMs } = this.#options;
     let startedAtMs = monotonicNow();
     const firstTurnAtMs = startedAtMs;
     let turns = 1;
@@ -164,7 +164,7 @@ export class FairPermits {
       settle(lane, account.presentMs, unexpectedMs);
     };
     const permit: HeldPermit = {
-      startedAtSpareMs: spareMs(),
+      startedAtIdleTimeMs: idleTimeMs(),
       isSlow: false,
       giveBack: () => {
         if (!isHeld) return;
@@ -181,7 +181,7 @@ export class FairPermits {
         end(nowMs);
         turns++;
         startedAtMs = nowMs;
-        permit.startedAtSpareMs = spareMs();
+        permit.startedAtIdleTimeMs = idleTimeMs();
         begin();
         return true;
       },
@@ -259,9 +259,9 @@ export class FairPermits {
   }
 
   #setSlowAside(): void {
-    const slowBeforeMs = this.#options.spareMs() - this.#options.slowAfterMs;
+    const slowBeforeMs = this.#options.idleTimeMs() - this.#options.slowAfterMs;
     for (const permit of this.#held) {
-      if (permit.startedAtSpareMs > slowBeforeMs || this.#slowCount >= this.#options.slowMax)
+      if (permit.startedAtIdleTimeMs > slowBeforeMs || this.#slowCount >= this.#options.slowMax)
         return;
       permit.isSlow = true;
       this.#held.delete(permit);

@@ -16,8 +16,8 @@ function createLane(isStill: boolean) {
 afterEach(() => void vi.useRealTimers());
 
 /** A process with nothing to do. */
-const spareMs = () => performance.now();
-const options = { stillAfterMs: 5, spareMs, stillMax: 1, onFailure: () => {} };
+const idleTimeMs = () => performance.now();
+const options = { stillAfterMs: 5, idleTimeMs, stillMax: 1, onFailure: () => {} };
 
 test('a lane that only waits for its endpoint lets its job end, and is waited for when the worker stops', async () => {
   const capacity = new LaneCapacity(options);
@@ -49,16 +49,16 @@ test('a lane that gets on, and one too many that hangs, keep their job', async (
   await capacity.close();
 });
 
-test('a process without spare time does not look whether lanes only wait, and one that has it again does', async () => {
+test('a process without idle time does not look whether lanes only wait, and one that has it again does', async () => {
   vi.useFakeTimers();
-  let spareNowMs = 100;
+  let idleTimeNowMs = 100;
   let looks = 0;
-  const capacity = new LaneCapacity({ ...options, spareMs: () => spareNowMs });
+  const capacity = new LaneCapacity({ ...options, idleTimeMs: () => idleTimeNowMs });
   const { lane, end } = createLane(false);
   const waiting = capacity.waitFor({ ...lane, isStill: () => ++looks > 1 });
   await vi.advanceTimersByTimeAsync(10 * options.stillAfterMs);
   expect(looks).toBe(1);
-  spareNowMs += options.stillAfterMs;
+  idleTimeNowMs += options.stillAfterMs;
   await vi.advanceTimersByTimeAsync(options.stillAfterMs);
   expect(looks).toBe(2);
   await waiting;

@@ -14,7 +14,7 @@ function createWorld(options: { permitsMax: number; slowMax?: number; slowAfterM
     slowAfterMs: 1_000_000,
     ...options,
     monotonicNow: () => nowMs,
-    spareMs: () => nowMs - busyMs,
+    idleTimeMs: () => nowMs - busyMs,
   });
   const running: { permit: Permit; endsAtMs: number }[] = [];
   const served: string[] = [];

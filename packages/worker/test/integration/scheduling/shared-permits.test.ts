@@ -14,7 +14,7 @@ test('a lane that waits for one more permit has its turns in a row in the one th
     slowAfterMs: 50,
     // A millisecond a request.
     monotonicNow: () => turns.length,
-    spareMs: () => 0,
+    idleTimeMs: () => 0,
   });
   const worlds = [await createLaneWorld(database), await createLaneWorld(database)];
   for (const world of worlds) {
@@ -49,7 +49,7 @@ test('a lane whose turn comes after it has used its rate in the permit that it h
     slowMax: 0,
     slowAfterMs: 50,
     monotonicNow: () => 0,
-    spareMs: () => 0,
+    idleTimeMs: () => 0,
   });
   const another = permits.tryAcquire({ accountId: 0, lane: 'another' });
   const gates = new Map(['e2', 'e3', 'e4'].map((eventId) => [eventId, createGate()]));

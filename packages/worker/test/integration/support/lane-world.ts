@@ -22,7 +22,7 @@ import {
 } from '../../../src/delivery/deliver-webhook.ts';
 import { FairPermits } from '../../../src/scheduling/fair-permits.ts';
 import type { HttpOutcome, HttpPost } from '../../../src/http/http-outcome.ts';
-import { SpareTime } from '../../../src/scheduling/spare-time.ts';
+import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../../src/delivery/replay-deliveries.ts';
 import type { LanePermits } from '../../../src/scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../../../src/lane/lane-store.ts';
@@ -155,7 +155,7 @@ function createPermits(): LanePermits {
     slowMax: 100,
     slowAfterMs: 50,
     monotonicNow: () => performance.now(),
-    spareMs: () => performance.now(),
+    idleTimeMs: () => performance.now(),
   };
   return { deliveries: new FairPermits(options), probes: new FairPermits(options) };
 }
@@ -191,7 +191,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     confirmGivingUp: (endedAtMs) => clock.confirmGivingUp(endedAtMs),
     confirmFailure: (endedAtMs) => clock.confirmFailure(endedAtMs),
     monotonicNow: () => performance.now(),
-    spare: new SpareTime({
+    idleTime: new IdleTime({
       idleMs: () => performance.now(),
       monotonicNow: () => performance.now(),
     }),

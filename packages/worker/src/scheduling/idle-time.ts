@@ -1,11 +1,11 @@
 /**
- * What the process has left: the time for which it had nothing to do. While it has none, an answer that
+ * Idle time of the event loop: the time for which it had nothing to do. While there is none, an answer that
  * comes late says nothing of the endpoint, and one more request at a time would only make all of them
  * later.
  *
  * Used by `lane-drain.ts`, to which `main.ts` gives the event loop's own count.
  */
-export interface SpareTimeOptions {
+export interface IdleTimeOptions {
   /** How long the event loop has had nothing to do, in all. Milliseconds. */
   readonly idleMs: () => number;
   /** Milliseconds, never set back. */
@@ -15,18 +15,18 @@ export interface SpareTimeOptions {
 const LOOK_INTERVAL_MS = 20;
 /** Reading the event loop's count is expensive and each request asks, so it is read no more often. */
 const READ_INTERVAL_MS = 1;
-/** With less than this part of the time to spare, one more request at a time would not be answered sooner. */
+/** With less than this part of the time idle, one more request at a time would not be answered sooner. */
 const SHARE_MIN = 0.25;
 
-export class SpareTime {
-  readonly #options: SpareTimeOptions;
+export class IdleTime {
+  readonly #options: IdleTimeOptions;
   #readAtMs: number;
   #idleMs: number;
   #lookedAtMs: number;
   #idleBeforeMs: number;
   #isShort = false;
 
-  constructor(options: SpareTimeOptions) {
+  constructor(options: IdleTimeOptions) {
     this.#options = options;
     this.#readAtMs = options.monotonicNow();
     this.#idleMs = options.idleMs();
