@@ -159,7 +159,7 @@ const clearing = repeat('clear old rows', CLEARED_INTERVAL_MS, logger, async () 
 lifecycle.defer('clearing', () => clearing.stop());
 
 // Half of the time: what the process stands on is closed in the other.
-const serverStop = new ServerStop({ inHandMsMax: settings.DRAIN_TIMEOUT_MS / 2 });
+const serverStop = new ServerStop({ inProgressMsMax: settings.DRAIN_TIMEOUT_MS / 2 });
 const server = await buildServer({
   database,
   logger,

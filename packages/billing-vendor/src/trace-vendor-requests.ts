@@ -8,7 +8,10 @@ import { Stripe } from 'stripe';
 
 type HttpClient = ReturnType<typeof Stripe.createNodeHttpClient>;
 
-/** The SDK's own HTTP client, with spans. @param findParent - of the request in hand; undefined where it is in no trace. */
+/**
+ * The SDK's own HTTP client, with spans. @param findParent - of the request in progress; undefined where it is in no
+ * trace.
+ */
 export function createTracedHttpClient(
   tracer: Tracer,
   findParent: () => string | undefined,

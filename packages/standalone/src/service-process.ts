@@ -43,7 +43,7 @@ export interface Service {
   pid(): number | undefined;
   /** Resolves when it answers on `readyUrl`; rejects with its last words when it ends before. */
   readonly ready: Promise<void>;
-  /** Asks it to finish what is in hand and waits for its end. */
+  /** Asks it to finish what is in progress and waits for its end. */
   stop(): Promise<void>;
   /** Ends it at once. */
   kill(): void;

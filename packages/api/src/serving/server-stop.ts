@@ -3,8 +3,8 @@
  *
  * New connections are not taken. Whoever has one hears `Connection: close` with the next answer and leaves; closed at
  * once, it would be closed on a call that is on its way. So calls go on being answered until none has come for a
- * while; then what is in hand is waited for, and what has not become a call is cut: a browser keeps connections on which
- * it has not sent anything yet. As intake does (`intake/src/http/stop-serving.ts`).
+ * while; then what is in progress is waited for, and what has not become a call is cut: a browser keeps connections on
+ * which it has not sent anything yet. As intake does (`intake/src/http/stop-serving.ts`).
  */
 import { Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,15 +17,15 @@ const LINGER_MS_MAX = 5_000;
 const LOOK_INTERVAL_MS = 10;
 
 export interface ServerStopOptions {
-  /** How long calls in hand are waited for: a body may come slowly, and a reader take nothing. */
-  readonly inHandMsMax: number;
+  /** How long calls in progress are waited for: a body may come slowly, and a reader take nothing. */
+  readonly inProgressMsMax: number;
 }
 
 export class ServerStop {
   readonly #options: ServerStopOptions;
   #isStopping = false;
   #answeredAtMs = -Infinity;
-  readonly #inHand = new Set<FastifyRequest>();
+  readonly #inProgress = new Set<FastifyRequest>();
 
   constructor(options: ServerStopOptions) {
     this.#options = options;
@@ -34,9 +34,9 @@ export class ServerStop {
   /** Before routes are registered: a hook does not reach those that were there before it. */
   watch(app: ApiServer): void {
     app.addHook('onRequest', (request, reply, done) => {
-      this.#inHand.add(request);
+      this.#inProgress.add(request);
       // Also where the caller goes away, in which case Fastify runs no hook of the answer.
-      reply.raw.once('close', () => this.#inHand.delete(request));
+      reply.raw.once('close', () => this.#inProgress.delete(request));
       done();
     });
     app.addHook('onSend', (_request, reply, _payload, done) => {
@@ -57,7 +57,10 @@ export class ServerStop {
       await sleep(LOOK_INTERVAL_MS);
     // It ends live tails.
     const closed = app.close();
-    while (this.#inHand.size > 0 && performance.now() < startedAtMs + this.#options.inHandMsMax)
+    while (
+      this.#inProgress.size > 0 &&
+      performance.now() < startedAtMs + this.#options.inProgressMsMax
+    )
       await sleep(LOOK_INTERVAL_MS);
     app.server.closeAllConnections();
     await closed;

@@ -23,14 +23,14 @@ const UNTRACED_ROUTES: readonly (string | undefined)[] = ['/livez', '/readyz', '
 
 export class RequestTracer {
   readonly #tracer: Tracer;
-  readonly #inHand = new AsyncLocalStorage<string>();
+  readonly #inProgress = new AsyncLocalStorage<string>();
 
   constructor(tracer: Tracer) {
     this.#tracer = tracer;
   }
 
   /** The place in a trace of the request that this code runs for. */
-  readonly findTraceparent = (): string | undefined => this.#inHand.getStore();
+  readonly findTraceparent = (): string | undefined => this.#inProgress.getStore();
 
   /** Before all other hooks, so that what they refuse is traced too. */
   watch(app: ApiServer): void {
@@ -50,11 +50,11 @@ export class RequestTracer {
       });
       if (span.traceparent === undefined) return done();
       request.traceparent = span.traceparent;
-      return this.#inHand.run(span.traceparent, done);
+      return this.#inProgress.run(span.traceparent, done);
     });
-    // A body is read by the socket's own callbacks, after which nothing is known of the request in hand.
+    // A body is read by the socket's own callbacks, after which nothing is known of the request in progress.
     app.addHook('preValidation', ({ traceparent }, _reply, done) =>
-      traceparent === null ? done() : this.#inHand.run(traceparent, done),
+      traceparent === null ? done() : this.#inProgress.run(traceparent, done),
     );
   }
 }

@@ -30,8 +30,8 @@ export interface ClaimedCommitBatches {
  * Claims commit batches of one shard for this transaction and numbers them. Waits for a transaction that has
  * claimed one of them and has not ended. By the primary key.
  *
- * Where the first one is applied already, the shard may be another worker's by now: that one may have the second in hand,
- * which is then not among these, and the third would overtake it. So none is claimed then.
+ * Where the first one is applied already, the shard may be another worker's by now: that one may have the second in
+ * progress, which is then not among these, and the third would overtake it. So none is claimed then.
  *
  * Also tells the planner, for this transaction, that all its statements look keys up by index: a
  * set of keys comes from `unnest`, of which it knows too little. Left alone, it read all of 200,000

@@ -70,12 +70,12 @@ export async function startSessionPooler(
     const isDone = watchForReady();
     stream.on('data', (bytes: Buffer) => {
       session.client?.write(bytes);
-      if (isDone(bytes) && modeNow() === 'transaction') giveBack(session);
+      if (isDone(bytes) && modeNow() === 'transaction') release(session);
     });
     return session;
   };
   const sessions = new Map<Socket, Promise<Session>>();
-  const giveBack = (session: Session): void => {
+  const release = (session: Session): void => {
     if (session.client) sessions.delete(session.client);
     session.client = undefined;
     free.push(session);

@@ -1,10 +1,10 @@
 /**
- * What waits in a shard behind the commit batch in hand, for a processor that can apply several at once.
+ * What waits in a shard behind the commit batch in progress, for a processor that can apply several at once.
  *
  * Safe without taking them as jobs: the shard's global concurrency of 1 keeps them where they are while the one in
- * hand is ours. A worker may wrongly believe that it is: it was stopped until its lock ran out, or it was handed the
- * job so late that its own watch had put it back. Then the one in hand waits itself, or another worker has it (all behind
- * it wait), or it is applied already, and its claim keeps those behind it from being claimed
+ * progress is ours. A worker may wrongly believe that it is: it was stopped until its lock ran out, or it was handed
+ * the job so late that its own watch had put it back. Then the one in progress waits itself, or another worker has it
+ * (all behind it wait), or it is applied already, and its claim keeps those behind it from being claimed
  * (`database/src/events/commit-batches.ts`). What was applied is removed from the queue; where that fails, it runs like
  * any other, and its claim is found.
  *
@@ -26,11 +26,11 @@ export interface ShardBehindOptions {
   readonly logger: Logger;
 }
 
-/** In hand and behind it: as much as one commit batch may hold (`intake/src/commit/batcher.ts`). */
+/** In progress and behind it: as much as one commit batch may hold (`intake/src/commit/batcher.ts`). */
 const OPERATIONS_MAX = 1_000;
 const COUNT_MIN = 4;
 const COUNT_MAX = 128;
-/** A broker that hangs must not hold the commit batch in hand, for which nothing of this is needed. */
+/** A broker that hangs must not hold the commit batch in progress, for which nothing of this is needed. */
 const DEADLINE_MS = 1_000;
 /** How recently the last one must have ended: after a longer pause there is no backlog. */
 const BUSY_WITHIN_MS = 50;
@@ -49,14 +49,14 @@ export class ShardBehind {
    * The next commit batches behind this one, in order; none where it is large, the shard keeps up, or this one waits
    * too.
    */
-  async read(inHand: CommitBatch): Promise<CommitBatch[]> {
+  async read(inProgress: CommitBatch): Promise<CommitBatch[]> {
     const { waiting: queued, now, logger } = this.#options;
     this.#commitBatches = [];
-    let capacity = OPERATIONS_MAX - inHand.operations.length;
+    let capacity = OPERATIONS_MAX - inProgress.operations.length;
     if (capacity < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
     try {
       const waiting = await within(DEADLINE_MS, queued.list(this.#count));
-      if (waiting.some(({ id }) => id === inHand.id)) return [];
+      if (waiting.some(({ id }) => id === inProgress.id)) return [];
       for (const commitBatch of waiting) {
         capacity -= commitBatch.operations.length;
         if (capacity < 0) break;
@@ -90,7 +90,7 @@ export class ShardBehind {
     });
   }
 
-  /** The one in hand has ended. */
+  /** The one in progress has ended. */
   end(): void {
     this.#lastEndedAtMs = this.#options.now();
   }

@@ -39,7 +39,10 @@ export interface ConsumerOptions extends BrokerOptions {
 export interface Consumers {
   /** What the watch over the queues has found. */
   report(): WatchReport;
-  /** Takes no new job, waits for those in hand. One that waits to be tried again goes back to the head of its queue. May be called twice. */
+  /**
+   * Takes no new job, waits for those in progress. One that waits to be tried again goes back to the head of its queue.
+   * May be called twice.
+   */
   close(): Promise<void>;
 }
 
@@ -126,7 +129,10 @@ export async function startConsumers(
   return { report: () => watch.report(), close: () => (closed ??= close()) };
 }
 
-/** Closes the queues: waits for the jobs in hand as long as they take, but for the broker no longer than the deadline. */
+/**
+ * Closes the queues: waits for the jobs in progress as long as they take, but for the broker no longer than the
+ * deadline.
+ */
 async function leave(
   side: TakingSide,
   queues: readonly WatchedQueue[],

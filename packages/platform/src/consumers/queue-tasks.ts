@@ -114,8 +114,8 @@ export function startTaskWorker<Task>(
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const warnOfConnection = connectionWarnings(logger);
   const side = openTakingSide({ ...options, ...SHARDLESS }, 1, warnOfConnection);
-  const inHand = new Set<Promise<void>>();
-  const runInHand = async (job: Job<Task>, token: string | undefined): Promise<void> => {
+  const inProgress = new Set<Promise<void>>();
+  const runInProgress = async (job: Job<Task>, token: string | undefined): Promise<void> => {
     if (isClosing) {
       // It was on its way when we closed, and what it works with may be gone before it ends. Where it cannot be put
       // back, it returns when its lock ends.
@@ -125,18 +125,22 @@ export function startTaskWorker<Task>(
       throw new WaitingError();
     }
     const running = workflow(job.data);
-    inHand.add(running);
-    await running.finally(() => inHand.delete(running));
+    inProgress.add(running);
+    await running.finally(() => inProgress.delete(running));
   };
   const open = (): Worker => {
-    const worker = side.openWorker(name, async (job: Job<Task>, token) => runInHand(job, token), {
-      concurrency,
-      lockDuration: stalledAfterMs,
-      stalledInterval: Math.round(stalledAfterMs / 3),
-      // Its reconcile loop finds what nobody was woken for.
-      drainDelay: Math.min(stalledAfterMs * 4, side.waitMsMax) / 1_000,
-      autorun: false,
-    });
+    const worker = side.openWorker(
+      name,
+      async (job: Job<Task>, token) => runInProgress(job, token),
+      {
+        concurrency,
+        lockDuration: stalledAfterMs,
+        stalledInterval: Math.round(stalledAfterMs / 3),
+        // Its reconcile loop finds what nobody was woken for.
+        drainDelay: Math.min(stalledAfterMs * 4, side.waitMsMax) / 1_000,
+        autorun: false,
+      },
+    );
     worker.on('error', (error) => warnOfConnection(error, name));
     worker.on('failed', (job, error) =>
       logger.error(
@@ -169,10 +173,10 @@ export function startTaskWorker<Task>(
 
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
-    // From here on none begins, so those in hand are all that there will be.
+    // From here on none begins, so those in progress are all that there will be.
     isClosing = true;
     const closing = worker.close().catch((error: Error) => warnOfConnection(error, name));
-    await Promise.allSettled(inHand);
+    await Promise.allSettled(inProgress);
     // What is left is to tell the broker. BullMQ would wait for one that hangs until it is back.
     await within(LEAVE_DEADLINE_MS, closing).catch(() => undefined);
     side.leave();

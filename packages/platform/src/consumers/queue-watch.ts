@@ -1,6 +1,6 @@
 /**
  * Keeps every queue moving: looks at the head of each once a period and repairs what BullMQ leaves. While nothing is
- * queued, in hand or broken, it looks seldom: an idle process asks its broker for nothing else
+ * queued, in progress or broken, it looks seldom: an idle process asks its broker for nothing else
  * (`npm run bench -- idle`).
  *
  * | what is found | what is done | after |
@@ -55,7 +55,7 @@ export interface WatchReport {
   /** Queues whose head has been the same for half of the time that a try may take. */
   readonly stuckQueues: readonly string[];
   readonly replacedWorkers: number;
-  /** Jobs that nobody had in hand, put back. */
+  /** Jobs that nobody had in progress, put back. */
   readonly recoveredJobs: number;
 }
 
@@ -71,8 +71,8 @@ interface Standing {
   readonly headId: string | undefined;
   readonly sinceMs: number;
   /**
-   * Since when the head waits and nothing is in hand; undefined where something is. Not since it is the head: one that a
-   * dead process had in hand for minutes has only just come back.
+   * Since when the head waits and nothing is in progress; undefined where something is. Not since it is the head: one
+   * that a dead process had in progress for minutes has only just come back.
    */
   readonly waitsSinceMs: number | undefined;
   /** When a worker was replaced last; -Infinity: none was since then. */
@@ -197,7 +197,7 @@ export class QueueWatch {
     { id, token }: ActiveJob,
   ): Promise<void> {
     const backend = takers[0]?.backend;
-    if (!backend || takers.some((taker) => taker.hasInHand(id))) return;
+    if (!backend || takers.some((taker) => taker.hasInProgress(id))) return;
     await backend.moveJobFromActiveToWait(id, token);
     this.#recoveredJobs++;
     this.#options.logger.warn(
@@ -219,6 +219,6 @@ export class QueueWatch {
 }
 
 const isOrphan = (takers: readonly WatchedQueue[], { id, token }: ActiveJob): boolean =>
-  token !== undefined && takers.some((taker) => taker.owns(token) && !taker.hasInHand(id));
+  token !== undefined && takers.some((taker) => taker.owns(token) && !taker.hasInProgress(id));
 
 const orphanKey = ({ id, token }: ActiveJob): string => `${id} ${token}`;

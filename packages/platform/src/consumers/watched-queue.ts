@@ -1,6 +1,6 @@
 /**
  * One queue as this process consumes it: its BullMQ worker, replaced when it has stopped taking
- * jobs, and the jobs that its processor has in hand.
+ * jobs, and the jobs that its processor has in progress.
  *
  * Before: `queue-workers.ts` makes one a queue. Beside: `queue-watch.ts` looks at it.
  */
@@ -35,7 +35,7 @@ export class WatchedQueue {
   readonly name: string;
   readonly #options: WatchedQueueOptions;
   /** By job id: since when it has been tried; undefined between tries. */
-  readonly #inHand = new Map<string, number | undefined>();
+  readonly #inProgress = new Map<string, number | undefined>();
   /** Of all workers that this process has had here: each begins the tokens of the jobs it took. */
   readonly #workerIds: string[] = [];
   readonly #retired: Promise<void>[] = [];
@@ -64,16 +64,16 @@ export class WatchedQueue {
 
   /** True where another job could be taken and is not. */
   get isIdle(): boolean {
-    return this.#inHand.size < this.#options.concurrency;
+    return this.#inProgress.size < this.#options.concurrency;
   }
 
-  /** True where a job is in hand. */
+  /** True where a job is in progress. */
   get isWorking(): boolean {
-    return this.#inHand.size > 0;
+    return this.#inProgress.size > 0;
   }
 
-  hasInHand(jobId: string): boolean {
-    return this.#inHand.has(jobId);
+  hasInProgress(jobId: string): boolean {
+    return this.#inProgress.has(jobId);
   }
 
   /** True for a lock that a worker of this process took, whether it knows of it or not. */
@@ -84,7 +84,7 @@ export class WatchedQueue {
   /** The job that has been tried the longest, and since when. */
   longestTry(): { readonly jobId: string; readonly sinceMs: number } | undefined {
     let longest: { jobId: string; sinceMs: number } | undefined;
-    for (const [jobId, sinceMs] of this.#inHand) {
+    for (const [jobId, sinceMs] of this.#inProgress) {
       if (sinceMs !== undefined && sinceMs < (longest?.sinceMs ?? Infinity))
         longest = { jobId, sinceMs };
     }
@@ -110,15 +110,15 @@ export class WatchedQueue {
     );
   }
 
-  /** Takes no new job from now on. Resolves when those in hand have ended and the broker knows. */
+  /** Takes no new job from now on. Resolves when those in progress have ended and the broker knows. */
   async close(): Promise<void> {
     this.#isClosing = true;
     await Promise.all([this.#end(this.#worker, false), ...this.#retired]);
   }
 
-  /** Resolves when nothing is in hand, at once where that is so. The broker may not know yet. */
+  /** Resolves when nothing is in progress, at once where that is so. The broker may not know yet. */
   emptyHanded(): Promise<void> {
-    if (this.#inHand.size === 0) return Promise.resolve();
+    if (this.#inProgress.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#emptied.push(resolve));
   }
 
@@ -141,10 +141,10 @@ export class WatchedQueue {
     const { logger, now, openWorker, process } = this.#options;
     const worker = openWorker(async (job, token) => {
       const id = String(job.id);
-      this.#inHand.set(id, undefined);
-      // A processor that goes on after its job has ended has nothing in hand.
+      this.#inProgress.set(id, undefined);
+      // A processor that goes on after its job has ended has nothing in progress.
       const note = (sinceMs: number | undefined): void => {
-        if (this.#inHand.has(id)) this.#inHand.set(id, sinceMs);
+        if (this.#inProgress.has(id)) this.#inProgress.set(id, sinceMs);
       };
       try {
         await process(job, token, {
@@ -152,8 +152,8 @@ export class WatchedQueue {
           end: () => note(undefined),
         });
       } finally {
-        this.#inHand.delete(id);
-        if (this.#inHand.size === 0) for (const resolve of this.#emptied.splice(0)) resolve();
+        this.#inProgress.delete(id);
+        if (this.#inProgress.size === 0) for (const resolve of this.#emptied.splice(0)) resolve();
       }
     });
     this.#workerIds.push(worker.id);

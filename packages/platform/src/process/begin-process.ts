@@ -1,7 +1,7 @@
 /**
  * What every service's `main.ts` begins with: settings, log, lifecycle, and how the process ends.
  *
- * It ends by a signal (what is in hand is finished, exit 0), or by an error that nobody caught: while it
+ * It ends by a signal (what is in progress is finished, exit 0), or by an error that nobody caught: while it
  * starts or later, at the top level of a module, in a promise or in a callback. Such an error is the
  * process's last line, of level `fatal`, and the exit code is 1. An error of the error table (a bad setting, a port
  * taken, a schema of another version) is shown as its code and what to do next; only an unforeseen error is shown

@@ -39,7 +39,7 @@ export class CommitBatchBuffers {
     return buffer;
   }
 
-  giveBack(buffer: Buffer): void {
+  release(buffer: Buffer): void {
     if (this.#keptSizeBytes + buffer.length > KEPT_SIZE_BYTES_MAX) return;
     this.#keptSizeBytes += buffer.length;
     this.#kept.push(buffer);
@@ -99,7 +99,7 @@ export class CommitBatchWriter {
 
   /** Call it after `finish`, once nobody reads the bytes any more: the next commit batch gets the buffer. */
   release(): void {
-    this.#buffers.giveBack(this.#bytes);
+    this.#buffers.release(this.#bytes);
   }
 
   #separator(): number {

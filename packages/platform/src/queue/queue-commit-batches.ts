@@ -43,7 +43,7 @@ const JOB_OPTIONS = { removeOnComplete: true };
  * A job that is there already is written to as well, with what it has: `WAIT` (`redis-durability.ts`) asks for the last
  * write of its connection, and from Redis 7.2 on it confirms at once where a new connection has written nothing.
  *
- * KEYS: five a job, its hash, then its queue's jobs that wait, those in hand, settings, marker.
+ * KEYS: five a job, its hash, then its queue's jobs that wait, those in progress, settings, marker.
  * ARGV: name, options and time of all, then id and data of each.
  */
 const ADD_SCRIPT = `

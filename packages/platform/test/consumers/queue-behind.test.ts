@@ -1,6 +1,6 @@
 /**
  * What is read ahead in a shard: only where it is behind, only what there is capacity for, and never at the cost of
- * what is in hand.
+ * what is in progress.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -17,7 +17,7 @@ const commitBatchOf = (id: string, operationCount: number): CommitBatch => ({
     () => ({}) as CommitBatch['operations'][number],
   ),
 });
-const IN_HAND = commitBatchOf('in hand', 100);
+const IN_PROGRESS = commitBatchOf('in hand', 100);
 
 /** A shard in which these wait; `asked` are the numbers that were asked for. */
 function shardWith(waiting: readonly CommitBatch[]) {
@@ -43,10 +43,10 @@ function shardWith(waiting: readonly CommitBatch[]) {
 
 test('a shard that keeps up is not asked', async () => {
   const { behind, asked } = shardWith([commitBatchOf('a', 1)]);
-  expect(await behind.read(IN_HAND)).toEqual([]);
+  expect(await behind.read(IN_PROGRESS)).toEqual([]);
   behind.end();
   vi.advanceTimersByTime(51);
-  expect(await behind.read(IN_HAND)).toEqual([]);
+  expect(await behind.read(IN_PROGRESS)).toEqual([]);
   expect(asked).toEqual([]);
 });
 
@@ -56,7 +56,7 @@ test('one that is behind gives what there is capacity for, in order, and more at
   const counts: number[] = [];
   for (let turn = 0; turn < 6; turn++) {
     behind.end();
-    const read = await behind.read(IN_HAND);
+    const read = await behind.read(IN_PROGRESS);
     expect(read).toEqual(waiting.slice(0, read.length));
     counts.push(read.length);
   }
@@ -72,13 +72,13 @@ test('one too large ends what is read, also where a smaller one waits behind it'
     commitBatchOf('c', 1),
   ]);
   behind.end();
-  expect((await behind.read(IN_HAND)).map(({ id }) => id)).toEqual(['a']);
+  expect((await behind.read(IN_PROGRESS)).map(({ id }) => id)).toEqual(['a']);
 });
 
-test('where the one in hand waits again, nothing is read: it would be among those behind itself', async () => {
-  const { behind, asked, removed } = shardWith([IN_HAND, commitBatchOf('a', 1)]);
+test('where the one in progress waits again, nothing is read: it would be among those behind itself', async () => {
+  const { behind, asked, removed } = shardWith([IN_PROGRESS, commitBatchOf('a', 1)]);
   behind.end();
-  expect(await behind.read(IN_HAND)).toEqual([]);
+  expect(await behind.read(IN_PROGRESS)).toEqual([]);
   await behind.remove(1);
   expect(asked).toEqual([4]);
   expect(removed).toEqual([]);
@@ -87,26 +87,26 @@ test('where the one in hand waits again, nothing is read: it would be among thos
 test('those that were applied are removed, and no others', async () => {
   const { behind, removed } = shardWith(['a', 'b', 'c'].map((id) => commitBatchOf(id, 1)));
   behind.end();
-  await behind.read(IN_HAND);
+  await behind.read(IN_PROGRESS);
   await behind.remove(2);
   expect(removed).toEqual(['a', 'b']);
 });
 
-test('a broker that refuses or hangs leaves the one in hand to go by itself', async () => {
+test('a broker that refuses or hangs leaves the one in progress to go by itself', async () => {
   const { behind, broker } = shardWith([commitBatchOf('a', 1)]);
   behind.end();
   broker.list = () => Promise.reject(new Error('away'));
-  expect(await behind.read(IN_HAND)).toEqual([]);
+  expect(await behind.read(IN_PROGRESS)).toEqual([]);
   broker.list = () => new Promise(() => undefined);
   behind.end();
-  const read = behind.read(IN_HAND);
+  const read = behind.read(IN_PROGRESS);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await read).toEqual([]);
 
   broker.list = () => Promise.resolve([commitBatchOf('a', 1)]);
   broker.remove = () => new Promise(() => undefined);
   behind.end();
-  await behind.read(IN_HAND);
+  await behind.read(IN_PROGRESS);
   const removing = behind.remove(1);
   await vi.advanceTimersByTimeAsync(1_000);
   await removing;

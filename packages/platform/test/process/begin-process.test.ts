@@ -66,7 +66,7 @@ test.each(['top level', 'rejection', 'callback'])(
   },
 );
 
-test('a start that is stopped and so fails finishes what is in hand, and is no fatal ending', async () => {
+test('a start that is stopped and so fails finishes what is in progress, and is no fatal ending', async () => {
   const { code, lines } = await run({ ENDING: 'stopped' });
   expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
     [30, expect.stringMatching(/^stopping/)],

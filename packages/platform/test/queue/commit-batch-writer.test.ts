@@ -90,7 +90,7 @@ test('a buffer that was given back is the next commit batch’s, and what it hel
 test('no more than 8 MB of buffers are kept', () => {
   const own = new CommitBatchBuffers();
   const given = Array.from({ length: 5 }, () => Buffer.alloc(2 * 1_048_576));
-  for (const buffer of given) own.giveBack(buffer);
+  for (const buffer of given) own.release(buffer);
   const taken = Array.from({ length: 5 }, () => own.take());
   expect(given.filter((buffer) => taken.includes(buffer))).toHaveLength(4);
 });

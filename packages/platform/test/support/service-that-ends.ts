@@ -50,7 +50,7 @@ switch (settings.ENDING) {
     const closed = Promise.withResolvers<void>();
     lifecycle.defer('what the start stands on', async () => {
       closed.resolve();
-      // What is in hand is finished all the same.
+      // What is in progress is finished all the same.
       await sleep(50);
       clearTimeout(waiting);
       logger.info('finished');

@@ -95,9 +95,9 @@ test.each(['does not start', 'ends once it is so, though it runs'])(
   TEST_TIMEOUT_MS,
 );
 
-// It counted as hung, and the worker ended with all that it had in hand.
+// It counted as hung, and the worker ended with all that it had in progress.
 test(
-  'a commit batch in hand does not count as hung because the clock is set ahead',
+  'a commit batch in progress does not count as hung because the clock is set ahead',
   async () => {
     const prefix = uniquePrefix();
     const worker = await begin('worker', jumpingBy(90_000), prefix);

@@ -15,11 +15,11 @@ import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { LaneDrain, type DrainOutcome, type ReleasedLane } from '../lane/lane-drain.ts';
 import type { LaneDrainDeps, LeaseOptions } from '../lane/lane-drain-deps.ts';
 import type { LaneStore } from '../lane/lane-store.ts';
-import type { LanesInHand } from './lanes-in-hand.ts';
+import type { LanesInProgress } from './lanes-in-progress.ts';
 
 export interface DeliverLaneDeps extends LaneDrainDeps {
   readonly store: LaneStore;
-  readonly inHand: LanesInHand;
+  readonly inProgress: LanesInProgress;
   /** Wakes the lane again at once, after this call has ended. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly wakeLaneAt: (lane: LaneKey, atMs: number) => Promise<void>;
@@ -71,11 +71,11 @@ export interface LaneDelivery {
 export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery {
   let drain: LaneDrain | undefined;
   const run = async (): Promise<LaneOutcome> => {
-    if (deps.inHand.has(lane)) return { outcome: 'held' };
+    if (deps.inProgress.has(lane)) return { outcome: 'held' };
     const claimedAtMs = deps.monotonicNow();
     const claimed = await deps.store.claim({ lane, leaseMs: deps.leases.leaseMs });
     if (claimed) drain = new LaneDrain(deps, lane, claimed, claimedAtMs);
-    const ending = drain ? await runInHand(deps, lane, drain) : await whyNot(deps, lane);
+    const ending = drain ? await runInProgress(deps, lane, drain) : await whyNot(deps, lane);
     const outcome = ending.outcome === 'kept' ? afterRelease(ending.lane, deps.now()) : ending;
     try {
       if (outcome.outcome === 'more') await deps.wakeLane(lane);
@@ -88,16 +88,16 @@ export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery 
   return { ended: run(), isStill: (durationMs) => drain?.isStill(durationMs) ?? false };
 }
 
-async function runInHand(
-  { inHand }: DeliverLaneDeps,
+async function runInProgress(
+  { inProgress }: DeliverLaneDeps,
   lane: LaneKey,
   drain: LaneDrain,
 ): Promise<DrainOutcome> {
-  inHand.add(lane, drain);
+  inProgress.add(lane, drain);
   try {
     return await drain.run();
   } finally {
-    inHand.remove(lane, drain);
+    inProgress.remove(lane, drain);
   }
 }
 

@@ -20,7 +20,7 @@ import type { LaneDrainDeps, PostDelivery } from '../lane/lane-drain-deps.ts';
 import { LaneCapacity } from './lane-capacity.ts';
 import { createLanePermits, type LanePermits } from '../scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../lane/lane-store.ts';
-import { LanesInHand } from './lanes-in-hand.ts';
+import { LanesInProgress } from './lanes-in-progress.ts';
 import { IdleTime } from '../scheduling/idle-time.ts';
 import type { webhookOptions } from '../process/webhook-settings.ts';
 
@@ -96,7 +96,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
   });
   deps.lifecycle.defer('lanes under way', () => capacity.close());
-  const inHand = new LanesInHand();
+  const inProgress = new LanesInProgress();
   const attempts = new Map<string, number>();
   let timeSliceCount = 0;
   const draining = {
@@ -126,7 +126,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     timeSliceCount: () => timeSliceCount,
     async wakeLogged(lane) {
       const { environmentId, webhookId } = lane;
-      if (!inHand.tell(lane)) await producer.wakeLane({ environmentId, webhookId });
+      if (!inProgress.tell(lane)) await producer.wakeLane({ environmentId, webhookId });
     },
     async wakeLane(lane, isPlaceWanted) {
       const delivery = deliverLane(
@@ -135,7 +135,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
           isPlaceWanted,
           store,
           permits,
-          inHand,
+          inProgress,
           wakeLane: (key) => producer.wakeLane(key),
           wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
           tail,

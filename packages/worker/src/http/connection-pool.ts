@@ -67,7 +67,7 @@ export class ConnectionPool<Connection extends PooledConnection> {
   }
 
   /** @param idleMsMax - so long it may lie idle. */
-  giveBack(connection: Connection, idleMsMax: number): void {
+  release(connection: Connection, idleMsMax: number): void {
     connection.idleUntilMs = this.#monotonicNow() + idleMsMax;
     this.#idle.add(connection);
     this.#timer ??= setInterval(() => this.#look(), LOOK_INTERVAL_MS);

@@ -121,7 +121,7 @@ export class Attempt implements ConnectionUser {
     if (keepAliveMs > 0 && connection.hasSentAll) {
       connection.answers++;
       connection.letGo();
-      this.#connections.giveBack(connection, keepAliveMs);
+      this.#connections.release(connection, keepAliveMs);
     } else this.#connections.discard(connection);
     this.#end({ outcome: 'response', status: status as number });
   }

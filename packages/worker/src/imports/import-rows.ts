@@ -43,7 +43,7 @@ export interface ImportRowsDeps extends Omit<ProcessCommitBatchDeps, 'takenIds'>
 }
 
 /** An import in the hands of this worker, and how far it is. */
-export interface ImportInHand {
+export interface ImportInProgress {
   readonly row: ImportRow;
   readonly columns: ImportColumns;
   readonly leaseMs: number;
@@ -71,7 +71,7 @@ class Lost extends Error {}
 /** Writes the batch, in halves where Postgres refuses a value of it; a row refused alone has failed. */
 export async function importRows(
   deps: ImportRowsDeps,
-  held: ImportInHand,
+  held: ImportInProgress,
   records: readonly CsvRecord[],
 ): Promise<BatchOutcome> {
   try {
@@ -93,7 +93,7 @@ export async function importRows(
 
 async function writeBatch(
   deps: ImportRowsDeps,
-  held: ImportInHand,
+  held: ImportInProgress,
   records: readonly CsvRecord[],
   isRefused: boolean,
 ): Promise<LaneKey[]> {
@@ -117,7 +117,7 @@ async function writeBatch(
 
 function judgeRow(
   deps: ImportRowsDeps,
-  { row: { environmentId, importId, identifier }, columns, rowsRead }: ImportInHand,
+  { row: { environmentId, importId, identifier }, columns, rowsRead }: ImportInProgress,
   { cells }: CsvRecord,
   index: number,
   isRefused: boolean,
@@ -138,7 +138,7 @@ function judgeRow(
 async function writeOnce(
   deps: ImportRowsDeps,
   transaction: DatabaseOrTransaction,
-  held: ImportInHand,
+  held: ImportInProgress,
   rows: readonly JudgedRow[],
   records: readonly CsvRecord[],
 ) {
@@ -223,7 +223,7 @@ function withPerson(row: JudgedRow, known: ReadonlyMap<string, IdentifierRow>): 
   return { ...row, event: undefined, issues: [issue] };
 }
 
-function problemsOf(rows: readonly JudgedRow[], held: ImportInHand): ImportProblem[] {
+function problemsOf(rows: readonly JudgedRow[], held: ImportInProgress): ImportProblem[] {
   let errorCapacity = PROBLEM_ROWS_MAX - held.rowsFailed;
   let warningCapacity = PROBLEM_ROWS_MAX - held.rowsWarned;
   return rows.flatMap(({ rowNumber, cells, event, issues }) => {

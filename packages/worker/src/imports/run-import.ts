@@ -36,7 +36,7 @@ import { FetchFault, SILENCE_TIMEOUT_MS } from '../http/fetch-file.ts';
 import {
   importRows,
   type BatchOutcome,
-  type ImportInHand,
+  type ImportInProgress,
   type ImportRowsDeps,
 } from './import-rows.ts';
 import { ProxyFailure } from '../http/proxy-tunnel.ts';
@@ -143,7 +143,7 @@ class ImportRun {
         }
         await pause(waitMs, stopping).catch(() => undefined);
         if (stopping.aborted) {
-          await this.#giveBack();
+          await this.#release();
           return false;
         }
       }
@@ -166,7 +166,7 @@ class ImportRun {
   }
 
   /** The file has not come whole: whoever takes the import next fetches it from the start. */
-  async #giveBack(): Promise<void> {
+  async #release(): Promise<void> {
     await this.#advance({ state: 'preprocessing', leaseMs: 0 });
   }
 
@@ -186,7 +186,7 @@ class ImportRun {
         return false;
       }
       if (stopping.aborted) {
-        await this.#giveBack();
+        await this.#release();
         return false;
       }
       if (!(await this.#keep(chunk))) return false;
@@ -211,7 +211,7 @@ class ImportRun {
   }
 
   /** The columns, from the first line where they are not known yet; undefined where it ended here. */
-  async #validate(): Promise<ImportInHand | undefined> {
+  async #validate(): Promise<ImportInProgress | undefined> {
     const row = this.#row;
     let names = row.columns;
     let { nextByte } = row;
@@ -253,7 +253,7 @@ class ImportRun {
     return rowEndsAfter(end?.[0]);
   }
 
-  async #import(held: ImportInHand): Promise<void> {
+  async #import(held: ImportInProgress): Promise<void> {
     const { stopping } = this.#deps;
     let batch: CsvRecord[] = [];
     const { nextByte } = held;
@@ -274,7 +274,7 @@ class ImportRun {
     await this.#advance({ state: 'imported' });
   }
 
-  async #write(held: ImportInHand, batch: readonly CsvRecord[]): Promise<boolean> {
+  async #write(held: ImportInProgress, batch: readonly CsvRecord[]): Promise<boolean> {
     const written = await this.#trace.batch(batch.length, (traceparent) =>
       importRows({ ...this.#deps, traceparent }, held, batch),
     );

@@ -135,7 +135,7 @@ export class LaneDrain {
         this.#loadWhatIsWanted();
         const isAtWork = this.#run.inFlight > 0 || this.#permitWait.isWaiting || !!this.#loading;
         this.#keepWhatIsDue(isAtWork);
-        if (!isAtWork && !this.#keeping) return await this.#giveBack();
+        if (!isAtWork && !this.#keeping) return await this.#release();
         await ending;
       }
     } finally {
@@ -160,7 +160,7 @@ export class LaneDrain {
     this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
   }
 
-  async #giveBack(): Promise<DrainOutcome> {
+  async #release(): Promise<DrainOutcome> {
     // What waits for its pace must not start beside the giving back.
     this.#isStopped = true;
     const after = await this.#keep(true);
@@ -251,14 +251,14 @@ export class LaneDrain {
     if (delivery) {
       this.#pace.start(nowMs);
       this.#send(delivery, permit);
-    } else permit.giveBack();
+    } else permit.release();
   }
 
   #send(delivery: LoggedDelivery, permit: Permit): void {
     this.#attempts
       .make(delivery, () => this.#goOn(permit))
       .catch((error: unknown) => {
-        permit.giveBack();
+        permit.release();
         this.#failure ??= { error };
         this.#wakeUp();
       });
@@ -270,7 +270,7 @@ export class LaneDrain {
    */
   #goOn(permit: Permit): void {
     if (this.#mayStartNow() && permit.renew(this.#permits)) this.#startOne(permit);
-    else permit.giveBack();
+    else permit.release();
     this.#startWhatMayStart();
     if (this.#run.inFlight === 0 || this.#lease.isKeepingDue || (!this.#loading && this.#mayLoad()))
       this.#wakeUp();

@@ -1,4 +1,4 @@
-/** What one worker process has done and has in hand, for `/metrics`; what waits is in `backlog-metrics.ts`. */
+/** What one worker process has done and has in progress, for `/metrics`; what waits is in `backlog-metrics.ts`. */
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
 import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
 import { inFlightCount, type LanePermits } from '../scheduling/lane-permits.ts';

@@ -59,7 +59,7 @@ export interface PermitRequester {
 
 export interface Permit {
   /** Ends the use. */
-  giveBack(): void;
+  release(): void;
   /**
    * Ends the use and begins the next one by the same lane, and returns true; or changes nothing and returns false. A
    * lane may have a few turns in a row although others wait: its connection and its rows are warm, and each turn is
@@ -166,7 +166,7 @@ export class FairPermits {
     const permit: HeldPermit = {
       startedAtIdleTimeMs: idleTimeMs(),
       isSlow: false,
-      giveBack: () => {
+      release: () => {
         if (!isHeld) return;
         isHeld = false;
         end(monotonicNow());

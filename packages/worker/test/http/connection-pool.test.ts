@@ -34,7 +34,7 @@ function poolOf(idleMax = 10): ConnectionPool<Connection> {
 test('the latest used is used next', () => {
   const pool = poolOf();
   const connections = [pool.take('a'), pool.take('a'), pool.take('b')];
-  for (const connection of connections) pool.giveBack(connection, 1_000);
+  for (const connection of connections) pool.release(connection, 1_000);
   expect([pool.take('a').name, pool.take('a').name, pool.take('a').name]).toEqual([2, 1, 4]);
   expect(destroyed).toEqual([]);
 });
@@ -42,8 +42,8 @@ test('the latest used is used next', () => {
 test('one that its server keeps no longer is not used again, whichever was given back last', () => {
   const pool = poolOf();
   const [long, short] = [pool.take('a'), pool.take('a')];
-  pool.giveBack(long, 5_000);
-  pool.giveBack(short, 1_000);
+  pool.release(long, 5_000);
+  pool.release(short, 1_000);
   nowMs = 1_000;
   expect(pool.take('a')).toBe(long);
   expect(destroyed).toEqual([short.name]);
@@ -53,7 +53,7 @@ test('one that its server keeps no longer is not used again, whichever was given
 test('one that is given up is forgotten', () => {
   const pool = poolOf();
   const connection = pool.take('a');
-  pool.giveBack(connection, 1_000);
+  pool.release(connection, 1_000);
   pool.discard(connection);
   expect(pool.take('a')).not.toBe(connection);
   expect(pool.idleCount).toBe(0);
@@ -62,7 +62,7 @@ test('one that is given up is forgotten', () => {
 test('of too many idle ones the longest idle goes, whosever it is', () => {
   const pool = poolOf(2);
   const connections = ['a', 'b', 'a'].map((origin) => pool.take(origin));
-  for (const connection of connections) pool.giveBack(connection, 1_000);
+  for (const connection of connections) pool.release(connection, 1_000);
   expect(destroyed).toEqual([1]);
   expect(pool.idleCount).toBe(2);
 });

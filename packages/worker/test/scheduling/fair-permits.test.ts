@@ -45,7 +45,7 @@ function createWorld(options: { permitsMax: number; slowMax?: number; slowAfterM
       if (!next || next.endsAtMs > untilMs) break;
       running.shift();
       nowMs = next.endsAtMs;
-      next.permit.giveBack();
+      next.permit.release();
     }
     nowMs = untilMs;
   };
@@ -66,7 +66,7 @@ describe('permits', () => {
     const first = permits.tryAcquire(requester);
     expect(permits.tryAcquire(requester)).toBeDefined();
     expect(permits.tryAcquire({ accountId: 2, lane: 'b' })).toBeUndefined();
-    first?.giveBack();
+    first?.release();
     expect(permits.tryAcquire({ accountId: 2, lane: 'b' })).toBeDefined();
   });
 
@@ -124,7 +124,7 @@ describe('permits', () => {
     world.permits.wait({ accountId: 2, lane: 'b' }, () => void served++);
     expect(served).toBe(0);
     expect(world.permits.slowCount).toBe(0);
-    first?.giveBack();
+    first?.release();
     expect(served).toBe(1);
   });
 
@@ -140,8 +140,8 @@ describe('permits', () => {
       world.permits.takeTurn(requester);
     });
     expect(permit.renew(world.permits)).toBe(false);
-    permit.giveBack();
-    permit.giveBack();
+    permit.release();
+    permit.release();
     expect(served).toEqual(['b']);
 
     const other = createWorld({ permitsMax: 1 });
@@ -171,13 +171,13 @@ describe('permits', () => {
     permits.wait({ accountId: 1, lane: 'b' }, () => {
       throw new Error('broken');
     });
-    expect(() => held?.giveBack()).toThrow('broken');
+    expect(() => held?.release()).toThrow('broken');
     const requester = { accountId: 2, lane: 'c' };
     const next = permits.tryAcquire(requester);
     expect(next).toBeDefined();
     let hasCome = false;
     permits.wait(requester, () => (hasCome = true));
-    next?.giveBack();
+    next?.release();
     expect(hasCome).toBe(true);
   });
 
@@ -188,7 +188,7 @@ describe('permits', () => {
     const leave = permits.wait({ accountId: 2, lane: 'b' }, () => void served.push('b'));
     permits.wait({ accountId: 3, lane: 'c' }, () => void served.push('c'));
     leave();
-    permit?.giveBack();
+    permit?.release();
     expect(served).toEqual(['c']);
     expect(permits.waitingCount).toBe(0);
   });
@@ -198,7 +198,7 @@ describe('permits', () => {
     const debtor = { accountId: 1, lane: 'debtor' };
     const held = world.permits.tryAcquire(debtor);
     world.setNow(60_000);
-    held?.giveBack();
+    held?.release();
     world.keepBusy({ accountId: 2, lane: 'other' }, 10);
     world.keepBusy(debtor, 10);
     world.runUntil(61_500);

@@ -69,7 +69,7 @@ test('callers who went away are not waited for', async () => {
   broken.write(
     `POST /v1/reporting_webhooks HTTP/1.1\r\nHost: a\r\nAuthorization: ${headers.authorization}\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n`,
   );
-  // "100 Continue": the call is in hand.
+  // "100 Continue": the call is in progress.
   await once(broken, 'data');
   broken.destroy();
   const startedAtMs = performance.now();

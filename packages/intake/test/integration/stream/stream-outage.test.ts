@@ -92,7 +92,7 @@ test(
     expect(end?.retry_after_seconds).toBeGreaterThan(0);
     await world.restartRedis();
     await world.startConsuming();
-    // What was not acknowledged may have been taken too: the broker died with it in hand.
+    // What was not acknowledged may have been taken too: the broker died with it in progress.
     await vi.waitFor(() => {
       expect(world.processed('ann').slice(0, end?.line)).toEqual(names(end?.line ?? 0));
     }, WAIT);

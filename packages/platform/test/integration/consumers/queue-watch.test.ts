@@ -119,7 +119,7 @@ test('a queue whose workers are replaced again and again and take nothing is tol
   expect(watch.report()).toMatchObject({ stuckQueues: [NAME], replacedWorkers: 2 });
 });
 
-test('nothing queued, nothing in hand: one look in two thirds of the stall time, until something happens', async () => {
+test('nothing queued, nothing in progress: one look in two thirds of the stall time, until something happens', async () => {
   let nowMs = 1_000_000;
   const { watch } = watchOne(() => nowMs, 'first hangs');
   const readHeads = vi.spyOn(broker.redis, 'lindex');

@@ -74,14 +74,14 @@ describe('exactly once', () => {
     expect(await world.eventNames(environmentId)).toHaveLength(3);
   });
 
-  it('leaves those behind it alone where it is applied already: one that another worker has in hand is not among them', async () => {
+  it('leaves those behind it alone where it is applied already: one that another worker has in progress is not among them', async () => {
     const environmentId = world.newEnvironment();
-    const [first, inHandElsewhere, third] = namedCommitBatches(environmentId);
+    const [first, inProgressElsewhere, third] = namedCommitBatches(environmentId);
     await processCommitBatch(world.deps, first);
     expect(await processCommitBatch(world.deps, first, [third])).toEqual({
       outcome: 'already-applied',
     });
-    await processCommitBatch(world.deps, inHandElsewhere, [third]);
+    await processCommitBatch(world.deps, inProgressElsewhere, [third]);
     const { rows } = await sql<{ eventId: string }>`
       select event_id as "eventId" from event_ids
        where environment_id = ${environmentId} order by envelope_number`.execute(world.database);

@@ -267,7 +267,7 @@ describe('a file behind a URL that finds no capacity', () => {
   });
 });
 
-test('an import that nobody brought to its end in thirty days fails, with its bytes; one in hand does not', async () => {
+test('an import that nobody brought to its end in thirty days fails, with its bytes; one in progress does not', async () => {
   const stuck = await world.upload('_svc_name');
   const held = await world.upload('_svc_name');
   world.nowMs += 30 * 86_400_000 - 1_000;

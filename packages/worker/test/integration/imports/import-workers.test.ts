@@ -23,7 +23,7 @@ describe('a worker', () => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());
     let statementsLeft = 0;
-    // As a kill does: what is in hand is rolled back, nothing is said to anybody.
+    // As a kill does: what is in progress is rolled back, nothing is said to anybody.
     const dying = world.database.withPlugin({
       transformQuery: ({ node }) => {
         if (statementsLeft-- <= 0) throw new Error('killed');

@@ -31,7 +31,7 @@ const commitBatch: CommitBatch = {
 };
 
 test(
-  'a worker that hangs says so in /readyz and ends; what it had in hand is applied by the next one',
+  'a worker that hangs says so in /readyz and ends; what it had in progress is applied by the next one',
   { timeout: 60_000 },
   async () => {
     const { database, url } = await createTestDatabase();

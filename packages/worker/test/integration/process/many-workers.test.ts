@@ -85,7 +85,7 @@ test.each(['postgres', 'redis'] as const)(
         async () => expect(await countApplied()).toBeGreaterThanOrEqual(total * part),
         WAIT,
       );
-    /** Who has taken the most: it has a shard in hand. */
+    /** Who has taken the most: it has a shard in progress. */
     const busiest = (): ServiceUnderTest =>
       [...running].toSorted((one, other) => taken(other) - taken(one))[0] as ServiceUnderTest;
     const replace = async (leaving: ServiceUnderTest): Promise<void> => {

@@ -125,7 +125,7 @@ test.each(['redis', 'postgres'] as const)(
       process.kill(third.pid, 'SIGSTOP');
       return Promise.resolve();
     });
-    // What it had in hand has been applied by another one; it notices and does nothing twice.
+    // What it had in progress has been applied by another one; it notices and does nothing twice.
     process.kill(third.pid, 'SIGCONT');
     figures['it wakes'] = await undisturbed();
     const calmMs = Math.max(calmBeforeMs, await undisturbed());

@@ -211,7 +211,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     await vi.waitFor(() => expect(order).toEqual(names(0).slice(0, 2)), WAIT);
   });
 
-  test('a worker that closes with a commit batch in hand leaves the next one to another worker at once', async () => {
+  test('a worker that closes with a commit batch in progress leaves the next one to another worker at once', async () => {
     const gate = Promise.withResolvers<void>();
     const order: string[] = [];
     const processCommitBatch: Processors['processCommitBatch'] = async ({ id }) => {

@@ -73,7 +73,7 @@ test('a lane whose turn comes after it has used its rate in the permit that it h
   await until(() => permits.waitingCount === 1);
   gates.get('e2')?.open();
   await until(() => world.sent.length === 3);
-  another?.giveBack();
+  another?.release();
   expect(world.sent).toEqual(['e1', 'e2', 'e3']);
   await until(() => pauses.length === 2);
   world.nowMs += 500;

@@ -26,7 +26,7 @@ import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../../src/delivery/replay-deliveries.ts';
 import type { LanePermits } from '../../../src/scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../../../src/lane/lane-store.ts';
-import { LanesInHand } from '../../../src/delivery/lanes-in-hand.ts';
+import { LanesInProgress } from '../../../src/delivery/lanes-in-progress.ts';
 import { WorkerClock } from '../../../src/process/worker-clock.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -174,7 +174,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
   });
   return {
     permits: createPermits(),
-    inHand: new LanesInHand(),
+    inProgress: new LanesInProgress(),
     store: storeOf(world),
     policy: POLICY,
     leases: { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 1_000 },

@@ -20,7 +20,7 @@ export interface GrowingDrain {
   readonly looksAgain: boolean;
 }
 
-export class LanesInHand {
+export class LanesInProgress {
   readonly #drains = new Map<string, GrowingDrain>();
 
   add(lane: LaneKey, drain: GrowingDrain): void {

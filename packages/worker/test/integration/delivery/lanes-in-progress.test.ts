@@ -3,7 +3,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { LaneStore } from '../../../src/lane/lane-store.ts';
-import { LanesInHand } from '../../../src/delivery/lanes-in-hand.ts';
+import { LanesInProgress } from '../../../src/delivery/lanes-in-progress.ts';
 import {
   createGate,
   createLaneWorld,
@@ -28,28 +28,28 @@ describe('a drain', () => {
       if (eventId === 'e3') await gate.opened;
       return OK;
     };
-    const inHand = new LanesInHand();
+    const inProgress = new LanesInProgress();
     const store = storeOf(world);
     const delivering = world.deliver({
-      inHand,
+      inProgress,
       // Nothing is kept until then, so Postgres' own word on the end of the log comes too late.
       store: { ...store, keep: (report) => gate.opened.then(() => store.keep(report)) },
     });
     await until(() => world.sent.length === 3);
-    for (const lane of await world.log(4)) expect(inHand.tell(lane)).toBe(true);
+    for (const lane of await world.log(4)) expect(inProgress.tell(lane)).toBe(true);
     await until(() => world.sent.length === 7);
     gate.open();
     expect(await delivering).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(eventIds(1, 7));
-    for (const lane of await world.log(1)) expect(inHand.tell(lane)).toBe(false);
+    for (const lane of await world.log(1)) expect(inProgress.tell(lane)).toBe(false);
   });
 
   test('is all that a wake-up of its lane needs, in the same process', async () => {
     const world = await createLaneWorld(database);
     await world.log(1);
     const gate = holdAnswers(world, OK);
-    const inHand = new LanesInHand();
-    const delivering = world.deliver({ inHand });
+    const inProgress = new LanesInProgress();
+    const delivering = world.deliver({ inProgress });
     await until(() => world.sent.length === 1);
     await world.log(2);
     const store: LaneStore = {
@@ -57,11 +57,11 @@ describe('a drain', () => {
       claim: () => Promise.reject(new Error('nobody should ask')),
       find: () => Promise.reject(new Error('nobody should ask')),
     };
-    expect(await world.deliver({ inHand, store })).toEqual({ outcome: 'held' });
+    expect(await world.deliver({ inProgress, store })).toEqual({ outcome: 'held' });
     gate.open();
     // What was logged meanwhile is not forgotten.
     const outcome = await delivering;
-    if (outcome.outcome === 'more') await world.deliverAll({ inHand });
+    if (outcome.outcome === 'more') await world.deliverAll({ inProgress });
     else expect(outcome).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(eventIds(1, 3));
   });
@@ -69,14 +69,14 @@ describe('a drain', () => {
   test('what is logged while it gives its lane back is sent: by itself, or it is woken', async () => {
     const world = await createLaneWorld(database);
     await world.log(1);
-    const inHand = new LanesInHand();
+    const inProgress = new LanesInProgress();
     const store = storeOf(world);
     const told: boolean[] = [];
     const log = async (): Promise<void> => {
-      for (const lane of await world.log(1)) told.push(inHand.tell(lane));
+      for (const lane of await world.log(1)) told.push(inProgress.tell(lane));
     };
     const outcome = await world.deliver({
-      inHand,
+      inProgress,
       store: {
         ...store,
         async keep(report) {
