@@ -1,5 +1,5 @@
 /**
- * One dead endpoint and what it holds back: 10⁴, 10⁵, 10⁶ deliveries (`--sizes` for more). At each size
+ * One dead endpoint and what it blocks: 10⁴, 10⁵, 10⁶ deliveries (`--sizes` for more). At each size
  * the time of every statement that the lane, and whoever looks at it, makes; and what Redis holds.
  * Neither may grow with the backlog.
  */

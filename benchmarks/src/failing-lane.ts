@@ -17,7 +17,7 @@ import { replaceWebhooks } from './delivery-world.ts';
 const LEASE_MS = 15_000;
 const INSERT_SIZE = 200_000;
 /** Of a body. */
-export const HELD_BACK_BYTES = 400;
+export const BLOCKED_BYTES = 400;
 
 /** Replaces all webhooks by one whose first delivery fails, with so many behind it. */
 export async function makeFailingLane(database: Database, size: number): Promise<LaneKey> {
@@ -26,7 +26,7 @@ export async function makeFailingLane(database: Database, size: number): Promise
     await sql`
       insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body)
       select ${DEMO.environmentId}, ${webhookId}, n, 'held-' || n, 'email_delivered', now(),
-             repeat('x', ${HELD_BACK_BYTES}::int)
+             repeat('x', ${BLOCKED_BYTES}::int)
         from generate_series(${from}::int, ${Math.min(from + INSERT_SIZE - 1, size)}::int) n`.execute(
       database,
     );

@@ -1,6 +1,6 @@
 /**
  * A database that has been in use: so many people, as many events over the last ten months, and a tenth
- * as many deliveries that one webhook holds back. Filled set-based into the real tables and partitions.
+ * as many deliveries that one webhook blocks. Filled set-based into the real tables and partitions.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { makeEventPartitions } from '@sluice/database/events/events';
@@ -18,7 +18,7 @@ export const personIdOf = (number: number): string => `user-${number}`;
 /** Sorts before every id that is made now, and is as long. */
 export const eventIdOf = (number: number): string => `00${String(number).padStart(24, '0')}`;
 
-/** Fills the database, unless it was. @returns the lane that holds back. */
+/** Fills the database, unless it was. @returns the lane that blocks. */
 export async function fillGrown(database: Database, size: number): Promise<LaneKey> {
   await sql`create table if not exists bench_filled (version int, webhook_id int)`.execute(
     database,

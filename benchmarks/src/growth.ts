@@ -3,7 +3,7 @@
  * (`--sizes 10000,1000000,10000000` for more), which stand side by side in one Postgres and take turns:
  *
  * - `process`: a commit batch of 1,000 events of 250 people, anywhere among all of them
- * - each statement of a lane that holds back a tenth as many deliveries
+ * - each statement of a lane that blocks a tenth as many deliveries
  * - reads of the account and the app API: an account, a person, a page of a person's history, the trace of
  *   an event, the number of people that the bill goes by
  *

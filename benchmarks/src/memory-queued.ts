@@ -1,6 +1,6 @@
 /**
  * Memory of queued events on both brokers, 1,000 or 1 a commit batch, and of deliveries that a failing lane
- * holds back; against the same events and deliveries as one job each, with the same bodies.
+ * blocks; against the same events and deliveries as one job each, with the same bodies.
  */
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@sluice/platform/process/logger';
@@ -11,7 +11,7 @@ import { sql } from 'kysely';
 import { runMigrations } from 'graphile-worker';
 import { redisBytesOf } from './backlog.ts';
 import type { DeliveryWorld } from './delivery-world.ts';
-import { HELD_BACK_BYTES, makeFailingLane } from './failing-lane.ts';
+import { BLOCKED_BYTES, makeFailingLane } from './failing-lane.ts';
 import { addEventJobs } from './graphile-jobs.ts';
 import { bytesOfOneMore, redisBytes, tableBytes } from './memory-slope.ts';
 import { addEvents, EVENT_DATA, trackEvent } from './queued-events.ts';
@@ -25,7 +25,7 @@ const FORMS = [
 /** Different in each job, because Postgres compresses large values and would shrink equal ones. */
 const dataOf = () => ({ ...EVENT_DATA, order: randomUUID() });
 const JOBS_A_CALL = 1_000;
-const HELD_BACK = { body: 'x'.repeat(HELD_BACK_BYTES) };
+const BLOCKED = { body: 'x'.repeat(BLOCKED_BYTES) };
 
 type Bytes = Record<string, number>;
 
@@ -67,7 +67,7 @@ export async function measureQueued(
   return bytes;
 }
 
-export async function measureHeldBack(
+export async function measureBlocked(
   world: DeliveryWorld,
   sizes: readonly number[],
 ): Promise<Bytes> {
@@ -84,10 +84,10 @@ export async function measureHeldBack(
     return tableBytes(database, 'public', ['lanes', 'delivery_log', 'delivery_attempts']);
   });
   await measure('held-back delivery, Redis, bullmq job', (size) =>
-    bytesOfBullmqJobs(world, size, () => HELD_BACK),
+    bytesOfBullmqJobs(world, size, () => BLOCKED),
   );
   await measure('held-back delivery, Postgres, graphile-worker job', (size) =>
-    bytesOfGraphileJobs(world, size, HELD_BACK),
+    bytesOfGraphileJobs(world, size, BLOCKED),
   );
   return bytes;
 }

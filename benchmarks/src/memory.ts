@@ -1,12 +1,12 @@
 /**
- * What waits, and what it takes: bytes of one more queued event, of one more delivery that is held back, of
+ * What waits, and what it takes: bytes of one more queued event, of one more delivery that is blocked, of
  * one more webhook that has nothing to do. Each is the slope between two sizes, so that what is there
  * anyway does not count; each beside what one job of a library takes for the same (a BullMQ job on the
  * same Redis, a graphile-worker job in the same Postgres).
  */
 import { parseArgs } from 'node:util';
 import { withDeliveryWorld } from './delivery-world.ts';
-import { measureHeldBack, measureQueued } from './memory-queued.ts';
+import { measureBlocked, measureQueued } from './memory-queued.ts';
 import { measureIdleWebhooks } from './memory-webhooks.ts';
 import type { Report } from './report.ts';
 
@@ -23,7 +23,7 @@ export async function benchMemory(arguments_: string[]): Promise<Report> {
   return withDeliveryWorld(async (world) => {
     const bytes: Record<string, number> = {
       ...(await measureQueued(world, sizes(values.events))),
-      ...(await measureHeldBack(world, sizes(values.deliveries))),
+      ...(await measureBlocked(world, sizes(values.deliveries))),
       ...(await measureIdleWebhooks(world, sizes(values.webhooks))),
     };
     const ratio = (ours: string, theirs: string) => (bytes[ours] ?? NaN) / (bytes[theirs] ?? NaN);

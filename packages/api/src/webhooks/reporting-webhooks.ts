@@ -25,7 +25,7 @@ import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from '.
 
 export interface ReportingWebhookEffects {
   readonly database: Database;
-  /** Lets what is held back be tried now; losing a call only delays it until the next reconcile loop. */
+  /** Lets what is blocked be tried now; losing a call only delays it until the next reconcile loop. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly encryptedText: EncryptedText;
   readonly now: () => number;

@@ -1,4 +1,4 @@
-/** `GET /v1/reporting_webhooks/{id}/deliveries`: what was sent, what it came to, and what is still held back. */
+/** `GET /v1/reporting_webhooks/{id}/deliveries`: what was sent, what it came to, and what is still blocked. */
 import type { Database } from '@sluice/database/connection/connection';
 import {
   ANSWERS_SHOWN_MAX,

@@ -3,7 +3,7 @@
  *
  * A replay has a lane of its own: what happens meanwhile is neither delayed nor overtaken, the
  * deliveries of the replay keep their order, and a failure is waited out as always. It reaches what
- * was delivered or abandoned when it was asked for; what is still held back is sent anyway.
+ * was delivered or abandoned when it was asked for; what is still blocked is sent anyway.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { ReplayKey } from '@sluice/database/replays/replay-log';

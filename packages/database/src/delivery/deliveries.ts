@@ -39,7 +39,7 @@ export interface LoggedLane extends LaneKey {
  * Finds webhooks and lanes by the environment's part of their primary keys.
  *
  * @param events - in the order in which the webhooks are to be told.
- * @returns lanes to wake after commit, without those that wait for a probe anyway.
+ * @returns lanes to wake after commit, without those that wait for a retry probe anyway.
  */
 export async function appendDeliveries(
   transaction: DatabaseOrTransaction,

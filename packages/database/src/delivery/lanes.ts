@@ -60,24 +60,24 @@ export interface LaneClaim {
  */
 export const NEXT_START_AHEAD_MS_MAX = 60_000;
 
-/** As long as a probe may be put off, by the widest settings. */
+/** As long as a retry probe may be put off, by the widest settings. */
 export const PROBE_WAIT_MS_MAX = 7 * 86_400_000;
 /** Smaller differences between clocks are accepted: they must not cut short the hour after a listed failure. */
 const CLOCK_AHEAD_MS_MAX = 600_000;
 
 /**
- * A probe later than this was put off by a clock far ahead, and is due now.
+ * A retry probe later than this was put off by a clock far ahead, and is due now.
  *
- * @param probeWaitMsMax - the longest that the policy puts off a probe.
+ * @param probeWaitMsMax - the longest that the policy puts off a retry probe.
  */
 export const unbelievedProbeAt = (nowMs: number, probeWaitMsMax: number): Date =>
   new Date(nowMs + probeWaitMsMax + CLOCK_AHEAD_MS_MAX);
 
 /**
  * Takes the leases of those lanes that have something to send now: not paused, not held by another, not
- * waiting for a later probe, and of a workspace that is open. In the place of the others undefined; `findLane` says why:
- * nothing where its webhook was sent elsewhere at this moment, and it may be claimed again at once. A lane that is
- * asked for twice is given once.
+ * waiting for a later retry probe, and of a workspace that is open. In the place of the others undefined; `findLane`
+ * says why: nothing where its webhook was sent elsewhere at this moment, and it may be claimed again at once. A lane
+ * that is asked for twice is given once.
  */
 export async function claimLanes(
   database: DatabaseOrTransaction,
@@ -188,7 +188,7 @@ export interface UnclaimedLane extends LaneKey {
 
 /**
  * Lanes that should be running and that nobody may have been told of: work without a lease, a lease
- * that has run out, a probe that is due, or one so far away that the clock that put it off was wrong. Longest due
+ * that has run out, a retry probe that is due, or one so far away that the clock that put it off was wrong. Longest due
  * first, at most `limit` of each.
  */
 export async function listLanesToWake(

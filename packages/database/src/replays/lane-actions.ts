@@ -7,8 +7,8 @@
  * worker whose lease ran out while it waited writes nothing over it.
  *
  * A resend and a test are rows at the end of the log, tried once. Once, because a receiver that refuses them must not
- * hold back what happens later. At the end of the log, because in a lane of their own they would overtake what is
- * held back. So a healthy lane sends them at once, and a failing one after everything that it owes.
+ * block what happens later. At the end of the log, because in a lane of their own they would overtake what is blocked.
+ * So a healthy lane sends them at once, and a failing one after everything that it owes.
  *
  * Each leaves one entry in the audit log, about the delivery concerned, at the end of its own transaction
  * (`audit-logs.ts`); an action that changes nothing leaves none.
@@ -27,7 +27,7 @@ import { recordWorkspaceChange } from '../accounts/workspace-audit.ts';
 export type ProbeOutcome =
   /** The lane's probe is due, or its replay's: wake the lane. */
   | 'due'
-  /** A worker is at it: a probe is on its way or has ended just now. */
+  /** A worker is at it: a retry probe is on its way or has ended just now. */
   | 'in_progress'
   /** Both are healthy: there is nothing to probe. */
   | 'not_failing'
@@ -42,7 +42,7 @@ interface ProbedLane {
   readonly probeAt: Date | null;
 }
 
-/** Makes the next probe of a failing lane due now, and that of the webhook's replay where one runs that fails. */
+/** Makes the next retry probe of a failing lane due now, and that of the webhook's replay where one runs that fails. */
 export async function probeNow(
   database: Database,
   lane: LaneKey,
@@ -84,7 +84,7 @@ export interface HeadSkip {
 }
 
 export type SkipOutcome =
-  /** Given up; what is held back resumes: wake the lane. */
+  /** Given up; what is blocked resumes: wake the lane. */
   | 'skipped'
   /** The lane is healthy, or its head has not failed. */
   | 'not_failing'

@@ -89,7 +89,7 @@ interface ProbedReplay {
 }
 
 /**
- * Makes the next probe of the webhook's replay due now, where one runs that fails; undefined where none does. By
+ * Makes the next retry probe of the webhook's replay due now, where one runs that fails; undefined where none does. By
  * `webhook_replays_running`.
  */
 export async function probeReplayNow(

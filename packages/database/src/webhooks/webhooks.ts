@@ -125,7 +125,7 @@ export async function lockWebhook(
 /**
  * Changes what is given and leaves the rest; undefined where there is no such webhook.
  *
- * Disabling keeps what is held back and keeps later events out. Enabling, or a changed endpoint, lets a failing lane
+ * Disabling keeps what is blocked and keeps later events out. Enabling, or a changed endpoint, lets a failing lane
  * probe at `nowMs` instead of when it was due: wake the lane after the commit where `mustWake` says that there is
  * something to send.
  */

@@ -9,7 +9,7 @@
  *     │      hour of whatever failed beside it with a status of the one-hour list
  *     │ the head is delivered or abandoned
  *     ▼
- *   healthy, concurrency limit 1: what was held back follows, in order
+ *   healthy, concurrency limit 1: what was blocked follows, in order
  *
  * The lane's memory is a cursor over its log: everything up to it is delivered or abandoned.
  *
@@ -55,7 +55,7 @@ export interface LaneDelivery {
   readonly retry: RetryState;
   /** Delivered or abandoned out of order, in an earlier run. */
   readonly isFinished: boolean;
-  /** An operator asked for it: its first failure ends it, so that it never holds back later deliveries. */
+  /** An operator asked for it: its first failure ends it, so that it never blocks later deliveries. */
   readonly isTriedOnce: boolean;
 }
 

@@ -51,7 +51,7 @@ function judge({ attempts, happenings, logged, crashes, finalCursor }: Life): vo
     ).toBe(true);
   }
 
-  // None overtakes what is held back: from a failure until the earliest failed is finished, that one
+  // None overtakes what is blocked: from a failure until the earliest failed is finished, that one
   // alone is tried, one attempt at a time. A crash takes back what was not kept.
   let era = 0;
   let head: number | undefined;

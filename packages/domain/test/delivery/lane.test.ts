@@ -99,7 +99,7 @@ describe('the first failure', () => {
     });
   });
 
-  test('sets the time of the probe, whatever times out after it', () => {
+  test('sets the time of the retry probe, whatever times out after it', () => {
     const run = laneOf(9);
     startAll(run);
     run.fail(1, refusedAt(0), 100, 0);

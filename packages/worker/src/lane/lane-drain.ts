@@ -155,7 +155,7 @@ export class LaneDrain {
 
   #keepWhatIsDue(isAtWork: boolean): void {
     if (this.#keeping || !this.#lease.isKeepingDue) return;
-    // A lane that only waits for its probe is kept and given back in one statement, next.
+    // A lane that only waits for its retry probe is kept and given back in one statement, next.
     if (!isAtWork && this.#waitsForProbe()) return;
     this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
   }

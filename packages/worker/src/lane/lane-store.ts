@@ -52,7 +52,7 @@ const STATEMENTS_AT_A_TIME = 2;
 
 /**
  * @param now - Unix milliseconds.
- * @param probeWaitMsMax - the longest that the policy puts off a probe.
+ * @param probeWaitMsMax - the longest that the policy puts off a retry probe.
  */
 export function createLaneStore(
   database: Database,

@@ -16,7 +16,7 @@ export interface ReconcileLanesDeps {
   readonly database: Database;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly now: () => number;
-  /** The longest that the policy puts off a probe. */
+  /** The longest that the policy puts off a retry probe. */
   readonly probeWaitMsMax: number;
 }
 

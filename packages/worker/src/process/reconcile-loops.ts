@@ -33,7 +33,7 @@ export interface ReconcileLoopsDeps {
 
 /** A replay is found within a second (`database/src/replays/replay-start.ts`). */
 const LOOK_INTERVAL_MS_MAX = 1_000;
-/** While replays run: how late a replay that waits for its rate or its probe may go on. */
+/** While replays run: how late a replay that waits for its rate or its retry probe may go on. */
 const REPLAY_LOOK_INTERVAL_MS = 500;
 /** A timer counts whole milliseconds and may be that much early. */
 const TIMER_EARLY_MS_MAX = 1;

@@ -253,7 +253,7 @@ describe('the exchange', () => {
   });
 });
 
-test('a token makes so many calls a minute, each told what is left, and others are not held back', async () => {
+test('a token makes so many calls a minute, each told what is left, and others are not blocked', async () => {
   const limited = await startApi({ ratePerMinute: 3 });
   const path = `/v1/accounts/${limited.a.accountId}`;
   const get = () => limited.call('GET', path, { key: limited.a.token });

@@ -55,7 +55,7 @@ test('a key made a moment ago works at once, also when it was tried before', asy
   expect((await call()).statusCode).toBe(200);
 });
 
-test('a key makes so many calls a second, each told what is left, and others are not held back', async () => {
+test('a key makes so many calls a second, each told what is left, and others are not blocked', async () => {
   const limited = await startApi({ keyRatePerSecond: 3 });
   const get = (key: string) => limited.call('GET', '/v1/reporting_webhooks', { key });
   const answers = [await get(limited.a.key), await get(limited.a.key), await get(limited.a.key)];

@@ -24,7 +24,7 @@ async function createWebhook(): Promise<{ url: string; webhookId: number }> {
   return { url: `/v1/reporting_webhooks/${webhookId}`, webhookId };
 }
 
-/** Of four deliveries the first is delivered, the second failed once and holds back the others. */
+/** Of four deliveries the first is delivered, the second failed once and blocks the others. */
 async function createFailingWebhook() {
   const webhook = await createWebhook();
   const { environmentId } = api.a;

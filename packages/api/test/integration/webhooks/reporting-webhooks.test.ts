@@ -138,8 +138,8 @@ describe('PUT', () => {
     expect((await api.call('GET', `${PATH}/${made.id}`)).json()).toEqual(made);
   });
 
-  describe('with deliveries held back', () => {
-    const makeHeldBack = async () => {
+  describe('with deliveries blocked', () => {
+    const makeBlocked = async () => {
       const { id } = await make();
       await sql`
         update lanes set last_sequence = 5, state = 'failing', next_probe_at = ${new Date(api.clock.nowMs + 3_600_000)}
@@ -156,14 +156,14 @@ describe('PUT', () => {
     };
 
     test('a changed endpoint is tried at once', async () => {
-      const { id, lane, nextProbe } = await makeHeldBack();
+      const { id, lane, nextProbe } = await makeBlocked();
       await api.call('PUT', `${PATH}/${id}`, { body: { endpoint: 'https://example.com/mended' } });
       expect(api.woken).toEqual([lane]);
       expect(await nextProbe()).toBe(0);
     });
 
     test('disabling wakes nobody, enabling tries at once', async () => {
-      const { id, lane, nextProbe } = await makeHeldBack();
+      const { id, lane, nextProbe } = await makeBlocked();
       await api.call('PUT', `${PATH}/${id}`, { body: { disabled: true } });
       expect(api.woken).toEqual([]);
       expect(await nextProbe()).toBe(3_600_000);
@@ -173,7 +173,7 @@ describe('PUT', () => {
     });
 
     test('the change is kept and answered also when the broker is away', async () => {
-      const { id } = await makeHeldBack();
+      const { id } = await makeBlocked();
       api.broker.isAway = true;
       const answer = await api.call('PUT', `${PATH}/${id}`, {
         body: { endpoint: 'https://example.com/mended' },

@@ -17,7 +17,7 @@ let api: ApiUnderTest;
 let webhookId: number;
 const STARTED_AT_MS = Date.parse('2026-02-28T10:00:00.900Z');
 
-/** Six deliveries: 1 delivered at the second attempt, 2 abandoned, 3 delivered, 4 is retried, 5 and 6 are held back. */
+/** Six deliveries: 1 delivered at the second attempt, 2 abandoned, 3 delivered, 4 is retried, 5 and 6 are blocked. */
 beforeAll(async () => {
   api = await startApi();
   const made = await api.call('POST', '/v1/reporting_webhooks', {

@@ -178,7 +178,7 @@ describe('a failing lane', () => {
     expect(await world.lane()).toMatchObject({ state: 'failing', isHeld: false });
   });
 
-  test('holds back everything, probes alone at the exact times, and resumes in order', async () => {
+  test('blocks everything, probes alone at the exact times, and resumes in order', async () => {
     const world = await createLaneWorld(database);
     await world.log(3);
     world.behave = () => status(500);

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 describe('probe now', () => {
-  test('lets the head be tried at once, and what it held back follows in order', async () => {
+  test('lets the head be tried at once, and what it blocked follows in order', async () => {
     const world = await createFailingLane(database);
     expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
     expect(await probeNow(database, world.key, BY_TEST, world.nowMs)).toBe('due');
@@ -42,7 +42,7 @@ describe('probe now', () => {
     expect(await world.lane()).toMatchObject({ cursor: 1, state: 'failing' });
   });
 
-  test('while a worker probes changes nothing, and the outcome of that probe is kept', async () => {
+  test('while a worker probes changes nothing, and the outcome of that retry probe is kept', async () => {
     const world = await createFailingLane(database);
     const gate = holdAnswers(world, status(500));
     await probeNow(database, world.key, BY_TEST, world.nowMs);
@@ -69,7 +69,7 @@ describe('probe now', () => {
 });
 
 describe('skip head', () => {
-  test('abandons the head, says so, and what it held back follows in order, from a concurrency limit of one', async () => {
+  test('abandons the head, says so, and what it blocked follows in order, from a concurrency limit of one', async () => {
     const world = await createFailingLane(database);
     expect(await skip(world)).toBe('skipped');
     expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2, concurrencyLimit: 1 });
@@ -158,7 +158,7 @@ describe('skip head', () => {
     expect(await world.lane()).toMatchObject({ cursor: 2 });
   });
 
-  test('of a disabled webhook keeps what was held back', async () => {
+  test('of a disabled webhook keeps what was blocked', async () => {
     const world = await createFailingLane(database);
     const change = (disabled: boolean) => world.change({ disabled });
     await change(true);

@@ -28,7 +28,7 @@ describe('matches', () => {
     world.behave = () => OK;
     await world.log(3);
     await world.deliverAll();
-    // Held back, so that it is sent anyway.
+    // Blocked, so that it is sent anyway.
     world.behave = () => status(500);
     await world.log(1);
     await world.deliverAll();

@@ -1,4 +1,4 @@
-/** When the endpoint of a replay that is held back is tried again before its time: it was changed, or somebody asks. */
+/** When the endpoint of a replay that is blocked is tried again before its time: it was changed, or somebody asks. */
 import type { Database } from '@sluice/database/connection/connection';
 import { probeNow } from '@sluice/database/replays/lane-actions';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
@@ -92,7 +92,7 @@ test('an endpoint that is enabled while it fails is probed once for that, not ag
 describe('an operator probes', () => {
   const probe = (world: LaneWorld) => probeNow(database, world.key, BY_TEST, world.nowMs);
 
-  test('a replay that is held back, though its lane is healthy', async () => {
+  test('a replay that is blocked, though its lane is healthy', async () => {
     const world = await createDelivered(database, 2);
     const { key, find } = await start(world);
     world.behave = () => status(404);
@@ -167,7 +167,7 @@ describe('an operator probes', () => {
   });
 });
 
-test('a probe that a clock days ahead put off does not hold a replay up for as long', async () => {
+test('a retry probe that a clock days ahead put off does not hold a replay up for as long', async () => {
   const world = await createDelivered(database, 1);
   const { find } = await start(world);
   world.nowMs += 5 * 24 * HOUR_MS;

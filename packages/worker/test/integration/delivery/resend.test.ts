@@ -62,7 +62,7 @@ test('a resend that is refused again holds nothing back', async () => {
   expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 9 });
 });
 
-test('a resend to a failing webhook comes after what is held back', async () => {
+test('a resend to a failing webhook comes after what is blocked', async () => {
   const world = await createFailingLane(database);
   expect(await appendResend(database, world.key, 1, BY_TEST, world.nowMs)).toMatchObject({
     sequence: 6,

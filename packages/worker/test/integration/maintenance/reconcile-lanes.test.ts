@@ -101,7 +101,7 @@ describe('the reconcile loop', () => {
     expect(await reconcileAgain(Date.now())).toContain(nameOf(first));
   });
 
-  test('finds a failing lane when its probe is due, not before', async () => {
+  test('finds a failing lane when its retry probe is due, not before', async () => {
     const world = await createLaneWorld(database);
     world.nowMs = Date.now();
     await world.log(1);
@@ -127,7 +127,7 @@ describe('the reconcile loop', () => {
     expect(world.sent).toEqual(['e1', 'e1', 'e2']);
   });
 
-  test('leaves a probe alone that clocks a few minutes apart put off: an hour is not cut short by it', async () => {
+  test('leaves a retry probe alone that clocks a few minutes apart put off: an hour is not cut short by it', async () => {
     const world = await createLaneWorld(database);
     const rightMs = Date.now();
     world.nowMs = rightMs + 300_000;

@@ -105,7 +105,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     expect(late.get('sluice_undelivered_oldest_seconds')).toBeGreaterThanOrEqual(59);
   });
 
-  test('what a failing endpoint holds back is told apart from what merely waits', async () => {
+  test('what a failing endpoint blocks is told apart from what merely waits', async () => {
     const waiting = await createLaneWorld(database);
     const failing = await createLaneWorld(database);
     const disabled = await createLaneWorld(database, { disabled: true });

@@ -206,7 +206,7 @@ export function eventIds(from: number, through: number): string[] {
   return Array.from({ length: through - from + 1 }, (_, index) => `e${from + index}`);
 }
 
-/** e1 was delivered, e2 is the head of a failing lane, e3 to e5 are held back. */
+/** e1 was delivered, e2 is the head of a failing lane, e3 to e5 are blocked. */
 export async function createFailingLane(database: Database): Promise<LaneWorld> {
   const world = await createLaneWorld(database);
   await world.log(1);
