@@ -1,21 +1,25 @@
 /**
- * `npm run verify`: checks that the books of `DATABASE_URL` are what was recorded, and what the payment
- * vendor's books say (`STRIPE_SECRET_KEY`, or the simulator at `SIMULATOR_URL`); prints what differs
- * and ends with 1 where anything does, with 2 where it could not look. Reads only, and may run while everything is in use.
+ * `npm run verify`: checks that the books of `DATABASE_URL` are what was recorded, and what the payment provider's
+ * books say (`STRIPE_SECRET_KEY`, or the simulator at `SIMULATOR_URL`); prints what differs and ends with 1 where
+ * anything does, with 2 where it could not look. Reads only, and may run while everything is in use.
  *
  * With `--json` each check is a line of JSON, what differs within it.
  *
  * A further check is a line in `CHECKS`.
  */
-import { openVendor } from '@sluice/billing-vendor/open-vendor';
+import { openPaymentProvider } from '@sluice/billing-vendor/open-payment-provider';
 import { billingSettings } from '@sluice/billing-vendor/settings';
-import type { Vendor, VendorPage, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import type {
+  PaymentProvider,
+  ProviderPage,
+  ProviderResult,
+} from '@sluice/billing-vendor/port/payment-provider';
 import type { Database } from '@sluice/database/connection/connection';
 import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { listAuditedAccounts, verifyAuditChain } from '@sluice/database/verify/verify-audit-chains';
 import { listPeopleCounts } from '@sluice/database/verify/verify-people';
 import {
-  hasVendorCustomers,
+  hasProviderCustomers,
   listBookedPurchases,
   listBookedSubscribers,
 } from '@sluice/database/verify/verify-purchases';
@@ -44,7 +48,7 @@ const CHECKS: readonly Check[] = [
   { name: 'credit pools', run: verifyCreditPools },
   { name: 'usage', run: verifyUsage },
   { name: 'number of people', run: verifyPeople },
-  { name: 'payment vendor', run: verifyVendor },
+  { name: 'payment vendor', run: verifyProvider },
 ];
 
 type Reversed = Pick<BilledInvoice, 'taken' | 'returned'>;
@@ -127,22 +131,25 @@ async function verifyPeople(opened: Database, report: (message: string) => void)
   return `${all} people of ${counts.length} workspaces counted`;
 }
 
-async function verifyVendor(opened: Database, report: (message: string) => void): Promise<string> {
-  if (!(await hasVendorCustomers(opened))) return 'nobody of ours is its customer';
-  const first = await compareWithVendor(opened);
+async function verifyProvider(
+  opened: Database,
+  report: (message: string) => void,
+): Promise<string> {
+  if (!(await hasProviderCustomers(opened))) return 'nobody of ours is its customer';
+  const first = await compareWithProvider(opened);
   // What was only under way between the two reads is gone when both are read again.
-  const again = first.found.length === 0 ? first : await compareWithVendor(opened);
+  const again = first.found.length === 0 ? first : await compareWithProvider(opened);
   for (const message of again.found) if (first.found.includes(message)) report(message);
   return again.summary;
 }
 
-async function compareWithVendor(
+async function compareWithProvider(
   opened: Database,
 ): Promise<{ readonly found: readonly string[]; readonly summary: string }> {
-  const vendor = await openVendor(parseSettings(billingSettings, process.env));
-  const invoices = await readAll((after) => vendor.listInvoices(after));
-  const reversed = await readReversed(vendor);
-  const subscriptions = await readAll((after) => vendor.listSubscriptions(after));
+  const provider = await openPaymentProvider(parseSettings(billingSettings, process.env));
+  const invoices = await readAll((after) => provider.listInvoices(after));
+  const reversed = await readReversed(provider);
+  const subscriptions = await readAll((after) => provider.listSubscriptions(after));
   const purchases = await listBookedPurchases(opened);
   const subscribers = await listBookedSubscribers(opened);
   return {
@@ -164,15 +171,15 @@ async function compareWithVendor(
 }
 
 /** By invoice, of payments that were refunded or disputed. One whose refund failed or whose dispute was won is there too. */
-async function readReversed(vendor: Vendor): Promise<ReadonlyMap<string, Reversed>> {
+async function readReversed(provider: PaymentProvider): Promise<ReadonlyMap<string, Reversed>> {
   const chargeIds = new Set([
-    ...(await readAll((after) => vendor.listReversedCharges('refund', after))),
-    ...(await readAll((after) => vendor.listReversedCharges('dispute', after))),
+    ...(await readAll((after) => provider.listReversedCharges('refund', after))),
+    ...(await readAll((after) => provider.listReversedCharges('dispute', after))),
   ]);
   const reversed = new Map<string, Reversed>();
   for (const chargeId of chargeIds) {
     if (chargeId === null) continue;
-    const payment = answerOf(await vendor.readPayment('charge', chargeId));
+    const payment = answerOf(await provider.readPayment('charge', chargeId));
     if (payment === null || payment.invoiceId === null) continue;
     const { invoiceId, taken, amountReturned } = payment;
     const before = reversed.get(invoiceId) ?? NOT_REVERSED;
@@ -185,7 +192,7 @@ async function readReversed(vendor: Vendor): Promise<ReadonlyMap<string, Reverse
 }
 
 async function readAll<Item>(
-  list: (after: string | undefined) => Promise<VendorResult<VendorPage<Item>>>,
+  list: (after: string | undefined) => Promise<ProviderResult<ProviderPage<Item>>>,
 ): Promise<Item[]> {
   const items: Item[] = [];
   let after: string | undefined;
@@ -197,7 +204,7 @@ async function readAll<Item>(
   return items;
 }
 
-function answerOf<Value>(result: VendorResult<Value>): Value {
+function answerOf<Value>(result: ProviderResult<Value>): Value {
   if (result.outcome === 'ok') return result.value;
   const reason = 'reason' in result ? result.reason : result.outcome;
   throw new Error(`the payment vendor does not answer: ${reason}`);

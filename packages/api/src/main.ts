@@ -1,7 +1,7 @@
 /** The API process: settings, resources in order, the server. */
 import { randomBytes } from 'node:crypto';
-import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
-import { openVendor } from '@sluice/billing-vendor/open-vendor';
+import { countProviderCalls } from '@sluice/billing-vendor/count-provider-calls';
+import { openPaymentProvider } from '@sluice/billing-vendor/open-payment-provider';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
@@ -31,7 +31,7 @@ import { ServerStop } from './serving/server-stop.ts';
 import { apiSettings } from './settings.ts';
 import { TailHub } from './events/tail-hub.ts';
 import { RequestTracer } from './serving/trace-requests.ts';
-import { vendorEventSecretOf } from './billing/vendor-event-secret.ts';
+import { providerEventSecretOf } from './billing/provider-event-secret.ts';
 
 const CLEARED_INTERVAL_MS = 60_000;
 const READINESS_DEADLINE_MS = 2_000;
@@ -117,18 +117,21 @@ metrics.counter(
   () => failureCount,
 );
 
-const vendorCalls = new Map<string, number>();
+const providerCalls = new Map<string, number>();
 metrics.counterBy(
   'outcome',
   'sluice_vendor_calls_total',
   'Calls of the payment vendor: ok, declined, refused, or unknown where no answer came that says',
-  () => vendorCalls,
+  () => providerCalls,
 );
-const vendorTracing = tracer &&
+const providerTracing = tracer &&
   requestTracer && { tracer, findParent: requestTracer.findTraceparent };
-const vendor = countVendorCalls(await openVendor(settings, vendorTracing), vendorCalls);
+const provider = countProviderCalls(
+  await openPaymentProvider(settings, providerTracing),
+  providerCalls,
+);
 const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
-const vendorEventSecret = vendorEventSecretOf(settings);
+const providerEventSecret = providerEventSecretOf(settings);
 const mailer = createMailer({
   smtpUrl: settings.SMTP_URL,
   directory: settings.MAIL_DIRECTORY,
@@ -142,8 +145,8 @@ const relay = createRelay({
     settings.ANALYTICS_URL === undefined
       ? undefined
       : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
-  vendor,
-  vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS,
+  provider,
+  providerTimeoutMs: settings.VENDOR_TIMEOUT_MS,
   secret,
   now,
   onFailure: ({ topic, outboxId, attempt }, error) =>
@@ -166,9 +169,9 @@ const server = await buildServer({
   now,
   newId,
   secret,
-  vendor,
-  vendorEventSecret,
-  vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS,
+  provider,
+  providerEventSecret,
+  providerTimeoutMs: settings.VENDOR_TIMEOUT_MS,
   catalogue,
   cardPaymentMs: settings.CARD_PAYMENT_MS,
   purchaseWaitMs: settings.PURCHASE_WAIT_MS,
@@ -197,7 +200,7 @@ const server = await buildServer({
   newSecret: () => randomBytes(SECRET_SIZE_BYTES).toString('hex'),
   wakeLane: (lane) => producer.wakeLane(lane),
   wakePurchaseWorkflow: (workflow) => producer.wakePurchaseWorkflow(workflow),
-  wakeVendorEvents: () => producer.wakeVendorEvents(),
+  wakeProviderEvents: () => producer.wakeProviderEvents(),
   openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
   tailReaderCount: (environmentId) => tails.readerCount(environmentId),
   tailDurationMsMax: TAIL_DURATION_MS_MAX,

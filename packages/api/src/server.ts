@@ -7,7 +7,7 @@
  * Two kinds of keys: one of the app API opens a workspace (`authenticate.ts`), a service account's
  * token opens an account (`account-guard.ts`).
  */
-import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
 import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
 import type { Database } from '@sluice/database/connection/connection';
@@ -50,7 +50,7 @@ import { registerTokenExchange } from './accounts/token-exchange.ts';
 import type { TailHub } from './events/tail-hub.ts';
 import type { ServerStop } from './serving/server-stop.ts';
 import type { RequestTracer } from './serving/trace-requests.ts';
-import { registerVendorEvents } from './billing/vendor-event-endpoint.ts';
+import { registerProviderEvents } from './billing/provider-event-endpoint.ts';
 import { registerUsers } from './accounts/users.ts';
 import { registerWebhookReplays } from './webhooks/webhook-replays.ts';
 import { registerWebhookSecrets } from './webhooks/webhook-secrets.ts';
@@ -77,9 +77,9 @@ export interface ApiEffects {
   /** Makes a secret that nobody can guess. */
   readonly newSecret: () => string;
 
-  readonly vendor: Vendor;
-  readonly vendorEventSecret: string;
-  readonly vendorTimeoutMs: number;
+  readonly provider: PaymentProvider;
+  readonly providerEventSecret: string;
+  readonly providerTimeoutMs: number;
   readonly catalogue: Catalogue;
   readonly cardPaymentMs: number;
   readonly purchaseWaitMs: number;
@@ -87,7 +87,7 @@ export interface ApiEffects {
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly wakeExport: (key: AuditLogExportKey) => Promise<void>;
   readonly wakePurchaseWorkflow: (run: PurchaseKey) => Promise<void>;
-  readonly wakeVendorEvents: () => Promise<void>;
+  readonly wakeProviderEvents: () => Promise<void>;
 
   readonly openTail: TailHub['open'];
   readonly tailReaderCount: TailHub['readerCount'];
@@ -229,7 +229,7 @@ export async function buildServer(
     registerTokenExchange(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {
-    registerVendorEvents(scope, effects);
+    registerProviderEvents(scope, effects);
   });
   await app.register(async (scope: ApiServer) => registerExportDownload(scope, effects));
   serveReference(app);

@@ -1,4 +1,4 @@
-/** The simulated payment vendor as a process: settings, the catalogue, the server. */
+/** The simulated payment provider as a process: settings, the catalogue, the server. */
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { readCatalogue } from './catalogue/read-catalogue.ts';
 import { simulatorSettings } from './settings.ts';

@@ -10,7 +10,7 @@ import { z } from 'zod';
 /** Public, so only good for trying things out. */
 export const SIMULATOR_WEBHOOK_SECRET = 'whsec_simulator';
 
-/** Shared by the processes that speak to the vendor. */
+/** Shared by the processes that speak to the payment provider. */
 export const billingSettings = z.object({
   STRIPE_SECRET_KEY: z
     .string()

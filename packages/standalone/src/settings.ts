@@ -14,7 +14,7 @@ export const standaloneSettings = platformSettings.extend({
   WORKER_PORT: integer(1, 65_535, 8092),
   SIMULATOR_HOST: listenHost(),
   SIMULATOR_PORT: integer(1, 65_535, 8091),
-  /** Of the payment vendor. Absent: the simulator is started too. */
+  /** Of the payment provider. Absent: the simulator is started too. */
   STRIPE_SECRET_KEY: z.string().optional(),
   /** The demo's receivers are on this machine. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(true),

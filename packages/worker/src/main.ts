@@ -35,7 +35,7 @@ import { registerProcessMetrics } from './process/process-metrics.ts';
 import { createPurchases } from './purchases/purchases.ts';
 import { listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { findOldestUntold } from '@sluice/database/changes/outbox';
-import { findOldestWaitingEvent } from '@sluice/database/billing/vendor-events';
+import { findOldestWaitingEvent } from '@sluice/database/billing/provider-events';
 import { encryptSecrets, secretOpener } from './maintenance/encrypt-secrets.ts';
 import {
   DEAD_LETTERED_COUNT_MAX,
@@ -151,7 +151,7 @@ registerProcessMetrics({
   countPurchasesInReview: () => countPurchasesInReview(database, DEAD_LETTERED_COUNT_MAX),
   report: watchReport,
   attempts: deliveries.attempts,
-  vendorCalls: purchases.vendorCalls,
+  providerCalls: purchases.providerCalls,
   permits: deliveries.permits,
 });
 watchClock({
@@ -165,7 +165,7 @@ registerBacklogMetrics({
   metrics,
   producer,
   findLaneBacklog: () => findLaneBacklog(database, now()),
-  findOldestVendorEvent: () => findOldestWaitingEvent(database),
+  findOldestProviderEvent: () => findOldestWaitingEvent(database),
   findOldestUntold: () => findOldestUntold(database, now()),
   now,
 });

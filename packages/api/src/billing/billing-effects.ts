@@ -1,25 +1,25 @@
 /** The effects of the billing routes. Each route takes those that it needs (`Pick`). */
-import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
 import type { Database } from '@sluice/database/connection/connection';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 
 export interface BillingEffects {
   readonly database: Database;
-  readonly vendor: Vendor;
+  readonly provider: PaymentProvider;
   readonly catalogue: Catalogue;
   /** Signs purchase handles and cursors. */
   readonly secret: string;
-  /** What the vendor signs its events with. */
-  readonly vendorEventSecret: string;
+  /** What the payment provider signs its events with. */
+  readonly providerEventSecret: string;
   readonly wakePurchaseWorkflow: (workflow: PurchaseKey) => Promise<void>;
-  readonly wakeVendorEvents: () => Promise<void>;
+  readonly wakeProviderEvents: () => Promise<void>;
   readonly newId: () => string;
   readonly now: () => number;
   /** Payment by card: how long the customer may take to pay. */
   readonly cardPaymentMs: number;
-  /** How long a call of the vendor may take. */
-  readonly vendorTimeoutMs: number;
+  /** How long a call of the payment provider may take. */
+  readonly providerTimeoutMs: number;
   /** How long a call waits for a purchase that it must answer with. */
   readonly purchaseWaitMs: number;
 }

@@ -1,26 +1,26 @@
 /**
- * What an account pays for: billing info, and the customer profile. What the vendor knows is read from it
+ * What an account pays for: billing info, and the customer profile. What the payment provider knows is read from it
  * now.
  */
-import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import { findProviderCustomer } from '@sluice/database/billing/provider-customers';
 import { listPendingPurchases } from '@sluice/database/billing/purchase-workflows';
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { includesRole } from '@sluice/domain/accounts/account';
 import { findCoupon, type Catalogue } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';
-import type { VendorSubscription } from '@sluice/billing-vendor/port/vendor';
+import type { ProviderSubscription } from '@sluice/billing-vendor/port/payment-provider';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { addressShape } from '../accounts/account-view.ts';
 import { billingAccountOf, contactOf, requirePaymentMethodType } from './billing.ts';
 import type { BillingEffects } from './billing-effects.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
-import { accountFailures, vendorFailed } from '../http/fields.ts';
+import { accountFailures, providerFailed } from '../http/fields.ts';
 import { answerOf, cardOf, paymentMethodShape } from './payment-methods.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 const tags = ['billing'];
-const failures = { ...accountFailures, ...vendorFailed };
+const failures = { ...accountFailures, ...providerFailed };
 
 const COUPON_COUNT_MAX = 20;
 const codes = z
@@ -77,9 +77,9 @@ const infoShape = z.object({
 
 export function registerBillingProfile(
   scope: ApiServer,
-  effects: Pick<BillingEffects, 'database' | 'vendor' | 'catalogue' | 'now'>,
+  effects: Pick<BillingEffects, 'database' | 'provider' | 'catalogue' | 'now'>,
 ): void {
-  const { database, catalogue, vendor, now } = effects;
+  const { database, catalogue, provider, now } = effects;
   scope.get(
     '/v1/accounts/:account_id/billing/info',
     {
@@ -93,11 +93,11 @@ export function registerBillingProfile(
     },
     async (request, reply) => {
       const account = await billingAccountOf(request, database);
-      const customerId = await findVendorCustomer(database, account.accountId);
-      // In parallel: each of the vendor's answers takes a few tenths of a second.
+      const customerId = await findProviderCustomer(database, account.accountId);
+      // In parallel: each of the payment provider's answers takes a few tenths of a second.
       const [subscription, open, paymentMethod, pending] = await Promise.all([
-        customerId === undefined ? null : vendor.findSubscription(customerId).then(answerOf),
-        customerId === undefined ? [] : vendor.listOpenInvoices(customerId).then(answerOf),
+        customerId === undefined ? null : provider.findSubscription(customerId).then(answerOf),
+        customerId === undefined ? [] : provider.listOpenInvoices(customerId).then(answerOf),
         // As `GET …/billing/payment`, which has nothing else.
         includesRole(accountCallerOf(request).role, 'billing_admin')
           ? cardOf(effects, account, customerId)
@@ -201,11 +201,11 @@ export function registerBillingProfile(
     async (request, reply) => {
       const account = await billingAccountOf(request, database);
       requirePaymentMethodType(account, 'invoiced');
-      const customerId = await findVendorCustomer(database, account.accountId);
+      const customerId = await findProviderCustomer(database, account.accountId);
       const { coupons } = request.query;
       const { currency } = account;
       const customer =
-        customerId === undefined ? null : answerOf(await vendor.readCustomer(customerId));
+        customerId === undefined ? null : answerOf(await provider.readCustomer(customerId));
       return reply.send({
         profile: {
           customer_id: customerId ?? null,
@@ -230,7 +230,7 @@ const taxIdsOf = ({ address }: BillingAccount) => (address?.tax_id ? [address.ta
 /** What the subscription's items cost a period; null where none comes. */
 function nextInvoice(
   catalogue: Catalogue,
-  subscription: VendorSubscription | null,
+  subscription: ProviderSubscription | null,
 ): { readonly date: string; readonly estimated: Money } | null {
   if (!subscription || subscription.isEndingAtPeriodEnd) return null;
   const prices = new Map([

@@ -22,7 +22,7 @@ export async function billingAccountOf(
   return account;
 }
 
-/** The account as the vendor knows it. A lost customer is found by the address, so it never changes. */
+/** The account as the payment provider knows it. A lost customer is found by the address, so it never changes. */
 export const contactOf = (
   account: Pick<BillingAccount, 'accountId' | 'name' | 'billingEmail'>,
 ): BillingContact => ({

@@ -1,4 +1,6 @@
-/** The card that an account pays with: read from the vendor, and changed there, but not while a purchase runs. */
+/**
+ * The card that an account pays with: read from the payment provider, and changed there, but not while a purchase runs.
+ */
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import {
@@ -8,10 +10,10 @@ import {
 } from '@sluice/database/billing/card-changes';
 import { transactOnce } from '@sluice/database/changes/transact-once';
 import {
-  findVendorCustomer,
-  insertVendorCustomer,
-} from '@sluice/database/billing/vendor-customers';
-import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/port/vendor';
+  findProviderCustomer,
+  insertProviderCustomer,
+} from '@sluice/database/billing/provider-customers';
+import type { CardOnFile, ProviderResult } from '@sluice/billing-vendor/port/payment-provider';
 import { declineMessage } from '@sluice/domain/billing/decline-message';
 import type { Address } from '@sluice/domain/accounts/postal-address';
 import { idempotencyKey } from '@sluice/domain/billing/workflow-steps';
@@ -26,17 +28,17 @@ import {
   badBody,
   inFlight,
   paymentDeclined,
-  vendorFailed,
+  providerFailed,
 } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 const tags = ['billing'];
-const failures = { ...accountFailures, ...vendorFailed };
+const failures = { ...accountFailures, ...providerFailed };
 
 /** Three calls, for the customer, the card and setting it, each repeated once where the connection breaks. */
-const VENDOR_TRIES_MAX = 6;
+const PROVIDER_TRIES_MAX = 6;
 const MARGIN_MS = 5_000;
 
 /** Null where there is none. */
@@ -60,9 +62,9 @@ export const paymentMethodShape = z
 
 export function registerPaymentMethods(
   scope: ApiServer,
-  effects: Pick<BillingEffects, 'database' | 'vendor' | 'vendorTimeoutMs' | 'now'>,
+  effects: Pick<BillingEffects, 'database' | 'provider' | 'providerTimeoutMs' | 'now'>,
 ): void {
-  const { database, vendor } = effects;
+  const { database, provider } = effects;
   scope.get(
     '/v1/accounts/:account_id/billing/payment',
     {
@@ -77,7 +79,7 @@ export function registerPaymentMethods(
     async (request, reply) => {
       const account = await billingAccountOf(request, database);
       requirePaymentMethodType(account, 'invoiced');
-      const customerId = await findVendorCustomer(database, account.accountId);
+      const customerId = await findProviderCustomer(database, account.accountId);
       return reply.send({ payment_method: await cardOf(effects, account, customerId) });
     },
   );
@@ -111,10 +113,10 @@ export function registerPaymentMethods(
       const until = await begin(effects, account.accountId);
       try {
         const customerId = await customerOf(effects, account);
-        const set = await vendor.setDefaultCard(customerId, request.body.payment_method_id);
+        const set = await provider.setDefaultCard(customerId, request.body.payment_method_id);
         if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
-        // The vendor asks the card's issuer when a card is put on file. Only the customer can do something about its
-        // refusal.
+        // The payment provider asks the card's issuer when a card is put on file. Only the customer can do something
+        // about its refusal.
         if (set.outcome === 'declined')
           throw new RequestRefused({
             code: 'payment_declined',
@@ -123,7 +125,7 @@ export function registerPaymentMethods(
         answerOf(set);
         await record(effects, account.accountId, originOf(request), request.body.payment_method_id);
       } finally {
-        // Also where the vendor did not answer in time: the caller may ask again at once.
+        // Also where the payment provider did not answer in time: the caller may ask again at once.
         await endCardChange(database, account.accountId, until);
       }
       return reply.code(204).send(undefined);
@@ -145,10 +147,10 @@ async function record(
 
 /** From now on no purchase starts. @throws RequestRefused 409 where one runs, or the card is being changed. */
 async function begin(
-  { database, vendorTimeoutMs }: Pick<BillingEffects, 'database' | 'vendorTimeoutMs'>,
+  { database, providerTimeoutMs }: Pick<BillingEffects, 'database' | 'providerTimeoutMs'>,
   accountId: number,
 ): Promise<Date> {
-  const durationMs = VENDOR_TRIES_MAX * vendorTimeoutMs + MARGIN_MS;
+  const durationMs = PROVIDER_TRIES_MAX * providerTimeoutMs + MARGIN_MS;
   const change = await beginCardChange(database, accountId, durationMs);
   switch (change.outcome) {
     case 'begun':
@@ -164,8 +166,8 @@ async function begin(
   }
 }
 
-/** @throws RequestRefused 503 where the vendor does not say, 502 where it refuses. */
-export function answerOf<Value>(result: VendorResult<Value>): Value {
+/** @throws RequestRefused 503 where the payment provider does not say, 502 where it refuses. */
+export function answerOf<Value>(result: ProviderResult<Value>): Value {
   if (result.outcome === 'ok') return result.value;
   throw new RequestRefused(
     result.outcome === 'unknown'
@@ -175,28 +177,30 @@ export function answerOf<Value>(result: VendorResult<Value>): Value {
 }
 
 async function customerOf(
-  { database, now, vendor }: Pick<BillingEffects, 'database' | 'vendor' | 'now'>,
+  { database, now, provider }: Pick<BillingEffects, 'database' | 'provider' | 'now'>,
   account: BillingAccount,
 ): Promise<string> {
   const { accountId } = account;
-  const existing = await findVendorCustomer(database, accountId);
+  const existing = await findProviderCustomer(database, accountId);
   if (existing !== undefined) return existing;
   // The same key as a purchase's first step, so both make one customer.
   const key = idempotencyKey(`account_${accountId}`, 'customer', 1);
-  const created = answerOf(await vendor.createCustomer({ accountId, ...contactOf(account) }, key));
+  const created = answerOf(
+    await provider.createCustomer({ accountId, ...contactOf(account) }, key),
+  );
   return database
     .transaction()
-    .execute((transaction) => insertVendorCustomer(transaction, accountId, created, now()));
+    .execute((transaction) => insertProviderCustomer(transaction, accountId, created, now()));
 }
 
 /** What is charged now. */
 export async function cardOf(
-  { now, vendor }: Pick<BillingEffects, 'vendor' | 'now'>,
+  { now, provider }: Pick<BillingEffects, 'provider' | 'now'>,
   account: BillingAccount,
   customerId: string | undefined,
 ): Promise<z.infer<typeof paymentMethodShape>> {
   if (customerId === undefined) return null;
-  const card = answerOf(await vendor.findDefaultCard(customerId));
+  const card = answerOf(await provider.findDefaultCard(customerId));
   return card && cardToWire(card, account.address, now());
 }
 

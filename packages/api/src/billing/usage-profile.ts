@@ -6,16 +6,16 @@ import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import { countProfiles } from '@sluice/database/credits/meter-reads';
-import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import { findProviderCustomer } from '@sluice/database/billing/provider-customers';
 import type { Grant } from '@sluice/domain/billing/credit-ledger';
 import { METERS, readMeters, type MeterLine } from '@sluice/domain/billing/meters';
-import type { VendorSubscription } from '@sluice/billing-vendor/port/vendor';
+import type { ProviderSubscription } from '@sluice/billing-vendor/port/payment-provider';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { billingAccountOf, requirePaymentMethodType } from './billing.ts';
 import type { BillingEffects } from './billing-effects.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
-import { accountFailures, vendorFailed } from '../http/fields.ts';
+import { accountFailures, providerFailed } from '../http/fields.ts';
 import { answerOf } from './payment-methods.ts';
 import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -32,7 +32,7 @@ const periodShape = z.object({ start: z.string(), end: z.string() });
 
 export function registerUsageProfile(
   scope: ApiServer,
-  effects: Pick<BillingEffects, 'database' | 'vendor' | 'catalogue' | 'now'>,
+  effects: Pick<BillingEffects, 'database' | 'provider' | 'catalogue' | 'now'>,
 ): void {
   const { catalogue, now } = effects;
   scope.get(
@@ -57,7 +57,7 @@ export function registerUsageProfile(
             }),
           }),
           ...accountFailures,
-          ...vendorFailed,
+          ...providerFailed,
         },
       },
     },
@@ -101,7 +101,7 @@ export function registerUsageProfile(
             is_estimate: z.literal(true),
           }),
           ...accountFailures,
-          ...vendorFailed,
+          ...providerFailed,
         },
       },
     },
@@ -126,14 +126,14 @@ export function registerUsageProfile(
 
 async function subscriberOf(
   request: FastifyRequest,
-  { database, vendor }: Pick<BillingEffects, 'database' | 'vendor'>,
+  { database, provider }: Pick<BillingEffects, 'database' | 'provider'>,
   rail?: BillingAccount['rail'],
 ) {
   const account = await billingAccountOf(request, database);
   if (rail) requirePaymentMethodType(account, rail);
-  const customerId = await findVendorCustomer(database, account.accountId);
+  const customerId = await findProviderCustomer(database, account.accountId);
   const subscription =
-    customerId === undefined ? null : answerOf(await vendor.findSubscription(customerId));
+    customerId === undefined ? null : answerOf(await provider.findSubscription(customerId));
   return { account, customerId, subscription };
 }
 
@@ -171,7 +171,7 @@ const totalOf = (catalogue: Catalogue, lines: readonly MeterLine[]) => ({
 });
 
 /** Without a subscription: the calendar month, as allowances have it. */
-const periodOf = (subscription: VendorSubscription | null, nowMs: number) =>
+const periodOf = (subscription: ProviderSubscription | null, nowMs: number) =>
   subscription
     ? {
         start: new Date(subscription.currentPeriodStartMs).toISOString(),

@@ -113,8 +113,8 @@ export const accountFailures = { ...badRequest, ...unprocessable, ...accountRead
 /** For routes that start a purchase. */
 export const inFlight = { 409: problemResponse(PROBLEMS.purchase_in_flight.meaning) };
 
-/** For routes that cannot answer without the payment vendor. */
-export const vendorFailed = { 502: problemResponse(PROBLEMS.vendor_refused.meaning) };
+/** For routes that cannot answer without the payment provider. */
+export const providerFailed = { 502: problemResponse(PROBLEMS.vendor_refused.meaning) };
 
 /** For routes that charge before they answer. */
 export const paymentDeclined = { 402: problemResponse(PROBLEMS.payment_declined.meaning) };

@@ -7,18 +7,18 @@
  * | counts of calls | a day | longer than any window of a limit |
  * | signups | 7 days | limits look a day back; with a key a start may come again so long |
  * | what the outbox has told | 90 days | as below |
- * | events of the payment vendor, worked off | 90 days | it sends one again for 3 days, and has one to send for 30 |
+ * | events of the payment provider, worked off | 90 days | it sends one again for 3 days, and has one to send for 30 |
  *
- * After 90 days the same fact may be told again, or the same event come again, without harm. The vendor is told the
- * present state; an analytics event has its entry's key as `messageId`, which intake counts once for ever; and a
- * vendor's event only says where to look, and everything there is found done.
+ * After 90 days the same fact may be told again, or the same event come again, without harm. The payment provider is
+ * told the present state; an analytics event has its entry's key as `messageId`, which intake counts once for ever; and
+ * a payment provider's event only says where to look, and everything there is found done.
  */
 import { clearCallCounts } from '@sluice/database/changes/call-counts';
 import type { Database } from '@sluice/database/connection/connection';
 import { clearIdempotencyKeys } from '@sluice/database/changes/idempotency-keys';
 import { clearOutbox } from '@sluice/database/changes/outbox';
 import { clearSignups } from '@sluice/database/accounts/signups';
-import { clearVendorEvents } from '@sluice/database/billing/vendor-events';
+import { clearProviderEvents } from '@sluice/database/billing/provider-events';
 import { IDEMPOTENCY_KEPT_MS } from '../http/idempotency.ts';
 
 const DAY_MS = 86_400_000;
@@ -33,5 +33,5 @@ export async function clearOldRows(database: Database, nowMs: number): Promise<v
   await clearCallCounts(database, nowMs - COUNTS_KEPT_MS, ROWS_MAX);
   await clearSignups(database, nowMs - SIGNUPS_KEPT_MS, ROWS_MAX);
   await clearOutbox(database, nowMs - FINISHED_KEPT_MS, ROWS_MAX);
-  await clearVendorEvents(database, nowMs - FINISHED_KEPT_MS, ROWS_MAX);
+  await clearProviderEvents(database, nowMs - FINISHED_KEPT_MS, ROWS_MAX);
 }

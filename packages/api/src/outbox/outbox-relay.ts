@@ -1,5 +1,5 @@
 /**
- * Tells what the outbox holds: mails of signups, analytics events of startup applications, and for the payment vendor
+ * Tells what the outbox holds: mails of signups, analytics events of startup applications, and for the payment provider
  * what stands on an account's invoices and which trials to end.
  *
  * A code is drawn here, when its mail is written, so that it is in no queue and no row. The event is
@@ -14,11 +14,11 @@ import {
   postponeOutbox,
 } from '@sluice/database/changes/outbox';
 import { STARTUP_TOPIC } from '@sluice/database/accounts/partners';
-import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/vendor-customers';
+import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/provider-customers';
 import { SIGNUP_TOPIC, findSignup, keepSignupCode } from '@sluice/database/accounts/signups';
-import { endVendorTrial, type EndTrialEffects } from './end-vendor-trial.ts';
+import { endProviderTrial, type EndTrialEffects } from './end-provider-trial.ts';
 import type { Mailer } from './mailer.ts';
-import { tellVendorCustomer, type TellCustomerEffects } from './tell-vendor-customer.ts';
+import { updateProviderCustomer, type TellCustomerEffects } from './update-provider-customer.ts';
 import { CODE_LIFETIME_MS, hashCode, newCode } from '../accounts/signup-code.ts';
 
 /** Where analytics events go: a Pipelines API, such as our own intake's. */
@@ -32,10 +32,10 @@ export interface RelayEffects {
   readonly mailer: Pick<Mailer, 'send'>;
   /** Absent: the events wait in the outbox. */
   readonly analytics: AnalyticsTarget | undefined;
-  /** Absent: there is no payment vendor, and what it would be told waits. */
-  readonly vendor?: TellCustomerEffects['vendor'] & EndTrialEffects['vendor'];
-  /** How long a call of the vendor may take. */
-  readonly vendorTimeoutMs: number;
+  /** Absent: there is no payment provider, and what it would be told waits. */
+  readonly provider?: TellCustomerEffects['provider'] & EndTrialEffects['provider'];
+  /** How long a call of the payment provider may take. */
+  readonly providerTimeoutMs: number;
   readonly secret: string;
   readonly now: () => number;
   /** An entry could not be told; never with a code or an address. */
@@ -54,14 +54,15 @@ const STARTUP_EVENT = 'startup_program.application_submitted';
 
 /** Makes the step that tells what is due and returns how many entries that were. */
 export function createRelay(effects: RelayEffects): () => Promise<number> {
-  const { database, analytics, vendor, vendorTimeoutMs, now, onFailure } = effects;
+  const { database, analytics, provider, providerTimeoutMs, now, onFailure } = effects;
   const tellers: Record<string, (entry: OutboxEntry) => Promise<void>> = {
     [SIGNUP_TOPIC]: (entry) => mailSignup(effects, entry),
     ...(analytics && { [STARTUP_TOPIC]: (entry: OutboxEntry) => track(analytics, entry) }),
-    ...(vendor && {
-      [CUSTOMER_TOPIC]: (entry: OutboxEntry) => tellVendorCustomer({ database, vendor }, entry),
+    ...(provider && {
+      [CUSTOMER_TOPIC]: (entry: OutboxEntry) =>
+        updateProviderCustomer({ database, provider }, entry),
       [TRIAL_ENDED_TOPIC]: (entry: OutboxEntry) =>
-        endVendorTrial({ database, vendor, vendorTimeoutMs }, entry),
+        endProviderTrial({ database, provider, providerTimeoutMs }, entry),
     }),
   };
   return async () => {

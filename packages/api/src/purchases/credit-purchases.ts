@@ -104,7 +104,7 @@ export const paymentShape = z.object({
 /**
  * Payment by card: waits until the workers have made the invoice.
  *
- * @returns null where there is nothing to pay with a card: the customer's credit with the vendor has paid it.
+ * @returns null where there is nothing to pay with a card: the customer's credit with the payment provider has paid it.
  * @throws RequestRefused 503, 502
  */
 export async function waitForPayment(
@@ -227,18 +227,18 @@ type CardStatus = (typeof CARD_STATUSES)[number];
 
 /** `granted` once the credits are there, otherwise what the invoice says of itself. Only reads. */
 export async function cardStatusOf(
-  { database, vendor }: Pick<BillingEffects, 'database' | 'vendor'>,
+  { database, provider }: Pick<BillingEffects, 'database' | 'provider'>,
   workflow: PurchaseWorkflow,
 ): Promise<CardStatus> {
   if (workflow.status === 'success') return 'granted';
   if (workflow.status !== 'pending') return 'void';
   if (workflow.invoiceId === null) return 'draft';
-  const found = await vendor.findInvoice(workflow.invoiceId);
+  const found = await provider.findInvoice(workflow.invoiceId);
   if (found.outcome !== 'ok') return (await isFinalized(database, workflow)) ? 'open' : 'draft';
   return found.value.status === 'deleted' ? 'void' : found.value.status;
 }
 
-/** What we know of an invoice while the vendor does not answer. */
+/** What we know of an invoice while the payment provider does not answer. */
 async function isFinalized(database: Database, workflow: PurchaseWorkflow): Promise<boolean> {
   const steps = await listPurchaseSteps(database, workflow);
   return steps.some((step) => step.step === 'finalize' && step.state === 'done');

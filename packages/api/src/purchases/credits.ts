@@ -27,7 +27,7 @@ import {
   accountReadFailures,
   badBody,
   inFlight,
-  vendorFailed,
+  providerFailed,
 } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
@@ -89,7 +89,7 @@ const ledgerEntry = z.object({
 export function registerCredits(
   scope: ApiServer,
   effects: StartRunEffects &
-    Pick<BillingEffects, 'vendor' | 'catalogue' | 'secret' | 'purchaseWaitMs'>,
+    Pick<BillingEffects, 'provider' | 'catalogue' | 'secret' | 'purchaseWaitMs'>,
 ): void {
   const { database, catalogue, secret, now } = effects;
   scope.get(
@@ -197,7 +197,7 @@ export function registerCredits(
           200: purchaseResponse,
           ...inFlight,
           ...badBody,
-          ...vendorFailed,
+          ...providerFailed,
           ...accountFailures,
         },
       },

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { accountParams, purchaseStarted } from '../billing/billing-shapes.ts';
 import { buyByCard, buyInvoiced, paymentShape, priceCreditsOf } from './credit-purchases.ts';
-import { accountFailures, badBody, inFlight, vendorFailed } from '../http/fields.ts';
+import { accountFailures, badBody, inFlight, providerFailed } from '../http/fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
@@ -22,7 +22,7 @@ const deprecated = { tags: ['billing'], deprecated: true, params: accountParams 
 
 export function registerDeprecatedPurchases(
   parent: ApiServer,
-  effects: StartRunEffects & Pick<BillingEffects, 'vendor' | 'catalogue' | 'purchaseWaitMs'>,
+  effects: StartRunEffects & Pick<BillingEffects, 'provider' | 'catalogue' | 'purchaseWaitMs'>,
 ): void {
   void parent.register(async (scope: ApiServer) => {
     scope.addHook('onSend', async (request, reply) => {
@@ -81,7 +81,7 @@ function registerInvoiced(
 
 function registerCard(
   scope: ApiServer,
-  effects: StartRunEffects & Pick<BillingEffects, 'vendor' | 'catalogue' | 'purchaseWaitMs'>,
+  effects: StartRunEffects & Pick<BillingEffects, 'provider' | 'catalogue' | 'purchaseWaitMs'>,
   name: 'ai_credits' | 'builder_credits',
   type: CreditType,
 ): void {
@@ -99,7 +99,7 @@ function registerCard(
         response: {
           200: paymentShape,
           ...badBody,
-          ...vendorFailed,
+          ...providerFailed,
           ...accountFailures,
         },
       },

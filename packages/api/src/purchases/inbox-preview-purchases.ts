@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
 import { buyByCard, buyInvoiced, paymentShape, pricePackOf } from './credit-purchases.ts';
-import { accountFailures, badBody, inFlight, vendorFailed } from '../http/fields.ts';
+import { accountFailures, badBody, inFlight, providerFailed } from '../http/fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
@@ -18,7 +18,7 @@ const packRequest = z
 
 export function registerInboxPreviewPurchases(
   scope: ApiServer,
-  effects: StartRunEffects & Pick<BillingEffects, 'vendor' | 'catalogue' | 'purchaseWaitMs'>,
+  effects: StartRunEffects & Pick<BillingEffects, 'provider' | 'catalogue' | 'purchaseWaitMs'>,
 ): void {
   const { catalogue } = effects;
   scope.post(
@@ -66,7 +66,7 @@ export function registerInboxPreviewPurchases(
         response: {
           200: paymentShape.extend({ pack: z.string() }),
           ...badBody,
-          ...vendorFailed,
+          ...providerFailed,
           ...accountFailures,
         },
       },

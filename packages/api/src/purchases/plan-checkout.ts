@@ -202,7 +202,7 @@ function answerCheckout(
     throw new RequestRefused({
       code: 'checkout_pending',
       message: 'the checkout is still running; it has not failed and may still bill',
-      // The vendor's own word for a request that is not done yet.
+      // The payment provider's own word for a request that is not done yet.
       meta: { ...meta, vendor_code: 'idempotency_key_in_use' },
       retryAfterSeconds: pollAfterSeconds(workflow, nowMs),
     });

@@ -65,7 +65,7 @@ const invoiceStatus = z.object({ invoice_id: z.string(), status: z.enum(CARD_STA
 
 export function registerCardStatus(
   scope: ApiServer,
-  effects: Pick<BillingEffects, 'database' | 'vendor' | 'now'>,
+  effects: Pick<BillingEffects, 'database' | 'provider' | 'now'>,
   { path, isWanted, ...described }: StatusRoute,
 ): void {
   scope.get(path, statusOptions(described, ofInvoice, invoiceStatus), async (request, reply) => {

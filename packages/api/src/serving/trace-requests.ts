@@ -1,7 +1,7 @@
 /**
  * Traces of requests, where they are on (`platform/src/telemetry/tracing.ts`): a span a request, from its head to the
  * end of its answer, under the sender's `traceparent` if it gives one. What goes on elsewhere goes on with
- * it: an import and a replay keep its place for the worker, and requests of the payment vendor are its
+ * it: an import and a replay keep its place for the worker, and requests of the payment provider are its
  * children.
  *
  * Where traces are off the hooks are not added, and `request.traceparent` is null.

@@ -59,7 +59,7 @@ const coupon = z
     percent_off: z.number().gt(0).max(100).multipleOf(0.01).nullable().default(null),
     amount_off: amount.min(1).nullable().default(null),
     expires_at: z.iso.datetime().nullable().default(null),
-    // As the vendor has them: its own coupon of that name decides, the simulator's is made of these.
+    // As the payment provider has them: its own coupon of that name decides, the simulator's is made of these.
     duration: z.enum(['once', 'repeating', 'forever']).default('once'),
     duration_in_months: z.int().min(1).nullable().default(null),
     max_redemptions: z.int().min(1).nullable().default(null),
@@ -105,7 +105,7 @@ export const catalogueFile = z
       'coupons',
       file.coupons.map((each) => each.code),
     );
-    // Each price of the vendor may stand for one thing only.
+    // Each price of the payment provider may stand for one thing only.
     once('addons', [
       ...file.plans.map((each) => each.price_id),
       ...file.addons.map((each) => each.sku),

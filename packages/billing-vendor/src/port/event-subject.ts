@@ -1,13 +1,13 @@
 /**
- * Which of the vendor's events we have a use for, by their type, and what each is about: the one list of those who keep
- * them (`api/src/billing/vendor-event-endpoint.ts`) and those who act on them (`worker/src/settlement/settle-vendor-events.ts`). What is
- * not on it is not kept, so it can never be acted on.
+ * Which of the payment provider's events we have a use for, by their type, and what each is about: the one list of
+ * those who keep them (`api/src/billing/provider-event-endpoint.ts`) and those who act on them
+ * (`worker/src/settlement/settle-provider-events.ts`). What is not on it is not kept, so it can never be acted on.
  */
 
 /** What the object of an event is. */
 export type EventSubject = 'invoice' | 'subscription' | 'charge' | 'refund' | 'dispute';
 
-/** How the types begin (the vendor's list of event types). */
+/** How the types begin (the payment provider's list of event types). */
 const SUBJECTS: readonly (readonly [beginning: string, subject: EventSubject])[] = [
   ['invoice.', 'invoice'],
   ['customer.subscription.', 'subscription'],

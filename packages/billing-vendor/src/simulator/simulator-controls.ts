@@ -1,4 +1,4 @@
-/** `/simulator/…`: what tests and people may ask of the simulator beyond the vendor's API. */
+/** `/simulator/…`: what tests and people may ask of the simulator beyond the payment provider's API. */
 import { z } from 'zod';
 import type { Answer } from './engine/simulator-answers.ts';
 import type { EventTreatment } from './engine/simulator-events.ts';
@@ -6,9 +6,9 @@ import { FAULT_KINDS, type FaultPlan } from './engine/simulator-faults.ts';
 import { payInvoice } from './objects/simulator-invoices.ts';
 import { settleLatePayments } from './objects/simulator-late-payments.ts';
 import { renewSubscriptions } from './objects/simulator-renewals.ts';
-import { VendorRefusal } from './engine/simulator-request.ts';
+import { ProviderRefusal } from './engine/simulator-request.ts';
 import { decideDispute, disputeCharge } from './objects/simulator-reversals.ts';
-import type { SimulatorState, VendorObject } from './engine/simulator-state.ts';
+import type { SimulatorState, ProviderObject } from './engine/simulator-state.ts';
 
 export interface SimulatorControls {
   readonly state: SimulatorState;
@@ -45,7 +45,7 @@ export function answerControl(
     try {
       return schema.parse(JSON.parse(text));
     } catch {
-      throw new VendorRefusal(400, 'invalid_request_error', 'The body is not what this takes.');
+      throw new ProviderRefusal(400, 'invalid_request_error', 'The body is not what this takes.');
     }
   };
   switch (`${method} ${path}`) {
@@ -86,7 +86,7 @@ export function answerControl(
     case 'POST /simulator/dunning':
       return ok({ collected: collectEverything(state) });
     default:
-      throw new VendorRefusal(404, 'invalid_request_error', `The simulator has no ${path}.`);
+      throw new ProviderRefusal(404, 'invalid_request_error', `The simulator has no ${path}.`);
   }
 }
 
@@ -117,12 +117,12 @@ export function listCharges(state: SimulatorState): OracleCharge[] {
   }));
 }
 
-/** What a vendor's automatic collection could still take: every open invoice is tried. */
+/** What a payment provider's automatic collection could still take: every open invoice is tried. */
 export function collectEverything(state: SimulatorState): string[] {
   return state
     .list('invoice')
     .filter((invoice) => invoice['status'] === 'open')
-    .flatMap((invoice: VendorObject) => {
+    .flatMap((invoice: ProviderObject) => {
       try {
         return [payInvoice(state, invoice, { isOnSession: false }).id];
       } catch {

@@ -1,4 +1,4 @@
-/** The part of the vendor's API that the simulator has: method and path → what is done. */
+/** The part of the payment provider's API that the simulator has: method and path → what is done. */
 import { saveCustomer } from './objects/simulator-customers.ts';
 import { renderInvoice } from './objects/simulator-invoice-wire.ts';
 import {
@@ -26,7 +26,7 @@ import {
   wireOf,
   type Collection,
   type SimulatorState,
-  type VendorObject,
+  type ProviderObject,
 } from './engine/simulator-state.ts';
 import {
   cancelSubscription,
@@ -35,7 +35,7 @@ import {
   updateSubscription,
 } from './objects/simulator-subscriptions.ts';
 
-export interface VendorCall {
+export interface ProviderCall {
   readonly state: SimulatorState;
   /** The id in the path; empty where there is none. */
   readonly id: string;
@@ -44,24 +44,24 @@ export interface VendorCall {
   readonly expand: readonly string[];
 }
 
-type Handler = (call: VendorCall) => Record<string, unknown>;
+type Handler = (call: ProviderCall) => Record<string, unknown>;
 
-const find = (call: VendorCall, collection: Collection, what: string): VendorObject => {
+const find = (call: ProviderCall, collection: Collection, what: string): ProviderObject => {
   const found = call.state.get(collection, call.id);
   if (!found) throw noSuch(what, call.id);
   return found;
 };
 
 const PAGE_SIZE_MAX = 100;
-/** The vendor's rules for each type are not copied; none takes fewer characters. */
+/** The payment provider's rules for each type are not copied; none takes fewer characters. */
 const TAX_ID_LENGTH_MIN = 5;
 
-/** Newest first, as the vendor lists. */
+/** Newest first, as the payment provider lists. */
 function list(
-  call: VendorCall,
+  call: ProviderCall,
   collection: Collection,
-  isWanted: (object: VendorObject) => boolean,
-  render: (object: VendorObject) => Record<string, unknown> = wireOf,
+  isWanted: (object: ProviderObject) => boolean,
+  render: (object: ProviderObject) => Record<string, unknown> = wireOf,
 ) {
   const all = call.state.list(collection).filter(isWanted).toReversed();
   const after = textOf(call.body['starting_after']);
@@ -75,25 +75,28 @@ function list(
   };
 }
 
-const ofCustomer = (call: VendorCall) => (object: VendorObject) => {
+const ofCustomer = (call: ProviderCall) => (object: ProviderObject) => {
   const customer = textOf(call.body['customer']);
   return customer === undefined || object['customer'] === customer;
 };
 
-function invoiceOf(call: VendorCall): VendorObject {
+function invoiceOf(call: ProviderCall): ProviderObject {
   return find(call, 'invoice', 'invoice');
 }
 
-const subscriptionOf = (invoice: VendorObject): unknown =>
+const subscriptionOf = (invoice: ProviderObject): unknown =>
   (invoice['parent'] as { subscription_details: { subscription: string } } | null)
     ?.subscription_details.subscription;
 
 const showInvoice =
-  (call: VendorCall) =>
-  (invoice: VendorObject): VendorObject =>
+  (call: ProviderCall) =>
+  (invoice: ProviderObject): ProviderObject =>
     renderInvoice(call.state, invoice, call.expand);
 
-function showSubscription(call: VendorCall, subscription: VendorObject): Record<string, unknown> {
+function showSubscription(
+  call: ProviderCall,
+  subscription: ProviderObject,
+): Record<string, unknown> {
   const shown = wireOf(subscription);
   const invoice = call.state.get('invoice', shown['latest_invoice']);
   return invoice && call.expand.some((path) => path.endsWith('latest_invoice'))
@@ -102,7 +105,7 @@ function showSubscription(call: VendorCall, subscription: VendorObject): Record<
 }
 
 /** Where nothing is said, and only there, an invoice has the discount of its customer. */
-function couponOfNew({ state, body }: VendorCall, customerId: string): string | undefined {
+function couponOfNew({ state, body }: ProviderCall, customerId: string): string | undefined {
   if (body['discounts'] !== undefined) return textOf(formsOf(body['discounts'])[0]?.['coupon']);
   const coupon = state.get('customer', customerId)?.['simulated_coupon'];
   return typeof coupon === 'string' ? coupon : undefined;
@@ -165,7 +168,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   'GET /v1/invoices': (call) => {
     const status = textOf(call.body['status']);
     const subscription = textOf(call.body['subscription']);
-    const isWanted = (invoice: VendorObject) =>
+    const isWanted = (invoice: ProviderObject) =>
       ofCustomer(call)(invoice) &&
       (status === undefined || invoice['status'] === status) &&
       (subscription === undefined || subscriptionOf(invoice) === subscription);
@@ -239,7 +242,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   'GET /v1/subscriptions': (call) => {
     // Without a status those that have ended are left out.
     const isAll = textOf(call.body['status']) === 'all';
-    const isWanted = (each: VendorObject) =>
+    const isWanted = (each: ProviderObject) =>
       ofCustomer(call)(each) && (isAll || each['status'] !== 'canceled');
     return list(call, 'subscription', isWanted, (each) => showSubscription(call, each));
   },

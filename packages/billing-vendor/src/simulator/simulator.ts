@@ -1,7 +1,7 @@
 /**
- * A stateful stand-in for the payment vendor that the vendor's official SDK talks to over HTTP: what
+ * A stateful stand-in for the payment provider that the payment provider's official SDK talks to over HTTP: what
  * `npm start` buys from, and what tests break on purpose. It owns no rule of ours; it does what the
- * vendor documents, as far as `simulator-routes.ts` goes.
+ * payment provider documents, as far as `simulator-routes.ts` goes.
  *
  * Beside `/v1` there is `/simulator`: faults, the clock, how events are sent, and the oracle, which is
  * every attempt to take money that was ever made.
@@ -17,7 +17,7 @@ import { startEventPump, type EventTreatment } from './engine/simulator-events.t
 import { FaultPlan } from './engine/simulator-faults.ts';
 import { settleLatePayments } from './objects/simulator-late-payments.ts';
 import { renewSubscriptions } from './objects/simulator-renewals.ts';
-import { formOf, parseForm, VendorRefusal } from './engine/simulator-request.ts';
+import { formOf, parseForm, ProviderRefusal } from './engine/simulator-request.ts';
 import { findRoute } from './simulator-routes.ts';
 import { SimulatorState } from './engine/simulator-state.ts';
 
@@ -30,7 +30,7 @@ export interface SimulatorOptions {
   /** Where events go. Absent: nowhere. */
   readonly webhookUrl?: string | undefined;
   readonly webhookSecret: string;
-  /** Its prices and coupons are known to the vendor. */
+  /** Its prices and coupons are known to the payment provider. */
   readonly catalogue: Catalogue;
   readonly now: () => number;
   readonly random: () => number;
@@ -72,9 +72,9 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
       .catch((error: unknown) => {
         if (response.headersSent) return;
         const refusal =
-          error instanceof VendorRefusal
+          error instanceof ProviderRefusal
             ? error
-            : new VendorRefusal(500, 'api_error', 'The simulator failed.');
+            : new ProviderRefusal(500, 'api_error', 'The simulator failed.');
         send(response, { status: refusal.status, body: refusal.body() });
       });
   });
@@ -91,14 +91,19 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
       return;
     }
     if (!/^(bearer|basic) ./i.test(request.headers.authorization ?? ''))
-      throw new VendorRefusal(401, 'invalid_request_error', 'You did not provide an API key.');
+      throw new ProviderRefusal(401, 'invalid_request_error', 'You did not provide an API key.');
     const fault = faults.take(method, url.pathname);
     if (fault?.kind === 'conflict')
-      throw new VendorRefusal(409, 'invalid_request_error', 'Another request holds this object.', {
-        code: 'lock_timeout',
-      });
+      throw new ProviderRefusal(
+        409,
+        'invalid_request_error',
+        'Another request holds this object.',
+        {
+          code: 'lock_timeout',
+        },
+      );
     if (fault?.kind === 'rate_limit')
-      throw new VendorRefusal(429, 'invalid_request_error', 'Too many requests.', {
+      throw new ProviderRefusal(429, 'invalid_request_error', 'Too many requests.', {
         code: 'rate_limit',
       });
     if (fault?.kind === 'timeout') return;
@@ -130,7 +135,7 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     const body = parseForm(text === '' ? url.search.slice(1) : text);
     try {
       if (!route)
-        throw new VendorRefusal(
+        throw new ProviderRefusal(
           404,
           'invalid_request_error',
           `The simulator has no ${method} ${url.pathname}.`,
@@ -138,7 +143,7 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
       const expand = Object.values(formOf(body['expand'])).map(String);
       return { status: 200, body: route.handler({ state, id: route.id, body, expand }) };
     } catch (error) {
-      if (error instanceof VendorRefusal) return { status: error.status, body: error.body() };
+      if (error instanceof ProviderRefusal) return { status: error.status, body: error.body() };
       throw error;
     }
   }
@@ -181,7 +186,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   for await (const chunk of request) {
     sizeBytes += (chunk as Buffer).length;
     if (sizeBytes > BODY_SIZE_BYTES_MAX)
-      throw new VendorRefusal(413, 'invalid_request_error', 'The body is too large.');
+      throw new ProviderRefusal(413, 'invalid_request_error', 'The body is too large.');
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -1,12 +1,16 @@
-/** Customers and their cards, as the vendor's SDK has them. */
+/** Customers and their cards, as the payment provider's SDK has them. */
 import { Stripe } from 'stripe';
 import { LOOKUP_COUNT_MAX } from './stripe-lists.ts';
 import { toCard, toCustomer } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { CustomerDetails, Vendor, VendorCustomer } from '../port/vendor.ts';
+import type {
+  CustomerDetails,
+  PaymentProvider,
+  ProviderCustomer,
+} from '../port/payment-provider.ts';
 
 type Customers = Pick<
-  Vendor,
+  PaymentProvider,
   | 'createCustomer'
   | 'findCustomer'
   | 'updateCustomer'
@@ -77,7 +81,7 @@ export function createStripeCustomers(stripe: Stripe): Customers {
   };
 }
 
-const NO_CUSTOMER: VendorCustomer = {
+const NO_CUSTOMER: ProviderCustomer = {
   taxExempt: 'none',
   credit: { amount: 0, currency: 'usd' },
 };
@@ -93,8 +97,8 @@ const addressToStripe = (address: NonNullable<CustomerDetails['address']>) => ({
 });
 
 /**
- * The vendor keeps tax ids beside the customer; they are made and removed, never changed. Two simultaneous updates
- * may both make one; each then keeps the oldest.
+ * The payment provider keeps tax ids beside the customer; they are made and removed, never changed. Two simultaneous
+ * updates may both make one; each then keeps the oldest.
  */
 async function replaceTaxId(
   stripe: Stripe,
@@ -109,7 +113,7 @@ async function replaceTaxId(
     (await stripe.taxIds.list({ owner, limit: LOOKUP_COUNT_MAX })).data;
   if (taxId && !(await listTaxIds()).some(isWanted)) {
     const { type, value } = taxId;
-    // Malformed, or of a type that the vendor does not know: asking again would never succeed.
+    // Malformed, or of a type that the payment provider does not know: asking again would never succeed.
     await unlessRefused(
       stripe.taxIds.create({ owner, type, value }, { idempotencyKey: `${key}:tax_id` }),
     );

@@ -1,12 +1,16 @@
-/** Invoices of single purchases, as the vendor's SDK has them. */
+/** Invoices of single purchases, as the payment provider's SDK has them. */
 import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
 import { toInvoice } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import { STILL_PROCESSING, type Vendor, type VendorInvoice } from '../port/vendor.ts';
+import {
+  STILL_PROCESSING,
+  type PaymentProvider,
+  type ProviderInvoice,
+} from '../port/payment-provider.ts';
 
 type Invoices = Pick<
-  Vendor,
+  PaymentProvider,
   | 'createInvoice'
   | 'addLine'
   | 'finalizeInvoice'
@@ -19,7 +23,7 @@ type Invoices = Pick<
 >;
 
 export function createStripeInvoices(stripe: Stripe): Invoices {
-  const findInvoice: Vendor['findInvoice'] = (invoiceId) =>
+  const findInvoice: PaymentProvider['findInvoice'] = (invoiceId) =>
     callStripe(async () => {
       try {
         return toInvoice(
@@ -50,7 +54,7 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
               customer: customerId,
               currency,
               collection_method: 'charge_automatically',
-              // The vendor must never collect by itself: a purchase that ended stays ended.
+              // The payment provider must never collect by itself: a purchase that ended stays ended.
               auto_advance: false,
               pending_invoice_items_behavior: 'exclude',
               // Without it the customer's discount would apply, and the purchase would not be charged what it costs.
@@ -104,7 +108,7 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
           await stripe.invoices.del(invoiceId, undefined, { idempotencyKey: `${key}:delete` });
           return deletedInvoice(invoiceId);
         });
-      // One that the vendor has given up collecting can still be paid.
+      // One that the payment provider has given up collecting can still be paid.
       if (found.value.status !== 'open' && found.value.status !== 'uncollectible') return found;
       if (found.value.payment?.state === 'processing') return STILL_PROCESSING;
       return callStripe(async () =>
@@ -117,7 +121,7 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
 
     findInvoiceOfRun: (customerId, runId) =>
       callStripe(async () => {
-        // Listing by customer is consistent at once; the vendor's search lags.
+        // Listing by customer is consistent at once; the payment provider's search lags.
         const { data } = await stripe.invoices.list({
           customer: customerId,
           limit: LOOKUP_COUNT_MAX,
@@ -128,7 +132,7 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
   };
 }
 
-const deletedInvoice = (invoiceId: string): VendorInvoice => ({
+const deletedInvoice = (invoiceId: string): ProviderInvoice => ({
   invoiceId,
   customerId: '',
   status: 'deleted',

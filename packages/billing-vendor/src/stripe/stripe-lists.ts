@@ -1,8 +1,8 @@
-/** Lists of the vendor, and what is not in them. */
+/** Lists of the payment provider, and what is not in them. */
 import { Stripe } from 'stripe';
-import type { VendorPage } from '../port/vendor.ts';
+import type { ProviderPage } from '../port/payment-provider.ts';
 
-/** The most that the vendor gives at once. */
+/** The most that the payment provider gives at once. */
 export const LOOKUP_COUNT_MAX = 100;
 
 export const part = (after: string | undefined) => ({
@@ -13,7 +13,7 @@ export const part = (after: string | undefined) => ({
 export function pageOf<Wire extends { id?: string }, Item>(
   list: { readonly data: readonly Wire[]; readonly has_more: boolean },
   toItem: (wire: Wire) => Item,
-): VendorPage<Item> {
+): ProviderPage<Item> {
   const next = list.has_more ? list.data.at(-1)?.id : undefined;
   return { items: list.data.map((each) => toItem(each)), ...(next !== undefined && { next }) };
 }

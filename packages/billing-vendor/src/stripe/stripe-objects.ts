@@ -1,16 +1,16 @@
-/** The vendor's objects in our words: only what billing asks of them. */
+/** The payment provider's objects in our words: only what billing asks of them. */
 import type Stripe from 'stripe';
 import type {
   CardOnFile,
   InvoicePayment,
   InvoiceStatus,
   SubscriptionItem,
-  VendorCustomer,
-  VendorInvoice,
-  VendorSubscription,
-} from '../port/vendor.ts';
+  ProviderCustomer,
+  ProviderInvoice,
+  ProviderSubscription,
+} from '../port/payment-provider.ts';
 
-export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
+export const toInvoice = (invoice: Stripe.Invoice): ProviderInvoice => ({
   invoiceId: invoice.id ?? '',
   customerId: idOf(invoice.customer) ?? '',
   status: (invoice.status ?? 'draft') as InvoiceStatus,
@@ -24,7 +24,7 @@ export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
   subscriptionId: idOf(invoice.parent?.subscription_details?.subscription),
 });
 
-/** The vendor keeps one intent an invoice, whose state is that of the latest attempt. */
+/** The payment provider keeps one intent an invoice, whose state is that of the latest attempt. */
 function paymentOf({ payments }: Stripe.Invoice): InvoicePayment | null {
   const intent = payments?.data.find((each) => each.is_default)?.payment.payment_intent;
   if (typeof intent !== 'object') return null;
@@ -46,7 +46,7 @@ function runIdOfChange(invoice: Stripe.Invoice): string | null {
   return invoice.parent?.subscription_details?.metadata?.['run_id'] ?? null;
 }
 
-export function toSubscription(subscription: Stripe.Subscription): VendorSubscription {
+export function toSubscription(subscription: Stripe.Subscription): ProviderSubscription {
   const [first] = subscription.items.data;
   const latest = subscription.latest_invoice;
   return {
@@ -84,7 +84,7 @@ export const withInvoiceOf = (
   runId: string,
   subscription: Stripe.Subscription,
   invoice: Stripe.Subscription['latest_invoice'] | undefined,
-): VendorSubscription => ({
+): ProviderSubscription => ({
   ...toSubscription(subscription),
   ...latestInvoice(
     typeof invoice === 'object' && invoice !== null && toInvoice(invoice).runId === runId
@@ -93,8 +93,8 @@ export const withInvoiceOf = (
   ),
 });
 
-/** The vendor's balance is what the customer owes, so credit is a negative number. */
-export const toCustomer = (customer: Stripe.Customer): VendorCustomer => ({
+/** The payment provider's balance is what the customer owes, so credit is a negative number. */
+export const toCustomer = (customer: Stripe.Customer): ProviderCustomer => ({
   taxExempt: customer.tax_exempt ?? 'none',
   credit: { amount: Math.max(0, -customer.balance), currency: customer.currency ?? 'usd' },
 });
@@ -116,7 +116,7 @@ function accountIdOf(text: string | undefined): number | null {
   return Number.isSafeInteger(accountId) && accountId > 0 ? accountId : null;
 }
 
-/** Where the vendor gives an id or, when asked, the object itself. */
+/** Where the payment provider gives an id or, when asked, the object itself. */
 export function idOf(reference: unknown): string | null {
   if (typeof reference === 'string') return reference;
   if (typeof reference !== 'object' || reference === null || !('id' in reference)) return null;

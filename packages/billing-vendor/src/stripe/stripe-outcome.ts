@@ -1,12 +1,14 @@
-/** The endings of a call of the vendor: what happened, what did not, and what is not known. */
+/** The endings of a call of the payment provider: what happened, what did not, and what is not known. */
 import { Stripe } from 'stripe';
-import type { VendorResult } from '../port/vendor.ts';
+import type { ProviderResult } from '../port/payment-provider.ts';
 
 /**
- * Runs one exchange with the vendor. A failure that says nothing of the effect (no answer, 5xx, a lock,
- * a limit) is `unknown`; nothing that the vendor answers is thrown.
+ * Runs one exchange with the payment provider. A failure that says nothing of the effect (no answer, 5xx, a lock,
+ * a limit) is `unknown`; nothing that the payment provider answers is thrown.
  */
-export async function callStripe<Value>(call: () => Promise<Value>): Promise<VendorResult<Value>> {
+export async function callStripe<Value>(
+  call: () => Promise<Value>,
+): Promise<ProviderResult<Value>> {
   try {
     return { outcome: 'ok', value: await call() };
   } catch (error) {
@@ -15,13 +17,13 @@ export async function callStripe<Value>(call: () => Promise<Value>): Promise<Ven
   }
 }
 
-function judge(error: Stripe.errors.StripeError): VendorResult<never> {
+function judge(error: Stripe.errors.StripeError): ProviderResult<never> {
   const { statusCode, code } = error;
   if (code !== undefined && ASKS_FOR_CARDHOLDER.test(code))
     return { outcome: 'declined', declineCode: 'authentication_required' };
   if (error instanceof Stripe.errors.StripeCardError)
     return { outcome: 'declined', declineCode: declineCodeOf(error) };
-  const unknown = (isFinal: boolean): VendorResult<never> => ({
+  const unknown = (isFinal: boolean): ProviderResult<never> => ({
     outcome: 'unknown',
     reason: `${statusCode ?? 'no answer'} ${code ?? error.type}`,
     isFinal,
@@ -39,7 +41,7 @@ function judge(error: Stripe.errors.StripeError): VendorResult<never> {
 /** What paying an invoice or a subscription says where paying an intent says `authentication_required`. */
 const ASKS_FOR_CARDHOLDER = /_payment_intent_requires_action$/;
 
-/** The more telling of the two words that the vendor gives. */
+/** The more telling of the two words that the payment provider gives. */
 const declineCodeOf = (error: Stripe.errors.StripeCardError): string | null => {
   const declineCode = error.decline_code;
   return typeof declineCode === 'string' && declineCode !== '' ? declineCode : (error.code ?? null);

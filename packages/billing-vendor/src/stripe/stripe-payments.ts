@@ -1,11 +1,11 @@
-/** What became of money that was taken, as the vendor's SDK has it. */
+/** What became of money that was taken, as the payment provider's SDK has it. */
 import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
 import { idOf } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { Vendor } from '../port/vendor.ts';
+import type { PaymentProvider } from '../port/payment-provider.ts';
 
-type Payments = Pick<Vendor, 'readPayment' | 'listReversedCharges'>;
+type Payments = Pick<PaymentProvider, 'readPayment' | 'listReversedCharges'>;
 
 export function createStripePayments(stripe: Stripe): Payments {
   const chargeIdOf = async (about: 'charge' | 'refund' | 'dispute', id: string) => {

@@ -1,12 +1,12 @@
-/** Subscriptions, as the vendor's SDK has them. A change is paid for at once or does not happen. */
+/** Subscriptions, as the payment provider's SDK has them. A change is paid for at once or does not happen. */
 import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
 import { toInvoice, toSubscription, withInvoiceOf } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { SubscriptionChange, Vendor } from '../port/vendor.ts';
+import type { SubscriptionChange, PaymentProvider } from '../port/payment-provider.ts';
 
 type Subscriptions = Pick<
-  Vendor,
+  PaymentProvider,
   | 'createSubscription'
   | 'changeSubscription'
   | 'cancelSubscription'

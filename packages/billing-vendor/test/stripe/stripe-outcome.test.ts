@@ -29,7 +29,7 @@ test.each([
   },
 );
 
-test('what is no answer of the vendor is not taken for one', async () => {
+test('what is no answer of the payment provider is not taken for one', async () => {
   const bug = new TypeError('a bug of ours');
   await expect(callStripe(failWith(bug))).rejects.toBe(bug);
 });

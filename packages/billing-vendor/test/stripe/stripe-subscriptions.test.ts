@@ -1,14 +1,14 @@
-/** Subscriptions by way of the vendor's own SDK, against the simulator. */
+/** Subscriptions by way of the payment provider's own SDK, against the simulator. */
 import { describe, expect, test } from 'vitest';
 import { collectEverything, listCharges } from '../../src/simulator/simulator-controls.ts';
-import { newCustomer, ok, startVendor } from '../support/vendor-under-test.ts';
+import { newCustomer, ok, startProvider } from '../support/provider-under-test.ts';
 
 describe('a subscription', () => {
   const start = async (card = 'pm_card_visa', couponCode: string | null = null) => {
-    const world = await startVendor();
-    const customerId = await newCustomer(world.vendor, card);
+    const world = await startProvider();
+    const customerId = await newCustomer(world.provider, card);
     const create = () =>
-      world.vendor.createSubscription(
+      world.provider.createSubscription(
         { customerId, priceId: 'price_premium_month', quantity: 1, couponCode, runId: 'run_s' },
         'run_s:subscribe:1',
       );
@@ -27,15 +27,15 @@ describe('a subscription', () => {
   });
 
   test('that is declined does not exist, and leaves nothing to collect', async () => {
-    const { create, vendor, customerId, simulator } = await start('pm_card_chargeCustomerFail');
+    const { create, provider, customerId, simulator } = await start('pm_card_chargeCustomerFail');
     expect(await create()).toMatchObject({ outcome: 'declined' });
-    expect(await ok(vendor.findSubscription(customerId))).toBeNull();
-    await ok(vendor.setDefaultCard(customerId, 'pm_card_visa'));
+    expect(await ok(provider.findSubscription(customerId))).toBeNull();
+    await ok(provider.setDefaultCard(customerId, 'pm_card_visa'));
     expect(collectEverything(simulator.state)).toEqual([]);
   });
 
   test('I6: takes an add-on for exactly what its preview said, at the same moment', async () => {
-    const { create, vendor, simulator } = await start();
+    const { create, provider, simulator } = await start();
     const subscription = await ok(create());
     simulator.state.advanceClock(11 * 24 * 3_600_000 + 12_345_678);
     const change = {
@@ -44,10 +44,10 @@ describe('a subscription', () => {
       prorationAtMs: simulator.state.now(),
       runId: 'run_a',
     };
-    const preview = await ok(vendor.previewChange(subscription.subscriptionId, change));
+    const preview = await ok(provider.previewChange(subscription.subscriptionId, change));
     simulator.state.advanceClock(3_600_000);
     const changed = await ok(
-      vendor.changeSubscription(subscription.subscriptionId, change, 'run_a:apply:1'),
+      provider.changeSubscription(subscription.subscriptionId, change, 'run_a:apply:1'),
     );
     expect(changed.latestInvoiceTotal).toEqual(preview);
     expect(preview.amount).toBeGreaterThan(0);
@@ -63,26 +63,26 @@ describe('a subscription', () => {
   });
 
   test('whose change is declined stays as it was', async () => {
-    const { create, vendor, customerId } = await start();
+    const { create, provider, customerId } = await start();
     const before = await ok(create());
-    await ok(vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail'));
+    await ok(provider.setDefaultCard(customerId, 'pm_card_chargeCustomerFail'));
     const change = {
       items: [{ priceId: 'price_addon_ip_month', quantity: 1 }],
       couponCode: null,
       prorationAtMs: Date.now(),
       runId: 'run_a',
     };
-    expect(await vendor.changeSubscription(before.subscriptionId, change, 'a')).toMatchObject({
+    expect(await provider.changeSubscription(before.subscriptionId, change, 'a')).toMatchObject({
       outcome: 'declined',
     });
-    expect(await ok(vendor.findSubscription(customerId))).toEqual(before);
+    expect(await ok(provider.findSubscription(customerId))).toEqual(before);
   });
 
   test.each(['incomplete_expired', 'incomplete', 'unpaid', 'paused'])(
     'a newer subscription that is %s does not hide the one in force',
     async (status) => {
-      const { vendor, simulator, stripe } = await startVendor();
-      const customer = await newCustomer(vendor, 'pm_card_visa');
+      const { provider, simulator, stripe } = await startProvider();
+      const customer = await newCustomer(provider, 'pm_card_visa');
       const items = [{ price: 'price_essentials_month' }];
       const inForce = await stripe.subscriptions.create({ customer, items });
       const other = await stripe.subscriptions.create({ customer, items });
@@ -90,12 +90,12 @@ describe('a subscription', () => {
         ...simulator.state.get('subscription', other.id)!,
         status,
       });
-      expect(await ok(vendor.findSubscription(customer))).toMatchObject({
+      expect(await ok(provider.findSubscription(customer))).toMatchObject({
         subscriptionId: inForce.id,
       });
-      await ok(vendor.cancelSubscription(inForce.id, 'end'));
+      await ok(provider.cancelSubscription(inForce.id, 'end'));
       const left = status === 'incomplete_expired' ? null : { subscriptionId: other.id };
-      const found = await ok(vendor.findSubscription(customer));
+      const found = await ok(provider.findSubscription(customer));
       expect(found && { subscriptionId: found.subscriptionId }).toEqual(left);
     },
   );

@@ -1,4 +1,4 @@
-/** Compares what the vendor took with what we gave, after everything, and lists what is wrong. */
+/** Compares what the payment provider took with what we gave, after everything, and lists what is wrong. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import {
@@ -22,7 +22,7 @@ interface PurchaseRow {
   readonly chargedAmount: number | null;
 }
 
-/** @returns what is wrong, an entry each; waits until the vendor has told everything. */
+/** @returns what is wrong, an entry each; waits until the payment provider has told everything. */
 export async function findWrongBooks(fleet: PurchaseFleet): Promise<string[]> {
   const { database, simulator } = fleet;
   const wrong: string[] = [];

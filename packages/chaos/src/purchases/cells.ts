@@ -2,7 +2,7 @@
  * The cells of the crash matrix of purchases: every workflow × every step × every moment at which the
  * process that works on it can die. Pure; a seed chooses which of them are run and in which order.
  *
- * | moment | the process has | the vendor has |
+ * | moment | the process has | the payment provider has |
  * |---|---|---|
  * | `before-intent` | the purchase workflow, and writes the step's intent | heard nothing |
  * | `after-intent` | written the intent, and asks | heard it, and done nothing |
@@ -12,13 +12,13 @@
  */
 import { pick, type Random } from '@sluice/domain/values/seeded-random';
 
-const VENDOR_MOMENTS = ['after-intent', 'after-effect'] as const;
+const PROVIDER_MOMENTS = ['after-intent', 'after-effect'] as const;
 const RECORD_MOMENTS = ['before-intent', 'before-record', 'after-record'] as const;
 
-export type VendorMoment = (typeof VENDOR_MOMENTS)[number];
-export type Moment = VendorMoment | (typeof RECORD_MOMENTS)[number];
+export type ProviderMoment = (typeof PROVIDER_MOMENTS)[number];
+export type Moment = ProviderMoment | (typeof RECORD_MOMENTS)[number];
 
-/** The vendor's request of a step: what its path holds. */
+/** The payment provider's request of a step: what its path holds. */
 export const REQUESTS = {
   customer: { method: 'POST', path: '/v1/customers' },
   invoice: { method: 'POST', path: '/v1/invoices' },
@@ -45,7 +45,7 @@ export type Workflow =
   | 'change of plan';
 
 interface WorkflowShape {
-  /** Those that ask the vendor. */
+  /** Those that ask the payment provider. */
   readonly steps: readonly Step[];
   /** The card on file made the customer before the purchase workflow begins, so this step asks nobody. */
   readonly isCustomerKnown: boolean;
@@ -79,7 +79,7 @@ export type CrashPoint =
   | { readonly process: 'worker'; readonly moment: Moment; readonly step: Step }
   /** The transaction that ends the purchase workflow, whoever has learnt how it ended. */
   | { readonly process: 'worker'; readonly moment: 'before-end' | 'after-end' }
-  /** The call that starts the purchase, and the vendor's event. */
+  /** The call that starts the purchase, and the payment provider's event. */
   | {
       readonly process: 'api';
       readonly moment: 'before-start' | 'after-start' | 'before-event' | 'after-event';
@@ -104,7 +104,7 @@ function pointsOf(workflow: Workflow): CrashPoint[] {
     for (const moment of RECORD_MOMENTS)
       points.push({ process: 'worker', moment, step: 'customer' });
   for (const step of steps)
-    for (const moment of [...RECORD_MOMENTS, ...VENDOR_MOMENTS])
+    for (const moment of [...RECORD_MOMENTS, ...PROVIDER_MOMENTS])
       points.push({ process: 'worker', moment, step });
   for (const moment of ['before-end', 'after-end'] as const)
     points.push({ process: 'worker', moment });

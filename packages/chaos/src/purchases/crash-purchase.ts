@@ -1,5 +1,5 @@
 /**
- * One cell: a customer buys while the vendor fails at random; the process is killed at the cell's point
+ * One cell: a customer buys while the payment provider fails at random; the process is killed at the cell's point
  * and started again; then the purchase must end as if nothing had happened.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import {
   WORKFLOWS,
   type Cell,
   type CrashPoint,
-  type VendorMoment,
+  type ProviderMoment,
 } from './cells.ts';
 import { addCustomer, buy, prepare } from './customer.ts';
 import type { PurchaseFleet } from './fleet.ts';
@@ -25,7 +25,7 @@ export interface CellReport {
   readonly problems: readonly string[];
 }
 
-/** Of every changing request that the vendor gets. `slow` outlasts our patience. */
+/** Of every changing request that the payment provider gets. `slow` outlasts our patience. */
 const VENDOR_CHAOS = { probability: 0.15, kinds: FAULT_KINDS, delayMs: 600 };
 const POINT_DEADLINE_MS = 40_000;
 const END_DEADLINE_MS = 90_000;
@@ -74,7 +74,7 @@ async function arm(
   point: CrashPoint,
   signal: AbortSignal,
 ): Promise<{ readonly reached: Promise<void> }> {
-  if ('step' in point && isVendorMoment(point.moment)) {
+  if ('step' in point && isProviderMoment(point.moment)) {
     const kind = point.moment === 'after-intent' ? 'timeout' : 'timeout_after';
     return { reached: fleet.simulator.faults.meet({ kind, ...REQUESTS[point.step] }) };
   }
@@ -83,7 +83,7 @@ async function arm(
   return { reached: waitForPoint(fleet.database, name, signal) };
 }
 
-const isVendorMoment = (moment: string): moment is VendorMoment =>
+const isProviderMoment = (moment: string): moment is ProviderMoment =>
   moment === 'after-intent' || moment === 'after-effect';
 
 /** Ends when the time for reaching the point is over. */

@@ -163,7 +163,7 @@ async function call(
   };
 }
 
-/** As the vendor's form in the browser does; it tries again until it is told. */
+/** As the payment provider's form in the browser does; it tries again until it is told. */
 async function pay(fleet: PurchaseFleet, clientSecret: string): Promise<void> {
   const [intent] = clientSecret.split('_secret_');
   const url = `${fleet.settings['SIMULATOR_URL']}/v1/payment_intents/${intent}/confirm`;

@@ -1,7 +1,7 @@
 /**
  * What purchases run on: an API and a worker, real processes over a Postgres of their own, and the
- * simulated vendor, which is in this process, so that its oracle outlives every kill. The vendor tells
- * each event twice, late and out of order.
+ * simulated payment provider, which is in this process, so that its oracle outlives every kill. The payment provider
+ * tells each event twice, late and out of order.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -37,7 +37,7 @@ export interface PurchaseFleet {
   close(): Promise<void>;
 }
 
-/** What a worker waits for the vendor; a dead one's run is taken over after four of them. */
+/** What a worker waits for the payment provider; a dead one's run is taken over after four of them. */
 const VENDOR_TIMEOUT_MS = 400;
 const EVENT_DELAY_MS_MAX = 400;
 const LINES_SHOWN = 15;

@@ -1,6 +1,6 @@
 /**
  * A seed's crashes, and what the books say afterwards. Several fleets go through them side by side, each
- * with a database, a vendor and books of its own: most of a crash is the start of the next process, which
+ * with a database, a payment provider and books of its own: most of a crash is the start of the next process, which
  * one core does.
  */
 import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';

@@ -9,7 +9,7 @@ import { type Account, findAccount } from './accounts.ts';
 import { type ChangeOrigin, recordChange } from '../changes/audit-logs.ts';
 import type { Database, Transaction } from '../connection/connection.ts';
 import { transactOnce } from '../changes/transact-once.ts';
-import { tellVendor } from '../billing/vendor-customers.ts';
+import { updateProviderLater } from '../billing/provider-customers.ts';
 
 export interface AccountSettings {
   readonly name: string;
@@ -145,12 +145,17 @@ async function changeAccount<Refusal = never>(
       nowMs,
     );
     if (auditLogId !== undefined && isOnInvoices(before, account))
-      await tellVendor(transaction, accountId, `account ${accountId} change ${auditLogId}`, nowMs);
+      await updateProviderLater(
+        transaction,
+        accountId,
+        `account ${accountId} change ${auditLogId}`,
+        nowMs,
+      );
     return { account, isChanged: auditLogId !== undefined };
   });
 }
 
-/** Whether what changed stands on the account's invoices, which the payment vendor writes. */
+/** Whether what changed stands on the account's invoices, which the payment provider writes. */
 const isOnInvoices = (before: Account, after: Account): boolean =>
   before.name !== after.name ||
   before.billingEmail !== after.billingEmail ||

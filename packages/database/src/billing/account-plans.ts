@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import type { CreditAccount } from '../credits/credit-transactions.ts';
 import { findPendingPurchase } from './purchase-workflows.ts';
-import { IS_BUILDER_FROM_TRIAL, tellVendorTrialEnded } from './vendor-customers.ts';
+import { IS_BUILDER_FROM_TRIAL, endProviderTrialLater } from './provider-customers.ts';
 
 /** What every check of billing asks about an account. */
 export interface BillingAccount {
@@ -220,7 +220,7 @@ export async function endEssentialsTrial(
     update accounts set trial_ends_at = ${new Date(nowMs)} where account_id = ${accountId}`.execute(
     transaction,
   );
-  // The subscription would go on at the vendor, and be charged when the trial is over.
-  await tellVendorTrialEnded(transaction, accountId, nowMs);
+  // The subscription would go on at the payment provider, and be charged when the trial is over.
+  await endProviderTrialLater(transaction, accountId, nowMs);
   return 'downgraded';
 }

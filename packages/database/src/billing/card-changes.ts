@@ -2,9 +2,10 @@
  * The card on file: a change of it is recorded, and kept apart from purchases. Neither begins while the other is
  * under way, so no purchase changes its card on the way (`account-conventions.md` §4.9).
  *
- * A change under way is a time in the account's row, not a lock, because the vendor is asked meanwhile. The process
- * that began it ends it; if that dies, the change ends by itself. Where a change and a purchase begin at the same
- * moment, the lock of the account's row lets one through first. Times are the database's own. Index: the primary key.
+ * A change under way is a time in the account's row, not a lock, because the payment provider is asked meanwhile. The
+ * process that began it ends it; if that dies, the change ends by itself. Where a change and a purchase begin at the
+ * same moment, the lock of the account's row lets one through first. Times are the database's own. Index: the primary
+ * key.
  */
 import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from '../changes/audit-logs.ts';

@@ -1,5 +1,6 @@
 /**
- * The steps of purchase workflows: what the vendor is asked, noted beforehand, and what came of it. By the primary key.
+ * The steps of purchase workflows: what the payment provider is asked, noted beforehand, and what came of it. By the
+ * primary key.
  *
  * Before: `purchase-workflows.ts`, whose lease and fence they are written under.
  */
@@ -41,7 +42,7 @@ export async function listPurchaseSteps(
 }
 
 /**
- * Notes what the vendor is about to be asked, and keeps the lease for the time it may take.
+ * Notes what the payment provider is about to be asked, and keeps the lease for the time it may take.
  *
  * @returns the step as it is on record (an earlier worker's intent, where there is one), or undefined
  *   where the worker was overtaken or the purchase workflow has ended.
@@ -79,8 +80,8 @@ export async function insertStepIntent(
  *
  * Call with the purchase workflow locked and its fence compared.
  *
- * @param from - `done` for a step that the vendor had done and that has failed after all, as a bank's payment may
- * days later.
+ * @param from - `done` for a step that the payment provider had done and that has failed after all, as a bank's payment
+ * may days later.
  */
 export async function updateStep(
   transaction: Transaction,

@@ -130,7 +130,7 @@ export async function listPurchaseWorkflows(
   return rows;
 }
 
-/** The vendor's prices of the plans that the account has bought, as they were then. Index: `runs_by_time`. */
+/** The payment provider's prices of the plans that the account has bought, as they were then. Index: `runs_by_time`. */
 export async function listBoughtPlanPrices(
   database: DatabaseOrTransaction,
   accountId: number,
@@ -244,12 +244,12 @@ export async function updatePurchaseResult(
      where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
 }
 
-/** A bank pays within two weeks; the vendor tries what it refused for at most two more. */
+/** A bank pays within two weeks; the payment provider tries what it refused for at most two more. */
 const PAYMENT_DUE_DAYS = 30;
 
 /**
  * Of all accounts: purchases that a bank still has to pay for; none so old that nothing is to be expected any more. In
- * no order, so that one about which the vendor cannot answer does not always stand before the others. Index:
+ * no order, so that one about which the payment provider cannot answer does not always stand before the others. Index:
  * `runs_due_payment`.
  */
 export async function listPurchasesWithPaymentDue(

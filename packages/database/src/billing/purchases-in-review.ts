@@ -1,6 +1,6 @@
 /**
  * Purchases in manual review (`sendPurchaseToReview` of `purchase-workflows.ts`): listed, and let go on once somebody
- * has looked at the vendor's side. For operators, so of all accounts, by the partial index `runs_set_aside`.
+ * has looked at the payment provider's side. For operators, so of all accounts, by the partial index `runs_set_aside`.
  *
  * Used by `sluice purchases` (`scripts/purchases.ts`); counted for the metrics of workers.
  */

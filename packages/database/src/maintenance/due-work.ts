@@ -15,7 +15,8 @@ import { IS_IMPORT_UNFINISHED, IS_LEASE_OVER, IS_OF_OPEN_WORKSPACE } from '../im
 import { unbelievedProbeAt } from '../delivery/lanes.ts';
 
 /**
- * What is reconciled: lanes to wake, runs to advance, events of the vendor, imports, replays, exports of the audit log.
+ * What is reconciled: lanes to wake, runs to advance, events of the payment provider, imports, replays, exports of the
+ * audit log.
  */
 export type DueKind = 'lanes' | 'runs' | 'vendor-events' | 'imports' | 'replays' | 'exports';
 

@@ -53,8 +53,8 @@ export async function listBookedSubscribers(
   return rows;
 }
 
-/** Whether anybody of ours is known to the vendor at all. */
-export async function hasVendorCustomers(database: DatabaseOrTransaction): Promise<boolean> {
+/** Whether anybody of ours is known to the payment provider at all. */
+export async function hasProviderCustomers(database: DatabaseOrTransaction): Promise<boolean> {
   const { rows } = await sql`select from vendor_customers limit 1`.execute(database);
   return rows.length > 0;
 }

@@ -20,7 +20,7 @@ export interface Plan {
   readonly tier: Tier;
   readonly interval: Interval;
   readonly amount: number;
-  /** The vendor's recurring price. */
+  /** The payment provider's recurring price. */
   readonly priceId: string;
   /** Monthly allowance of each kind of credit. */
   readonly included: Readonly<Record<CreditKind, number>>;
@@ -32,7 +32,7 @@ export interface Plan {
 
 /** One recurring price of an add-on. */
 export interface AddonPrice {
-  /** The vendor's price, which clients name. */
+  /** The payment provider's price, which clients name. */
   readonly sku: string;
   /** Prices of one add-on share it. */
   readonly addon: string;
@@ -66,11 +66,13 @@ export interface Coupon {
   readonly amountOff: number | null;
   /** It may be named until then. */
   readonly expiresAtMs: number | null;
-  /** Of a subscription's invoices: the first one, those of so many months, or all. The vendor takes it off. */
+  /**
+   * Of a subscription's invoices: the first one, those of so many months, or all. The payment provider takes it off.
+   */
   readonly duration: 'once' | 'repeating' | 'forever';
   /** Of `repeating`; null otherwise. */
   readonly durationMonths: number | null;
-  /** How often it may be used, by all customers together; null: as often as they like. The vendor counts. */
+  /** How often it may be used, by all customers together; null: as often as they like. The payment provider counts. */
   readonly redemptionCountMax: number | null;
 }
 

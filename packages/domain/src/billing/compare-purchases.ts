@@ -1,6 +1,6 @@
 /**
- * Compares our books of purchases with the vendor's, entry by entry: whatever the vendor was paid must be a purchase
- * that succeeded and was granted once, and nothing may be collectable for one that did not succeed.
+ * Compares our books of purchases with the payment provider's, entry by entry: whatever the payment provider was paid
+ * must be a purchase that succeeded and was granted once, and nothing may be collectable for one that did not succeed.
  *
  * A purchase under way may differ by the step that it is in. Pure; `scripts/verify.ts` reads both.
  */
@@ -15,7 +15,7 @@ export interface BookedPurchase {
   readonly isSetAside: boolean;
   readonly invoiceId: string | null;
   readonly charged: Money | null;
-  /** A bank has still to pay for it, or the vendor has given that up. */
+  /** A bank has still to pay for it, or the payment provider has given that up. */
   readonly isAwaited: boolean;
   /** In minor units: of its price, what has gone back to the customer. */
   readonly returned: number;

@@ -1,6 +1,6 @@
 /**
- * What a customer may read about a declined payment. Vendors ask not to tell the holder that a card counts as lost,
- * stolen or suspicious, so only the codes listed here have a text of their own.
+ * What a customer may read about a declined payment. Payment providers ask not to tell the holder that a card counts as
+ * lost, stolen or suspicious, so only the codes listed here have a text of their own.
  */
 
 const GENERIC = 'The card was declined. Use another payment method, or ask the card issuer.';
@@ -15,7 +15,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   card_velocity_exceeded: "The card's limit of payments is reached.",
 };
 
-/** @param declineCode - the vendor's own word; never shown. */
+/** @param declineCode - the payment provider's own word; never shown. */
 export const declineMessage = (declineCode: string | null): string =>
   declineCode !== null && Object.hasOwn(MESSAGES, declineCode)
     ? (MESSAGES[declineCode] as string)
@@ -30,7 +30,7 @@ export const FAILURE_MESSAGES = {
 
 /**
  * Reasons for which we refuse a checkout, or add-ons, ourselves. A purchase workflow keeps them where others have the
- * vendor's code.
+ * payment provider's code.
  */
 const CHECKOUT_REFUSALS = {
   amount_changed: 'The amount is not the one that was shown; nothing was charged.',
@@ -40,7 +40,7 @@ const CHECKOUT_REFUSALS = {
     "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
   unknown_addon_held:
     'The account has an add-on at a price that is not sold here any more, and it cannot be told whether it is this one; nothing was charged.',
-  // The vendor's own word.
+  // The payment provider's own word.
   coupon_expired: 'The coupon is used up or has expired; nothing was charged.',
   payment_past_due:
     "The subscription's last invoice is not paid: pay the open invoice first, with another card on file. Nothing was charged.",
@@ -53,7 +53,7 @@ export type CheckoutRefusal = keyof typeof CHECKOUT_REFUSALS;
 export const isCheckoutRefusal = (code: string | undefined): code is CheckoutRefusal =>
   code !== undefined && Object.hasOwn(CHECKOUT_REFUSALS, code);
 
-/** @param code - ours, or the vendor's, whose refusals may be due to the payment method. */
+/** @param code - ours, or the payment provider's, whose refusals may be due to the payment method. */
 export const refusalMessage = (code: string | undefined): string =>
   isCheckoutRefusal(code)
     ? CHECKOUT_REFUSALS[code]

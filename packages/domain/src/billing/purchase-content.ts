@@ -6,7 +6,7 @@ import type { AddonItem } from './addon-decision.ts';
 import type { CreditPurchase, Plan } from './catalogue.ts';
 import type { Money } from '../values/money.ts';
 
-/** Under which name and address the vendor knows the account. */
+/** Under which name and address the payment provider knows the account. */
 export interface BillingContact {
   readonly name: string;
   readonly email: string;
@@ -48,7 +48,7 @@ export interface BoughtSubscription {
 
 export type ReversalCause = 'refund' | 'dispute';
 
-/** What of a purchase's price went back to the customer, at the vendor. */
+/** What of a purchase's price went back to the customer, at the payment provider. */
 export interface PurchaseReversal {
   /** A dispute: the bank has decided for its customer. */
   readonly cause: ReversalCause;
@@ -65,7 +65,10 @@ export interface PurchaseResult {
   readonly charged: Money | null;
   /** What a bank has taken on and has not paid yet; once it has, it is `charged`. */
   readonly due?: Money;
-  /** What was `due` until its invoice was given up at the vendor. It may be paid after all; nobody looks for it. */
+  /**
+   * What was `due` until its invoice was given up at the payment provider. It may be paid after all; nobody looks for
+   * it.
+   */
   readonly givenUp?: Money;
   readonly invoiceId: string | null;
   /** Add-ons. */
@@ -76,6 +79,6 @@ export interface PurchaseResult {
   readonly receiptId?: string;
   /** Since its ending; the ending stays. */
   readonly reversal?: PurchaseReversal;
-  /** Why nothing was bought, where no card was declined: the vendor's code, or ours. */
+  /** Why nothing was bought, where no card was declined: the payment provider's code, or ours. */
   readonly refusal?: string;
 }

@@ -57,7 +57,7 @@ export function purchaseReceipt(
   };
 }
 
-/** One line: the vendor charges for a purchase at once, reductions and unused time taken off. */
+/** One line: the payment provider charges for a purchase at once, reductions and unused time taken off. */
 function describe(content: PurchaseContent, result: PurchaseResult): Omit<ReceiptLine, 'amount'> {
   switch (content.type) {
     case 'purchase':

@@ -1,6 +1,6 @@
 /**
  * A **purchase workflow** is one purchase from its start to its one ending: pending → success, declined, refused or
- * failed, and never anything after that. What it needs of the vendor is done in steps
+ * failed, and never anything after that. What it needs of the payment provider is done in steps
  * (`workflow-steps.ts`).
  *
  * A **lane** of an account holds one pending purchase workflow at most: who starts the same thing joins it, who
@@ -18,7 +18,7 @@ const PURCHASE_KINDS = ['addons', 'credits', 'inbox_previews', 'checkout'] as co
 export type PurchaseKind = (typeof PURCHASE_KINDS)[number];
 
 const PAYMENT_METHOD_TYPES = ['card', 'invoiced'] as const;
-/** Which vendor arrangement an account pays by. */
+/** Which payment provider arrangement an account pays by. */
 export type PaymentMethodType = (typeof PAYMENT_METHOD_TYPES)[number];
 
 const LANES = ['invoiced', 'addons', 'checkout', 'card'] as const;

@@ -1,9 +1,9 @@
 /**
- * What the state of its subscription at the vendor means for an account: whether its plan is in force.
+ * What the state of its subscription at the payment provider means for an account: whether its plan is in force.
  * Pure; `worker/src/settlement/settle-subscription.ts` writes it down, and
  * `worker/src/settlement/end-purchase-workflow.ts` with a plan that was bought.
  *
- * | vendor | account | plan |
+ * | payment provider | account | plan |
  * |---|---|---|
  * | `active` | active | active |
  * | `trialing` | trialing | trialing |
@@ -23,7 +23,7 @@ const PAST_DUE: ReadonlySet<string> = new Set(['past_due', 'unpaid', 'incomplete
 
 /**
  * A change takes the rest of the period off its price. Of a period that is not paid that would be a gift, and the
- * vendor does not look.
+ * payment provider does not look.
  *
  * @param latestInvoiceStatus - `open` of one that is `active`: a bank's payment is under way; `draft`: it is about to
  * be charged.
@@ -38,7 +38,7 @@ export function debtOf(
     : undefined;
 }
 
-/** @param status - the vendor's word. A word that is not known changes nothing: undefined. */
+/** @param status - the payment provider's word. A word that is not known changes nothing: undefined. */
 export function standingOf(status: string): SubscriptionStanding | undefined {
   switch (status) {
     case 'active':

@@ -14,7 +14,7 @@
  * A purchase workflow that does not succeed leaves nothing that can be collected later: where there is an invoice it
  * is voided before the ending is told. Where it turns out to be paid, the purchase workflow has succeeded.
  *
- * A step has an **intent**, written before the vendor is called, with the idempotency key of its
+ * A step has an **intent**, written before the payment provider is called, with the idempotency key of its
  * attempt. A step that provably had no effect (`absent`) is tried under the next attempt's key, after a wait
  * like any other; one whose outcome is not known is called again under the same key.
  *
@@ -55,8 +55,8 @@ export type NextMove =
   | { readonly move: 'finish'; readonly status: PurchaseEnding };
 
 /**
- * More attempts than this say that the vendor, or we, misunderstand something. With two waits each, for an answer and
- * before the next key, they last six hours.
+ * More attempts than this say that the payment provider, or we, misunderstand something. With two waits each, for an
+ * answer and before the next key, they last six hours.
  */
 const ATTEMPT_COUNT_MAX = 8;
 
@@ -123,7 +123,7 @@ function attemptAt(steps: readonly StepRecord[], step: StepName): NextMove {
   if (!last) return { move: 'do', step, attempt: 1 };
   if (last.state === 'intent') return { move: 'do', step, attempt: last.attempt };
   const attempts = steps.filter((record) => record.step === step && record.isForgiven !== true);
-  // Numbers go on where a person has let it be tried again: the vendor still knows the earlier keys.
+  // Numbers go on where a person has let it be tried again: the payment provider still knows the earlier keys.
   return attempts.length >= ATTEMPT_COUNT_MAX
     ? { move: 'park', step }
     : { move: 'do', step, attempt: last.attempt + 1 };
@@ -136,18 +136,18 @@ function lastOf(steps: readonly StepRecord[], step: StepName): StepRecord | unde
 }
 
 const SECOND_MS = 1_000;
-/** After the quick ones: as long as a vendor's outage lasts. */
+/** After the quick ones: as long as a payment provider's outage lasts. */
 const RETRY_DELAYS_MS = [0.2, 1, 3, 10, 30, 60, 120, 300, 600, 1_200, 3_600].map(
   (seconds) => seconds * SECOND_MS,
 );
 
-/** How long to wait before the vendor is asked again. @param count - earlier waits since it did a step. */
+/** How long to wait before the payment provider is asked again. @param count - earlier waits since it did a step. */
 export function retryDelayMs(count: number): number {
   return RETRY_DELAYS_MS[Math.min(count, RETRY_DELAYS_MS.length - 1)] as number;
 }
 
 /**
- * The vendor may forget a key after 24 h, and would then act a second time. From this age on an intent is looked up,
- * never called again (`account-conventions.md` §5.4).
+ * The payment provider may forget a key after 24 h, and would then act a second time. From this age on an intent is
+ * looked up, never called again (`account-conventions.md` §5.4).
  */
 export const INTENT_REPLAY_MS_MAX = 23 * 3_600 * SECOND_MS;

@@ -75,7 +75,7 @@ describe('the steps of a purchase workflow', () => {
     rail: fc.constantFrom('card' as const, 'invoiced' as const),
     isExpired: fc.boolean(),
   });
-  /** How the vendor answers, one after another. */
+  /** How the payment provider answers, one after another. */
   const answers = fc.array(
     fc.constantFrom<StepState>('done', 'done', 'done', 'intent', 'declined', 'refused', 'absent'),
     { minLength: 60, maxLength: 60 },

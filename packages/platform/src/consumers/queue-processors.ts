@@ -8,7 +8,7 @@ import type { Logger } from '../process/logger.ts';
 import { ShardBehind } from './queue-behind.ts';
 import { runShardJob, type JobOutcome, type ProcessCommitBatch } from './queue-shard-job.ts';
 import type { WaitingCommitBatches } from './queue-waiting.ts';
-import { VENDOR_EVENTS_JOB, type LaneKey, type PurchaseKey } from '../queue/queue.ts';
+import { PROVIDER_EVENTS_JOB, type LaneKey, type PurchaseKey } from '../queue/queue.ts';
 import type { ProcessJob } from './watched-queue.ts';
 
 /** How many times a lane's try begins anew within the time after which it would count as hung. */
@@ -38,7 +38,7 @@ export interface Processors {
 /** What these leave undone is found in Postgres and swept later. */
 export interface PurchaseProcessors {
   readonly advancePurchaseWorkflow: (workflow: PurchaseKey) => Promise<void>;
-  readonly settleVendorEvents: () => Promise<void>;
+  readonly settleProviderEvents: () => Promise<void>;
   /** Purchases worked on at the same time by this process. */
   readonly concurrency: number;
 }
@@ -81,15 +81,15 @@ export function laneProcess(
 }
 
 /**
- * Wake-ups of purchase workflows and of the vendor's events. None counts as hung: each call of the vendor has its own
- * deadline.
+ * Wake-ups of purchase workflows and of the payment provider's events. None counts as hung: each call of the payment
+ * provider has its own deadline.
  */
 export function purchaseProcess({
   advancePurchaseWorkflow,
-  settleVendorEvents,
+  settleProviderEvents,
 }: PurchaseProcessors): ProcessJob {
   return (job) =>
-    job.name === VENDOR_EVENTS_JOB
-      ? settleVendorEvents()
+    job.name === PROVIDER_EVENTS_JOB
+      ? settleProviderEvents()
       : advancePurchaseWorkflow(job.data as PurchaseKey);
 }

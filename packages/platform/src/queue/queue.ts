@@ -3,7 +3,8 @@
  *
  * Three kinds of queue:
  * - `events-<shard>`: one job = one commit batch, processed in the order in which they were committed.
- * - `purchases`: one job = one wake-up of a purchase workflow, or of the vendor's events; found again in Postgres too.
+ * - `purchases`: one job = one wake-up of a purchase workflow, or of the payment provider's events; found again in
+ *   Postgres too.
  * - `webhooks`: one job = one wake-up of a lane, at most one waiting a lane. Losing them loses
  *   nothing: lanes with work are found in Postgres and woken again.
  *
@@ -96,8 +97,8 @@ export interface Producer {
   wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
   /** Wakes a purchase workflow now. One that comes while it is worked on is kept for afterwards. */
   wakePurchaseWorkflow(workflow: PurchaseKey): Promise<void>;
-  /** Says that the vendor has told us something. */
-  wakeVendorEvents(): Promise<void>;
+  /** Says that the payment provider has told us something. */
+  wakeProviderEvents(): Promise<void>;
   /** Commit batches waiting or running, a number a shard. */
   commitBatchCounts(): Promise<number[]>;
   /** Commit batches that ended badly, all shards: run again by the workers, or discarded and kept. */
@@ -114,7 +115,7 @@ export interface Producer {
 export const shardQueueName = (shard: number): string => `events-${shard}`;
 export const LANE_QUEUE_NAME = 'webhooks';
 export const PURCHASE_QUEUE_NAME = 'purchases';
-export const VENDOR_EVENTS_JOB = 'vendor-events.settle';
+export const PROVIDER_EVENTS_JOB = 'vendor-events.settle';
 const LANE_WAKE_JOB = 'lane.wake';
 const REPLICA_GRACE_MS = 15_000;
 const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
@@ -206,8 +207,8 @@ export async function openProducer(
       return wakeUpPurchase({ jobName: 'run.advance', data: workflow, key: workflow.runId });
     },
 
-    wakeVendorEvents() {
-      return wakeUpPurchase({ jobName: VENDOR_EVENTS_JOB, data: {}, key: VENDOR_EVENTS_JOB });
+    wakeProviderEvents() {
+      return wakeUpPurchase({ jobName: PROVIDER_EVENTS_JOB, data: {}, key: PROVIDER_EVENTS_JOB });
     },
 
     commitBatchCounts: () => queues.use(() => Promise.all(shardQueues().map(countUnfinished))),

@@ -1,4 +1,6 @@
-/** API, worker and the simulated vendor, as operators run them, on a fresh database with the demo's accounts. */
+/**
+ * API, worker and the simulated payment provider, as operators run them, on a fresh database with the demo's accounts.
+ */
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';

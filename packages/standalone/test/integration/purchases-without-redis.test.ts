@@ -43,7 +43,7 @@ test(
   async () => {
     const { faults } = services.simulator;
     const reached = faults.meet({ kind: 'slow', method: 'POST', path: '/finalize', delayMs: 500 });
-    // And the wake-up that follows a vendor who is busy is forgotten too.
+    // And the wake-up that follows a payment provider who is busy is forgotten too.
     faults.add({ kind: 'conflict', method: 'POST', path: '/pay', count: 1 });
     const { body } = await buy();
     await reached;

@@ -1,4 +1,4 @@
-/** Purchases through the processes that operators run, paid at the simulated vendor. */
+/** Purchases through the processes that operators run, paid at the simulated payment provider. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -87,7 +87,7 @@ test(
 );
 
 test(
-  'card: the customer pays the invoice, the vendor tells us, the credits are granted',
+  'card: the customer pays the invoice, the payment provider tells us, the credits are granted',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const bought = await services.call(CARD, '/credits/purchase', { llm: { quantity: 2_000 } });
@@ -126,7 +126,7 @@ test(
     );
     expect(old.body).toEqual({ invoice_id: payment.invoice_id, status: 'granted' });
     expect(old.headers.get('deprecation')).toBe('@1767225600');
-    // Refunded at the vendor, which tells us: they are taken back.
+    // Refunded at the payment provider, which tells us: they are taken back.
     const charge = services.paid().find(({ invoice }) => invoice === payment.invoice_id);
     refundCharge(services.simulator.state, charge!.id, undefined);
     await vi.waitFor(
@@ -223,7 +223,7 @@ test(
   'a worker that is killed in the middle of a purchase leaves one charge and one grant',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    // The vendor takes the money and its answer does not arrive.
+    // The payment provider takes the money and its answer does not arrive.
     services.simulator.faults.add({ kind: 'timeout_after', path: '/pay', count: 1 });
     const before = services.paid().length;
     const bought = await services.call(INVOICED, '/credits/purchase', {
@@ -231,7 +231,7 @@ test(
     });
     await vi.waitFor(() => expect(services.paid()).toHaveLength(before + 1), WAIT);
     await services.replaceWorker({ VENDOR_TIMEOUT_MS: '1000' });
-    // The vendor's own event settles it, long before the lease of the dead worker ends.
+    // The payment provider's own event settles it, long before the lease of the dead worker ends.
     const runId = bought.body.run_id;
     expect(await services.untilEnded(INVOICED, runId)).toMatchObject({ status: 'success' });
     expect(services.paid().filter((charge) => charge.runId === runId)).toHaveLength(1);
@@ -313,7 +313,7 @@ test(
     expect(differing.output).toMatch(/FAILED payment vendor/);
     services.simulator.state.save('invoice', invoice!);
     expect((await verify()).code).toBe(0);
-    // As if the vendor's event had never come.
+    // As if the payment provider's event had never come.
     const charge = services.simulator.state.get('charge', first?.id)!;
     const { amount } = charge;
     services.simulator.state.save('charge', { ...charge, amount_refunded: amount });

@@ -284,7 +284,7 @@ describe('with a collector', () => {
   );
 
   test(
-    'requests of the payment vendor are children of the call that needs them',
+    'requests of the payment provider are children of the call that needs them',
     SLOW,
     async () => {
       const sender = newSender();

@@ -20,8 +20,8 @@ export interface BacklogDependencies {
     readonly healthy: LaneBacklog;
     readonly failing: LaneBacklog;
   }>;
-  /** When the oldest of the payment vendor's events that still wait came. */
-  readonly findOldestVendorEvent: () => Promise<Date | undefined>;
+  /** When the oldest of the payment provider's events that still wait came. */
+  readonly findOldestProviderEvent: () => Promise<Date | undefined>;
   /** When the oldest entry of the outbox was made that was tried and is not told. */
   readonly findOldestUntold: () => Promise<Date | undefined>;
   /** Unix milliseconds. */
@@ -33,7 +33,7 @@ export function registerBacklogMetrics({
   metrics,
   producer,
   findLaneBacklog,
-  findOldestVendorEvent,
+  findOldestProviderEvent,
   findOldestUntold,
   now,
 }: BacklogDependencies): void {
@@ -90,7 +90,7 @@ export function registerBacklogMetrics({
   metrics.gauge(
     'sluice_vendor_event_oldest_seconds',
     'Age of the oldest event of the payment vendor that is taken and not worked off',
-    async () => ageSeconds((await findOldestVendorEvent())?.getTime()),
+    async () => ageSeconds((await findOldestProviderEvent())?.getTime()),
   );
   metrics.gauge(
     'sluice_outbox_oldest_seconds',

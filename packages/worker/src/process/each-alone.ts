@@ -2,7 +2,7 @@
  * Works on many items of several tenants, one after the other; a failing item does not keep the next from its turn. A
  * reconcile loop that ended at the first failure would meet it first again, and never reach the items behind it.
  */
-import type { VendorResult } from '@sluice/billing-vendor/port/vendor';
+import type { ProviderResult } from '@sluice/billing-vendor/port/payment-provider';
 import { isDatabaseAway } from '@sluice/database/connection/database-away';
 import type { Logger } from '@sluice/platform/process/logger';
 
@@ -32,17 +32,17 @@ export async function eachAlone<Item extends object>(
 }
 
 /**
- * As {@link eachAlone}, where the payment vendor is asked about each. What it does not answer or refuses is logged; where
- * it does not answer the rest is left to a later run, since it would not answer for the next one either.
+ * As {@link eachAlone}, where the payment provider is asked about each. What it does not answer or refuses is logged;
+ * where it does not answer the rest is left to a later run, since it would not answer for the next one either.
  *
- * @param ask - what the vendor said last.
+ * @param ask - what the payment provider said last.
  * @param isStopping - asked before each item.
  */
 export async function eachAsked<Item extends object>(
   logger: Logger,
   task: string,
   items: Iterable<Item>,
-  ask: (item: Item) => Promise<VendorResult<unknown>['outcome']>,
+  ask: (item: Item) => Promise<ProviderResult<unknown>['outcome']>,
   isStopping: () => boolean,
 ): Promise<void> {
   let isAnswered = true;

@@ -18,8 +18,8 @@ export interface ProcessMetricsDependencies {
   readonly report: () => WatchReport;
   /** Posts to endpoints so far, by outcome. */
   readonly attempts: ReadonlyMap<string, number>;
-  /** Calls of the payment vendor so far, by outcome. */
-  readonly vendorCalls: ReadonlyMap<string, number>;
+  /** Calls of the payment provider so far, by outcome. */
+  readonly providerCalls: ReadonlyMap<string, number>;
   readonly permits: LanePermits;
 }
 
@@ -31,7 +31,7 @@ export function registerProcessMetrics({
   countPurchasesInReview,
   report,
   attempts,
-  vendorCalls,
+  providerCalls,
   permits,
 }: ProcessMetricsDependencies): void {
   metrics.counter(
@@ -84,7 +84,7 @@ export function registerProcessMetrics({
     'outcome',
     'sluice_vendor_calls_total',
     'Calls of the payment vendor: ok, declined, refused, or unknown where no answer came that says',
-    () => vendorCalls,
+    () => providerCalls,
   );
   metrics.gauge(
     'sluice_worker_in_flight_deliveries',

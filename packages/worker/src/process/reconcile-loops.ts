@@ -6,7 +6,7 @@
  * Reconcile loops do not wait for each other: an import takes minutes, a lane must not. Any number of workers may
  * look at the same time; each reconcile loop takes what it finds by claims or wakes what runs once.
  *
- * Before: `main.ts`, which lists them. After: `reconcile-lanes.ts`, `purchases.ts`, `settle-vendor-events.ts`,
+ * Before: `main.ts`, which lists them. After: `reconcile-lanes.ts`, `purchases.ts`, `settle-provider-events.ts`,
  * `run-import.ts`, `replay-deliveries.ts`, `export-audit-logs.ts`.
  */
 import type { DueKind } from '@sluice/database/maintenance/due-work';

@@ -8,9 +8,9 @@
  * workers on one purchase workflow: the second claim's number fences the first one off.
  *
  * Before: `api/src/billing/start-purchase-workflow.ts` (through `platform/src/queue/queue.ts`), `purchases.ts`. After:
- * `settle-invoice.ts`, `billing-vendor/src/port/vendor.ts`.
+ * `settle-invoice.ts`, `billing-vendor/src/port/payment-provider.ts`.
  */
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import type { PaymentProvider, ProviderResult } from '@sluice/billing-vendor/port/payment-provider';
 import { recordCardOnFile } from '@sluice/database/billing/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import {
@@ -25,9 +25,9 @@ import {
   type PurchaseKey,
 } from '@sluice/database/billing/purchase-workflows';
 import {
-  findVendorCustomer,
-  insertVendorCustomer,
-} from '@sluice/database/billing/vendor-customers';
+  findProviderCustomer,
+  insertProviderCustomer,
+} from '@sluice/database/billing/provider-customers';
 import {
   insertStepIntent,
   listPurchaseSteps,
@@ -57,9 +57,9 @@ import { settleInvoice } from '../settlement/settle-invoice.ts';
 
 export interface AdvancePurchaseWorkflowDeps {
   readonly database: Database;
-  readonly vendor: Vendor;
+  readonly provider: PaymentProvider;
   readonly catalogue: Catalogue;
-  /** How long a purchase workflow waits for a worker that died. Must be well above the vendor's timeout. */
+  /** How long a purchase workflow waits for a worker that died. Must be well above the payment provider's timeout. */
   readonly leaseMs: number;
   readonly now: () => number;
   readonly logger: Logger;
@@ -78,7 +78,7 @@ export type AdvanceOutcome =
   | 'overtaken'
   | 'parked';
 
-/** How often an invoice whose payment is waited for is looked at, in case the vendor's event was lost. */
+/** How often an invoice whose payment is waited for is looked at, in case the payment provider's event was lost. */
 const PAYMENT_CHECK_MS = 60_000;
 
 export async function advancePurchaseWorkflow(
@@ -112,7 +112,7 @@ export async function advancePurchaseWorkflow(
       case 'do': {
         const outcome = await doStep(deps, workflow, steps, next.step, next.attempt);
         if (outcome !== 'advanced') return outcome;
-        // The vendor has done what it was asked, or said that it will not: the waits begin anew.
+        // The payment provider has done what it was asked, or said that it will not: the waits begin anew.
         workflow = { ...workflow, waitCount: 0 };
       }
     }
@@ -132,7 +132,7 @@ async function doStep(
   name: StepName,
   attempt: number,
 ): Promise<AdvanceOutcome | 'advanced'> {
-  const { database, vendor, catalogue } = deps;
+  const { database, provider, catalogue } = deps;
   const step: Step = STEPS[name];
   const nowMs = deps.now();
   // An account has one customer, so two purchase workflows of it use one key.
@@ -141,7 +141,7 @@ async function doStep(
       ? idempotencyKey(`account_${workflow.accountId}`, name, attempt)
       : idempotencyKey(workflow.runId, name, attempt);
   const base = {
-    vendor,
+    provider,
     catalogue,
     workflow,
     known: knownOf(steps),
@@ -151,7 +151,7 @@ async function doStep(
       name === 'subscribe' ? await listBoughtPlanPrices(database, workflow.accountId) : [],
     boughtAddons: name === 'inspect' ? await listBoughtAddons(database, workflow.accountId) : [],
     existingCustomerId:
-      name === 'customer' ? await findVendorCustomer(database, workflow.accountId) : undefined,
+      name === 'customer' ? await findProviderCustomer(database, workflow.accountId) : undefined,
   };
   const hasIntent = steps.some((each) => each.step === name && each.attempt === attempt);
   let input: StepInput = {};
@@ -180,7 +180,7 @@ async function doStep(
   else if (isOld)
     result = { outcome: 'unknown', reason: 'the key may be forgotten', isFinal: true };
   else result = await step.perform(context);
-  // What exists at the vendor tells more than an answer that cannot change, or that says "not like this".
+  // What exists at the payment provider tells more than an answer that cannot change, or that says "not like this".
   const refusal = result.outcome === 'refused' ? result : undefined;
   if (refusal || (result.outcome === 'unknown' && result.isFinal)) {
     const found = await step.lookUp(context);
@@ -198,7 +198,7 @@ async function doStep(
 }
 
 const refusalOf = (
-  result: Extract<VendorResult<unknown>, { outcome: 'declined' | 'refused' }>,
+  result: Extract<ProviderResult<unknown>, { outcome: 'declined' | 'refused' }>,
 ): string => (result.outcome === 'refused' ? result.code : (result.declineCode ?? 'declined'));
 
 type KnownStepResult = Exclude<StepResult<StepOutput | null>, { outcome: 'unknown' }>;
@@ -224,12 +224,12 @@ async function recordStep(
     const { customerId: made } = result.value;
     const output =
       step.step === 'customer' && made !== undefined
-        ? { customerId: await insertVendorCustomer(transaction, workflow.accountId, made, nowMs) }
+        ? { customerId: await insertProviderCustomer(transaction, workflow.accountId, made, nowMs) }
         : result.value;
     await updateStep(transaction, workflow, step, 'intent', { state: 'done', output }, nowMs);
     if (step.step === 'invoice' && output.invoiceId !== undefined)
       await updatePurchaseInvoice(transaction, workflow, output.invoiceId);
-    // What the vendor owes the customer may pay the invoice as it is finalized.
+    // What the payment provider owes the customer may pay the invoice as it is finalized.
     const isPaidAtOnce = step.step === 'finalize' && output.invoiceStatus === 'paid';
     if (step.step === 'pay' || step.step === 'void' || isPaidAtOnce) {
       const {
@@ -279,7 +279,7 @@ async function waitForPayment(
   workflow: PurchaseWorkflow,
   steps: readonly PurchaseStep[],
 ): Promise<AdvanceOutcome | 'advanced'> {
-  const found = await deps.vendor.findInvoice(knownOf(steps).invoiceId ?? '');
+  const found = await deps.provider.findInvoice(knownOf(steps).invoiceId ?? '');
   if (found.outcome === 'ok') {
     const pay = steps.findLast((each) => each.step === 'pay' && each.state === 'done');
     const failure = pay && failureOf(found.value);

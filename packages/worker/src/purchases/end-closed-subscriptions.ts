@@ -1,13 +1,13 @@
 /**
- * Ends at the vendor what closed accounts still subscribe to: a subscription knows nothing of our accounts, and would
- * be charged for ever. An account is closed by a statement of its operator, so nobody is told; it is looked for.
- * Its plan ends with its subscription.
+ * Ends at the payment provider what closed accounts still subscribe to: a subscription knows nothing of our accounts,
+ * and would be charged for ever. An account is closed by a statement of its operator, so nobody is told; it is looked
+ * for. Its plan ends with its subscription.
  *
- * Whatever there is is ended, also what somebody made at the vendor by hand. Run it every minute, on any number of
- * workers: one that has ended stays so. An account of which nothing is left is soon not asked about any more, unless
- * it is opened and closed again.
+ * Whatever there is is ended, also what somebody made at the payment provider by hand. Run it every minute, on any
+ * number of workers: one that has ended stays so. An account of which nothing is left is soon not asked about any more,
+ * unless it is opened and closed again.
  */
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import type { PaymentProvider, ProviderResult } from '@sluice/billing-vendor/port/payment-provider';
 import type { Database } from '@sluice/database/connection/connection';
 import { listPendingPurchases } from '@sluice/database/billing/purchase-workflows';
 import {
@@ -16,7 +16,7 @@ import {
   lockClosedOnPlan,
   noteSubscriptionsEnded,
   type ClosedCustomer,
-} from '@sluice/database/billing/vendor-customers';
+} from '@sluice/database/billing/provider-customers';
 import type { Logger } from '@sluice/platform/process/logger';
 import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { eachAsked } from '../process/each-alone.ts';
@@ -24,7 +24,7 @@ import { writeStanding } from '../settlement/settle-subscription.ts';
 
 export interface EndClosedSubscriptionsDeps {
   readonly database: Database;
-  readonly vendor: Pick<Vendor, 'findSubscription' | 'cancelSubscription'>;
+  readonly provider: Pick<PaymentProvider, 'findSubscription' | 'cancelSubscription'>;
   readonly now: () => number;
   readonly logger: Logger;
 }
@@ -48,12 +48,13 @@ export async function endClosedSubscriptions(
   );
 }
 
-/** @returns what the vendor said last. */
+/** @returns what the payment provider said last. */
 async function endAll(
-  { database, vendor, now, logger }: EndClosedSubscriptionsDeps,
+  { database, provider, now, logger }: EndClosedSubscriptionsDeps,
   { accountId, customerId }: ClosedCustomer,
-): Promise<VendorResult<unknown>['outcome']> {
-  // Before the vendor is asked: a purchase that was under way may make one until it has ended. None begins any more.
+): Promise<ProviderResult<unknown>['outcome']> {
+  // Before the payment provider is asked: a purchase that was under way may make one until it has ended. None begins
+  // any more.
   const pending = await listPendingPurchases(database, accountId);
   const note = (haveEnded: boolean) =>
     noteSubscriptionsEnded(database, accountId, haveEnded && pending.length === 0, now());
@@ -61,7 +62,7 @@ async function endAll(
     const found =
       customerId === null
         ? ({ outcome: 'ok', value: null } as const)
-        : await vendor.findSubscription(customerId);
+        : await provider.findSubscription(customerId);
     if (found.outcome !== 'ok') return found.outcome;
     if (!found.value) {
       if (pending.length === 0) await endPlan(database, accountId, now());
@@ -70,11 +71,13 @@ async function endAll(
     }
     const { subscriptionId } = found.value;
     await note(false);
-    // It may have been opened since, and pay for this one again. Not locked: its operator would wait for the vendor.
+    // It may have been opened since, and pay for this one again. Not locked: its operator would wait for the payment
+    // provider.
     if (!(await isAccountClosed(database, accountId))) return 'ok';
-    // A key of its own each time: to end twice is to end once, and an answer that the vendor keeps would stay wrong.
+    // A key of its own each time: to end twice is to end once, and an answer that the payment provider keeps would stay
+    // wrong.
     const key = `account_${accountId}:closed:${subscriptionId}:${now()}`;
-    const ended = await vendor.cancelSubscription(subscriptionId, key);
+    const ended = await provider.cancelSubscription(subscriptionId, key);
     if (ended.outcome !== 'ok') return ended.outcome;
     logger.info({ accountId, subscriptionId }, 'the subscription of a closed account was ended');
   }
@@ -82,8 +85,8 @@ async function endAll(
 }
 
 /**
- * So an account that is opened again has none. The vendor's event says it too, but may be lost, or come to a version
- * that leaves a closed account as it is.
+ * So an account that is opened again has none. The payment provider's event says it too, but may be lost, or come to a
+ * version that leaves a closed account as it is.
  */
 async function endPlan(database: Database, accountId: number, nowMs: number): Promise<void> {
   const standing = standingOf('canceled');

@@ -1,5 +1,8 @@
 /** The steps of a purchase that is one invoice: made, priced, finalized, paid or void. */
-import { STILL_PROCESSING, type VendorInvoice } from '@sluice/billing-vendor/port/vendor';
+import {
+  STILL_PROCESSING,
+  type ProviderInvoice,
+} from '@sluice/billing-vendor/port/payment-provider';
 import type { StepEnd } from '@sluice/database/billing/purchase-steps';
 import { describeCredits } from '@sluice/domain/billing/catalogue';
 import {
@@ -14,27 +17,27 @@ import {
 
 export const INVOICE_STEPS = {
   invoice: {
-    async perform({ vendor, workflow, known, key }) {
+    async perform({ provider, workflow, known, key }) {
       const { currency } = purchaseOf(workflow).price;
       const { accountId, runId } = workflow;
       return mapResult(
-        await vendor.createInvoice(
+        await provider.createInvoice(
           { customerId: customerOf(known), accountId, runId, currency },
           key,
         ),
         describeInvoice,
       );
     },
-    async lookUp({ vendor, workflow, known }) {
-      const found = await vendor.findInvoiceOfRun(customerOf(known), workflow.runId);
+    async lookUp({ provider, workflow, known }) {
+      const found = await provider.findInvoiceOfRun(customerOf(known), workflow.runId);
       return mapResult(found, (invoice) => invoice && describeInvoice(invoice));
     },
   },
 
   line: {
-    async perform({ vendor, workflow, known, key }) {
+    async perform({ provider, workflow, known, key }) {
       const purchase = purchaseOf(workflow);
-      const added = await vendor.addLine(
+      const added = await provider.addLine(
         {
           customerId: customerOf(known),
           invoiceId: invoiceOf(known),
@@ -50,18 +53,18 @@ export const INVOICE_STEPS = {
   },
 
   finalize: {
-    async perform({ vendor, known, key }) {
-      return mapResult(await vendor.finalizeInvoice(invoiceOf(known), key), describeInvoice);
+    async perform({ provider, known, key }) {
+      return mapResult(await provider.finalizeInvoice(invoiceOf(known), key), describeInvoice);
     },
     lookUp: lookUpInvoice((invoice) => invoice.status === 'open' || invoice.status === 'paid'),
   },
 
   pay: {
-    async perform({ vendor, known, key }) {
-      return mapResult(await vendor.payInvoice(invoiceOf(known), key), describeInvoice);
+    async perform({ provider, known, key }) {
+      return mapResult(await provider.payInvoice(invoiceOf(known), key), describeInvoice);
     },
-    async lookUp({ vendor, known }) {
-      const found = await vendor.findInvoice(invoiceOf(known));
+    async lookUp({ provider, known }) {
+      const found = await provider.findInvoice(invoiceOf(known));
       if (found.outcome !== 'ok') return found;
       const { status, payment } = found.value;
       if (status === 'paid') return ok(describeInvoice(found.value));
@@ -73,11 +76,11 @@ export const INVOICE_STEPS = {
   },
 
   void: {
-    async perform({ vendor, known, key }) {
-      return mapResult(await vendor.discardInvoice(invoiceOf(known), key), describeInvoice);
+    async perform({ provider, known, key }) {
+      return mapResult(await provider.discardInvoice(invoiceOf(known), key), describeInvoice);
     },
-    async lookUp({ vendor, known }) {
-      const found = await vendor.findInvoice(invoiceOf(known));
+    async lookUp({ provider, known }) {
+      const found = await provider.findInvoice(invoiceOf(known));
       if (found.outcome !== 'ok') return found;
       const { status, payment } = found.value;
       if (!['draft', 'open', 'uncollectible'].includes(status))
@@ -87,24 +90,24 @@ export const INVOICE_STEPS = {
   },
 } satisfies Record<string, Step>;
 
-/** Of a payment that the vendor had taken on; undefined while it may still succeed. */
-export function failureOf({ status, payment }: VendorInvoice): StepEnd | undefined {
+/** Of a payment that the payment provider had taken on; undefined while it may still succeed. */
+export function failureOf({ status, payment }: ProviderInvoice): StepEnd | undefined {
   if (payment?.state === 'failed')
     return { state: 'declined', output: { declineCode: payment.declineCode } };
-  // Given up at the vendor, by hand.
+  // Given up at the payment provider, by hand.
   return status === 'void' || status === 'deleted' || status === 'uncollectible'
     ? { state: 'refused', output: { code: `invoice_${status}` } }
     : undefined;
 }
 
-function lookUpInvoice(isDone: (invoice: VendorInvoice) => boolean): Step['lookUp'] {
-  return async ({ vendor, known }) => {
-    const found = await vendor.findInvoice(invoiceOf(known));
+function lookUpInvoice(isDone: (invoice: ProviderInvoice) => boolean): Step['lookUp'] {
+  return async ({ provider, known }) => {
+    const found = await provider.findInvoice(invoiceOf(known));
     return mapResult(found, (invoice) => (isDone(invoice) ? describeInvoice(invoice) : null));
   };
 }
 
-const describeInvoice = (invoice: VendorInvoice): StepOutput => ({
+const describeInvoice = (invoice: ProviderInvoice): StepOutput => ({
   invoiceId: invoice.invoiceId,
   invoiceStatus: invoice.status,
   total: invoice.total,

@@ -8,16 +8,16 @@ import { mapResult, ok, type Step } from '../settlement/purchase-step.ts';
 import { SUBSCRIPTION_STEPS } from './subscription-steps.ts';
 
 const CUSTOMER_STEP: Step = {
-  async perform({ vendor, workflow, existingCustomerId, key }) {
+  async perform({ provider, workflow, existingCustomerId, key }) {
     if (existingCustomerId !== undefined) return ok({ customerId: existingCustomerId });
-    const created = await vendor.createCustomer(
+    const created = await provider.createCustomer(
       { accountId: workflow.accountId, ...workflow.content.contact },
       key,
     );
     return mapResult(created, (customerId) => ({ customerId }));
   },
-  async lookUp({ vendor, workflow }) {
-    const found = await vendor.findCustomer(workflow.accountId, workflow.content.contact.email);
+  async lookUp({ provider, workflow }) {
+    const found = await provider.findCustomer(workflow.accountId, workflow.content.contact.email);
     return mapResult(found, (customerId) => (customerId === null ? null : { customerId }));
   },
 };

@@ -2,8 +2,8 @@
  * What a worker process does about purchases: what the queue brings, what the reconcile loop finds, and what is due by
  * the clock.
  */
-import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
-import { openVendor } from '@sluice/billing-vendor/open-vendor';
+import { countProviderCalls } from '@sluice/billing-vendor/count-provider-calls';
+import { openPaymentProvider } from '@sluice/billing-vendor/open-payment-provider';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import {
   listDuePurchases,
@@ -22,9 +22,9 @@ import { eachAsked } from '../process/each-alone.ts';
 import type { workerSettings } from '../process/settings.ts';
 import {
   lookAtInvoice,
-  settleVendorEvents,
-  type SettleVendorEventsDeps,
-} from '../settlement/settle-vendor-events.ts';
+  settleProviderEvents,
+  type SettleProviderEventsDeps,
+} from '../settlement/settle-provider-events.ts';
 import type { ReconcileLoop } from '../process/reconcile-loops.ts';
 
 export interface PurchasesDeps {
@@ -36,22 +36,25 @@ export interface PurchasesDeps {
 }
 
 export interface Purchases {
-  /** Calls of the vendor so far, by outcome. */
-  readonly vendorCalls: ReadonlyMap<string, number>;
+  /** Calls of the payment provider so far, by outcome. */
+  readonly providerCalls: ReadonlyMap<string, number>;
   readonly processors: PurchaseProcessors;
   /** Finds what the queue does not know of. */
   readonly reconcileLoops: readonly ReconcileLoop[];
-  /** What is due by the clock is done again and again: credits are renewed, and the vendor is looked at. */
+  /** What is due by the clock is done again and again: credits are renewed, and the payment provider is looked at. */
   startByTheClock(): readonly Repetition[];
 }
 
-/** Two calls of the vendor and what is written between them. */
+/** Two calls of the payment provider and what is written between them. */
 const LEASE_TIMEOUTS = 4;
-/** Purchases worked on at the same time. A call of the vendor takes about 0.2 s, so these are 80 a second; Stripe takes 100. */
+/**
+ * Purchases worked on at the same time. A call of the payment provider takes about 0.2 s, so these are 80 a second;
+ * Stripe takes 100.
+ */
 const PURCHASE_CONCURRENCY = 16;
 const RENEW_INTERVAL_MS = 60_000;
 const CLOSED_INTERVAL_MS = 60_000;
-/** Only where the vendor's event was lost. */
+/** Only where the payment provider's event was lost. */
 const DUE_PAYMENTS_INTERVAL_MS = 3_600_000;
 /** Of one reconcile loop, and of one look at due payments; the rest waits for the next time. */
 const PURCHASES_MAX = 1_000;
@@ -59,21 +62,21 @@ const PURCHASES_MAX = 1_000;
 export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
   const { database, settings, now, logger } = deps;
   const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
-  const vendorCalls = new Map<string, number>();
-  const vendor = countVendorCalls(await openVendor(settings), vendorCalls);
+  const providerCalls = new Map<string, number>();
+  const provider = countProviderCalls(await openPaymentProvider(settings), providerCalls);
   const leaseMs = settings.VENDOR_TIMEOUT_MS * LEASE_TIMEOUTS;
-  const settle = () => settleVendorEvents({ database, vendor, now, logger });
+  const settle = () => settleProviderEvents({ database, provider, now, logger });
   return {
-    vendorCalls,
+    providerCalls,
     processors: {
       concurrency: PURCHASE_CONCURRENCY,
       async advancePurchaseWorkflow(workflow) {
         await advancePurchaseWorkflow(
-          { database, vendor, catalogue, leaseMs, now, logger },
+          { database, provider, catalogue, leaseMs, now, logger },
           workflow,
         );
       },
-      async settleVendorEvents() {
+      async settleProviderEvents() {
         await settle();
       },
     },
@@ -96,10 +99,10 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
         renewCredits({ database, catalogue, now, logger }),
       ),
       repeat('end the subscriptions of closed accounts', CLOSED_INTERVAL_MS, logger, (isStopping) =>
-        endClosedSubscriptions({ database, vendor, now, logger }, isStopping),
+        endClosedSubscriptions({ database, provider, now, logger }, isStopping),
       ),
       repeat('look at due payments', DUE_PAYMENTS_INTERVAL_MS, logger, (isStopping) =>
-        lookAtDuePayments({ database, vendor, now, logger }, isStopping),
+        lookAtDuePayments({ database, provider, now, logger }, isStopping),
       ),
     ],
   };
@@ -107,7 +110,7 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
 
 /**
  * Wakes runs that nobody works on although their time has come: a wake-up was lost, the broker was flushed, a worker
- * died, the vendor has to be asked again. Run it every second, on any number of workers.
+ * died, the payment provider has to be asked again. Run it every second, on any number of workers.
  *
  * @returns how many were woken.
  */
@@ -118,13 +121,13 @@ async function reconcilePurchases({ database, producer, now }: PurchasesDeps): P
 }
 
 /**
- * Looks at what banks still have to pay for, in case the vendor's event was lost: without it the plan's allowance and
- * the receipt would never come. Run it every hour, on any number of workers; a bank pays within days.
+ * Looks at what banks still have to pay for, in case the payment provider's event was lost: without it the plan's
+ * allowance and the receipt would never come. Run it every hour, on any number of workers; a bank pays within days.
  *
  * @param isStopping - asked before each: the rest waits for the next time.
  */
 export async function lookAtDuePayments(
-  deps: SettleVendorEventsDeps,
+  deps: SettleProviderEventsDeps,
   isStopping: () => boolean = () => false,
 ): Promise<void> {
   const workflows = await listPurchasesWithPaymentDue(deps.database, deps.now(), PURCHASES_MAX);

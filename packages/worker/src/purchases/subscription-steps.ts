@@ -8,10 +8,10 @@ import { debtOf } from '@sluice/domain/billing/subscription-status';
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import type {
   SubscriptionChange,
-  Vendor,
-  VendorResult,
-  VendorSubscription,
-} from '@sluice/billing-vendor/port/vendor';
+  PaymentProvider,
+  ProviderResult,
+  ProviderSubscription,
+} from '@sluice/billing-vendor/port/payment-provider';
 import {
   addonsOf,
   checkoutOf,
@@ -27,8 +27,8 @@ import {
 
 export const SUBSCRIPTION_STEPS = {
   inspect: {
-    async perform({ vendor, catalogue, workflow, known, boughtAddons }) {
-      const found = await vendor.findSubscription(customerOf(known));
+    async perform({ provider, catalogue, workflow, known, boughtAddons }) {
+      const found = await provider.findSubscription(customerOf(known));
       return mapResult(found, (subscription) => {
         if (!subscription) return { subscriptionId: null };
         const held = new Set(subscription.items.map((item) => item.priceId));
@@ -50,23 +50,23 @@ export const SUBSCRIPTION_STEPS = {
 
   apply: {
     prepare: ({ nowMs }) => Promise.resolve(ok({ prorationAtMs: nowMs })),
-    async perform({ vendor, workflow, known, input, key }) {
-      const changed = await vendor.changeSubscription(
+    async perform({ provider, workflow, known, input, key }) {
+      const changed = await provider.changeSubscription(
         known.subscriptionId ?? '',
         addonChange(workflow.runId, known, input),
         key,
       );
       return mapResult(changed, describeAddons);
     },
-    async lookUp({ vendor, workflow, known }) {
-      const found = await vendor.findSubscriptionOfRun(customerOf(known), workflow.runId);
+    async lookUp({ provider, workflow, known }) {
+      const found = await provider.findSubscriptionOfRun(customerOf(known), workflow.runId);
       return mapResult(found, (subscription) => subscription && describeAddons(subscription));
     },
   },
 
   subscribe: {
-    async prepare({ vendor, catalogue, workflow, known, boughtPlanPriceIds, nowMs }) {
-      const found = await vendor.findSubscription(customerOf(known));
+    async prepare({ provider, catalogue, workflow, known, boughtPlanPriceIds, nowMs }) {
+      const found = await provider.findSubscription(customerOf(known));
       if (found.outcome !== 'ok') return found;
       const debt = found.value && debtOfSubscription(found.value);
       if (debt) return refuse(debt);
@@ -78,16 +78,16 @@ export const SUBSCRIPTION_STEPS = {
       const items = found.value?.items ?? [];
       const item = items.find((each) => prices.has(each.priceId));
       const addons = new Set(catalogue.addons.map((addon) => addon.sku));
-      // Perhaps a plan that somebody made at the vendor: both would be charged from now on.
+      // Perhaps a plan that somebody made at the payment provider: both would be charged from now on.
       if (!item && items.some((each) => !addons.has(each.priceId)))
         return refuse('unknown_subscription_item');
       const { plan, paymentMethodId, expectedAmount } = checkoutOf(workflow.content);
-      // The vendor takes one cycle a subscription; its own refusal would read as one of the card.
+      // The payment provider takes one cycle a subscription; its own refusal would read as one of the card.
       const hasAddons = items.some((each) => !prices.has(each.priceId));
       if (hasAddons && found.value?.interval !== plan.interval)
         return refuse('addons_of_other_cycle');
       const card =
-        paymentMethodId === null ? ok(null) : await vendor.findDefaultCard(customerOf(known));
+        paymentMethodId === null ? ok(null) : await provider.findDefaultCard(customerOf(known));
       if (card.outcome !== 'ok') return card;
       const input = {
         subscriptionId: found.value?.subscriptionId ?? null,
@@ -96,10 +96,10 @@ export const SUBSCRIPTION_STEPS = {
         prorationAtMs: nowMs,
       };
       if (!expectedAmount) return ok(input);
-      const amount = await amountOf({ vendor, catalogue, workflow }, input, nowMs);
+      const amount = await amountOf({ provider, catalogue, workflow }, input, nowMs);
       return mapResult(amount, (value) => ({ ...input, amount: value }));
     },
-    async perform({ vendor, workflow, known, input, key }) {
+    async perform({ provider, workflow, known, input, key }) {
       const { plan, quantity, couponCode, paymentMethodId, expectedAmount } = checkoutOf(
         workflow.content,
       );
@@ -107,7 +107,7 @@ export const SUBSCRIPTION_STEPS = {
         return refuse('amount_changed');
       const customerId = customerOf(known);
       if (paymentMethodId !== null) {
-        const set = await vendor.setDefaultCard(customerId, paymentMethodId);
+        const set = await provider.setDefaultCard(customerId, paymentMethodId);
         if (set.outcome !== 'ok') return set;
       }
       const { runId } = workflow;
@@ -115,14 +115,14 @@ export const SUBSCRIPTION_STEPS = {
       const { earlierPaymentMethodId = null } = input;
       const subscribed =
         subscriptionId === null
-          ? await vendor.createSubscription(
+          ? await provider.createSubscription(
               { customerId, priceId: plan.priceId, quantity, couponCode, runId },
               key,
             )
-          : await vendor.changeSubscription(subscriptionId, planChange(workflow, input), key);
+          : await provider.changeSubscription(subscriptionId, planChange(workflow, input), key);
       const isOver = subscribed.outcome === 'declined' || subscribed.outcome === 'refused';
       if (isOver && paymentMethodId !== null && earlierPaymentMethodId !== null) {
-        const put = await putBack(vendor, customerId, earlierPaymentMethodId);
+        const put = await putBack(provider, customerId, earlierPaymentMethodId);
         if (put.outcome !== 'ok') return put;
         if (put.value) return subscribed;
       }
@@ -131,9 +131,9 @@ export const SUBSCRIPTION_STEPS = {
       );
       return withCard(result, paymentMethodId);
     },
-    async lookUp({ vendor, workflow, known, input }) {
+    async lookUp({ provider, workflow, known, input }) {
       const customerId = customerOf(known);
-      const found = await vendor.findSubscriptionOfRun(customerId, workflow.runId);
+      const found = await provider.findSubscriptionOfRun(customerId, workflow.runId);
       const result = mapResult(
         found,
         (subscription) => subscription && describeCheckout(workflow.content, input, subscription),
@@ -145,18 +145,18 @@ export const SUBSCRIPTION_STEPS = {
       // Not subscribed, but the card may be set: the next attempt must find the one from before it.
       const { earlierPaymentMethodId = null } = input;
       if (earlierPaymentMethodId !== null) {
-        const put = await putBack(vendor, customerId, earlierPaymentMethodId);
+        const put = await putBack(provider, customerId, earlierPaymentMethodId);
         if (put.outcome !== 'ok') return put;
         return put.value ? result : withCard(result, paymentMethodId);
       }
-      const card = await vendor.findDefaultCard(customerId);
+      const card = await provider.findDefaultCard(customerId);
       if (card.outcome !== 'ok') return card;
       return card.value ? withCard(result, paymentMethodId) : result;
     },
   },
 } satisfies Record<string, Step>;
 
-const debtOfSubscription = ({ status, latestInvoiceStatus }: VendorSubscription) =>
+const debtOfSubscription = ({ status, latestInvoiceStatus }: ProviderSubscription) =>
   debtOf(status, latestInvoiceStatus);
 
 const refuse = (code: CheckoutRefusal) => ({ outcome: 'refused', code }) as const;
@@ -164,19 +164,19 @@ const refuse = (code: CheckoutRefusal) => ({ outcome: 'refused', code }) as cons
 /**
  * Otherwise the next renewal would charge the card that was refused.
  *
- * @returns false where the vendor no longer takes the earlier card.
+ * @returns false where the payment provider no longer takes the earlier card.
  */
 async function putBack(
-  vendor: Vendor,
+  provider: PaymentProvider,
   customerId: string,
   earlierPaymentMethodId: string,
-): Promise<VendorResult<boolean> & { readonly outcome: 'ok' | 'unknown' }> {
-  const put = await vendor.setDefaultCard(customerId, earlierPaymentMethodId);
+): Promise<ProviderResult<boolean> & { readonly outcome: 'ok' | 'unknown' }> {
+  const put = await provider.setDefaultCard(customerId, earlierPaymentMethodId);
   return put.outcome === 'unknown' ? put : { outcome: 'ok', value: put.outcome === 'ok' };
 }
 
 const withCard = <Value>(
-  result: VendorResult<Value>,
+  result: ProviderResult<Value>,
   paymentMethodId: string | null,
 ): StepResult<Value> =>
   paymentMethodId === null ? result : { ...result, cardOnFile: paymentMethodId };
@@ -204,25 +204,25 @@ function planChange({ content, runId }: PurchaseWorkflow, input: StepInput): Sub
 
 /** What a checkout would charge now. */
 async function amountOf(
-  { vendor, catalogue, workflow }: Pick<StepContext, 'vendor' | 'catalogue' | 'workflow'>,
+  { provider, catalogue, workflow }: Pick<StepContext, 'provider' | 'catalogue' | 'workflow'>,
   input: StepInput,
   nowMs: number,
-): Promise<VendorResult<Money>> {
+): Promise<ProviderResult<Money>> {
   const { plan, quantity, couponCode } = checkoutOf(workflow.content);
   if (input.subscriptionId != null)
-    return vendor.previewChange(input.subscriptionId, planChange(workflow, input));
+    return provider.previewChange(input.subscriptionId, planChange(workflow, input));
   const coupon = couponCode === null ? null : (findCoupon(catalogue, couponCode, nowMs) ?? null);
   const amount = discountedAmount(plan.amount * quantity, coupon);
   return ok({ amount, currency: catalogue.currency });
 }
 
-/** A bank pays days after the vendor has changed the subscription. */
-function chargeOf(subscription: VendorSubscription): Pick<StepOutput, 'charged' | 'due'> {
+/** A bank pays days after the payment provider has changed the subscription. */
+function chargeOf(subscription: ProviderSubscription): Pick<StepOutput, 'charged' | 'due'> {
   const { latestInvoiceTotal: total, latestInvoiceStatus: status } = subscription;
   return total === null || status === 'paid' ? { charged: total } : { charged: null, due: total };
 }
 
-const describeAddons = (subscription: VendorSubscription): StepOutput => ({
+const describeAddons = (subscription: ProviderSubscription): StepOutput => ({
   ...chargeOf(subscription),
   ...(subscription.latestInvoiceId !== null && { invoiceId: subscription.latestInvoiceId }),
 });
@@ -230,7 +230,7 @@ const describeAddons = (subscription: VendorSubscription): StepOutput => ({
 function describeCheckout(
   content: PurchaseContent,
   input: StepInput,
-  subscription: VendorSubscription,
+  subscription: ProviderSubscription,
 ): StepOutput {
   const { plan, quantity, couponCode } = checkoutOf(content);
   return {

@@ -14,7 +14,7 @@ import {
   lockPurchaseInReview,
   type PurchaseInReview,
 } from '@sluice/database/billing/purchases-in-review';
-import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
+import { insertProviderEvent } from '@sluice/database/billing/provider-events';
 import { explainRefusal } from '@sluice/domain/billing/addon-decision';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
 import type { Plan } from '@sluice/domain/billing/catalogue';
@@ -65,9 +65,9 @@ export async function endPurchaseWorkflow(
 }
 
 /**
- * Ends a purchase in review that cannot go on: what the vendor took is not the price, or a step is never done.
- * For a person who has put things right at the vendor, because nothing is asked of it here: an invoice is void there
- * or refunded. One that is paid later sets the purchase aside again (`settle-invoice.ts`).
+ * Ends a purchase in review that cannot go on: what the payment provider took is not the price, or a step is never
+ * done. For a person who has put things right at the payment provider, because nothing is asked of it here: an invoice
+ * is void there or refunded. One that is paid later sets the purchase aside again (`settle-invoice.ts`).
  *
  * Used by `sluice purchases` (`scripts/purchases.ts`).
  *
@@ -147,11 +147,11 @@ export async function endPurchaseByStep(
       standing,
       nowMs,
     );
-    // That is how things stood when the vendor answered. Events since then may have been applied already, so it is
-    // read again.
+    // That is how things stood when the payment provider answered. Events since then may have been applied already, so
+    // it is read again.
     const { runId } = workflow;
     const event = { eventId: `checkout_${runId}`, type: 'customer.subscription.updated' };
-    await insertVendorEvent(transaction, { ...event, objectId: subscription.id }, nowMs);
+    await insertProviderEvent(transaction, { ...event, objectId: subscription.id }, nowMs);
     if (due) await lookAtPayment(transaction, workflow, subscription.latestInvoiceId, nowMs);
     // Who is told of the plan may use what it includes, once it is paid.
     else if (standing?.planStatus === 'active')
@@ -184,7 +184,10 @@ export async function givePlanAllowances(
   }
 }
 
-/** The bank may have paid, and the vendor may have told it, before this was written down: so it is looked at once more. */
+/**
+ * The bank may have paid, and the payment provider may have told it, before this was written down: so it is looked at
+ * once more.
+ */
 async function lookAtPayment(
   transaction: Transaction,
   { runId }: PurchaseWorkflow,
@@ -192,5 +195,5 @@ async function lookAtPayment(
   nowMs: number,
 ): Promise<void> {
   const event = { eventId: `payment_${runId}`, type: 'invoice.updated' };
-  await insertVendorEvent(transaction, { ...event, objectId: invoiceId ?? '' }, nowMs);
+  await insertProviderEvent(transaction, { ...event, objectId: invoiceId ?? '' }, nowMs);
 }

@@ -1,6 +1,6 @@
 /**
- * What a step of a purchase workflow is: what is fixed before the vendor is asked (`prepare`), the asking (`perform`),
- * and how to find out what an earlier asking did (`lookUp`, which answers null only where the step
+ * What a step of a purchase workflow is: what is fixed before the payment provider is asked (`prepare`), the asking
+ * (`perform`), and how to find out what an earlier asking did (`lookUp`, which answers null only where the step
  * provably had no effect). The steps: `invoice-steps.ts`, `subscription-steps.ts`.
  */
 import type { AddonDecision, BoughtAddon } from '@sluice/domain/billing/addon-decision';
@@ -10,7 +10,11 @@ import { AppError } from '@sluice/domain/values/errors';
 import type { Money } from '@sluice/domain/values/money';
 import type { BoughtSubscription, PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
-import type { InvoiceStatus, Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import type {
+  InvoiceStatus,
+  PaymentProvider,
+  ProviderResult,
+} from '@sluice/billing-vendor/port/payment-provider';
 
 /** What a step leaves for the steps after it. */
 export interface StepOutput {
@@ -31,7 +35,7 @@ export interface StepOutput {
 
 /** Fixed with the intent. */
 export interface StepInput {
-  /** The vendor's refusal, when it was asked what this would cost. */
+  /** The payment provider's refusal, when it was asked what this would cost. */
   readonly refusal?: string;
   readonly prorationAtMs?: number;
   readonly subscriptionId?: string | null;
@@ -43,7 +47,7 @@ export interface StepInput {
 }
 
 export interface StepContext {
-  readonly vendor: Vendor;
+  readonly provider: PaymentProvider;
   readonly catalogue: Catalogue;
   readonly workflow: PurchaseWorkflow;
   /** Of all steps that are done, together. */
@@ -51,7 +55,10 @@ export interface StepContext {
   readonly input: StepInput;
   /** Of this attempt. */
   readonly key: string;
-  /** Of a checkout: the vendor's prices of the plans that the account has bought, whatever the catalogue says by now. */
+  /**
+   * Of a checkout: the payment provider's prices of the plans that the account has bought, whatever the catalogue says
+   * by now.
+   */
   readonly boughtPlanPriceIds: readonly string[];
   /** Of add-ons: those that the account has bought before. */
   readonly boughtAddons: readonly BoughtAddon[];
@@ -60,21 +67,24 @@ export interface StepContext {
   readonly nowMs: number;
 }
 
-/** What came of asking the vendor; `cardOnFile` where that has changed the card on file, however else it ended. */
-export type StepResult<Value> = VendorResult<Value> & { readonly cardOnFile?: string };
+/**
+ * What came of asking the payment provider; `cardOnFile` where that has changed the card on file, however else it
+ * ended.
+ */
+export type StepResult<Value> = ProviderResult<Value> & { readonly cardOnFile?: string };
 
 export interface Step {
-  readonly prepare?: (context: Omit<StepContext, 'input'>) => Promise<VendorResult<StepInput>>;
+  readonly prepare?: (context: Omit<StepContext, 'input'>) => Promise<ProviderResult<StepInput>>;
   readonly perform: (context: StepContext) => Promise<StepResult<StepOutput>>;
   readonly lookUp: (context: StepContext) => Promise<StepResult<StepOutput | null>>;
 }
 
-export const ok = <Value>(value: Value): VendorResult<Value> => ({ outcome: 'ok', value });
+export const ok = <Value>(value: Value): ProviderResult<Value> => ({ outcome: 'ok', value });
 
 export function mapResult<From, To>(
-  result: VendorResult<From>,
+  result: ProviderResult<From>,
   to: (value: From) => To,
-): VendorResult<To> {
+): ProviderResult<To> {
   return result.outcome === 'ok' ? ok(to(result.value)) : result;
 }
 

@@ -1,11 +1,11 @@
 /**
  * What follows when a bank has paid for a plan or for add-ons. Their purchase has succeeded days before, when the
- * vendor put them on the subscription; the receipt and the plan's allowance come with the money. What the bank does
- * not pay makes the subscription past due, as a renewal that is not paid (`settle-subscription.ts`).
+ * payment provider put them on the subscription; the receipt and the plan's allowance come with the money. What the
+ * bank does not pay makes the subscription past due, as a renewal that is not paid (`settle-subscription.ts`).
  *
- * Before: `end-purchase-workflow.ts`, `settle-vendor-events.ts`.
+ * Before: `end-purchase-workflow.ts`, `settle-provider-events.ts`.
  */
-import type { VendorInvoice } from '@sluice/billing-vendor/port/vendor';
+import type { ProviderInvoice } from '@sluice/billing-vendor/port/payment-provider';
 import { settleUnpaidPlan } from '@sluice/database/billing/account-plans';
 import type { Transaction } from '@sluice/database/connection/connection';
 import { insertReceipt } from '@sluice/database/billing/receipts';
@@ -23,7 +23,7 @@ import { receiptOf } from './record-ending.ts';
 export async function settleBankPayment(
   transaction: Transaction,
   workflow: PurchaseWorkflow,
-  invoice: VendorInvoice,
+  invoice: ProviderInvoice,
   nowMs: number,
 ): Promise<void> {
   const { due, givenUp, ...result } = workflow.result ?? { charged: null, invoiceId: null };

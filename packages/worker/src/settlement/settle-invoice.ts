@@ -1,6 +1,6 @@
 /**
  * The one way in which an invoice's fate reaches a purchase workflow: called by the worker that paid it, by the
- * vendor's events and by the reconciler, at the same time and as often as they like. A paid invoice
+ * payment provider's events and by the reconciler, at the same time and as often as they like. A paid invoice
  * grants once (the grant's key is the invoice), an ending is for ever, and what contradicts an ending
  * is in manual review instead of being applied.
  */
@@ -10,7 +10,7 @@ import {
   sendPurchaseToReview,
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
-import type { InvoiceStatus } from '@sluice/billing-vendor/port/vendor';
+import type { InvoiceStatus } from '@sluice/billing-vendor/port/payment-provider';
 import { FAILURE_MESSAGES } from '@sluice/domain/billing/decline-message';
 import { isSameMoney, type Money } from '@sluice/domain/values/money';
 import { purchaseOf } from './purchase-step.ts';
@@ -39,7 +39,7 @@ export async function settleInvoice(
     await sendPurchaseToReview(transaction, workflow, `${reason}: invoice ${invoice.invoiceId}`);
     return 'parked';
   };
-  // A copy that somebody made of its invoice at the vendor names the purchase workflow too.
+  // A copy that somebody made of its invoice at the payment provider names the purchase workflow too.
   if (workflow.invoiceId !== null && workflow.invoiceId !== invoice.invoiceId)
     return invoice.status === 'paid'
       ? sendToReview(`paid beside ${workflow.invoiceId}`)

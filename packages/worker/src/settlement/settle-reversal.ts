@@ -1,12 +1,12 @@
 /**
- * What follows when the price of a purchase goes back to the customer: refunded at the vendor, or lost to the
+ * What follows when the price of a purchase goes back to the customer: refunded at the payment provider, or lost to the
  * customer's bank. The purchase keeps its ending and shows what went back; once that is all of it, what is left of its
  * credits is taken back. Part of it takes nothing: that is how a price is corrected.
  *
  * The payment is read as it is now, so events may come twice, late and in any order. What went back only grows; where
- * the vendor says less than we have acted on (a refund that failed), a person has to look.
+ * the payment provider says less than we have acted on (a refund that failed), a person has to look.
  *
- * Before: `settle-vendor-events.ts`.
+ * Before: `settle-provider-events.ts`.
  */
 import { recordChange } from '@sluice/database/changes/audit-logs';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
@@ -18,22 +18,26 @@ import {
   updatePurchaseResult,
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
-import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
+import { findAccountOfCustomer } from '@sluice/database/billing/provider-customers';
 import { allowanceOf, boughtAgainKey, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
 import type { PurchaseReversal, PurchaseResult } from '@sluice/domain/billing/purchase-content';
-import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/port/vendor';
+import type {
+  PaymentProvider,
+  ProviderInvoice,
+  ProviderPayment,
+} from '@sluice/billing-vendor/port/payment-provider';
 import type { Logger } from '@sluice/platform/process/logger';
 import { settleBankPayment } from './settle-bank-payment.ts';
 import { settleInvoice } from './settle-invoice.ts';
 
 export interface SettleReversalDeps {
   readonly database: Database;
-  readonly vendor: Vendor;
+  readonly provider: PaymentProvider;
   readonly now: () => number;
   readonly logger: Logger;
 }
 
-type About = Parameters<Vendor['readPayment']>[0];
+type About = Parameters<PaymentProvider['readPayment']>[0];
 
 /** @returns false where it has to be looked at again. */
 export async function settleReversal(
@@ -42,7 +46,7 @@ export async function settleReversal(
   id: string,
 ): Promise<boolean> {
   const first = await settleOnce(deps, about, id, false);
-  // Another worker may have read the vendor later and written earlier.
+  // Another worker may have read the payment provider later and written earlier.
   return first === 'less'
     ? (await settleOnce(deps, about, id, true)) !== 'again'
     : first !== 'again';
@@ -56,12 +60,12 @@ async function settleOnce(
   id: string,
   isSecondLook: boolean,
 ): Promise<Settled> {
-  const { database, vendor, now, logger } = deps;
-  const read = await vendor.readPayment(about, id);
+  const { database, provider, now, logger } = deps;
+  const read = await provider.readPayment(about, id);
   if (read.outcome !== 'ok') return read.outcome === 'unknown' ? 'again' : 'done';
   const payment = read.value;
   if (!payment || payment.invoiceId === null) return 'done';
-  const found = await vendor.findInvoice(payment.invoiceId);
+  const found = await provider.findInvoice(payment.invoiceId);
   if (found.outcome !== 'ok') return found.outcome === 'unknown' ? 'again' : 'done';
   const invoice = found.value;
   const { runId } = invoice;
@@ -101,7 +105,7 @@ async function settleOnce(
 async function settleFirst(
   transaction: Transaction,
   workflow: PurchaseWorkflow,
-  invoice: VendorInvoice,
+  invoice: ProviderInvoice,
   nowMs: number,
 ): Promise<PurchaseWorkflow | undefined> {
   if (workflow.status === 'pending' && workflow.content.type === 'purchase')
@@ -116,7 +120,7 @@ async function writeDown(
   transaction: Transaction,
   workflow: PurchaseWorkflow,
   result: PurchaseResult,
-  payment: VendorPayment,
+  payment: ProviderPayment,
   nowMs: number,
 ): Promise<void> {
   const before = result.reversal;

@@ -1,5 +1,5 @@
 /**
- * Brings an account to what its subscription at the vendor has become: renewed, past due, paused, ended.
+ * Brings an account to what its subscription at the payment provider has become: renewed, past due, paused, ended.
  * The subscription is read as it is now, so that events may come twice, late and in any order; read
  * again after it was written down, so that of two that overlap the newer state stays.
  *
@@ -8,13 +8,13 @@
 import { updateAccountStanding } from '@sluice/database/billing/account-plans';
 import { recordChange } from '@sluice/database/changes/audit-logs';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
-import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
+import { findAccountOfCustomer } from '@sluice/database/billing/provider-customers';
 import { standingOf, type SubscriptionStanding } from '@sluice/domain/billing/subscription-status';
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import type { PaymentProvider, ProviderResult } from '@sluice/billing-vendor/port/payment-provider';
 
 export interface SettleSubscriptionDeps {
   readonly database: Database;
-  readonly vendor: Vendor;
+  readonly provider: PaymentProvider;
   readonly now: () => number;
 }
 
@@ -23,21 +23,21 @@ export async function settleSubscription(
   deps: SettleSubscriptionDeps,
   subscriptionId: string,
 ): Promise<boolean> {
-  const found = await deps.vendor.readSubscription(subscriptionId);
+  const found = await deps.provider.readSubscription(subscriptionId);
   if (found.outcome !== 'ok') return found.outcome !== 'unknown';
   const customerId = found.value?.customerId;
   const accountId =
     customerId === undefined ? undefined : await findAccountOfCustomer(deps.database, customerId);
   // Not a customer of ours.
   if (customerId === undefined || accountId === undefined) return true;
-  const read = await readStanding(deps.vendor, customerId);
+  const read = await readStanding(deps.provider, customerId);
   if (read.outcome !== 'ok') return read.outcome !== 'unknown';
   const standing = read.value;
   if (!standing) return true;
   await deps.database.transaction().execute(async (transaction) => {
     await writeStanding(transaction, accountId, standing, deps.now());
   });
-  const again = await readStanding(deps.vendor, customerId);
+  const again = await readStanding(deps.provider, customerId);
   return again.outcome === 'ok' && again.value?.planStatus === standing.planStatus
     ? again.value.accountStatus === standing.accountStatus
     : false;
@@ -69,10 +69,10 @@ export async function writeStanding(
 
 /** Of the subscription in force, whichever the event was about. */
 async function readStanding(
-  vendor: Vendor,
+  provider: PaymentProvider,
   customerId: string,
-): Promise<VendorResult<SubscriptionStanding | undefined>> {
-  const found = await vendor.findSubscription(customerId);
+): Promise<ProviderResult<SubscriptionStanding | undefined>> {
+  const found = await provider.findSubscription(customerId);
   if (found.outcome !== 'ok') return found;
   return { outcome: 'ok', value: standingOf(found.value?.status ?? 'canceled') };
 }

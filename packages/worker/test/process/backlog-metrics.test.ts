@@ -20,7 +20,7 @@ test('a statement that is never answered is left behind: the next scrape asks an
       isHanging
         ? new Promise(() => undefined)
         : Promise.resolve({ healthy: lanes, failing: { ...lanes, laneCount: 0 } }),
-    findOldestVendorEvent: () => Promise.resolve(undefined),
+    findOldestProviderEvent: () => Promise.resolve(undefined),
     findOldestUntold: () => Promise.resolve(undefined),
     now: () => 5_000,
   });

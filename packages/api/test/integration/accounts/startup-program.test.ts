@@ -77,7 +77,7 @@ test('the event reaches the analytics target with one key, also when the target 
       url: `http://127.0.0.1:${(target.address() as AddressInfo).port}`,
       writeKey: 'analytics_key',
     },
-    vendorTimeoutMs: 1_000,
+    providerTimeoutMs: 1_000,
     secret: SECRET,
     now: () => api.clock.nowMs,
     onFailure: (_entry, error) => failures.push(error),

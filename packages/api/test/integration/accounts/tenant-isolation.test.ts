@@ -176,7 +176,8 @@ test("a position from B's list moves A nowhere but in its own", async () => {
 });
 
 test('the same calls work with the key of B, so that the refusals above mean something', async () => {
-  // Purchases need a payment method type, a plan and a vendor: `billing-purchases.test.ts` shows that they work.
+  // Purchases need a payment method type, a plan and a payment provider: `billing-purchases.test.ts` shows that they
+  // work.
   const operations = operationsOfTenants().filter(
     ({ path }) => !path.includes('/billing/') && path !== '/v1/vendor_events',
   );

@@ -1,10 +1,13 @@
-/** What an account pays for and what it uses, read from the vendor and from our own tables. */
+/** What an account pays for and what it uses, read from the payment provider and from our own tables. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import {
+  createStripeProvider,
+  openStripeClient,
+} from '@sluice/billing-vendor/stripe/stripe-provider';
+import type { PaymentProvider, ProviderResult } from '@sluice/billing-vendor/port/payment-provider';
 import { debitCredits, grantCredits } from '@sluice/database/credits/credits';
-import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import { insertProviderCustomer } from '@sluice/database/billing/provider-customers';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -13,7 +16,7 @@ import { startBilling, type Billing } from '../support/billing-world.ts';
 
 let billing: Billing;
 let simulator: Simulator;
-let vendor: Vendor;
+let provider: PaymentProvider;
 
 beforeEach(async () => {
   simulator = await startSimulator({
@@ -25,17 +28,17 @@ beforeEach(async () => {
     random: Math.random,
   });
   const baseUrl = `http://127.0.0.1:${simulator.port}`;
-  vendor = createStripeVendor(
+  provider = createStripeProvider(
     openStripeClient({ secretKey: 'sk_test', baseUrl, timeoutMs: 2_000 }),
   );
-  billing = await startBilling({ vendor });
+  billing = await startBilling({ provider });
 });
 afterEach(async () => {
   await billing.api.close();
   await simulator.close();
 });
 
-const ok = async <Value>(result: Promise<VendorResult<Value>>): Promise<Value> => {
+const ok = async <Value>(result: Promise<ProviderResult<Value>>): Promise<Value> => {
   const settled = await result;
   if (settled.outcome !== 'ok') throw new Error(settled.outcome);
   return settled.value;
@@ -45,11 +48,16 @@ const ok = async <Value>(result: Promise<VendorResult<Value>>): Promise<Value> =
 async function subscribe(): Promise<{ customerId: string; subscriptionId: string }> {
   const { accountId } = billing.api.a;
   const contact = { accountId, name: 'Acme', email: 'billing@example.com' };
-  const customerId = await ok(vendor.createCustomer(contact, 'customer'));
-  await insertVendorCustomer(billing.api.database, accountId, customerId, billing.api.clock.nowMs);
-  await ok(vendor.setDefaultCard(customerId, 'pm_card_visa'));
+  const customerId = await ok(provider.createCustomer(contact, 'customer'));
+  await insertProviderCustomer(
+    billing.api.database,
+    accountId,
+    customerId,
+    billing.api.clock.nowMs,
+  );
+  await ok(provider.setDefaultCard(customerId, 'pm_card_visa'));
   const { subscriptionId } = await ok(
-    vendor.createSubscription(
+    provider.createSubscription(
       {
         customerId,
         priceId: 'price_premium_month',
@@ -66,7 +74,7 @@ async function subscribe(): Promise<{ customerId: string; subscriptionId: string
     prorationAtMs: simulator.state.now(),
     runId: 'run_2',
   };
-  await ok(vendor.changeSubscription(subscriptionId, change, 'add'));
+  await ok(provider.changeSubscription(subscriptionId, change, 'add'));
   return { customerId, subscriptionId };
 }
 
@@ -120,7 +128,7 @@ test('billing info tells the plan, the subscription, add-ons, card, and what com
     tax_ids: [ADDRESS.tax_id],
     in_flight: [],
   });
-  await ok(vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail'));
+  await ok(provider.setDefaultCard(customerId, 'pm_card_chargeCustomerFail'));
   await fetch(`http://127.0.0.1:${simulator.port}/simulator/clock`, {
     method: 'POST',
     body: JSON.stringify({ advance_ms: 32 * 86_400_000 }),
@@ -152,7 +160,7 @@ test('what is due is less what the customer has in credit, which has paid part o
   const { customerId } = await subscribe();
   const customer = simulator.state.get('customer', customerId)!;
   simulator.state.save('customer', { ...customer, balance: -30_000 });
-  await ok(vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail'));
+  await ok(provider.setDefaultCard(customerId, 'pm_card_chargeCustomerFail'));
   await fetch(`http://127.0.0.1:${simulator.port}/simulator/clock`, {
     method: 'POST',
     body: JSON.stringify({ advance_ms: 32 * 86_400_000 }),
@@ -161,7 +169,7 @@ test('what is due is less what the customer has in credit, which has paid part o
   expect(info).toMatchObject({ balance_due: { amount: 82_000, currency: 'usd' } });
 });
 
-test('billing info asks the vendor for all that it needs at the same time', async () => {
+test('billing info asks the payment provider for all that it needs at the same time', async () => {
   const { promise: areAllAsked, resolve } = Promise.withResolvers<void>();
   const asked = new Set<string>();
   /** Asks, once each of the three questions is there. */
@@ -174,11 +182,11 @@ test('billing info asks the vendor for all that it needs at the same time', asyn
     };
   await billing.api.close();
   billing = await startBilling({
-    vendor: {
-      ...vendor,
-      findSubscription: together('subscription', (...given) => vendor.findSubscription(...given)),
-      listOpenInvoices: together('invoices', (...given) => vendor.listOpenInvoices(...given)),
-      findDefaultCard: together('card', (...given) => vendor.findDefaultCard(...given)),
+    provider: {
+      ...provider,
+      findSubscription: together('subscription', (...given) => provider.findSubscription(...given)),
+      listOpenInvoices: together('invoices', (...given) => provider.listOpenInvoices(...given)),
+      findDefaultCard: together('card', (...given) => provider.findDefaultCard(...given)),
     },
   });
   const { subscriptionId } = await subscribe();

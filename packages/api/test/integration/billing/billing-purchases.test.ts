@@ -210,7 +210,7 @@ describe('the state of a purchase', () => {
   });
 });
 
-test('the status of an invoice while the vendor is away is what we know of it', async () => {
+test('the status of an invoice while the payment provider is away is what we know of it', async () => {
   await billing.setAccount("billing_rail = 'card'");
   await billing.api.app.inject({
     method: 'POST',

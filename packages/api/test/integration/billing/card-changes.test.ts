@@ -1,7 +1,10 @@
 /** The card on file is never changed while a purchase runs, nor does one start while it is changed. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
+import {
+  createStripeProvider,
+  openStripeClient,
+} from '@sluice/billing-vendor/stripe/stripe-provider';
 import {
   beginCardChange,
   endCardChange,
@@ -15,7 +18,7 @@ import { startBilling, type Billing } from '../support/billing-world.ts';
 
 let billing: Billing;
 let simulator: Simulator;
-/** What happens while the vendor is asked to change the card. */
+/** What happens while the payment provider is asked to change the card. */
 let meanwhile: () => Promise<unknown>;
 
 beforeEach(async () => {
@@ -29,15 +32,15 @@ beforeEach(async () => {
     random: Math.random,
   });
   const baseUrl = `http://127.0.0.1:${simulator.port}`;
-  const vendor = createStripeVendor(
+  const provider = createStripeProvider(
     openStripeClient({ secretKey: 'sk_test', baseUrl, timeoutMs: 2_000 }),
   );
   billing = await startBilling({
-    vendor: {
-      ...vendor,
+    provider: {
+      ...provider,
       async setDefaultCard(...given) {
         await meanwhile();
-        return vendor.setDefaultCard(...given);
+        return provider.setDefaultCard(...given);
       },
     },
   });
@@ -121,7 +124,7 @@ test.each([
   },
 );
 
-test('a change that the vendor does not answer is over too, so that it may be asked for again', async () => {
+test('a change that the payment provider does not answer is over too, so that it may be asked for again', async () => {
   expect((await changeCard()).statusCode).toBe(204);
   meanwhile = () => simulator.close();
   // Not by `call`, which expects no failure of the server.

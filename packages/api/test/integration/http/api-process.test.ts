@@ -164,7 +164,7 @@ test.each([
   expect(answer.status).toBe(status);
 });
 
-test('in production it does not start with a vendor whose events it would refuse', async () => {
+test('in production it does not start with a payment provider whose events it would refuse', async () => {
   const { url } = await createTestDatabase();
   const { code, output } = await runProgramUnderTest(MAIN, {
     DATABASE_URL: url,

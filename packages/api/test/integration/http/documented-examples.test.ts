@@ -63,8 +63,8 @@ async function mailCode({ email, code }: { email: string; code: string }): Promi
   await keepSignupCode(api.database, signupId, hash, api.clock.nowMs + 60_000);
 }
 
-/** It asks the payment vendor, who is away here. */
-const VENDOR_AWAY: Readonly<Record<string, number>> = {
+/** It asks the payment provider, who is away here. */
+const PROVIDER_AWAY: Readonly<Record<string, number>> = {
   '/v1/accounts/{account_id}/billing/payment_method/default': 503,
 };
 
@@ -88,7 +88,7 @@ test('each operation that takes a body has an example of one, which the API take
       const isTaken =
         answer.statusCode < 300 ||
         answer.statusCode === waitingStatusOf(operation) ||
-        answer.statusCode === VENDOR_AWAY[operation.path];
+        answer.statusCode === PROVIDER_AWAY[operation.path];
       if (!isTaken) refused.push({ path: operation.path, example, body: answer.body });
     }
   }

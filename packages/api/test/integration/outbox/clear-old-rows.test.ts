@@ -3,10 +3,10 @@ import { appendToOutbox, clearOutbox, finishOutbox } from '@sluice/database/chan
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import {
-  clearVendorEvents,
-  insertVendorEvent,
-  settleVendorEvent,
-} from '@sluice/database/billing/vendor-events';
+  clearProviderEvents,
+  insertProviderEvent,
+  settleProviderEvent,
+} from '@sluice/database/billing/provider-events';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { clearOldRows } from '../../../src/outbox/clear-old-rows.ts';
@@ -30,7 +30,7 @@ async function append(topic: string, name: string, ageMs: number): Promise<strin
 
 async function takeEvent(name: string, ageMs: number): Promise<void> {
   const event = { eventId: name, type: 'invoice.paid', objectId: 'in_1' };
-  await insertVendorEvent(database, event, NOW_MS - ageMs);
+  await insertProviderEvent(database, event, NOW_MS - ageMs);
 }
 
 async function kept(table: 'outbox' | 'vendor_events', column: string): Promise<string[]> {
@@ -51,11 +51,11 @@ test('an entry of the outbox is forgotten 90 days after it was made, of every to
   );
 });
 
-test('an event of the vendor is forgotten 90 days after it was worked off, and not before', async () => {
+test('an event of the payment provider is forgotten 90 days after it was worked off, and not before', async () => {
   await takeEvent('old', 200 * DAY_MS);
-  await settleVendorEvent(database, 'old', NOW_MS - 90 * DAY_MS - 1);
+  await settleProviderEvent(database, 'old', NOW_MS - 90 * DAY_MS - 1);
   await takeEvent('worked off late', 200 * DAY_MS);
-  await settleVendorEvent(database, 'worked off late', NOW_MS - 90 * DAY_MS);
+  await settleProviderEvent(database, 'worked off late', NOW_MS - 90 * DAY_MS);
   await takeEvent('waiting', 400 * DAY_MS);
   await clearOldRows(database, NOW_MS);
   expect(await kept('vendor_events', 'event_id')).toEqual(['waiting', 'worked off late']);
@@ -65,10 +65,10 @@ test('each is cleared a piece at a time, the oldest first, by several processes 
   for (let days = 95; days > 90; days--) {
     await finishOutbox(database, await append('vendor.customer', String(days), days * DAY_MS));
     await takeEvent(String(days), days * DAY_MS);
-    await settleVendorEvent(database, String(days), NOW_MS - days * DAY_MS);
+    await settleProviderEvent(database, String(days), NOW_MS - days * DAY_MS);
   }
   await clearOutbox(database, NOW_MS - 90 * DAY_MS, 2);
-  await clearVendorEvents(database, NOW_MS - 90 * DAY_MS, 2);
+  await clearProviderEvents(database, NOW_MS - 90 * DAY_MS, 2);
   expect(await kept('vendor_events', 'event_id')).toEqual(['91', '92', '93']);
   expect(await kept('outbox', 'dedupe_key')).toEqual(
     ['91', '92', '93'].map((days) => `vendor.customer ${days}`),

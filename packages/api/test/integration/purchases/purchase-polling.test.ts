@@ -1,8 +1,11 @@
 /** What is asked a thousand times while a purchase runs. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
-import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import {
+  createStripeProvider,
+  openStripeClient,
+} from '@sluice/billing-vendor/stripe/stripe-provider';
+import { insertProviderCustomer } from '@sluice/database/billing/provider-customers';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { startBilling } from '../support/billing-world.ts';
@@ -10,7 +13,7 @@ import { startBilling } from '../support/billing-world.ts';
 const POLL_COUNT = 1_000;
 const AT_ONCE = 20;
 
-test('I20: a thousand polls of every kind cause no write at the vendor and none here', async () => {
+test('I20: a thousand polls of every kind cause no write at the payment provider and none here', async () => {
   const simulator = await startSimulator({
     host: '127.0.0.1',
     port: 0,
@@ -21,16 +24,21 @@ test('I20: a thousand polls of every kind cause no write at the vendor and none 
   });
   onTestFinished(() => simulator.close());
   const baseUrl = `http://127.0.0.1:${simulator.port}`;
-  const vendor = createStripeVendor(
+  const provider = createStripeProvider(
     openStripeClient({ secretKey: 'sk_test', baseUrl, timeoutMs: 5_000 }),
   );
-  const billing = await startBilling({ vendor });
+  const billing = await startBilling({ provider });
   onTestFinished(() => billing.api.close());
   const { accountId } = billing.api.a;
-  const made = await vendor.createCustomer({ accountId, name: 'a', email: 'a@example.com' }, 'a');
+  const made = await provider.createCustomer({ accountId, name: 'a', email: 'a@example.com' }, 'a');
   const customerId = made.outcome === 'ok' ? made.value : '';
-  await insertVendorCustomer(billing.api.database, accountId, customerId, billing.api.clock.nowMs);
-  const invoice = await vendor.createInvoice(
+  await insertProviderCustomer(
+    billing.api.database,
+    accountId,
+    customerId,
+    billing.api.clock.nowMs,
+  );
+  const invoice = await provider.createInvoice(
     { customerId, accountId, runId: 'run_card', currency: 'usd' },
     'invoice',
   );
@@ -80,7 +88,7 @@ test('I20: a thousand polls of every kind cause no write at the vendor and none 
       ),
     );
     const kept = ['customer', 'invoice', 'payment_intent', 'charge', 'event', 'answer'] as const;
-    return { counted, vendor: kept.map((name) => simulator.state.list(name)) };
+    return { counted, provider: kept.map((name) => simulator.state.list(name)) };
   };
   const before = await everything();
   for (let done = 0; done < POLL_COUNT; done += AT_ONCE) {

@@ -1,6 +1,9 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
+import {
+  createStripeProvider,
+  openStripeClient,
+} from '@sluice/billing-vendor/stripe/stripe-provider';
 import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
@@ -73,14 +76,14 @@ export async function startApi(
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
-    vendor: unreachableVendor(),
-    vendorEventSecret: VENDOR_EVENT_SECRET,
-    vendorTimeoutMs: 1_000,
+    provider: unreachableProvider(),
+    providerEventSecret: PROVIDER_EVENT_SECRET,
+    providerTimeoutMs: 1_000,
     catalogue: readCatalogue(undefined),
     cardPaymentMs: 3_600_000,
     purchaseWaitMs: 1,
     wakePurchaseWorkflow: async (workflow) => void wokenPurchases.push(workflow),
-    wakeVendorEvents: async () => {},
+    wakeProviderEvents: async () => {},
     importSizeBytesMax: 10_000_000,
     unfinishedImportSizeBytesMax: 25_000_000,
     openTail: async () => ({ close: () => {} }),
@@ -153,11 +156,11 @@ export async function startApi(
   };
 }
 
-export const VENDOR_EVENT_SECRET = 'whsec_test';
+export const PROVIDER_EVENT_SECRET = 'whsec_test';
 
-/** No call of the API may need the payment vendor to answer, as long as nothing was bought by card. */
-const unreachableVendor = () =>
-  createStripeVendor(
+/** No call of the API may need the payment provider to answer, as long as nothing was bought by card. */
+const unreachableProvider = () =>
+  createStripeProvider(
     openStripeClient({ secretKey: 'sk_test', baseUrl: 'http://127.0.0.1:9', timeoutMs: 50 }),
   );
 

@@ -140,7 +140,7 @@ function bodyOf(operation: Operation): object {
   return purchaseOf(operation)?.body ?? ownedBody(operation, 'another');
 }
 
-/** What cannot be shown here: these need the payment vendor to answer, its signature, or the mailed code (below). */
+/** What cannot be shown here: these need the payment provider to answer, its signature, or the mailed code (below). */
 const ELSEWHERE = [
   '/v1/accounts/{account_id}/billing/payment_method/default',
   '/v1/vendor_events',

@@ -55,7 +55,7 @@ export async function startSignups() {
     database: api.database,
     mailer,
     analytics: undefined,
-    vendorTimeoutMs: 1_000,
+    providerTimeoutMs: 1_000,
     secret: SECRET,
     now: () => api.clock.nowMs,
     onFailure: (_entry, error) => failures.push(error),

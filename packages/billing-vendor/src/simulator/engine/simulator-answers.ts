@@ -1,8 +1,8 @@
 /**
- * The vendor's idempotency store: the first answer of a key, with its request, for 24 hours. The same
+ * The payment provider's idempotency store: the first answer of a key, with its request, for 24 hours. The same
  * key with another request is refused, one whose request is still running too.
  */
-import { VendorRefusal } from './simulator-request.ts';
+import { ProviderRefusal } from './simulator-request.ts';
 import type { SimulatorState } from './simulator-state.ts';
 
 const KEPT_MS = 24 * 3_600_000;
@@ -23,7 +23,7 @@ export class AnswerStore {
   /**
    * The kept answer; undefined where the request is to be carried out: call `finish` when it has been.
    *
-   * @throws VendorRefusal 400 for the key of another request, 409 for one that is running.
+   * @throws ProviderRefusal 400 for the key of another request, 409 for one that is running.
    */
   begin(key: string, request: string): Answer | undefined {
     const kept = this.#state.get('answer', key);
@@ -33,13 +33,13 @@ export class AnswerStore {
     }
     const before = this.#running.get(key) ?? kept?.['request'];
     if (before !== undefined && before !== request)
-      throw new VendorRefusal(
+      throw new ProviderRefusal(
         400,
         'idempotency_error',
         'Keys for idempotent requests can only be used with the same parameters they were first used with.',
       );
     if (this.#running.has(key))
-      throw new VendorRefusal(
+      throw new ProviderRefusal(
         409,
         'idempotency_error',
         'There is currently another in-progress request using this idempotency key.',

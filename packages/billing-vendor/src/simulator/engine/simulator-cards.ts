@@ -1,5 +1,5 @@
 /**
- * The vendor's published test cards and bank accounts: the name by which each is used, and how it behaves
+ * The payment provider's published test cards and bank accounts: the name by which each is used, and how it behaves
  * (`account-conventions.md` §7.5).
  */
 
@@ -8,7 +8,7 @@ export interface TestCard {
   readonly last4: string;
   /** Why a charge fails; null where it succeeds. */
   readonly decline: { readonly code: string; readonly declineCode: string | null } | null;
-  /** False where the vendor refuses to save it at all. */
+  /** False where the payment provider refuses to save it at all. */
   readonly canAttach: boolean;
   /** A charge without the cardholder present fails; one that they confirm succeeds. */
   readonly needsCardholder?: true;

@@ -1,11 +1,11 @@
 /**
- * Events of the simulated vendor: made with every change, sent signed to one endpoint, tried again
+ * Events of the simulated payment provider: made with every change, sent signed to one endpoint, tried again
  * until it answers 2xx, in no promised order. Tests may hold them back, repeat and delay them.
  */
-import { wireOf, type SimulatorState, type VendorObject } from './simulator-state.ts';
+import { wireOf, type SimulatorState, type ProviderObject } from './simulator-state.ts';
 
 /** Notes that something happened. It is sent by the pump below, after the request is answered. */
-export function emit(state: SimulatorState, type: string, object: VendorObject): void {
+export function emit(state: SimulatorState, type: string, object: ProviderObject): void {
   state.save('event', {
     id: state.newId('evt'),
     object: 'event',
@@ -56,7 +56,7 @@ export function startEventPump(options: EventPumpOptions): EventPump {
   let isStopped = false;
   let running: Promise<unknown> = Promise.resolve();
 
-  const send = async (event: VendorObject): Promise<void> => {
+  const send = async (event: ProviderObject): Promise<void> => {
     const payload = JSON.stringify(wireOf(event));
     const answer = await fetch(endpoint as string, {
       method: 'POST',

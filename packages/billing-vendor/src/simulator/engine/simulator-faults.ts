@@ -1,7 +1,7 @@
 /**
  * Faults on demand. Each says which requests it meets, how often, what the client sees, and whether the request took
- * effect. `error` answers are kept under the idempotency key, as the vendor keeps every answer of a request that it
- * began.
+ * effect. `error` answers are kept under the idempotency key, as the payment provider keeps every answer of a request
+ * that it began.
  */
 export const FAULT_KINDS = [
   /** 409, nothing done: another request holds the object. */

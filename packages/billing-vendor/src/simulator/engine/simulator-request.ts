@@ -1,7 +1,7 @@
-/** One request to the simulated vendor: form bodies with brackets, and the vendor's error shape. */
+/** One request to the simulated payment provider: form bodies with brackets, and the payment provider's error shape. */
 
-/** What the vendor answers instead of an object. */
-export class VendorRefusal extends Error {
+/** What the payment provider answers instead of an object. */
+export class ProviderRefusal extends Error {
   readonly status: number;
   readonly type: string;
   readonly details: Readonly<Record<string, unknown>>;
@@ -25,10 +25,10 @@ export class VendorRefusal extends Error {
 }
 
 export const invalid = (message: string, details: Readonly<Record<string, unknown>> = {}) =>
-  new VendorRefusal(400, 'invalid_request_error', message, details);
+  new ProviderRefusal(400, 'invalid_request_error', message, details);
 
 export const noSuch = (what: string, id: string) =>
-  new VendorRefusal(404, 'invalid_request_error', `No such ${what}: '${id}'`, {
+  new ProviderRefusal(404, 'invalid_request_error', `No such ${what}: '${id}'`, {
     code: 'resource_missing',
     param: 'id',
   });

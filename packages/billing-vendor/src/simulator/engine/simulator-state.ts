@@ -1,6 +1,6 @@
 /**
- * What the simulated vendor knows, in memory, written through to an SQLite file where one is given,
- * so that a restart forgets no customer. Objects are the vendor's own wire objects.
+ * What the simulated payment provider knows, in memory, written through to an SQLite file where one is given,
+ * so that a restart forgets no customer. Objects are the payment provider's own wire objects.
  *
  * One process, one thread: a request's effect is one turn of the loop, so it happens or it does not.
  */
@@ -24,16 +24,16 @@ const COLLECTIONS = [
 ] as const;
 export type Collection = (typeof COLLECTIONS)[number];
 
-export type VendorObject = Record<string, unknown> & { id: string };
+export type ProviderObject = Record<string, unknown> & { id: string };
 
 /** An object as the wire shows it: without what only the simulator knows of it. */
-export const wireOf = (object: VendorObject): VendorObject =>
+export const wireOf = (object: ProviderObject): ProviderObject =>
   Object.fromEntries(
     Object.entries(object).filter(([key]) => !key.startsWith('simulated_')),
-  ) as VendorObject;
+  ) as ProviderObject;
 
 export class SimulatorState {
-  readonly #collections = new Map<Collection, Map<string, VendorObject>>(
+  readonly #collections = new Map<Collection, Map<string, ProviderObject>>(
     COLLECTIONS.map((name) => [name, new Map()]),
   );
   readonly #file: DatabaseSync | undefined;
@@ -47,13 +47,13 @@ export class SimulatorState {
     this.#file = openFile(options.file);
     for (const row of this.#file.prepare('select collection, json from objects').all()) {
       const { collection, json } = row as { collection: Collection; json: string };
-      const value = JSON.parse(json) as VendorObject;
+      const value = JSON.parse(json) as ProviderObject;
       this.#of(collection).set(value.id, value);
       this.#lastId = Math.max(this.#lastId, Number(/_(\d+)$/.exec(value.id)?.[1] ?? 0));
     }
   }
 
-  /** Unix milliseconds by the vendor's clock, which tests move. */
+  /** Unix milliseconds by the payment provider's clock, which tests move. */
   now(): number {
     return this.#realNow() + this.#clockOffsetMs;
   }
@@ -72,17 +72,17 @@ export class SimulatorState {
     return `${prefix}_${String(this.#lastId).padStart(14, '0')}`;
   }
 
-  get(collection: Collection, id: unknown): VendorObject | undefined {
+  get(collection: Collection, id: unknown): ProviderObject | undefined {
     return typeof id === 'string' ? this.#of(collection).get(id) : undefined;
   }
 
   /** Oldest first. */
-  list(collection: Collection): VendorObject[] {
+  list(collection: Collection): ProviderObject[] {
     return [...this.#of(collection).values()];
   }
 
   /** Keeps an object, new or changed. */
-  save<Kept extends VendorObject>(collection: Collection, object: Kept): Kept {
+  save<Kept extends ProviderObject>(collection: Collection, object: Kept): Kept {
     this.#of(collection).set(object.id, object);
     this.#file
       ?.prepare('insert or replace into objects (collection, id, json) values (?, ?, ?)')
@@ -99,8 +99,8 @@ export class SimulatorState {
     this.#file?.close();
   }
 
-  #of(collection: Collection): Map<string, VendorObject> {
-    return this.#collections.get(collection) as Map<string, VendorObject>;
+  #of(collection: Collection): Map<string, ProviderObject> {
+    return this.#collections.get(collection) as Map<string, ProviderObject>;
   }
 }
 

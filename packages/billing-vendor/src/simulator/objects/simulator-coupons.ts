@@ -1,16 +1,16 @@
 /**
- * Coupons of the simulated vendor: taken off the first invoice of a subscription, and off those of the months after it
- * while they last. The vendor counts how often each was used.
+ * Coupons of the simulated payment provider: taken off the first invoice of a subscription, and off those of the months
+ * after it while they last. The payment provider counts how often each was used.
  */
 import { addMonths } from './simulator-periods.ts';
 import { formsOf, invalid, noSuch, textOf, type FormValue } from '../engine/simulator-request.ts';
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
-/** @throws VendorRefusal 404 where there is none, 400 where it is used up. */
+/** @throws ProviderRefusal 404 where there is none, 400 where it is used up. */
 export function couponOf(
   state: SimulatorState,
   discounts: FormValue | undefined,
-): VendorObject | null {
+): ProviderObject | null {
   const id = textOf(formsOf(discounts)[0]?.['coupon']);
   if (id === undefined) return null;
   const coupon = state.get('coupon', id);
@@ -22,7 +22,7 @@ export function couponOf(
 }
 
 /** Once it is paid for. @returns what the subscription keeps of it. */
-export function redeemCoupon(state: SimulatorState, coupon: VendorObject) {
+export function redeemCoupon(state: SimulatorState, coupon: ProviderObject) {
   state.save('coupon', { ...coupon, times_redeemed: Number(coupon['times_redeemed']) + 1 });
   const months = coupon['duration_in_months'];
   return {
@@ -37,9 +37,9 @@ export function redeemCoupon(state: SimulatorState, coupon: VendorObject) {
 /** What is taken off an invoice of that moment, in Unix seconds. */
 export function runningCoupon(
   state: SimulatorState,
-  subscription: VendorObject,
+  subscription: ProviderObject,
   atSeconds: number,
-): VendorObject | null {
+): ProviderObject | null {
   const [id] = subscription['discounts'] as string[];
   const end = subscription['simulated_discount_end'];
   // `once` has ended with its first invoice.

@@ -1,15 +1,15 @@
-/** Customers of the simulated vendor, as calls make and change them. */
+/** Customers of the simulated payment provider, as calls make and change them. */
 import { emit } from '../engine/simulator-events.ts';
 import { formOf, integerOf, metadataOf, noSuch, textOf } from '../engine/simulator-request.ts';
 import type { Form, FormValue } from '../engine/simulator-request.ts';
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
-/** @param existing - absent: a new one. @throws VendorRefusal 404 for another customer's card. */
+/** @param existing - absent: a new one. @throws ProviderRefusal 404 for another customer's card. */
 export function saveCustomer(
   state: SimulatorState,
   body: Form,
-  existing: VendorObject | undefined,
-): VendorObject {
+  existing: ProviderObject | undefined,
+): ProviderObject {
   const settings = formOf(body['invoice_settings']);
   const paymentMethod = textOf(settings['default_payment_method']);
   if (paymentMethod !== undefined) {

@@ -1,12 +1,12 @@
-/** Invoices of the simulated vendor as its answers show them. */
-import { wireOf, type SimulatorState, type VendorObject } from '../engine/simulator-state.ts';
+/** Invoices of the simulated payment provider as its answers show them. */
+import { wireOf, type SimulatorState, type ProviderObject } from '../engine/simulator-state.ts';
 
-/** What the wire shows: client secret and payments only where they are asked for, as with the vendor. */
+/** What the wire shows: client secret and payments only where they are asked for, as with the payment provider. */
 export function renderInvoice(
   state: SimulatorState,
-  invoice: VendorObject,
+  invoice: ProviderObject,
   expand: readonly string[],
-): VendorObject {
+): ProviderObject {
   const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
   const wire = wireOf(invoice);
   if (intent && expand.some((path) => path.endsWith('confirmation_secret')))

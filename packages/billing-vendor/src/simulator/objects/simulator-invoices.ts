@@ -1,5 +1,5 @@
 /**
- * Invoices of the simulated vendor: draft → open → paid or void. A draft may be deleted; nothing
+ * Invoices of the simulated payment provider: draft → open → paid or void. A draft may be deleted; nothing
  * leaves `paid` or `void`. An open invoice has a payment intent that its customer may confirm; while a
  * bank's payment is `processing` it stays open, and can neither be paid again nor be void. What its customer
  * has in credit pays for it as it is finalized, wholly or in part.
@@ -7,8 +7,8 @@
 import { emit } from '../engine/simulator-events.ts';
 import { reduced } from './simulator-items.ts';
 import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator-payments.ts';
-import { invalid, VendorRefusal } from '../engine/simulator-request.ts';
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import { invalid, ProviderRefusal } from '../engine/simulator-request.ts';
+import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
 export interface InvoiceLine {
   readonly id: string;
@@ -30,12 +30,12 @@ export interface NewInvoice {
     readonly id: string;
     readonly metadata: Readonly<Record<string, string>>;
     readonly reason: 'subscription_create' | 'subscription_update' | 'subscription_cycle';
-    /** The purchase that the oracle names for its charge; the vendor's invoice does not name it. */
+    /** The purchase that the oracle names for its charge; the payment provider's invoice does not name it. */
     readonly cause: Readonly<Record<string, string>>;
   } | null;
 }
 
-export function createInvoice(state: SimulatorState, request: NewInvoice): VendorObject {
+export function createInvoice(state: SimulatorState, request: NewInvoice): ProviderObject {
   const invoice = state.save('invoice', {
     id: state.newId('in'),
     object: 'invoice',
@@ -71,7 +71,7 @@ export function createInvoice(state: SimulatorState, request: NewInvoice): Vendo
 
 export function addLine(
   state: SimulatorState,
-  invoice: VendorObject,
+  invoice: ProviderObject,
   line: Omit<InvoiceLine, 'id'>,
 ): InvoiceLine {
   if (invoice['status'] !== 'draft')
@@ -95,10 +95,10 @@ export function addLine(
   return made;
 }
 
-const linesOf = (invoice: VendorObject): InvoiceLine[] =>
+const linesOf = (invoice: ProviderObject): InvoiceLine[] =>
   (invoice['lines'] as { data: InvoiceLine[] }).data;
 
-export function finalizeInvoice(state: SimulatorState, invoice: VendorObject): VendorObject {
+export function finalizeInvoice(state: SimulatorState, invoice: ProviderObject): ProviderObject {
   if (invoice['status'] !== 'draft')
     throw invalid('This invoice is already finalized.', { code: 'invoice_no_longer_draft' });
   const total = Number(invoice['total']);
@@ -143,7 +143,7 @@ function applyBalance(state: SimulatorState, customerId: string, total: number):
 }
 
 /** Gives the credit back, of an invoice that is not paid after all. */
-export function returnBalance(state: SimulatorState, invoice: VendorObject): void {
+export function returnBalance(state: SimulatorState, invoice: ProviderObject): void {
   const customer = state.get('customer', invoice['customer']);
   const applied = Number(invoice['simulated_applied'] ?? 0);
   if (customer && applied > 0)
@@ -153,18 +153,18 @@ export function returnBalance(state: SimulatorState, invoice: VendorObject): voi
 /**
  * Charges the card given, or the customer's default. A bank account leaves the invoice open.
  *
- * @throws VendorRefusal 402 where it is declined.
+ * @throws ProviderRefusal 402 where it is declined.
  */
 export function payInvoice(
   state: SimulatorState,
-  invoice: VendorObject,
+  invoice: ProviderObject,
   options: {
     readonly paymentMethodId?: string | undefined;
     readonly isOnSession: boolean;
-    /** The vendor collects by itself: a card that asks for its holder waits for them. */
+    /** The payment provider collects by itself: a card that asks for its holder waits for them. */
     readonly isRenewal?: boolean;
   },
-): VendorObject {
+): ProviderObject {
   if (invoice['status'] === 'paid')
     throw invalid('Invoice is already paid', { code: 'invoice_already_paid' });
   if (invoice['status'] !== 'open' && invoice['status'] !== 'uncollectible')
@@ -174,7 +174,7 @@ export function payInvoice(
   const customerId = String(invoice['customer']);
   const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
   refuseWhileProcessing(intent);
-  let made: VendorObject;
+  let made: ProviderObject;
   try {
     made = charge(state, {
       customerId,
@@ -189,16 +189,16 @@ export function payInvoice(
   } catch (error) {
     const isAsking =
       options.isRenewal === true &&
-      error instanceof VendorRefusal &&
+      error instanceof ProviderRefusal &&
       error.details['code'] === 'authentication_required';
     // Where there is nothing to charge no payment was tried.
-    if (error instanceof VendorRefusal && error.type === 'card_error' && intent)
+    if (error instanceof ProviderRefusal && error.type === 'card_error' && intent)
       state.save('payment_intent', {
         ...intent,
         last_payment_error: { type: error.type, message: error.message, ...error.details },
         ...(isAsking && { status: 'requires_action' }),
       });
-    if (error instanceof VendorRefusal) emit(state, 'invoice.payment_failed', invoice);
+    if (error instanceof ProviderRefusal) emit(state, 'invoice.payment_failed', invoice);
     if (isAsking) emit(state, 'invoice.payment_action_required', invoice);
     throw error;
   }
@@ -214,8 +214,8 @@ export function payInvoice(
   return markPaid(state, invoice, Number(invoice['amount_due']));
 }
 
-/** @throws VendorRefusal 400 */
-function refuseWhileProcessing(intent: VendorObject | undefined): void {
+/** @throws ProviderRefusal 400 */
+function refuseWhileProcessing(intent: ProviderObject | undefined): void {
   if (intent?.['status'] === 'processing')
     throw invalid('The payment of this invoice is being processed.', {
       code: 'payment_intent_unexpected_state',
@@ -224,9 +224,9 @@ function refuseWhileProcessing(intent: VendorObject | undefined): void {
 
 export function markPaid(
   state: SimulatorState,
-  invoice: VendorObject,
+  invoice: ProviderObject,
   amount: number,
-): VendorObject {
+): ProviderObject {
   const paid = state.save('invoice', {
     ...invoice,
     status: 'paid',
@@ -242,7 +242,7 @@ export function markPaid(
   return paid;
 }
 
-export function voidInvoice(state: SimulatorState, invoice: VendorObject): VendorObject {
+export function voidInvoice(state: SimulatorState, invoice: ProviderObject): ProviderObject {
   if (invoice['status'] !== 'open' && invoice['status'] !== 'uncollectible')
     throw invalid(
       `You can only pass in open invoices. This invoice is ${String(invoice['status'])}.`,

@@ -1,4 +1,4 @@
-/** What a subscription of the simulated vendor is made of, and what a change of that would cost. */
+/** What a subscription of the simulated payment provider is made of, and what a change of that would cost. */
 import { discountedAmount, proratedAmount } from '@sluice/domain/values/money';
 import { periodEnd } from './simulator-periods.ts';
 import {
@@ -11,11 +11,11 @@ import {
   textOf,
   type Form,
 } from '../engine/simulator-request.ts';
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
 export interface Item {
   readonly id: string;
-  readonly price: VendorObject;
+  readonly price: ProviderObject;
   readonly quantity: number;
   readonly metadata: Readonly<Record<string, string>>;
   readonly current_period_start: number;
@@ -34,10 +34,10 @@ export interface Change {
   readonly anchor?: number;
 }
 
-export const itemsOf = (subscription: VendorObject): Item[] =>
+export const itemsOf = (subscription: ProviderObject): Item[] =>
   (subscription['items'] as { data: Item[] }).data;
 
-export function priceOf(state: SimulatorState, id: string): VendorObject {
+export function priceOf(state: SimulatorState, id: string): ProviderObject {
   const price = state.get('price', id);
   if (!price) throw noSuch('price', id);
   return price;
@@ -48,10 +48,14 @@ export const currencyOf = (items: readonly Item[]): string => {
   return typeof currency === 'string' ? currency : 'usd';
 };
 
-export const intervalOf = (price: VendorObject): string =>
+export const intervalOf = (price: ProviderObject): string =>
   (price['recurring'] as { interval: string }).interval;
 
-export function changeItems(state: SimulatorState, subscription: VendorObject, body: Form): Change {
+export function changeItems(
+  state: SimulatorState,
+  subscription: ProviderObject,
+  body: Form,
+): Change {
   const existing = itemsOf(subscription);
   const [first] = existing;
   if (!first) throw invalid('The subscription has no items.');
@@ -59,7 +63,7 @@ export function changeItems(state: SimulatorState, subscription: VendorObject, b
   const at = integerOf(body['proration_date'], 'proration_date') ?? state.nowSeconds();
   // A trial goes on whatever is changed, and costs nothing.
   const isTrial = subscription['status'] === 'trialing';
-  const share = (price: VendorObject, quantity: number): number =>
+  const share = (price: ProviderObject, quantity: number): number =>
     isTrial ? 0 : proratedAmount(Number(price['unit_amount']) * quantity, end - at, end - start);
 
   let items = [...existing];
@@ -101,7 +105,7 @@ export function changeItems(state: SimulatorState, subscription: VendorObject, b
 }
 
 /** What is left of an amount under a coupon. */
-export const reduced = (amount: number, coupon: VendorObject | null): number =>
+export const reduced = (amount: number, coupon: ProviderObject | null): number =>
   discountedAmount(
     amount,
     coupon && {

@@ -9,10 +9,10 @@
 import { emit } from '../engine/simulator-events.ts';
 import { markPaid } from './simulator-invoices.ts';
 import { cardOf } from './simulator-payments.ts';
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
 const DAY_SECONDS = 86_400;
-/** Of an ACH debit, by the vendor's documentation. */
+/** Of an ACH debit, by the payment provider's documentation. */
 export const SETTLING_SECONDS = 4 * DAY_SECONDS;
 
 /** Call it whenever the clock has moved; what is due is done once. */
@@ -24,7 +24,7 @@ export function settleLatePayments(state: SimulatorState): void {
   }
 }
 
-function settle(state: SimulatorState, charge: VendorObject): void {
+function settle(state: SimulatorState, charge: ProviderObject): void {
   const { decline } = cardOf(state, String(charge['payment_method']));
   const intent = state.get('payment_intent', charge['payment_intent']);
   const invoice = state.get('invoice', charge['invoice']);
@@ -56,7 +56,7 @@ function settle(state: SimulatorState, charge: VendorObject): void {
 /** Of the subscription's latest invoice only: then it is collected as a renewal is (`simulator-renewals.ts`). */
 function moveSubscription(
   state: SimulatorState,
-  invoice: VendorObject,
+  invoice: ProviderObject,
   status: { readonly from: string; readonly to: string },
 ): void {
   const parent = invoice['parent'] as { subscription_details: { subscription: string } } | null;

@@ -1,18 +1,18 @@
 /**
- * Customers, payment methods, payment intents and charges of the simulated vendor. Every attempt to
+ * Customers, payment methods, payment intents and charges of the simulated payment provider. Every attempt to
  * take money, whoever makes it, goes through `charge` and leaves a row: the oracle that tests ask.
  */
 import { TEST_CARDS, type TestCard } from '../engine/simulator-cards.ts';
 import { emit } from '../engine/simulator-events.ts';
-import { invalid, noSuch, VendorRefusal } from '../engine/simulator-request.ts';
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import { invalid, noSuch, ProviderRefusal } from '../engine/simulator-request.ts';
+import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
-/** A saved card of the customer's own, made from one of the vendor's test cards. */
+/** A saved card of the customer's own, made from one of the payment provider's test cards. */
 export function attachPaymentMethod(
   state: SimulatorState,
   id: string,
   customerId: string,
-): VendorObject {
+): ProviderObject {
   const existing = state.get('payment_method', id);
   if (existing) {
     if (existing['customer'] !== null && existing['customer'] !== customerId)
@@ -77,9 +77,9 @@ export interface ChargeRequest {
 /**
  * A bank account's is `pending` (`simulator-late-payments.ts`), a card's has succeeded.
  *
- * @throws VendorRefusal 402 where the card is declined; a failed charge is kept of it.
+ * @throws ProviderRefusal 402 where the card is declined; a failed charge is kept of it.
  */
-export function charge(state: SimulatorState, request: ChargeRequest): VendorObject {
+export function charge(state: SimulatorState, request: ChargeRequest): ProviderObject {
   if (request.paymentMethodId === null)
     throw invalid('There is no `default_payment_method` set on this Customer or Invoice.', {
       code: 'missing',
@@ -111,8 +111,8 @@ export function charge(state: SimulatorState, request: ChargeRequest): VendorObj
   return made;
 }
 
-function cardError(card: TestCard, paymentIntentId: string | undefined): VendorRefusal {
-  return new VendorRefusal(402, 'card_error', 'Your card was declined.', {
+function cardError(card: TestCard, paymentIntentId: string | undefined): ProviderRefusal {
+  return new ProviderRefusal(402, 'card_error', 'Your card was declined.', {
     code: card.decline?.code ?? 'card_declined',
     ...(card.decline?.declineCode != null && { decline_code: card.decline.declineCode }),
     ...(paymentIntentId !== undefined && { payment_intent: { id: paymentIntentId } }),
@@ -123,7 +123,7 @@ export function createPaymentIntent(
   state: SimulatorState,
   invoice: { readonly id: string; readonly customer: string; readonly amount: number },
   currency: string,
-): VendorObject {
+): ProviderObject {
   const id = state.newId('pi');
   return state.save('payment_intent', {
     id,

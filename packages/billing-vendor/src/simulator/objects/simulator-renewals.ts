@@ -1,5 +1,5 @@
 /**
- * What time does to subscriptions of the simulated vendor. At the end of a period the next one is
+ * What time does to subscriptions of the simulated payment provider. At the end of a period the next one is
  * invoiced and charged to the card on file; a card that refuses makes it `past_due`, is tried again on the
  * days below, and then the subscription ends.
  *
@@ -14,8 +14,8 @@ import { emit } from '../engine/simulator-events.ts';
 import { addLine, createInvoice, finalizeInvoice, payInvoice } from './simulator-invoices.ts';
 import { currencyOf, intervalOf, itemsOf } from './simulator-items.ts';
 import { periodEnd } from './simulator-periods.ts';
-import { VendorRefusal } from '../engine/simulator-request.ts';
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import { ProviderRefusal } from '../engine/simulator-request.ts';
+import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 import { cancelSubscription } from './simulator-subscriptions.ts';
 
 const DAY_SECONDS = 86_400;
@@ -26,11 +26,11 @@ const RETRY_DAYS = [3, 5, 7];
 export function renewSubscriptions(state: SimulatorState): void {
   for (const { id } of state.list('subscription')) {
     // A clock that was moved by a year has twelve months to renew.
-    while (renewOnce(state, state.get('subscription', id) as VendorObject)) continue;
+    while (renewOnce(state, state.get('subscription', id) as ProviderObject)) continue;
   }
 }
 
-function renewOnce(state: SimulatorState, subscription: VendorObject): boolean {
+function renewOnce(state: SimulatorState, subscription: ProviderObject): boolean {
   if (subscription['status'] === 'past_due') return collectAgain(state, subscription);
   const [first] = itemsOf(subscription);
   const isRunning = subscription['status'] === 'active' || subscription['status'] === 'trialing';
@@ -68,9 +68,9 @@ function renewOnce(state: SimulatorState, subscription: VendorObject): boolean {
 /** The subscription's own invoice, which no purchase of ours made. */
 function billPeriod(
   state: SimulatorState,
-  subscription: VendorObject,
+  subscription: ProviderObject,
   startSeconds: number,
-): VendorObject {
+): ProviderObject {
   const items = itemsOf(subscription);
   const draft = createInvoice(state, {
     customer: String(subscription['customer']),
@@ -87,16 +87,16 @@ function billPeriod(
     },
   });
   for (const { price, quantity } of items)
-    addLine(state, state.get('invoice', draft.id) as VendorObject, {
+    addLine(state, state.get('invoice', draft.id) as ProviderObject, {
       amount: Number(price['unit_amount']) * quantity,
       description: `From ${new Date(startSeconds * 1_000).toISOString()}`,
       metadata: {},
     });
-  return finalizeInvoice(state, state.get('invoice', draft.id) as VendorObject);
+  return finalizeInvoice(state, state.get('invoice', draft.id) as ProviderObject);
 }
 
-function collectAgain(state: SimulatorState, subscription: VendorObject): boolean {
-  const invoice = state.get('invoice', subscription['latest_invoice']) as VendorObject;
+function collectAgain(state: SimulatorState, subscription: ProviderObject): boolean {
+  const invoice = state.get('invoice', subscription['latest_invoice']) as ProviderObject;
   const tries = Number(subscription['simulated_tries']);
   const dueAt =
     Number(subscription['simulated_refused_at']) + (RETRY_DAYS[tries] ?? 0) * DAY_SECONDS;
@@ -124,12 +124,12 @@ function collectAgain(state: SimulatorState, subscription: VendorObject): boolea
 }
 
 /** @returns false where the card refuses, or there is none. */
-function pay(state: SimulatorState, invoice: VendorObject): boolean {
+function pay(state: SimulatorState, invoice: ProviderObject): boolean {
   try {
     payInvoice(state, invoice, { isOnSession: false, isRenewal: true });
     return true;
   } catch (error) {
-    if (error instanceof VendorRefusal) return false;
+    if (error instanceof ProviderRefusal) return false;
     throw error;
   }
 }

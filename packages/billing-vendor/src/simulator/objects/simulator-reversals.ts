@@ -1,20 +1,20 @@
 /**
- * Money that goes back, of the simulated vendor: refunds, whole or in part, and disputes. A dispute has no effect on
- * the charge but its mark; the bank decides it.
+ * Money that goes back, of the simulated payment provider: refunds, whole or in part, and disputes. A dispute has no
+ * effect on the charge but its mark; the bank decides it.
  *
  *     charge succeeded ──refunded──▶ charge with more `amount_refunded`
  *     dispute needs_response ──▶ lost, won
  */
 import { emit } from '../engine/simulator-events.ts';
 import { invalid, noSuch } from '../engine/simulator-request.ts';
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
-/** @param amount - in minor units; absent: all that is left. @throws VendorRefusal 400 */
+/** @param amount - in minor units; absent: all that is left. @throws ProviderRefusal 400 */
 export function refundCharge(
   state: SimulatorState,
   chargeId: string,
   amount: number | undefined,
-): VendorObject {
+): ProviderObject {
   const charge = chargeOf(state, chargeId);
   const left = Number(charge['amount']) - Number(charge['amount_refunded'] ?? 0);
   const refunded = amount ?? left;
@@ -38,7 +38,7 @@ export function refundCharge(
 }
 
 /** The bank did not take it: the money is the merchant's again. */
-export function failRefund(state: SimulatorState, refundId: string): VendorObject {
+export function failRefund(state: SimulatorState, refundId: string): ProviderObject {
   const refund = state.get('refund', refundId);
   if (!refund) throw noSuch('refund', refundId);
   const failed = state.save('refund', { ...refund, status: 'failed' });
@@ -48,7 +48,7 @@ export function failRefund(state: SimulatorState, refundId: string): VendorObjec
   return failed;
 }
 
-function moveRefunded(state: SimulatorState, charge: VendorObject, by: number): void {
+function moveRefunded(state: SimulatorState, charge: ProviderObject, by: number): void {
   const amountRefunded = Number(charge['amount_refunded'] ?? 0) + by;
   const moved = state.save('charge', {
     ...charge,
@@ -59,7 +59,7 @@ function moveRefunded(state: SimulatorState, charge: VendorObject, by: number): 
 }
 
 /** The customer's bank takes the money back until it has decided. */
-export function disputeCharge(state: SimulatorState, chargeId: string): VendorObject {
+export function disputeCharge(state: SimulatorState, chargeId: string): ProviderObject {
   const charge = chargeOf(state, chargeId);
   state.save('charge', { ...charge, disputed: true });
   const dispute = state.save('dispute', {
@@ -83,7 +83,7 @@ export function decideDispute(
   state: SimulatorState,
   disputeId: string,
   status: 'lost' | 'won',
-): VendorObject {
+): ProviderObject {
   const dispute = state.get('dispute', disputeId);
   if (!dispute) throw noSuch('dispute', disputeId);
   const decided = state.save('dispute', { ...dispute, status });
@@ -92,7 +92,7 @@ export function decideDispute(
   return decided;
 }
 
-/** The invoice that an intent pays, as the vendor lists such payments. */
+/** The invoice that an intent pays, as the payment provider lists such payments. */
 export function listInvoicePayments(
   state: SimulatorState,
   intentId: string,
@@ -114,7 +114,7 @@ export function listInvoicePayments(
   return { object: 'list', url: '/v1/invoice_payments', has_more: false, data };
 }
 
-function chargeOf(state: SimulatorState, id: string): VendorObject {
+function chargeOf(state: SimulatorState, id: string): ProviderObject {
   const charge = state.get('charge', id);
   if (!charge) throw noSuch('charge', id);
   return charge;

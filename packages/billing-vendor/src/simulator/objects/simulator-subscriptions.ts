@@ -1,5 +1,5 @@
 /**
- * Subscriptions of the simulated vendor. A change is paid for at once or does not happen
+ * Subscriptions of the simulated payment provider. A change is paid for at once or does not happen
  * (`error_if_incomplete`): the card is charged before anything is kept.
  */
 import { couponOf, redeemCoupon, runningCoupon } from './simulator-coupons.ts';
@@ -30,14 +30,14 @@ import {
   noSuch,
   required,
   textOf,
-  VendorRefusal,
+  ProviderRefusal,
   type Form,
 } from '../engine/simulator-request.ts';
-import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
+import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
 const DAY_SECONDS = 86_400;
 
-export function createSubscription(state: SimulatorState, body: Form): VendorObject {
+export function createSubscription(state: SimulatorState, body: Form): ProviderObject {
   const customer = required(body['customer'], 'customer');
   if (!state.get('customer', customer)) throw noSuch('customer', customer);
   const start = state.nowSeconds();
@@ -92,9 +92,9 @@ export function createSubscription(state: SimulatorState, body: Form): VendorObj
 
 export function updateSubscription(
   state: SimulatorState,
-  subscription: VendorObject,
+  subscription: ProviderObject,
   body: Form,
-): VendorObject {
+): ProviderObject {
   if (subscription['status'] === 'canceled')
     throw invalid('A canceled subscription can only update its cancellation_details.');
   const given = couponOf(state, body['discounts']);
@@ -139,11 +139,11 @@ export function updateSubscription(
   return updated;
 }
 
-/** @throws VendorRefusal 404 where it has ended: as with the vendor, there is nothing to end then. */
+/** @throws ProviderRefusal 404 where it has ended: as with the payment provider, there is nothing to end then. */
 export function cancelSubscription(
   state: SimulatorState,
-  subscription: VendorObject,
-): VendorObject {
+  subscription: ProviderObject,
+): ProviderObject {
   if (subscription['status'] === 'canceled') throw noSuch('subscription', subscription.id);
   const canceled = state.save('subscription', { ...subscription, status: 'canceled' });
   emit(state, 'customer.subscription.deleted', canceled);
@@ -151,7 +151,7 @@ export function cancelSubscription(
 }
 
 /** The invoice that a change would make; nothing is kept. */
-export function previewInvoice(state: SimulatorState, body: Form): VendorObject {
+export function previewInvoice(state: SimulatorState, body: Form): ProviderObject {
   const id = required(body['subscription'], 'subscription');
   const subscription = state.get('subscription', id);
   if (!subscription) throw noSuch('subscription', id);
@@ -186,8 +186,8 @@ interface ImmediatePayment {
   readonly paymentMethodId: string | undefined;
 }
 
-/** An invoice that is paid, or no invoice: a declined one is taken away again, as with the vendor. */
-function payAtOnce(state: SimulatorState, payment: ImmediatePayment): VendorObject {
+/** An invoice that is paid, or no invoice: a declined one is taken away again, as with the payment provider. */
+function payAtOnce(state: SimulatorState, payment: ImmediatePayment): ProviderObject {
   const draft = createInvoice(state, {
     customer: payment.customer,
     currency: payment.currency,
@@ -197,8 +197,8 @@ function payAtOnce(state: SimulatorState, payment: ImmediatePayment): VendorObje
     subscription: payment.subscription,
   });
   for (const line of payment.lines)
-    addLine(state, state.get('invoice', draft.id) as VendorObject, line);
-  const open = finalizeInvoice(state, state.get('invoice', draft.id) as VendorObject);
+    addLine(state, state.get('invoice', draft.id) as ProviderObject, line);
+  const open = finalizeInvoice(state, state.get('invoice', draft.id) as ProviderObject);
   if (open['status'] === 'paid') return open;
   try {
     return payInvoice(state, open, {
@@ -206,7 +206,7 @@ function payAtOnce(state: SimulatorState, payment: ImmediatePayment): VendorObje
       isOnSession: false,
     });
   } catch (error) {
-    if (error instanceof VendorRefusal) {
+    if (error instanceof ProviderRefusal) {
       returnBalance(state, open);
       state.delete('invoice', draft.id);
     }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { listCharges } from '../../../src/simulator/simulator-controls.ts';
 import { periodEnd } from '../../../src/simulator/objects/simulator-periods.ts';
 import { renewSubscriptions } from '../../../src/simulator/objects/simulator-renewals.ts';
-import { newCustomer, ok, startVendor } from '../../support/vendor-under-test.ts';
+import { newCustomer, ok, startProvider } from '../../support/provider-under-test.ts';
 
 const seconds = (day: string) => Date.parse(`${day}T10:20:30Z`) / 1_000;
 
@@ -37,10 +37,10 @@ describe('the end of a period', () => {
 
 describe('a subscription', () => {
   const start = async (card: string) => {
-    const world = await startVendor();
-    const customerId = await newCustomer(world.vendor, card);
+    const world = await startProvider();
+    const customerId = await newCustomer(world.provider, card);
     const created = await ok(
-      world.vendor.createSubscription(
+      world.provider.createSubscription(
         {
           customerId,
           priceId: 'price_premium_month',
@@ -56,7 +56,7 @@ describe('a subscription', () => {
         method: 'POST',
         body: JSON.stringify({ advance_ms: days * 86_400_000 }),
       });
-    const read = () => ok(world.vendor.readSubscription(created.subscriptionId));
+    const read = () => ok(world.provider.readSubscription(created.subscriptionId));
     const eventTypes = () =>
       world.simulator.state.list('event').map((event) => String(event['type']));
     return { ...world, customerId, created, later, read, eventTypes };
@@ -70,7 +70,7 @@ describe('a subscription', () => {
     const renewed = await world.read();
     expect(renewed).toMatchObject({ status: 'active' });
     expect(renewed!.currentPeriodEndMs).toBeGreaterThan(world.simulator.state.now());
-    const invoices = (await ok(world.vendor.listInvoices(undefined))).items;
+    const invoices = (await ok(world.provider.listInvoices(undefined))).items;
     expect(invoices.map(({ status, total, runId }) => [status, total.amount, runId])).toEqual([
       ['paid', 100_000, null],
       ['paid', 100_000, null],
@@ -81,26 +81,26 @@ describe('a subscription', () => {
 
   test('is past due while its card refuses, then ends, with nothing open', async () => {
     const world = await start('pm_card_visa');
-    await ok(world.vendor.setDefaultCard(world.customerId, 'pm_card_chargeCustomerFail'));
+    await ok(world.provider.setDefaultCard(world.customerId, 'pm_card_chargeCustomerFail'));
     await world.later(32);
     expect(await world.read()).toMatchObject({ status: 'past_due' });
     await world.later(30);
     expect(await world.read()).toMatchObject({ status: 'canceled' });
-    expect(await ok(world.vendor.findSubscription(world.customerId))).toBeNull();
-    const invoices = (await ok(world.vendor.listInvoices(undefined))).items;
+    expect(await ok(world.provider.findSubscription(world.customerId))).toBeNull();
+    const invoices = (await ok(world.provider.listInvoices(undefined))).items;
     expect(invoices.map(({ status }) => status)).toEqual(['uncollectible', 'paid']);
     expect(world.eventTypes()).toContain('customer.subscription.deleted');
   });
 
   test('on trial costs nothing, whatever is changed of it, until the trial is over', async () => {
-    const world = await startVendor();
-    const customer = await newCustomer(world.vendor, 'pm_card_visa');
+    const world = await startProvider();
+    const customer = await newCustomer(world.provider, 'pm_card_visa');
     const { id } = await world.stripe.subscriptions.create({
       customer,
       items: [{ price: 'price_essentials_month' }],
       trial_period_days: 14,
     });
-    const read = () => ok(world.vendor.readSubscription(id));
+    const read = () => ok(world.provider.readSubscription(id));
     const { status, items } = (await read())!;
     expect(status).toBe('trialing');
     const { itemId } = items[0]!;
@@ -110,7 +110,7 @@ describe('a subscription', () => {
       prorationAtMs: world.simulator.state.now(),
       runId: 'run_1',
     };
-    const changed = await ok(world.vendor.changeSubscription(id, change, 'change'));
+    const changed = await ok(world.provider.changeSubscription(id, change, 'change'));
     expect(changed).toMatchObject({ status: 'trialing', latestInvoiceTotal: { amount: 0 } });
     expect(listCharges(world.simulator.state)).toEqual([]);
     world.simulator.state.advanceClock(15 * 86_400_000);
@@ -121,12 +121,12 @@ describe('a subscription', () => {
 
   test('whose card asks for its holder when it renews is past due until they have confirmed', async () => {
     const world = await start('pm_card_visa');
-    await ok(world.vendor.setDefaultCard(world.customerId, 'pm_card_authenticationRequired'));
+    await ok(world.provider.setDefaultCard(world.customerId, 'pm_card_authenticationRequired'));
     await world.later(32);
     expect(await world.read()).toMatchObject({ status: 'past_due', latestInvoiceStatus: 'open' });
     expect(world.eventTypes()).toContain('invoice.payment_action_required');
     const { latestInvoiceId } = (await world.read())!;
-    const asking = await ok(world.vendor.findInvoice(latestInvoiceId!));
+    const asking = await ok(world.provider.findInvoice(latestInvoiceId!));
     expect(asking).toMatchObject({
       status: 'open',
       payment: { state: 'failed', declineCode: 'authentication_required' },
@@ -146,11 +146,11 @@ describe('a subscription', () => {
   ] as const)(
     'with a coupon for %s (%s months) is charged %j',
     async (duration, months, amounts) => {
-      const world = await startVendor();
+      const world = await startProvider();
       const { state } = world.simulator;
       const coupon = state.get('coupon', 'FIFTY')!;
       state.save('coupon', { ...coupon, duration, duration_in_months: months });
-      await ok(world.vendor.createSubscription(await essentials(world, 7), 'subscribe'));
+      await ok(world.provider.createSubscription(await essentials(world, 7), 'subscribe'));
       for (let month = 1; month < amounts.length; month++) {
         state.advanceClock(31 * 86_400_000);
         renewSubscriptions(state);
@@ -160,26 +160,26 @@ describe('a subscription', () => {
   );
 
   test('is refused with a coupon that is used up, which a purchase that was declined does not count for', async () => {
-    const world = await startVendor();
+    const world = await startProvider();
     const { state } = world.simulator;
     state.save('coupon', { ...state.get('coupon', 'FIFTY')!, max_redemptions: 1 });
     const declined = await essentials(world, 7, 'pm_card_chargeCustomerFail');
-    expect(await world.vendor.createSubscription(declined, 'a')).toMatchObject({
+    expect(await world.provider.createSubscription(declined, 'a')).toMatchObject({
       outcome: 'declined',
     });
-    await ok(world.vendor.createSubscription(await essentials(world, 8), 'b'));
-    expect(await world.vendor.createSubscription(await essentials(world, 9), 'c')).toEqual({
+    await ok(world.provider.createSubscription(await essentials(world, 8), 'b'));
+    expect(await world.provider.createSubscription(await essentials(world, 9), 'c')).toEqual({
       outcome: 'refused',
       code: 'coupon_expired',
     });
   });
 
   const essentials = async (
-    { vendor }: Awaited<ReturnType<typeof startVendor>>,
+    { provider }: Awaited<ReturnType<typeof startProvider>>,
     accountId: number,
     card = 'pm_card_visa',
   ) => ({
-    customerId: await newCustomer(vendor, card, accountId),
+    customerId: await newCustomer(provider, card, accountId),
     priceId: 'price_essentials_month',
     quantity: 1,
     couponCode: 'FIFTY',
@@ -189,7 +189,7 @@ describe('a subscription', () => {
   test('that is ended is charged no more, and ended once', async () => {
     const world = await start('pm_card_visa');
     for (const key of ['end', 'end again'])
-      await ok(world.vendor.cancelSubscription(world.created.subscriptionId, key));
+      await ok(world.provider.cancelSubscription(world.created.subscriptionId, key));
     await world.later(95);
     expect(await world.read()).toMatchObject({ status: 'canceled' });
     expect(listCharges(world.simulator.state)).toHaveLength(1);
@@ -197,12 +197,12 @@ describe('a subscription', () => {
   });
 
   test('lists come in parts', async () => {
-    const world = await startVendor();
+    const world = await startProvider();
     for (let n = 1; n <= 101; n++)
       await ok(
-        world.vendor.createInvoice(
+        world.provider.createInvoice(
           {
-            customerId: await newCustomer(world.vendor),
+            customerId: await newCustomer(world.provider),
             accountId: 7,
             runId: `run_${n}`,
             currency: 'usd',
@@ -210,8 +210,8 @@ describe('a subscription', () => {
           `invoice:${n}`,
         ),
       );
-    const first = await ok(world.vendor.listInvoices(undefined));
-    const rest = await ok(world.vendor.listInvoices(first.next));
+    const first = await ok(world.provider.listInvoices(undefined));
+    const rest = await ok(world.provider.listInvoices(first.next));
     expect([first.items.length, rest.items.length, rest.next]).toEqual([100, 1, undefined]);
     expect(new Set([...first.items, ...rest.items].map((each) => each.runId)).size).toBe(101);
   });

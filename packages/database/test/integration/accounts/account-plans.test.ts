@@ -54,13 +54,16 @@ import {
 } from '@sluice/database/accounts/partners';
 import { findReceipt } from '@sluice/database/billing/receipts';
 import {
-  findVendorCustomer,
-  insertVendorCustomer,
+  findProviderCustomer,
+  insertProviderCustomer,
   isAccountClosed,
   listClosedCustomers,
   noteSubscriptionsEnded,
-} from '@sluice/database/billing/vendor-customers';
-import { clearVendorEvents, findOldestWaitingEvent } from '@sluice/database/billing/vendor-events';
+} from '@sluice/database/billing/provider-customers';
+import {
+  clearProviderEvents,
+  findOldestWaitingEvent,
+} from '@sluice/database/billing/provider-events';
 import {
   findPendingPurchase,
   findPurchaseWorkflow,
@@ -262,7 +265,7 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ['an entry of the outbox that is told', (db) => finishOutbox(db, '77')],
   ['told entries of the outbox to be cleared', (db) => clearOutbox(db, NOW_MS - 43_100_000, 10)],
   ['the oldest entry of the outbox that is not told', (db) => findOldestUntold(db, NOW_MS)],
-  ['events of the vendor to be cleared', (db) => clearVendorEvents(db, NOW_MS - 43_100_000, 10)],
+  ['events of the vendor to be cleared', (db) => clearProviderEvents(db, NOW_MS - 43_100_000, 10)],
   ['the oldest event of the vendor that waits', (db) => findOldestWaitingEvent(db)],
   ['whether a trial was left for the Builder plan', (db) => isBuilderFromTrial(db, ACCOUNT)],
   ['a purchase', (db) => findPurchaseWorkflow(db, ACCOUNT, `run_${ACCOUNT}`)],
@@ -279,13 +282,13 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ['closed accounts that may be charged still', (db) => listClosedCustomers(db, NOW_MS, 10)],
   ['whether an account is closed', (db) => isAccountClosed(db, ACCOUNT)],
   ['that nothing is left to charge', (db) => noteSubscriptionsEnded(db, ACCOUNT, true, NOW_MS)],
-  ['the customer at the vendor', (db) => findVendorCustomer(db, ACCOUNT)],
+  ['the customer at the vendor', (db) => findProviderCustomer(db, ACCOUNT)],
   [
     'a new customer at the vendor',
     (db) =>
       db
         .transaction()
-        .execute((transaction) => insertVendorCustomer(transaction, ACCOUNT, 'cus_new', NOW_MS)),
+        .execute((transaction) => insertProviderCustomer(transaction, ACCOUNT, 'cus_new', NOW_MS)),
   ],
   ['an entry of the audit log', (db) => findAuditLog(db, ACCOUNT, 1)],
   [

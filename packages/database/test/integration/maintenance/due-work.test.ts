@@ -13,7 +13,7 @@ import { listDuePurchases } from '../../../src/billing/purchase-workflows.ts';
 import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
-import { claimVendorEvents } from '../../../src/billing/vendor-events.ts';
+import { claimProviderEvents } from '../../../src/billing/provider-events.ts';
 
 const NOW_MS = Date.UTC(2030, 0, 2);
 const SOONER = new Date(NOW_MS - 1_000);
@@ -64,7 +64,8 @@ const CASES: readonly Case[] = [
       insert into vendor_events (event_id, type, object_id, received_at, next_at)
       values ('e', 'invoice.paid', 'i', ${SOONER}, ${at})`,
     isFound: async (database) =>
-      (await claimVendorEvents(database, NOW_MS, { firstMs: 1_000, mostMs: 1_000 }, 10)).length > 0,
+      (await claimProviderEvents(database, NOW_MS, { firstMs: 1_000, mostMs: 1_000 }, 10)).length >
+      0,
     hasTime: true,
   },
   {

@@ -1,15 +1,15 @@
 /**
- * What operators are woken by: the age of the oldest commit batch, delivery, event of the payment vendor and entry of
+ * What operators are woken by: the age of the oldest commit batch, delivery, event of the payment provider and entry of
  * the outbox.
  */
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { findLaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import {
-  claimVendorEvents,
+  claimProviderEvents,
   findOldestWaitingEvent,
-  insertVendorEvent,
-  settleVendorEvent,
-} from '@sluice/database/billing/vendor-events';
+  insertProviderEvent,
+  settleProviderEvent,
+} from '@sluice/database/billing/provider-events';
 import {
   appendToOutbox,
   claimOutbox,
@@ -61,7 +61,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
       metrics,
       producer,
       findLaneBacklog: () => findLaneBacklog(database, nowMs),
-      findOldestVendorEvent: () => findOldestWaitingEvent(database),
+      findOldestProviderEvent: () => findOldestWaitingEvent(database),
       findOldestUntold: () => findOldestUntold(database, nowMs),
       now: () => nowMs,
     });
@@ -123,10 +123,10 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     expect(found.get('sluice_held_back_oldest_seconds')).toBeGreaterThanOrEqual(60);
   });
 
-  test("a vendor's event is as old as since it came, however often it was put off, until it is worked off", async () => {
+  test("a payment provider's event is as old as since it came, however often it was put off, until it is worked off", async () => {
     const nowMs = Date.now();
     const event = (eventId: string, ageMs: number) =>
-      insertVendorEvent(
+      insertProviderEvent(
         database,
         { eventId, type: 'invoice.paid', objectId: 'in_1' },
         nowMs - ageMs,
@@ -135,15 +135,15 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     await event('evt_new', MINUTE_MS);
     // Put off: it is due again in an hour only.
     const retry = { firstMs: 60 * MINUTE_MS, mostMs: 60 * MINUTE_MS };
-    expect(await claimVendorEvents(database, nowMs, retry, 1)).toMatchObject([
+    expect(await claimProviderEvents(database, nowMs, retry, 1)).toMatchObject([
       { eventId: 'evt_old' },
     ]);
 
     const age = async () => (await scrape(nowMs)).get('sluice_vendor_event_oldest_seconds');
     expect(await age()).toBe(600);
-    await settleVendorEvent(database, 'evt_old', nowMs);
+    await settleProviderEvent(database, 'evt_old', nowMs);
     expect(await age()).toBe(60);
-    await settleVendorEvent(database, 'evt_new', nowMs);
+    await settleProviderEvent(database, 'evt_new', nowMs);
     expect(await age()).toBe(0);
   });
 

@@ -30,7 +30,7 @@ test('add-ons are added and the prorated amount is charged at once', async () =>
   });
 });
 
-test('add-ons that are held already cost nothing and ask nothing of the vendor', async () => {
+test('add-ons that are held already cost nothing and ask nothing of the payment provider', async () => {
   const accountId = await subscribed();
   await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
   const charges = world.charges().length;
@@ -60,13 +60,13 @@ test.each([
 
 test('add-ons that are declined leave the subscription as it was', async () => {
   const accountId = await subscribed();
-  const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
+  const customer = await world.provider.findCustomer(accountId, `billing-${accountId}@example.com`);
   const customerId = customer.outcome === 'ok' ? customer.value! : '';
-  const before = await world.vendor.findSubscription(customerId);
-  await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
+  const before = await world.provider.findSubscription(customerId);
+  await world.provider.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
   const workflow = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
   expect(workflow).toMatchObject({ status: 'declined' });
-  expect(await world.vendor.findSubscription(customerId)).toEqual(before);
+  expect(await world.provider.findSubscription(customerId)).toEqual(before);
 });
 
 test.each(['error', 'error_after', 'timeout_after', 'reset_after'] as const)(
@@ -83,20 +83,20 @@ test.each(['error', 'error_after', 'timeout_after', 'reset_after'] as const)(
 );
 
 const untilRenewalMs = async (accountId: number): Promise<number> => {
-  const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
-  const found = await world.vendor.findSubscription(
+  const customer = await world.provider.findCustomer(accountId, `billing-${accountId}@example.com`);
+  const found = await world.provider.findSubscription(
     customer.outcome === 'ok' ? customer.value! : '',
   );
   const subscription = found.outcome === 'ok' ? found.value! : undefined;
   return subscription!.currentPeriodEndMs - world.simulator.state.now();
 };
 
-/** The vendor has done what it was asked, and nobody heard of it. */
+/** The payment provider has done what it was asked, and nobody heard of it. */
 async function addonsWithoutAnswer(accountId: number) {
   const path = '/subscriptions/';
   world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
   const workflow = await world.addons(accountId, 'price_addon_ip_month');
-  expect(await world.advance(workflow, { vendor: world.hastyVendor })).toBe('waiting');
+  expect(await world.advance(workflow, { provider: world.hastyProvider })).toBe('waiting');
   return workflow;
 }
 
@@ -106,7 +106,7 @@ test('add-ons whose purchase is looked up after a renewal tell their own invoice
   world.moveClocks((await untilRenewalMs(accountId)) - 3_600_000);
   const workflow = await addonsWithoutAnswer(accountId);
   const [charge] = world.succeeded().filter((each) => each.runId === workflow.runId);
-  // The vendor has forgotten the key, and has renewed meanwhile.
+  // The payment provider has forgotten the key, and has renewed meanwhile.
   world.moveClocks(25 * 3_600_000);
   expect(world.succeeded().at(-1)).toMatchObject({ runId: null });
   const charges = world.charges().length;
@@ -118,7 +118,7 @@ test('add-ons whose purchase is looked up after a renewal tell their own invoice
   expect(world.charges()).toHaveLength(charges);
 });
 
-test('add-ons that were taken away again at the vendor meanwhile are not bought a second time', async () => {
+test('add-ons that were taken away again at the payment provider meanwhile are not bought a second time', async () => {
   const accountId = await subscribed();
   const workflow = await addonsWithoutAnswer(accountId);
   const charges = world.charges().length;

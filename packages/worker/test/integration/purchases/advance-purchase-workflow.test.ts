@@ -63,9 +63,12 @@ describe('a pack by invoice', () => {
       message: 'The card was declined. Use another payment method, or ask the card issuer.',
       result: { charged: null },
     });
-    const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
+    const customer = await world.provider.findCustomer(
+      accountId,
+      `billing-${accountId}@example.com`,
+    );
     if (customer.outcome === 'ok')
-      await world.vendor.setDefaultCard(customer.value!, 'pm_card_visa');
+      await world.provider.setDefaultCard(customer.value!, 'pm_card_visa');
     expect(await world.balance(accountId)).toBe(0);
     await expectBooksToMatch();
   });
@@ -81,7 +84,7 @@ describe('a pack by invoice', () => {
 });
 
 describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
-  'whatever the vendor does (%s)',
+  'whatever the payment provider does (%s)',
   (card) => {
     test.each(FAULT_KINDS)(
       'I18: %s on every call ends in the right status with the right charges',
@@ -105,7 +108,7 @@ describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
   },
 );
 
-test('I18: an outage of five minutes that the vendor answers with 500 sets no purchase aside', async () => {
+test('I18: an outage of five minutes that the payment provider answers with 500 sets no purchase aside', async () => {
   const workflow = await world.buyPack(await world.addAccount('pm_card_visa'));
   world.simulator.faults.add({ kind: 'error', path: '/invoices', method: 'POST', count: 1_000 });
   // As the reconcile loop does: whenever its time has come.
@@ -172,9 +175,9 @@ test('I19: a purchase workflow that rested for more than 23 hours looks up what 
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.buyPack(accountId);
   world.simulator.faults.add({ kind: 'timeout_after', path: '/pay', count: 1 });
-  expect(await world.advance(workflow, { vendor: world.hastyVendor })).toBe('waiting');
+  expect(await world.advance(workflow, { provider: world.hastyProvider })).toBe('waiting');
   expect(world.succeeded()).toHaveLength(1);
-  // The vendor has forgotten every key, so asking again would charge again.
+  // The payment provider has forgotten every key, so asking again would charge again.
   world.simulator.state.advanceClock(25 * 3_600_000);
   world.clock.aheadMs += 25 * 3_600_000;
   expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
@@ -210,7 +213,7 @@ test('two workers woken for one purchase workflow: one works on it', async () =>
 });
 
 describe('a pack by card', () => {
-  test('waits for its customer, and is granted by the time the vendor says it is paid', async () => {
+  test('waits for its customer, and is granted by the time the payment provider says it is paid', async () => {
     const accountId = await world.addAccount(null, 'card');
     const workflow = await world.buyPack(accountId, 'card');
     expect(await world.advance(workflow)).toBe('waiting');

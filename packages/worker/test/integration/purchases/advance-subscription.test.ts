@@ -120,8 +120,11 @@ describe('a plan', () => {
     await world.finish(await world.checkout(accountId, 'essentials_month'));
     const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
     expect(workflow).toMatchObject({ status: 'success' });
-    const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
-    const found = await world.vendor.findSubscription(
+    const customer = await world.provider.findCustomer(
+      accountId,
+      `billing-${accountId}@example.com`,
+    );
+    const found = await world.provider.findSubscription(
       customer.outcome === 'ok' ? customer.value! : '',
     );
     expect(found).toMatchObject({
@@ -160,7 +163,7 @@ test.each(['created', 'changed'])(
         accountId,
         isEnded ? 'essentials_month' : 'premium_month',
       );
-      expect(await world.advance(workflow, { vendor: world.hastyVendor })).toBe('waiting');
+      expect(await world.advance(workflow, { provider: world.hastyProvider })).toBe('waiting');
       const [charge] = world.succeeded().filter((each) => each.runId === workflow.runId);
       world.moveClocks(62 * 86_400_000);
       for (const subscription of isEnded ? world.simulator.state.list('subscription') : [])
@@ -197,7 +200,7 @@ test.each([
     const path = '/subscriptions';
     world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
     const workflow = await world.checkout(accountId, 'premium_month');
-    expect(await world.advance(workflow, { vendor: world.hastyVendor })).toBe('waiting');
+    expect(await world.advance(workflow, { provider: world.hastyProvider })).toBe('waiting');
     const { state } = world.simulator;
     const [subscription] = state.list('subscription');
     // One that is past due is so for a renewal, which is tried again days after its card refused.
@@ -237,11 +240,11 @@ test.each(['pm_card_chargeCustomerFail', 'pm_card_visa_chargeDeclined'])(
   },
 );
 
-test('a plan that the vendor refuses to price ends, with nothing charged', async () => {
+test('a plan that the payment provider refuses to price ends, with nothing charged', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await world.finish(await world.checkout(accountId, 'premium_month'));
   const charges = world.charges().length;
-  // The catalogue may name a coupon that the vendor has not.
+  // The catalogue may name a coupon that the payment provider has not.
   const workflow = await world.checkout(accountId, 'premium_year', {
     couponCode: 'NOT_AT_THE_VENDOR',
     expectedAmount: { amount: 1_000_000, currency: 'usd' },
@@ -254,7 +257,7 @@ test('a plan that the vendor refuses to price ends, with nothing charged', async
   expect(world.charges()).toHaveLength(charges);
 });
 
-test('a plan on another cycle than the add-ons beside it is refused for that, before the vendor is asked', async () => {
+test('a plan on another cycle than the add-ons beside it is refused for that, before the payment provider is asked', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.finish(await world.addons(accountId, 'price_addon_ip_month'));

@@ -8,8 +8,8 @@ import {
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
-import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
-import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import { insertProviderEvent } from '@sluice/database/billing/provider-events';
+import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
@@ -127,7 +127,7 @@ test('add-ons have their receipt when the bank has paid', async () => {
   await expectPaid(workflow, due);
 });
 
-test('what the bank has paid is found without the vendor’s events', async () => {
+test('what the bank has paid is found without the payment provider’s events', async () => {
   const accountId = await world.addAccount(GOOD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   bankDecides();
@@ -137,7 +137,7 @@ test('what the bank has paid is found without the vendor’s events', async () =
   expect(await world.balance(accountId)).toBe(200);
 });
 
-test('I21: what the bank has paid, and the vendor told, before the purchase was written down is not lost', async () => {
+test('I21: what the bank has paid, and the payment provider told, before the purchase was written down is not lost', async () => {
   const accountId = await world.addAccount(GOOD);
   const workflow = await world.checkout(accountId, 'premium_month');
   await world.advance(workflow, {
@@ -181,26 +181,26 @@ test('a plan that is refunded before its payment was looked at keeps no allowanc
   expect((await look(workflow)).result).toMatchObject({ reversal: { isWhole: true } });
 });
 
-test('payments that are due are not asked about by a worker that stops, nor of a vendor that does not answer', async () => {
+test('payments that are due are not asked about by a worker that stops, nor of a payment provider that does not answer', async () => {
   for (let count = 0; count < 3; count++) {
     const accountId = await world.addAccount(GOOD);
     await world.finish(await world.checkout(accountId, 'premium_month'));
   }
   const asked: string[] = [];
-  const vendor: Vendor = {
-    ...world.vendor,
+  const provider: PaymentProvider = {
+    ...world.provider,
     findInvoice(invoiceId) {
       asked.push(invoiceId);
       return Promise.resolve({ outcome: 'unknown', reason: 'timeout', isFinal: false });
     },
   };
-  await lookAtDuePayments({ ...world.deps, vendor }, () => true);
+  await lookAtDuePayments({ ...world.deps, provider }, () => true);
   expect(asked).toEqual([]);
-  await lookAtDuePayments({ ...world.deps, vendor });
+  await lookAtDuePayments({ ...world.deps, provider });
   expect(asked).toHaveLength(1);
 });
 
-test('a due payment that the vendor refuses to show is logged, and the next one is looked at', async () => {
+test('a due payment that the payment provider refuses to show is logged, and the next one is looked at', async () => {
   const workflows: PurchaseWorkflow[] = [];
   for (let count = 0; count < 2; count++)
     workflows.push(
@@ -211,17 +211,17 @@ test('a due payment that the vendor refuses to show is logged, and the next one 
   const logger = createLogger('test', 'silent');
   logger.error = (fields: unknown) => logged.push(fields);
   const [refused, other] = workflows.map((workflow) => workflow.result!.invoiceId!);
-  const vendor: Vendor = {
-    ...world.vendor,
+  const provider: PaymentProvider = {
+    ...world.provider,
     findInvoice: (invoiceId) =>
       invoiceId === refused
         ? Promise.resolve({
             outcome: 'refused',
             code: 'forbidden',
           })
-        : world.vendor.findInvoice(invoiceId),
+        : world.provider.findInvoice(invoiceId),
   };
-  await lookAtDuePayments({ ...world.deps, vendor, logger });
+  await lookAtDuePayments({ ...world.deps, provider, logger });
   expect(logged).toMatchObject([{ item: { invoiceId: refused } }]);
   expect((await look(workflows[1]!)).result).toMatchObject({
     invoiceId: other,
@@ -256,7 +256,7 @@ test('what the bank never pays is given up with its invoice, is due no more, and
   await renew();
   expect(await world.balance(accountId)).toBe(0);
   state.save('invoice', { ...invoice(), status: 'paid' });
-  await insertVendorEvent(
+  await insertProviderEvent(
     world.database,
     { eventId: 'evt_paid', type: 'invoice.paid', objectId: invoice().id },
     Date.now() - 1_000,

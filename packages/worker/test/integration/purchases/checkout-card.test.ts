@@ -62,7 +62,7 @@ test('a checkout that is declined at its second attempt puts back the card from 
   const accountId = await world.addAccount('pm_card_visa');
   const customers = () => world.simulator.state.list('customer');
   const [before] = customers();
-  // The card is set, and the vendor fails for good without having subscribed: asked anew under another key.
+  // The card is set, and the payment provider fails for good without having subscribed: asked anew under another key.
   world.simulator.faults.add({ kind: 'error', method: 'POST', path: '/subscriptions', count: 1 });
   const ended = await checkout(world, accountId, 'pm_card_chargeCustomerFail');
   expect(ended).toMatchObject({ status: 'failed', entries: [] });

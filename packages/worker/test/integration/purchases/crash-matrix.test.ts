@@ -1,6 +1,6 @@
 /**
- * Every workflow, every step, every moment at which a worker can die, with a vendor that fails at random
- * and tells its events late, twice and out of order. Whatever happens: what the vendor took and what we
+ * Every workflow, every step, every moment at which a worker can die, with a payment provider that fails at random
+ * and tells its events late, twice and out of order. Whatever happens: what the payment provider took and what we
  * gave are one to one, every purchase workflow ends, and nothing can be collected for one that failed.
  *
  * The worker is one function here, and dies by an exception, which is quick.
@@ -65,7 +65,7 @@ async function begin(world: Subscriptions, workflow: Workflow): Promise<Purchase
   } as never);
 }
 
-/** Everything that the vendor has to tell, in any order, twice. */
+/** Everything that the payment provider has to tell, in any order, twice. */
 const tellEvents = (world: Subscriptions, random: Random) =>
   world.tellEvents((events) =>
     [...events, ...events]
@@ -79,7 +79,7 @@ test(
   { timeout: 120_000 },
   async () => {
     const random = seededRandom(SEED);
-    const world = await startSubscriptions({ random, vendorTimeoutMs: 150 });
+    const world = await startSubscriptions({ random, providerTimeoutMs: 150 });
     const chosen = cells
       .map((cell) => ({ cell, at: random() }))
       .toSorted((one, other) => one.at - other.at)

@@ -1,4 +1,4 @@
-/** What the vendor owes a customer pays for the next invoice as it is finalized, before any card does. */
+/** What the payment provider owes a customer pays for the next invoice as it is finalized, before any card does. */
 import { findPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ const customerOf = (accountId: number) =>
     .list('customer')
     .find((each) => each['email'] === `billing-${accountId}@example.com`)!;
 
-/** An account that the vendor owes this much. */
+/** An account that the payment provider owes this much. */
 async function addAccountWithCredit(rail: 'card' | 'invoiced', amount: number): Promise<number> {
   const accountId = await world.addAccount(rail === 'card' ? null : 'pm_card_visa', rail);
   world.simulator.state.save('customer', { ...customerOf(accountId), balance: -amount });

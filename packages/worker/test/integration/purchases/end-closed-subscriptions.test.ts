@@ -1,6 +1,6 @@
 /** An account that is closed by a statement is not charged any more. */
-import type { Vendor } from '@sluice/billing-vendor/port/vendor';
-import { listClosedCustomers } from '@sluice/database/billing/vendor-customers';
+import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
+import { listClosedCustomers } from '@sluice/database/billing/provider-customers';
 import { listBookedSubscribers } from '@sluice/database/verify/verify-purchases';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
@@ -28,8 +28,8 @@ const put = (accountId: number, status: string) =>
   sql`update accounts set status = ${status} where account_id = ${accountId}`.execute(
     world.database,
   );
-const look = (vendor: EndClosedSubscriptionsDeps['vendor'] = watched()) =>
-  endClosedSubscriptions({ ...world.deps, vendor });
+const look = (provider: EndClosedSubscriptionsDeps['provider'] = watched()) =>
+  endClosedSubscriptions({ ...world.deps, provider });
 const statuses = () =>
   world.simulator.state.list('subscription').map((each) => String(each['status']));
 
@@ -41,15 +41,15 @@ async function expectDone(): Promise<void> {
   expect(await listClosedCustomers(world.database, world.deps.now(), 10)).toEqual([]);
 }
 
-/** The vendor; what it is asked is noted. */
-function watched(): Pick<Vendor, 'findSubscription' | 'cancelSubscription'> {
-  const { vendor } = world;
+/** The payment provider; what it is asked is noted. */
+function watched(): Pick<PaymentProvider, 'findSubscription' | 'cancelSubscription'> {
+  const { provider } = world;
   return {
     findSubscription(customerId) {
       asked.push(customerId);
-      return vendor.findSubscription(customerId);
+      return provider.findSubscription(customerId);
     },
-    cancelSubscription: (subscriptionId, key) => vendor.cancelSubscription(subscriptionId, key),
+    cancelSubscription: (subscriptionId, key) => provider.cancelSubscription(subscriptionId, key),
   };
 }
 
@@ -90,7 +90,7 @@ test('two workers at the same time, and one after another that died, do no more 
   const dying = {
     ...watched(),
     async cancelSubscription(subscriptionId: string, key: string) {
-      await world.vendor.cancelSubscription(subscriptionId, key);
+      await world.provider.cancelSubscription(subscriptionId, key);
       throw new Error('killed');
     },
   };
@@ -109,9 +109,9 @@ test('an account whose subscription cannot be ended does not keep the next from 
     cancelSubscription: (subscriptionId: string, key: string) =>
       subscriptionId === first!.id
         ? Promise.resolve({ outcome: 'unknown', reason: '500', isFinal: true } as const)
-        : world.vendor.cancelSubscription(subscriptionId, key),
+        : world.provider.cancelSubscription(subscriptionId, key),
   };
-  // Whichever is first, the vendor that does not answer is left alone until the next look.
+  // Whichever is first, the payment provider that does not answer is left alone until the next look.
   for (let time = 0; time < 30; time++) await look(away);
   expect(statuses()).toEqual(['active', 'canceled']);
   await look();
@@ -207,13 +207,13 @@ test.each([
   expect(await standing(accountId)).toEqual({ status: 'active', plan: 'active' });
 });
 
-test('an account that is opened while the vendor is asked keeps its subscription', async () => {
+test('an account that is opened while the payment provider is asked keeps its subscription', async () => {
   const accountId = await subscribe();
   await put(accountId, 'closed');
   await look({
     ...watched(),
     async findSubscription(customerId) {
-      const found = await world.vendor.findSubscription(customerId);
+      const found = await world.provider.findSubscription(customerId);
       await put(accountId, 'active');
       return found;
     },
@@ -235,7 +235,7 @@ test('a purchase that a version from before starts, after nothing was found, is 
   expect(statuses()).toEqual(['canceled']);
 });
 
-test('an account that the vendor knows no customer for is not read again and again', async () => {
+test('an account that the payment provider knows no customer for is not read again and again', async () => {
   await world.finish(await world.buyPack(await world.addAccount('pm_card_visa')));
   const { rows } = await sql<{ accountId: number }>`
     insert into accounts (name, status) values ('Acme', 'closed')
@@ -245,10 +245,10 @@ test('an account that the vendor knows no customer for is not read again and aga
   await expectDone();
 });
 
-test('a worker that stops asks about no other account, nor one whom the vendor does not answer', async () => {
+test('a worker that stops asks about no other account, nor one whom the payment provider does not answer', async () => {
   for (let count = 0; count < 3; count++) await put(await subscribe(), 'closed');
   const stopping = { ...watched() };
-  await endClosedSubscriptions({ ...world.deps, vendor: stopping }, () => asked.length > 0);
+  await endClosedSubscriptions({ ...world.deps, provider: stopping }, () => asked.length > 0);
   expect(new Set(asked).size).toBe(1);
   asked = [];
   const away = {

@@ -1,4 +1,4 @@
-/** A bank account on file: the vendor takes the payment on at once, and says days later what became of it. */
+/** A bank account on file: the payment provider takes the payment on at once, and says days later what became of it. */
 import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-controls';
 import {
   settleLatePayments,
@@ -20,7 +20,7 @@ beforeEach(async () => {
   world = await startPurchases();
 });
 
-/** The bank has decided, at the vendor; our clock has moved as far. */
+/** The bank has decided, at the payment provider; our clock has moved as far. */
 function settle(): void {
   world.simulator.state.advanceClock(SETTLING_SECONDS * 1_000);
   settleLatePayments(world.simulator.state);
@@ -115,11 +115,11 @@ describe('a pack that a bank account pays', () => {
     await world.advance(workflow);
     settle();
     await world.turn(workflow, 'before-intent:void');
-    const customer = await world.vendor.findCustomer(
+    const customer = await world.provider.findCustomer(
       workflow.accountId,
       `billing-${workflow.accountId}@example.com`,
     );
-    await world.vendor.setDefaultCard(
+    await world.provider.setDefaultCard(
       (customer.outcome === 'ok' && customer.value) || '',
       'pm_card_visa',
     );
@@ -139,7 +139,7 @@ describe.each([
     async (point, when) => {
       const workflow = await world.buyPack(await world.addAccount(card));
       await world.turn(workflow, point);
-      // The vendor has not been asked yet.
+      // The payment provider has not been asked yet.
       if (when === 'before' || point === 'after-intent:pay') await world.turn(workflow);
       settle();
       await world.turn(workflow);

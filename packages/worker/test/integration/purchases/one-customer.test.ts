@@ -1,5 +1,5 @@
-/** An account is one customer of the vendor, whatever its first purchases do at the same moment. */
-import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
+/** An account is one customer of the payment provider, whatever its first purchases do at the same moment. */
+import { findProviderCustomer } from '@sluice/database/billing/provider-customers';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { startSubscriptions } from '../support/subscription-world.ts';
@@ -14,7 +14,7 @@ test('two first purchases at once, between which the address for bills changed, 
   const card = { paymentMethodId: 'pm_card_visa' };
   const checkout = await world.checkout(accountId, 'essentials_month', card);
   const pack = await world.buyPack(accountId);
-  // The same key with other words: the vendor refuses it, and finds nobody under the new address.
+  // The same key with other words: the payment provider refuses it, and finds nobody under the new address.
   await sql`
     update runs set content = jsonb_set(content, '{contact,email}', '"new@example.com"')
      where run_id = ${pack.runId}`.execute(world.database);
@@ -30,5 +30,5 @@ test('two first purchases at once, between which the address for bills changed, 
   await world.finish(await world.checkout(accountId, 'premium_month', card));
   const subscriptions = world.simulator.state.list('subscription');
   expect(subscriptions).toHaveLength(1);
-  expect(subscriptions[0]!['customer']).toBe(await findVendorCustomer(world.database, accountId));
+  expect(subscriptions[0]!['customer']).toBe(await findProviderCustomer(world.database, accountId));
 });

@@ -96,7 +96,7 @@ describe('of a plan whose price the catalogue has exchanged', () => {
   });
 });
 
-test('a coupon that is used up at the vendor is told as that, and not as a card that was refused', async () => {
+test('a coupon that is used up at the payment provider is told as that, and not as a card that was refused', async () => {
   const { state } = world.simulator;
   state.save('coupon', { ...state.get('coupon', 'FIFTY')!, max_redemptions: 1 });
   const buy = async () =>
@@ -114,7 +114,7 @@ test('a coupon that is used up at the vendor is told as that, and not as a card 
   expect(world.succeeded()).toHaveLength(1);
 });
 
-test('a plan that costs less leaves a credit with the vendor, which pays for what is bought next', async () => {
+test('a plan that costs less leaves a credit with the payment provider, which pays for what is bought next', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await world.finish(await world.checkout(accountId, 'premium_month'));
   const less = await world.finish(await world.checkout(accountId, 'essentials_month'));

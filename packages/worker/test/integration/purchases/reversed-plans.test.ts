@@ -5,7 +5,7 @@ import {
   findPurchaseWorkflow,
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
-import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import { findProviderCustomer } from '@sluice/database/billing/provider-customers';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
@@ -28,12 +28,12 @@ const look = async (workflow: PurchaseWorkflow) =>
 const reversalOf = async (workflow: PurchaseWorkflow) => (await look(workflow)).result?.reversal;
 const renew = () => renewCredits({ ...world.deps, catalogue: CATALOGUE });
 
-/** Its operator ends it at the vendor. */
+/** Its operator ends it at the payment provider. */
 async function endSubscription(accountId: number): Promise<void> {
-  const customerId = (await findVendorCustomer(world.database, accountId))!;
-  const found = await world.vendor.findSubscription(customerId);
+  const customerId = (await findProviderCustomer(world.database, accountId))!;
+  const found = await world.provider.findSubscription(customerId);
   const { subscriptionId } = (found.outcome === 'ok' && found.value) || { subscriptionId: '' };
-  await world.vendor.cancelSubscription(subscriptionId, `end:${subscriptionId}`);
+  await world.provider.cancelSubscription(subscriptionId, `end:${subscriptionId}`);
   await world.tellEvents();
 }
 

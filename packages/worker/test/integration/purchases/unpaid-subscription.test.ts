@@ -17,7 +17,7 @@ async function pastDue() {
   await world.putCard(accountId, 'pm_card_chargeCustomerFail');
   world.moveClocks(32 * DAY_MS);
   expect(world.simulator.state.list('subscription')).toMatchObject([{ status: 'past_due' }]);
-  // Another card, which the vendor has not tried yet.
+  // Another card, which the payment provider has not tried yet.
   await world.putCard(accountId, 'pm_card_visa');
   return accountId;
 }
@@ -37,7 +37,7 @@ test('a plan is not exchanged while it is past due, and no unpaid time becomes a
   });
   expect(pricesOf()).toEqual([['price_premium_month']]);
   expect(world.simulator.state.list('customer')).toMatchObject([{ balance: 0 }]);
-  // Once the vendor has its money, it is.
+  // Once the payment provider has its money, it is.
   world.moveClocks(4 * DAY_MS);
   expect(await world.finish(await world.checkout(accountId, 'essentials_month'))).toMatchObject({
     status: 'success',

@@ -1,11 +1,14 @@
-/** Money that goes back to the customer at the vendor, and the credits that it had paid for. Plans: `reversed-plans.test.ts`. */
+/**
+ * Money that goes back to the customer at the payment provider, and the credits that it had paid for. Plans:
+ * `reversed-plans.test.ts`.
+ */
 import {
   decideDispute,
   disputeCharge,
   failRefund,
   refundCharge,
 } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
-import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import { listLedger } from '@sluice/database/credits/credit-reads';
 import { endHold, holdCredits } from '@sluice/database/credits/credit-holds';
 import {
@@ -13,11 +16,11 @@ import {
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
-import { insertVendorEvent, type VendorEvent } from '@sluice/database/billing/vendor-events';
+import { insertProviderEvent, type ProviderEvent } from '@sluice/database/billing/provider-events';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { settleVendorEvents } from '../../../src/settlement/settle-vendor-events.ts';
+import { settleProviderEvents } from '../../../src/settlement/settle-provider-events.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
 
 const DAY_MS = 86_400_000;
@@ -187,7 +190,7 @@ test('I22: a refund of what is not ours changes nothing', async () => {
   state.save('charge', { ...charge, id: 'ch_else', payment_intent: null });
   refundCharge(state, 'ch_else', undefined);
   for (const objectId of ['ch_none', 'ch_else'])
-    await insertVendorEvent(
+    await insertProviderEvent(
       world.database,
       { eventId: `evt_${objectId}`, type: 'charge.refunded', objectId },
       Date.now() - 1_000,
@@ -207,7 +210,7 @@ test('I21: refunds and disputes in any order, repeated, by workers that die whil
     spent: fc.nat(100),
     /** Sorts the events, each of which is there twice. */
     ranks: fc.array(fc.nat(1_000), { minLength: 40, maxLength: 40 }),
-    /** Which calls of the vendor a worker dies before, or after: at each event one at most. */
+    /** Which calls of the payment provider a worker dies before, or after: at each event one at most. */
     deaths: fc.array(fc.constantFrom('before', 'after', 'none'), { minLength: 12, maxLength: 12 }),
   });
   await fc.assert(
@@ -252,16 +255,16 @@ test('I21: refunds and disputes in any order, repeated, by workers that die whil
 
 /** Each worker that dies leaves its event to the next one. */
 async function tellToDyingWorkers(
-  events: readonly VendorEvent[],
+  events: readonly ProviderEvent[],
   deaths: readonly ('before' | 'after' | 'none')[],
 ): Promise<void> {
   let callCount = 0;
-  const dying = new Proxy(world.vendor, {
-    get(vendor, name: keyof Vendor) {
+  const dying = new Proxy(world.provider, {
+    get(provider, name: keyof PaymentProvider) {
       return async (...parameters: never[]) => {
         const death = deaths[callCount++];
         if (death === 'before') throw new Error('killed');
-        const answer = await (vendor[name] as (...given: never[]) => Promise<unknown>)(
+        const answer = await (provider[name] as (...given: never[]) => Promise<unknown>)(
           ...parameters,
         );
         if (death === 'after') throw new Error('killed');
@@ -270,13 +273,13 @@ async function tellToDyingWorkers(
     },
   });
   for (const [index, event] of events.entries())
-    await insertVendorEvent(
+    await insertProviderEvent(
       world.database,
       { ...event, eventId: `${event.eventId}_${index}` },
       world.deps.now() - 1_000,
     );
   for (let turn = 0; turn < 20; turn++) {
-    await settleVendorEvents({ ...world.deps, vendor: dying });
+    await settleProviderEvents({ ...world.deps, provider: dying });
     world.clock.aheadMs += 600_000;
   }
   const { rows } = await sql`select from vendor_events where settled_at is null`.execute(

@@ -1,6 +1,6 @@
-/** What becomes of an account when its subscription renews, is past due, or ends at the vendor. */
+/** What becomes of an account when its subscription renews, is past due, or ends at the payment provider. */
 import { findAccount } from '@sluice/database/accounts/accounts';
-import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
+import { insertProviderEvent } from '@sluice/database/billing/provider-events';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
@@ -14,7 +14,7 @@ beforeEach(async () => {
   accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.checkout(accountId, 'premium_month');
   await world.finish(workflow);
-  const found = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
+  const found = await world.provider.findCustomer(accountId, `billing-${accountId}@example.com`);
   customerId = (found.outcome === 'ok' && found.value) || '';
 });
 
@@ -53,11 +53,11 @@ test('a renewal is charged to the card on file, and changes nothing here', async
 });
 
 test('a card that refuses the renewal makes the account past due, and active again when it is paid', async () => {
-  await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
+  await world.provider.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
   await later(32);
   await tellEvents();
   expect(await standing()).toEqual({ status: 'past_due', plan: 'active' });
-  await world.vendor.setDefaultCard(customerId, 'pm_card_visa');
+  await world.provider.setDefaultCard(customerId, 'pm_card_visa');
   await later(4);
   await tellEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'active' });
@@ -65,7 +65,7 @@ test('a card that refuses the renewal makes the account past due, and active aga
 });
 
 test('a card that asks for its holder when it renews makes the account past due, until they have confirmed', async () => {
-  await world.vendor.setDefaultCard(customerId, 'pm_card_authenticationRequired');
+  await world.provider.setDefaultCard(customerId, 'pm_card_authenticationRequired');
   await later(32);
   await tellEvents();
   expect(await standing()).toEqual({ status: 'past_due', plan: 'active' });
@@ -88,11 +88,11 @@ test('a card that asks for its holder when it renews makes the account past due,
 });
 
 test('a subscription that ends unpaid ends the plan; a plan bought afterwards begins a new one', async () => {
-  await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
+  await world.provider.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
   await later(60);
   await tellEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
-  await world.vendor.setDefaultCard(customerId, 'pm_card_visa');
+  await world.provider.setDefaultCard(customerId, 'pm_card_visa');
   const workflow = await world.checkout(accountId, 'essentials_month');
   expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
   await tellEvents();
@@ -107,7 +107,7 @@ test('an event that comes again, late, or of a customer of somebody else changes
   world.simulator.state.save('subscription', { ...subscription!, status: 'paused' });
   const tell = async (eventId: string, objectId: string) => {
     const event = { eventId, type: 'customer.subscription.updated', objectId };
-    await insertVendorEvent(world.database, event, Date.now() - 1_000);
+    await insertProviderEvent(world.database, event, Date.now() - 1_000);
     await world.settleEvents();
   };
   for (let time = 0; time < 3; time++) await tell(`evt_${time}`, subscription!.id);
@@ -130,9 +130,9 @@ test('what becomes of a subscription before its purchase is written down is not 
   await world.advance(workflow, {
     async onPoint(point) {
       if (point !== 'after-vendor:subscribe') return;
-      // Changed, ended by hand at once, and the vendor's events are worked off before the worker goes on.
+      // Changed, ended by hand at once, and the payment provider's events are worked off before the worker goes on.
       const [subscription] = world.simulator.state.list('subscription');
-      await world.vendor.cancelSubscription(subscription!.id, 'by hand');
+      await world.provider.cancelSubscription(subscription!.id, 'by hand');
       await tellEvents();
       expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
     },

@@ -1,10 +1,13 @@
-/** Purchases over a real database and the simulated vendor, with a clock of the test's own. */
+/** Purchases over a real database and the simulated payment provider, with a clock of the test's own. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
 import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
+import {
+  createStripeProvider,
+  openStripeClient,
+} from '@sluice/billing-vendor/stripe/stripe-provider';
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import {
   findPurchaseWorkflow,
@@ -13,7 +16,7 @@ import {
 } from '@sluice/database/billing/purchase-workflows';
 import { listPurchaseSteps } from '@sluice/database/billing/purchase-steps';
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import { insertVendorEvent, type VendorEvent } from '@sluice/database/billing/vendor-events';
+import { insertProviderEvent, type ProviderEvent } from '@sluice/database/billing/provider-events';
 import { pricePack } from '@sluice/domain/billing/catalogue';
 import {
   fingerprintOf,
@@ -29,7 +32,7 @@ import {
   type AdvancePurchaseWorkflowDeps,
   type CrashPoint,
 } from '../../../src/purchases/advance-purchase-workflow.ts';
-import { settleVendorEvents } from '../../../src/settlement/settle-vendor-events.ts';
+import { settleProviderEvents } from '../../../src/settlement/settle-provider-events.ts';
 
 export const CATALOGUE = readCatalogue(undefined);
 
@@ -43,8 +46,11 @@ class Killed extends Error {}
 export async function startPurchases(
   options: {
     readonly random?: () => number;
-    /** Absent: long enough for a busy machine. Short where the vendor shall often not answer, and every answer may be missed. */
-    readonly vendorTimeoutMs?: number;
+    /**
+     * Absent: long enough for a busy machine. Short where the payment provider shall often not answer, and every answer
+     * may be missed.
+     */
+    readonly providerTimeoutMs?: number;
   } = {},
 ) {
   const { database, url } = await createTestDatabase();
@@ -57,23 +63,23 @@ export async function startPurchases(
     random: options.random ?? Math.random,
   });
   onTestFinished(() => simulator.close());
-  const openVendor = (timeoutMs: number) =>
-    createStripeVendor(
+  const openPaymentProvider = (timeoutMs: number) =>
+    createStripeProvider(
       openStripeClient({
         secretKey: 'sk_test_simulator',
         baseUrl: `http://127.0.0.1:${simulator.port}`,
         timeoutMs,
       }),
     );
-  const vendor = openVendor(VENDOR_TIMEOUT_MS);
+  const provider = openPaymentProvider(VENDOR_TIMEOUT_MS);
   const clock = { aheadMs: 0 };
   const now = () => Date.now() + clock.aheadMs;
   const logger = createLogger('test', 'silent');
   // What comes before a purchase, and what looks at it, is no part of the test and waits.
-  const askedVendor = openVendor(options.vendorTimeoutMs ?? VENDOR_TIMEOUT_MS);
+  const askedProvider = openPaymentProvider(options.providerTimeoutMs ?? VENDOR_TIMEOUT_MS);
   const deps = {
     database,
-    vendor: askedVendor,
+    provider: askedProvider,
     catalogue: CATALOGUE,
     leaseMs: 60_000,
     now,
@@ -85,15 +91,15 @@ export async function startPurchases(
     database,
     url,
     simulator,
-    vendor,
-    /** For the one turn in which the vendor does not answer. */
-    hastyVendor: openVendor(1_000),
+    provider,
+    /** For the one turn in which the payment provider does not answer. */
+    hastyProvider: openPaymentProvider(1_000),
     clock,
     deps,
     charges: () => listCharges(simulator.state),
     succeeded: () => world.charges().filter((charge) => charge.status === 'succeeded'),
 
-    /** An account with its customer at the vendor and this card on file. */
+    /** An account with its customer at the payment provider and this card on file. */
     async addAccount(card: string | null, rail: PaymentMethodType = 'invoiced'): Promise<number> {
       const { rows } = await sql<{ accountId: number }>`
         insert into accounts (name, billing_rail, plan_id, plan_tier, plan_status)
@@ -101,21 +107,21 @@ export async function startPurchases(
         returning account_id::int as "accountId"`.execute(database);
       const { accountId } = rows[0]!;
       const email = `billing-${accountId}@example.com`;
-      const customer = await vendor.createCustomer(
+      const customer = await provider.createCustomer(
         { accountId, name: 'Acme', email },
         `account_${accountId}:customer:1`,
       );
       if (customer.outcome !== 'ok') throw new Error(customer.outcome);
-      if (card !== null) await vendor.setDefaultCard(customer.value, card);
+      if (card !== null) await provider.setDefaultCard(customer.value, card);
       return accountId;
     },
 
     /** The account pays with this card from now on. */
     async putCard(accountId: number, card: string): Promise<void> {
       const email = `billing-${accountId}@example.com`;
-      const found = await vendor.findCustomer(accountId, email);
+      const found = await provider.findCustomer(accountId, email);
       if (found.outcome !== 'ok' || found.value === null) throw new Error('there is no customer');
-      await vendor.setDefaultCard(found.value, card);
+      await provider.setDefaultCard(found.value, card);
     },
 
     async start(
@@ -168,15 +174,18 @@ export async function startPurchases(
         const current = (await findPurchaseWorkflow(database, workflow.accountId, workflow.runId))!;
         if (current.status !== 'pending' || current.reviewReason !== null) return current;
         clock.aheadMs += 3_700;
-        // A slow request of the vendor takes its time, whatever our clock says.
+        // A slow request of the payment provider takes its time, whatever our clock says.
         await sleep(10);
       }
       throw new Error('the run does not end');
     },
 
-    /** Gives a vendor up that does not answer at once, or on a busy machine one that would have, and asks again. */
+    /**
+     * Gives a payment provider up that does not answer at once, or on a busy machine one that would have, and asks
+     * again.
+     */
     finishHastily: (workflow: PurchaseWorkflow): Promise<PurchaseWorkflow> =>
-      world.finish(workflow, undefined, { vendor: openVendor(150) }),
+      world.finish(workflow, undefined, { provider: openPaymentProvider(150) }),
 
     /** Payment by card: until the customer may pay. */
     async wait(workflow: PurchaseWorkflow, killAt: CrashPoint): Promise<void> {
@@ -220,10 +229,10 @@ export async function startPurchases(
 
     steps: (workflow: PurchaseWorkflow) => listPurchaseSteps(database, workflow),
 
-    settleEvents: () => settleVendorEvents({ database, vendor, now, logger }),
+    settleEvents: () => settleProviderEvents({ database, provider, now, logger }),
 
-    /** What the vendor has to tell until now, which it then forgets; of it, what the API would keep. */
-    takeEvents: (): VendorEvent[] =>
+    /** What the payment provider has to tell until now, which it then forgets; of it, what the API would keep. */
+    takeEvents: (): ProviderEvent[] =>
       simulator.state
         .list('event')
         .map((event) => {
@@ -235,10 +244,10 @@ export async function startPurchases(
 
     /** All of it comes, the oldest first or as `order` says, and is settled. */
     async tellEvents(
-      order: (events: VendorEvent[]) => VendorEvent[] = (events) => events,
+      order: (events: ProviderEvent[]) => ProviderEvent[] = (events) => events,
     ): Promise<void> {
       for (const event of order(world.takeEvents()))
-        await insertVendorEvent(database, event, Date.now() - 1_000);
+        await insertProviderEvent(database, event, Date.now() - 1_000);
       await world.settleEvents();
     },
 

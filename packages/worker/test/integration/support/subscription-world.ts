@@ -47,7 +47,7 @@ export async function startSubscriptions(options: Parameters<typeof startPurchas
           ),
         ),
 
-    /** The vendor's and ours; what comes due at the vendor is done. */
+    /** The payment provider's and ours; what comes due at the payment provider is done. */
     moveClocks(byMs: number) {
       world.simulator.state.advanceClock(byMs);
       settleLatePayments(world.simulator.state);

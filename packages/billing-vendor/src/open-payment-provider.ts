@@ -1,5 +1,5 @@
 /**
- * The vendor that the settings name: the real one where there is a key, else the simulator.
+ * The payment provider that the settings name: the real one where there is a key, else the simulator.
  *
  * The SDK is 218 of the modules that a process loads, a sixth of them, and only purchases need it. With a key it is
  * loaded at the start, so that no buyer waits for it; without one, by the first call.
@@ -7,33 +7,33 @@
 import type { Tracer } from '@sluice/platform/telemetry/tracing';
 import type { z } from 'zod';
 import type { billingSettings } from './settings.ts';
-import type { Vendor } from './port/vendor.ts';
+import type { PaymentProvider } from './port/payment-provider.ts';
 
 type BillingSettings = z.infer<typeof billingSettings>;
 
 /** Where traces are on. */
-export interface VendorTracing {
+export interface ProviderTracing {
   readonly tracer: Tracer;
   /** The place in a trace of the request in progress; undefined where it is in none. */
   readonly findParent: () => string | undefined;
 }
 
-export async function openVendor(
+export async function openPaymentProvider(
   settings: BillingSettings,
-  tracing?: VendorTracing,
-): Promise<Vendor> {
-  let opened: Promise<Vendor> | undefined;
-  const open = (): Promise<Vendor> => (opened ??= openStripeVendor(settings, tracing));
+  tracing?: ProviderTracing,
+): Promise<PaymentProvider> {
+  let opened: Promise<PaymentProvider> | undefined;
+  const open = (): Promise<PaymentProvider> => (opened ??= openStripeProvider(settings, tracing));
   return settings.STRIPE_SECRET_KEY === undefined ? openedByCalls(open) : open();
 }
 
-async function openStripeVendor(
+async function openStripeProvider(
   { STRIPE_SECRET_KEY: secretKey, SIMULATOR_URL, VENDOR_TIMEOUT_MS: timeoutMs }: BillingSettings,
-  tracing: VendorTracing | undefined,
-): Promise<Vendor> {
-  const { createStripeVendor, openStripeClient } = await import('./stripe/stripe-vendor.ts');
+  tracing: ProviderTracing | undefined,
+): Promise<PaymentProvider> {
+  const { createStripeProvider, openStripeClient } = await import('./stripe/stripe-provider.ts');
   const httpClient = tracing && (await openTracedHttpClient(tracing));
-  return createStripeVendor(
+  return createStripeProvider(
     secretKey === undefined
       ? openStripeClient({
           secretKey: 'sk_test_simulator',
@@ -45,13 +45,13 @@ async function openStripeVendor(
   );
 }
 
-async function openTracedHttpClient({ tracer, findParent }: VendorTracing) {
-  const { createTracedHttpClient } = await import('./trace-vendor-requests.ts');
+async function openTracedHttpClient({ tracer, findParent }: ProviderTracing) {
+  const { createTracedHttpClient } = await import('./trace-provider-requests.ts');
   return createTracedHttpClient(tracer, findParent);
 }
 
 /** All of the port: the compiler asks for what is missing. */
-const CALLS: Readonly<Record<keyof Vendor, true>> = {
+const CALLS: Readonly<Record<keyof PaymentProvider, true>> = {
   createCustomer: true,
   findCustomer: true,
   updateCustomer: true,
@@ -79,11 +79,11 @@ const CALLS: Readonly<Record<keyof Vendor, true>> = {
   setDefaultCard: true,
 };
 
-function openedByCalls(open: () => Promise<Vendor>): Vendor {
-  const calls = (Object.keys(CALLS) as (keyof Vendor)[]).map((name) => [
+function openedByCalls(open: () => Promise<PaymentProvider>): PaymentProvider {
+  const calls = (Object.keys(CALLS) as (keyof PaymentProvider)[]).map((name) => [
     name,
     async (...input: unknown[]) =>
       ((await open())[name] as (...input: unknown[]) => unknown)(...input),
   ]);
-  return Object.fromEntries(calls) as Vendor;
+  return Object.fromEntries(calls) as PaymentProvider;
 }

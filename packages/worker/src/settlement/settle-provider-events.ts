@@ -1,21 +1,21 @@
 /**
- * Works off what the vendor has told us. An event only says where to look: the invoice is fetched as it
+ * Works off what the payment provider has told us. An event only says where to look: the invoice is fetched as it
  * is now, and `settle-invoice.ts` does with it what every other path does; a subscription goes to
  * `settle-subscription.ts`, money that went back to `settle-reversal.ts`. So events may come twice, late
  * and in any order.
  *
- * Before: `api/src/billing/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
+ * Before: `api/src/billing/provider-event-endpoint.ts`. After: `settle-invoice.ts`.
  */
 import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import type { PaymentProvider, ProviderResult } from '@sluice/billing-vendor/port/payment-provider';
 import type { Database } from '@sluice/database/connection/connection';
 import { lockPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import {
-  claimVendorEvents,
-  settleVendorEvent,
-  type VendorEvent,
-} from '@sluice/database/billing/vendor-events';
-import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
+  claimProviderEvents,
+  settleProviderEvent,
+  type ProviderEvent,
+} from '@sluice/database/billing/provider-events';
+import { findAccountOfCustomer } from '@sluice/database/billing/provider-customers';
 import type { Logger } from '@sluice/platform/process/logger';
 import { eachAlone } from '../process/each-alone.ts';
 import { settleBankPayment } from './settle-bank-payment.ts';
@@ -23,9 +23,9 @@ import { settleInvoice } from './settle-invoice.ts';
 import { settleReversal } from './settle-reversal.ts';
 import { settleSubscription } from './settle-subscription.ts';
 
-export interface SettleVendorEventsDeps {
+export interface SettleProviderEventsDeps {
   readonly database: Database;
-  readonly vendor: Vendor;
+  readonly provider: PaymentProvider;
   readonly now: () => number;
   readonly logger: Logger;
 }
@@ -35,13 +35,13 @@ const BATCH_SIZE = 50;
 const RETRY = { firstMs: 5_000, mostMs: 300_000 };
 
 /** Run it on any number of workers. @returns how many were applied. */
-export async function settleVendorEvents(deps: SettleVendorEventsDeps): Promise<number> {
+export async function settleProviderEvents(deps: SettleProviderEventsDeps): Promise<number> {
   let count = 0;
   for (;;) {
-    const events = await claimVendorEvents(deps.database, deps.now(), RETRY, BATCH_SIZE);
+    const events = await claimProviderEvents(deps.database, deps.now(), RETRY, BATCH_SIZE);
     await eachAlone(deps.logger, 'settle vendor event', events, async (event) => {
       if (!(await settle(deps, event))) return;
-      await settleVendorEvent(deps.database, event.eventId, deps.now());
+      await settleProviderEvent(deps.database, event.eventId, deps.now());
       count += 1;
     });
     if (events.length < BATCH_SIZE) return count;
@@ -49,7 +49,7 @@ export async function settleVendorEvents(deps: SettleVendorEventsDeps): Promise<
 }
 
 /** @returns false where it has to be looked at again. */
-async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise<boolean> {
+async function settle(deps: SettleProviderEventsDeps, event: ProviderEvent): Promise<boolean> {
   const subject = eventSubject(event.type);
   switch (subject) {
     case 'subscription':
@@ -66,12 +66,12 @@ async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise
   }
 }
 
-/** @returns what the vendor said; `unknown`: it has to be looked at again. */
+/** @returns what the payment provider said; `unknown`: it has to be looked at again. */
 export async function lookAtInvoice(
-  deps: SettleVendorEventsDeps,
+  deps: SettleProviderEventsDeps,
   invoiceId: string,
-): Promise<VendorResult<unknown>['outcome']> {
-  const found = await deps.vendor.findInvoice(invoiceId);
+): Promise<ProviderResult<unknown>['outcome']> {
+  const found = await deps.provider.findInvoice(invoiceId);
   if (found.outcome !== 'ok') return found.outcome;
   const invoice = found.value;
   const { runId } = invoice;

@@ -1,7 +1,7 @@
 /**
- * What the vendor told us has changed. An event is kept once, by its id, and applied later: it is a hint to look, so
- * neither its order nor how often it comes matters. It has no tenant until it is looked at. Index: the primary key;
- * `vendor_events_due`.
+ * What the payment provider told us has changed. An event is kept once, by its id, and applied later: it is a hint to
+ * look, so neither its order nor how often it comes matters. It has no tenant until it is looked at. Index: the primary
+ * key; `vendor_events_due`.
  *
  * One that comes again after it was deleted is applied again and finds everything done: that a purchase is paid once
  * is ensured by the purchase workflow and its grant, not here.
@@ -9,17 +9,17 @@
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
-export interface VendorEvent {
+export interface ProviderEvent {
   readonly eventId: string;
   readonly type: string;
-  /** Of the vendor's object that it is about. */
+  /** Of the payment provider's object that it is about. */
   readonly objectId: string;
 }
 
 /** @returns false where it was there before. */
-export async function insertVendorEvent(
+export async function insertProviderEvent(
   database: DatabaseOrTransaction,
-  event: VendorEvent,
+  event: ProviderEvent,
   nowMs: number,
 ): Promise<boolean> {
   const { rows } = await sql`
@@ -33,13 +33,13 @@ export async function insertVendorEvent(
  * Takes what is due, and puts it off meanwhile, so that two workers rarely take one: by `firstMs`, twice as long
  * each time after it, and at most `mostMs`.
  */
-export async function claimVendorEvents(
+export async function claimProviderEvents(
   database: DatabaseOrTransaction,
   nowMs: number,
   retry: { readonly firstMs: number; readonly mostMs: number },
   limit: number,
-): Promise<VendorEvent[]> {
-  const { rows } = await sql<VendorEvent>`
+): Promise<ProviderEvent[]> {
+  const { rows } = await sql<ProviderEvent>`
     update vendor_events set
        next_at = ${new Date(nowMs)}::timestamptz + interval '1 ms'
          * least(${retry.firstMs} * 2 ^ least(attempt_count, 30), ${retry.mostMs}),
@@ -52,7 +52,7 @@ export async function claimVendorEvents(
   return rows;
 }
 
-export async function settleVendorEvent(
+export async function settleProviderEvent(
   database: DatabaseOrTransaction,
   eventId: string,
   nowMs: number,
@@ -78,7 +78,7 @@ export async function findOldestWaitingEvent(
 }
 
 /** Forgets events that were worked off so long ago, the first first. Index: `vendor_events_settled`. At most `limit` at a time. */
-export async function clearVendorEvents(
+export async function clearProviderEvents(
   database: DatabaseOrTransaction,
   settledBeforeMs: number,
   limit: number,

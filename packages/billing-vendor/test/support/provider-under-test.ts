@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { readCatalogue } from '../../src/catalogue/read-catalogue.ts';
 import { startSimulator } from '../../src/simulator/simulator.ts';
-import { createStripeVendor, openStripeClient } from '../../src/stripe/stripe-vendor.ts';
-import type { Vendor, VendorResult } from '../../src/port/vendor.ts';
+import { createStripeProvider, openStripeClient } from '../../src/stripe/stripe-provider.ts';
+import type { PaymentProvider, ProviderResult } from '../../src/port/payment-provider.ts';
 
 export const WEBHOOK_SECRET = 'whsec_test';
 
-export async function startVendor(
+export async function startProvider(
   options: { readonly file?: string; readonly webhookUrl?: string } = {},
 ) {
   const simulator = await startSimulator({
@@ -38,33 +38,37 @@ export async function startVendor(
   return {
     simulator,
     stripe,
-    vendor: createStripeVendor(stripe),
+    provider: createStripeProvider(stripe),
     /** For requests that are never answered. */
-    hastyVendor: createStripeVendor(openClient(300)),
+    hastyProvider: createStripeProvider(openClient(300)),
     close,
   };
 }
 
 /** The value of a call that must succeed. */
-export async function ok<Value>(result: Promise<VendorResult<Value>>): Promise<Value> {
+export async function ok<Value>(result: Promise<ProviderResult<Value>>): Promise<Value> {
   const settled = await result;
   if (settled.outcome !== 'ok') throw new Error(JSON.stringify(settled));
   return settled.value;
 }
 
-export async function newCustomer(vendor: Vendor, card?: string, accountId = 7): Promise<string> {
+export async function newCustomer(
+  provider: PaymentProvider,
+  card?: string,
+  accountId = 7,
+): Promise<string> {
   const email = `billing-${accountId}@example.com`;
   const customer = await ok(
-    vendor.createCustomer({ accountId, name: 'Acme', email }, `customer:${accountId}`),
+    provider.createCustomer({ accountId, name: 'Acme', email }, `customer:${accountId}`),
   );
-  if (card !== undefined) await ok(vendor.setDefaultCard(customer, card));
+  if (card !== undefined) await ok(provider.setDefaultCard(customer, card));
   return customer;
 }
 
 /** An open invoice of 2,000 cents for one purchase. */
-export async function openInvoice(vendor: Vendor, customerId: string, runId = 'run_1') {
+export async function openInvoice(provider: PaymentProvider, customerId: string, runId = 'run_1') {
   const invoice = await ok(
-    vendor.createInvoice(
+    provider.createInvoice(
       { customerId, accountId: 7, runId, currency: 'usd' },
       `${runId}:invoice:1`,
     ),
@@ -72,9 +76,12 @@ export async function openInvoice(vendor: Vendor, customerId: string, runId = 'r
   const price = { amount: 2_000, currency: 'usd' };
   const { invoiceId } = invoice;
   await ok(
-    vendor.addLine({ customerId, invoiceId, price, description: '100', runId }, `${runId}:line:1`),
+    provider.addLine(
+      { customerId, invoiceId, price, description: '100', runId },
+      `${runId}:line:1`,
+    ),
   );
-  return ok(vendor.finalizeInvoice(invoiceId, `${runId}:finalize:1`));
+  return ok(provider.finalizeInvoice(invoiceId, `${runId}:finalize:1`));
 }
 
 /** An endpoint that keeps what it is sent; `answers` are its statuses in order, then 200. */

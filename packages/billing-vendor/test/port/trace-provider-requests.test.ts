@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { templateOf } from '../../src/trace-vendor-requests.ts';
+import { templateOf } from '../../src/trace-provider-requests.ts';
 
 test.each([
   ['/v1/customers', '/v1/customers'],

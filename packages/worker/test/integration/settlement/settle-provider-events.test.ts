@@ -1,10 +1,10 @@
-/** The vendor's events, in whatever order, as often and as late as they come. */
+/** The payment provider's events, in whatever order, as often and as late as they come. */
 import {
-  claimVendorEvents,
-  clearVendorEvents,
-  insertVendorEvent,
-  type VendorEvent,
-} from '@sluice/database/billing/vendor-events';
+  claimProviderEvents,
+  clearProviderEvents,
+  insertProviderEvent,
+  type ProviderEvent,
+} from '@sluice/database/billing/provider-events';
 import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { findPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { releasePurchaseFromReview } from '@sluice/database/billing/purchases-in-review';
@@ -13,7 +13,7 @@ import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { startPurchases, type Purchases } from '../support/purchase-world.ts';
 
-/** What the vendor has to tell of this purchase, taken from it. */
+/** What the payment provider has to tell of this purchase, taken from it. */
 const takeEvents = (world: Purchases) =>
   world.takeEvents().filter(({ type }) => type.startsWith('invoice.'));
 
@@ -47,7 +47,7 @@ test('I21: events in any order, repeated, and before or after the worker looks, 
       if (isPaid) await world.confirm(workflow);
       else {
         const { invoiceId } = (await world.steps(workflow))[1]!.output as { invoiceId: string };
-        await world.vendor.discardInvoice(invoiceId, `void ${workflow.runId}`);
+        await world.provider.discardInvoice(invoiceId, `void ${workflow.runId}`);
       }
       const events = takeEvents(world);
       const told = [...events, ...events]
@@ -55,7 +55,7 @@ test('I21: events in any order, repeated, and before or after the worker looks, 
         .toSorted((one, other) => one.rank - other.rank);
       for (const [index, { event }] of told.entries()) {
         if (index === workerAfter) await world.turn(workflow);
-        await insertVendorEvent(world.database, event, Date.now() - 1_000);
+        await insertProviderEvent(world.database, event, Date.now() - 1_000);
         await world.settleEvents();
       }
       const { rows } = await sql<{ status: string; review: string | null }>`
@@ -85,7 +85,7 @@ test('I22: events of objects that are not ours, or not there, are worked off and
   ];
   for (const each of foreign) world.simulator.state.save('invoice', each);
   for (const objectId of [...foreign.map((each) => each.id), 'in_none'])
-    await insertVendorEvent(
+    await insertProviderEvent(
       world.database,
       { eventId: `evt_${objectId}`, type: 'invoice.paid', objectId },
       Date.now() - 1_000,
@@ -108,7 +108,7 @@ test('a copy of a purchase’s invoice, paid beside it, is in manual review; one
   const tell = async (status: string) => {
     world.simulator.state.save('invoice', { ...copy, status });
     const event = { eventId: `evt_${status}`, type: 'invoice.updated', objectId: copy.id };
-    await insertVendorEvent(world.database, event, Date.now() - 1_000);
+    await insertProviderEvent(world.database, event, Date.now() - 1_000);
     await world.settleEvents();
     return findPurchaseWorkflow(world.database, accountId, workflow.runId);
   };
@@ -170,9 +170,10 @@ test('a copy that is paid, and refunded while the purchase is under way, sets it
 test('I3: events that come again after they were forgotten grant nothing again, nor move a purchase to review', async () => {
   const { world, accountId, workflow, events } = await startPaid();
   for (let time = 0; time < 2; time++) {
-    for (const event of events) await insertVendorEvent(world.database, event, Date.now() - 1_000);
+    for (const event of events)
+      await insertProviderEvent(world.database, event, Date.now() - 1_000);
     expect(await world.settleEvents()).toBe(events.length);
-    await clearVendorEvents(world.database, Date.now() + 1, 100);
+    await clearProviderEvents(world.database, Date.now() + 1, 100);
   }
   const { rows } = await sql<{ status: string; review: string | null }>`
     select status, review_reason as review from runs where run_id = ${workflow.runId}`.execute(
@@ -184,17 +185,17 @@ test('I3: events that come again after they were forgotten grant nothing again, 
 
 test('an event that cannot be read does not keep those behind it from being worked off, and is looked at ever less often', async () => {
   const { world, accountId, events } = await startPaid();
-  const [{ objectId }] = events as [VendorEvent];
+  const [{ objectId }] = events as [ProviderEvent];
   const invoice = world.simulator.state.get('invoice', objectId)!;
   // Postgres takes no such text.
   const metadata = { run_id: 'run\0', account_id: String(accountId) };
   world.simulator.state.save('invoice', { ...invoice, id: 'in_unreadable', metadata });
-  await insertVendorEvent(
+  await insertProviderEvent(
     world.database,
     { eventId: 'evt_0', type: 'invoice.paid', objectId: 'in_unreadable' },
     Date.now() - 60_000,
   );
-  for (const event of events) await insertVendorEvent(world.database, event, Date.now() - 1_000);
+  for (const event of events) await insertProviderEvent(world.database, event, Date.now() - 1_000);
   expect(await world.settleEvents()).toBe(events.length);
   expect(await world.balance(accountId)).toBe(100);
   const waitsMs: number[] = [];
@@ -203,7 +204,7 @@ test('an event that cannot be read does not keep those behind it from being work
     await sql`update vendor_events set next_at = ${new Date(nowMs)} where settled_at is null`.execute(
       world.database,
     );
-    await claimVendorEvents(world.database, nowMs, { firstMs: 5_000, mostMs: 300_000 }, 10);
+    await claimProviderEvents(world.database, nowMs, { firstMs: 5_000, mostMs: 300_000 }, 10);
     const { rows: waiting } = await sql<{ nextAt: Date }>`
       select next_at as "nextAt" from vendor_events where settled_at is null`.execute(
       world.database,

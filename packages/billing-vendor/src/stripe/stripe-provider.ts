@@ -1,5 +1,5 @@
 /**
- * The vendor port over the vendor's official SDK. It never lets the SDK repeat a request on its own
+ * The payment provider port over the payment provider's official SDK. It never lets the SDK repeat a request on its own
  * account (`maxNetworkRetries: 0`): whether and with which key a call is repeated is the workflow's to
  * say. The SDK resends once on a socket that closed; that is the same key again, which is harmless.
  */
@@ -8,11 +8,11 @@ import { createStripeCustomers } from './stripe-customers.ts';
 import { createStripeInvoices } from './stripe-invoices.ts';
 import { createStripePayments } from './stripe-payments.ts';
 import { createStripeSubscriptions } from './stripe-subscriptions.ts';
-import type { Vendor } from '../port/vendor.ts';
+import type { PaymentProvider } from '../port/payment-provider.ts';
 
 export interface StripeOptions {
   readonly secretKey: string;
-  /** Of the simulator. Absent: the vendor itself. */
+  /** Of the simulator. Absent: the payment provider itself. */
   readonly baseUrl?: string | undefined;
   readonly timeoutMs: number;
   /** Absent: the SDK's own. */
@@ -34,7 +34,7 @@ export function openStripeClient(options: StripeOptions): Stripe {
   });
 }
 
-export const createStripeVendor = (stripe: Stripe): Vendor => ({
+export const createStripeProvider = (stripe: Stripe): PaymentProvider => ({
   ...createStripeCustomers(stripe),
   ...createStripeInvoices(stripe),
   ...createStripePayments(stripe),

@@ -1,29 +1,29 @@
 /**
- * Where the payment vendor tells us what has happened. There is no token: the signature over the bytes as they came
- * shows that the vendor calls. An event is written down and answered at once, and applied later
- * (`worker/src/settlement/settle-vendor-events.ts`). Events that we have no use for are answered 200 too, or the vendor would
- * stop calling.
+ * Where the payment provider tells us what has happened. There is no token: the signature over the bytes as they came
+ * shows that the payment provider calls. An event is written down and answered at once, and applied later
+ * (`worker/src/settlement/settle-provider-events.ts`). Events that we have no use for are answered 200 too, or the
+ * payment provider would stop calling.
  */
 import type { BillingEffects } from './billing-effects.ts';
 import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
-import { readVendorEvent } from '@sluice/billing-vendor/port/read-vendor-event';
-import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
+import { readProviderEvent } from '@sluice/billing-vendor/port/read-provider-event';
+import { insertProviderEvent } from '@sluice/database/billing/provider-events';
 import { z } from 'zod';
 import { sendProblem } from '../http/error-handling.ts';
 import { badBody, badRequest, commonFailures } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-/** Of the vendor's largest objects: an invoice with many lines. */
+/** Of the payment provider's largest objects: an invoice with many lines. */
 const BODY_SIZE_BYTES_MAX = 1024 * 1024;
 
-export function registerVendorEvents(
+export function registerProviderEvents(
   scope: ApiServer,
   {
     database,
-    wakeVendorEvents,
+    wakeProviderEvents,
     now,
-    vendorEventSecret,
-  }: Pick<BillingEffects, 'database' | 'vendorEventSecret' | 'wakeVendorEvents' | 'now'>,
+    providerEventSecret,
+  }: Pick<BillingEffects, 'database' | 'providerEventSecret' | 'wakeProviderEvents' | 'now'>,
 ): void {
   scope.removeContentTypeParser('application/json');
   scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
@@ -50,7 +50,7 @@ export function registerVendorEvents(
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
       const event =
         typeof signature === 'string'
-          ? await readVendorEvent(body, signature, vendorEventSecret, now())
+          ? await readProviderEvent(body, signature, providerEventSecret, now())
           : undefined;
       if (!event)
         return sendProblem(request, reply, {
@@ -58,8 +58,8 @@ export function registerVendorEvents(
           message: 'the signature is missing, wrong or too old',
         });
       if (eventSubject(event.type) && event.objectId !== '') {
-        const isNew = await insertVendorEvent(database, event, now());
-        if (isNew) await wakeVendorEvents().catch(() => undefined);
+        const isNew = await insertProviderEvent(database, event, now());
+        if (isNew) await wakeProviderEvents().catch(() => undefined);
       }
       return reply.send({ received: true as const });
     },

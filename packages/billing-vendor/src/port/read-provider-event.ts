@@ -1,4 +1,6 @@
-/** A call of the vendor's webhook → the event in it, where the signature is the vendor's and fresh. */
+/**
+ * A call of the payment provider's webhook → the event in it, where the signature is the payment provider's and fresh.
+ */
 import { z } from 'zod';
 
 export interface ReceivedEvent {
@@ -11,7 +13,7 @@ export interface ReceivedEvent {
 /** An older signature may be a recorded one that somebody replays. */
 const TOLERANCE_SECONDS = 300;
 
-/** Of what the vendor signed; what it is about is absent where it only says that something happened. */
+/** Of what the payment provider signed; what it is about is absent where it only says that something happened. */
 const event = z.object({
   id: z.string(),
   type: z.string(),
@@ -25,7 +27,7 @@ const event = z.object({
  * @param body - the bytes as they came: one that was parsed and written again has another signature.
  * @returns undefined where the signature is missing, wrong or too old, or what it signs is no event.
  */
-export async function readVendorEvent(
+export async function readProviderEvent(
   body: Buffer,
   signature: string,
   secret: string,
@@ -34,8 +36,8 @@ export async function readVendorEvent(
   loading ??= loadSignatures();
   const signatures = await loading;
   try {
-    // Not by the SDK's own reading: it refuses events of the newer form, and the vendor gives up an endpoint that
-    // refuses.
+    // Not by the SDK's own reading: it refuses events of the newer form, and the payment provider gives up an endpoint
+    // that refuses.
     const isSigned =
       signatures?.verifyHeader(body, signature, secret, TOLERANCE_SECONDS, undefined, nowMs) ===
       true;
@@ -47,7 +49,10 @@ export async function readVendorEvent(
   }
 }
 
-/** Only for its webhook functions, which use no key; loaded once, with the first event, as in `open-vendor.ts`. */
+/**
+ * Only for its webhook functions, which use no key; loaded once, with the first event, as in
+ * `open-payment-provider.ts`.
+ */
 const loadSignatures = async () => {
   const { Stripe } = await import('stripe');
   return new Stripe('sk_unused').webhooks.signature;

@@ -1,23 +1,26 @@
-/** What stands on an account's invoices reaches the payment vendor, by the outbox, in the end as it is. */
+/** What stands on an account's invoices reaches the payment provider, by the outbox, in the end as it is. */
 import type { Simulator } from '@sluice/billing-vendor/simulator/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
-import type { Vendor } from '@sluice/billing-vendor/port/vendor';
-import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import {
+  createStripeProvider,
+  openStripeClient,
+} from '@sluice/billing-vendor/stripe/stripe-provider';
+import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
+import { insertProviderCustomer } from '@sluice/database/billing/provider-customers';
 import type { Stripe } from 'stripe';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRelay } from '../../../src/outbox/outbox-relay.ts';
 import { SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
-import { startVendorBeside } from '../support/vendor-under-test.ts';
+import { startProviderBeside } from '../support/provider-under-test.ts';
 
 let api: ApiUnderTest;
 let simulator: Simulator;
 let stripe: Stripe;
-let vendor: Vendor;
+let provider: PaymentProvider;
 let failures: unknown[];
 beforeEach(async () => {
   api = await startApi();
-  ({ simulator, stripe, vendor } = await startVendorBeside(api));
+  ({ simulator, stripe, provider } = await startProviderBeside(api));
   failures = [];
 });
 afterEach(async () => {
@@ -25,13 +28,13 @@ afterEach(async () => {
   await api.close();
 });
 
-const relayTo = (told: Pick<Vendor, 'updateCustomer'>) =>
+const relayTo = (told: Pick<PaymentProvider, 'updateCustomer'>) =>
   createRelay({
     database: api.database,
     mailer: { send: async () => {} },
     analytics: undefined,
-    vendor: { ...vendor, ...told },
-    vendorTimeoutMs: 5_000,
+    provider: { ...provider, ...told },
+    providerTimeoutMs: 5_000,
     secret: SECRET,
     now: () => api.clock.nowMs,
     onFailure: (_entry, error) => failures.push(error),
@@ -39,7 +42,7 @@ const relayTo = (told: Pick<Vendor, 'updateCustomer'>) =>
 
 async function makeCustomer(): Promise<string> {
   const { accountId } = api.a;
-  const made = await vendor.createCustomer(
+  const made = await provider.createCustomer(
     { accountId, name: 'A', email: 'a@example.com' },
     'make',
   );
@@ -47,7 +50,7 @@ async function makeCustomer(): Promise<string> {
   await api.database
     .transaction()
     .execute((transaction) =>
-      insertVendorCustomer(transaction, accountId, made.value, api.clock.nowMs),
+      insertProviderCustomer(transaction, accountId, made.value, api.clock.nowMs),
     );
   return made.value;
 }
@@ -76,9 +79,9 @@ const waitingCount = async () => {
   return rows[0]!.count;
 };
 
-test('the tax id of an address is put in place of the one before, and one that the vendor refuses holds up nothing', async () => {
+test('the tax id of an address is put in place of the one before, and one that the payment provider refuses holds up nothing', async () => {
   const customer = await makeCustomer();
-  const relay = relayTo(vendor);
+  const relay = relayTo(provider);
   const taxIdsAfter = async (tax_id: object | null, line1: string) => {
     expect((await setAddress({ tax_id, line1 })).statusCode).toBeLessThan(300);
     await relay();
@@ -99,9 +102,9 @@ test('the tax id of an address is put in place of the one before, and one that t
   expect(await waitingCount()).toBe(0);
 });
 
-test('a new address and a new billing address for mail reach the vendor, what is left out is unset', async () => {
+test('a new address and a new billing address for mail reach the payment provider, what is left out is unset', async () => {
   const customer = await makeCustomer();
-  const relay = relayTo(vendor);
+  const relay = relayTo(provider);
   await relay();
   await setAddress();
   await setAccount({ billing_email: 'billing@acme.example' });
@@ -137,42 +140,42 @@ test('a change that is on no invoice, and one that changes nothing, tell nothing
 
 test('what was changed before there was a customer is told once there is one', async () => {
   await setAddress();
-  const relay = relayTo(vendor);
+  const relay = relayTo(provider);
   await relay();
   const customer = await makeCustomer();
   await relay();
   expect((await readCustomer(customer)).address?.city).toBe('Springfield');
 });
 
-test('a vendor that is away is told later', async () => {
+test('a payment provider that is away is told later', async () => {
   const customer = await makeCustomer();
   await setAddress();
-  const away = createStripeVendor(
+  const away = createStripeProvider(
     openStripeClient({ secretKey: 'sk_test', baseUrl: 'http://127.0.0.1:9', timeoutMs: 200 }),
   );
   await relayTo(away)();
   expect(failures.length).toBeGreaterThan(0);
   expect(await waitingCount()).toBe(2);
   api.clock.nowMs += 600_000;
-  await relayTo(vendor)();
+  await relayTo(provider)();
   expect((await readCustomer(customer)).address?.city).toBe('Springfield');
   expect(await waitingCount()).toBe(0);
 });
 
-test('words that overtake each other on the way leave the newest at the vendor', async () => {
+test('words that overtake each other on the way leave the newest at the payment provider', async () => {
   const customer = await makeCustomer();
-  await relayTo(vendor)();
+  await relayTo(provider)();
   await setAddress({ city: 'Older' });
   let isHeld = true;
   // The first telling is slow: a newer one is told, whole, before it arrives.
-  const slow: Pick<Vendor, 'updateCustomer'> = {
+  const slow: Pick<PaymentProvider, 'updateCustomer'> = {
     async updateCustomer(...rest) {
       if (isHeld) {
         isHeld = false;
         await setAddress({ city: 'Newest' });
-        await relayTo(vendor)();
+        await relayTo(provider)();
       }
-      return vendor.updateCustomer(...rest);
+      return provider.updateCustomer(...rest);
     },
   };
   await relayTo(slow)();

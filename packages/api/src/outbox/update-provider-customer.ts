@@ -1,30 +1,33 @@
 /**
- * Tells the payment vendor what stands on an account's invoices: name, address and where they are mailed
+ * Tells the payment provider what stands on an account's invoices: name, address and where they are mailed
  * to (`account-conventions.md` §4.1). One entry of the outbox a change; each tells what is so now.
  *
- * Two processes may tell two entries at once, and the older values may reach the vendor last. So after telling, the
- * account is read again, and told again if it has changed: whoever writes last has checked after writing.
+ * Two processes may tell two entries at once, and the older values may reach the payment provider last. So after
+ * telling, the account is read again, and told again if it has changed: whoever writes last has checked after writing.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import type { CustomerDetails, Vendor } from '@sluice/billing-vendor/port/vendor';
+import type {
+  CustomerDetails,
+  PaymentProvider,
+} from '@sluice/billing-vendor/port/payment-provider';
 import { findAccount, type Account } from '@sluice/database/accounts/accounts';
-import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import { findProviderCustomer } from '@sluice/database/billing/provider-customers';
 import type { OutboxEntry } from '@sluice/database/changes/outbox';
 import { contactOf } from '../billing/billing.ts';
 
 export interface TellCustomerEffects {
   readonly database: Database;
-  readonly vendor: Pick<Vendor, 'updateCustomer'>;
+  readonly provider: Pick<PaymentProvider, 'updateCustomer'>;
 }
 
-/** @throws Error where the vendor did not take it; the entry is told again later. */
-export async function tellVendorCustomer(
-  { database, vendor }: TellCustomerEffects,
+/** @throws Error where the payment provider did not take it; the entry is told again later. */
+export async function updateProviderCustomer(
+  { database, provider }: TellCustomerEffects,
   entry: Pick<OutboxEntry, 'outboxId' | 'attempt' | 'payload'>,
 ): Promise<void> {
   const accountId = Number(entry.payload['account_id']);
-  const customerId = await findVendorCustomer(database, accountId);
-  // Told once the vendor has a customer.
+  const customerId = await findProviderCustomer(database, accountId);
+  // Told once the payment provider has a customer.
   if (customerId === undefined) return;
   let told = '';
   for (let round = 1; ; round += 1) {
@@ -35,7 +38,7 @@ export async function tellVendorCustomer(
     if (text === told) return;
     // The content differs each time, so the key does too.
     const key = `outbox_${entry.outboxId}_${entry.attempt}_${round}`;
-    const result = await vendor.updateCustomer(customerId, details, key);
+    const result = await provider.updateCustomer(customerId, details, key);
     if (result.outcome !== 'ok') throw new Error(`the payment vendor: ${result.outcome}`);
     told = text;
   }

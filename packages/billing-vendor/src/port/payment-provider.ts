@@ -1,6 +1,6 @@
 /**
- * The vendor port: what billing needs of the payment vendor, in our words. One adapter implements it with the
- * vendor's official SDK (`stripe-vendor.ts`), which also talks to the simulator.
+ * The payment provider port: what billing needs of the payment provider, in our words. One adapter implements it with
+ * the payment provider's official SDK (`stripe-provider.ts`), which also talks to the simulator.
  *
  * Every call that changes something is given its idempotency key. What may have happened is said by the
  * outcome, never by an exception; only `unknown` leaves it open.
@@ -9,11 +9,11 @@ import type { Interval } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';
 import type { ReversalCause } from '@sluice/domain/billing/purchase-content';
 
-export type VendorResult<Value> =
+export type ProviderResult<Value> =
   | { readonly outcome: 'ok'; readonly value: Value }
   /** The card was refused: nothing was taken, and the same key says so for ever. */
   | { readonly outcome: 'declined'; readonly declineCode: string | null }
-  /** The vendor will not do this, however often it is asked. */
+  /** The payment provider will not do this, however often it is asked. */
   | { readonly outcome: 'refused'; readonly code: string }
   | {
       readonly outcome: 'unknown';
@@ -31,13 +31,13 @@ export type InvoicePayment =
   | { readonly state: 'failed'; readonly declineCode: string | null };
 
 /** What can be neither known nor undone while a payment is being processed. */
-export const STILL_PROCESSING: VendorResult<never> = {
+export const STILL_PROCESSING: ProviderResult<never> = {
   outcome: 'unknown',
   reason: 'a payment is being processed',
   isFinal: false,
 };
 
-export interface VendorInvoice {
+export interface ProviderInvoice {
   readonly invoiceId: string;
   readonly customerId: string;
   readonly status: InvoiceStatus;
@@ -57,7 +57,7 @@ export interface VendorInvoice {
 }
 
 /** Money that was taken, and how much of it went back. */
-export interface VendorPayment {
+export interface ProviderPayment {
   /** Null where it paid no invoice. */
   readonly invoiceId: string | null;
   readonly taken: Money;
@@ -67,7 +67,7 @@ export interface VendorPayment {
 }
 
 /** Part of a list, newest first. */
-export interface VendorPage<Item> {
+export interface ProviderPage<Item> {
   readonly items: readonly Item[];
   /** Where the next part begins; absent at the end. */
   readonly next?: string;
@@ -81,7 +81,7 @@ export interface SubscriptionItem {
   readonly runId: string | null;
 }
 
-export interface VendorSubscription {
+export interface ProviderSubscription {
   readonly subscriptionId: string;
   readonly customerId: string;
   readonly status: string;
@@ -99,8 +99,8 @@ export interface VendorSubscription {
   readonly runId: string | null;
 }
 
-/** What the vendor keeps of a customer beside what we told it. */
-export interface VendorCustomer {
+/** What the payment provider keeps of a customer beside what we told it. */
+export interface ProviderCustomer {
   /** `none`, `exempt` or `reverse`. */
   readonly taxExempt: string;
   /** What the next invoices are reduced by. */
@@ -134,7 +134,7 @@ export interface CustomerDetails {
     /** ISO 3166-1 alpha-2. */
     readonly country: string;
   } | null;
-  /** Null: none. One that the vendor finds malformed is left out. */
+  /** Null: none. One that the payment provider finds malformed is left out. */
   readonly taxId: { readonly type: string; readonly value: string } | null;
 }
 
@@ -151,20 +151,20 @@ export interface SubscriptionChange {
   readonly runId: string;
 }
 
-export interface Vendor {
+export interface PaymentProvider {
   createCustomer(
     customer: { readonly accountId: number; readonly name: string; readonly email: string },
     key: string,
-  ): Promise<VendorResult<string>>;
+  ): Promise<ProviderResult<string>>;
   /** By what `createCustomer` wrote. */
-  findCustomer(accountId: number, email: string): Promise<VendorResult<string | null>>;
-  /** Puts these in place of what the vendor has. */
+  findCustomer(accountId: number, email: string): Promise<ProviderResult<string | null>>;
+  /** Puts these in place of what the payment provider has. */
   updateCustomer(
     customerId: string,
     details: CustomerDetails,
     key: string,
-  ): Promise<VendorResult<null>>;
-  readCustomer(customerId: string): Promise<VendorResult<VendorCustomer>>;
+  ): Promise<ProviderResult<null>>;
+  readCustomer(customerId: string): Promise<ProviderResult<ProviderCustomer>>;
   createInvoice(
     invoice: {
       readonly customerId: string;
@@ -173,7 +173,7 @@ export interface Vendor {
       readonly currency: string;
     },
     key: string,
-  ): Promise<VendorResult<VendorInvoice>>;
+  ): Promise<ProviderResult<ProviderInvoice>>;
   addLine(
     line: {
       readonly customerId: string;
@@ -183,36 +183,39 @@ export interface Vendor {
       readonly runId: string;
     },
     key: string,
-  ): Promise<VendorResult<null>>;
-  finalizeInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
+  ): Promise<ProviderResult<null>>;
+  finalizeInvoice(invoiceId: string, key: string): Promise<ProviderResult<ProviderInvoice>>;
   /** Charges the card on file. A bank account's payment is under way for days: the invoice comes back `open`. */
-  payInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
+  payInvoice(invoiceId: string, key: string): Promise<ProviderResult<ProviderInvoice>>;
   /**
    * Deletes a draft, voids what is open or given up; one that is void, deleted or paid already is returned as it is.
    * `unknown` while a payment is being processed: it may yet be paid.
    */
-  discardInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
-  findInvoice(invoiceId: string): Promise<VendorResult<VendorInvoice>>;
+  discardInvoice(invoiceId: string, key: string): Promise<ProviderResult<ProviderInvoice>>;
+  findInvoice(invoiceId: string): Promise<ProviderResult<ProviderInvoice>>;
   /** By what an event names: the charge itself, or a refund or a dispute of it. Null where there is none. */
   readPayment(
     about: 'charge' | 'refund' | 'dispute',
     id: string,
-  ): Promise<VendorResult<VendorPayment | null>>;
+  ): Promise<ProviderResult<ProviderPayment | null>>;
   /** Of all customers: of each refund, or dispute, the charge; null where it has none. */
   listReversedCharges(
     about: 'refund' | 'dispute',
     after: string | undefined,
-  ): Promise<VendorResult<VendorPage<string | null>>>;
+  ): Promise<ProviderResult<ProviderPage<string | null>>>;
   /** Of all customers. */
-  listInvoices(after: string | undefined): Promise<VendorResult<VendorPage<VendorInvoice>>>;
+  listInvoices(after: string | undefined): Promise<ProviderResult<ProviderPage<ProviderInvoice>>>;
   /** Of all customers; those that have ended are left out. */
   listSubscriptions(
     after: string | undefined,
-  ): Promise<VendorResult<VendorPage<VendorSubscription>>>;
+  ): Promise<ProviderResult<ProviderPage<ProviderSubscription>>>;
   /** What the customer owes by now, the newest hundred invoices. */
-  listOpenInvoices(customerId: string): Promise<VendorResult<readonly VendorInvoice[]>>;
+  listOpenInvoices(customerId: string): Promise<ProviderResult<readonly ProviderInvoice[]>>;
   /** By its purchase, among the customer's newest. */
-  findInvoiceOfRun(customerId: string, runId: string): Promise<VendorResult<VendorInvoice | null>>;
+  findInvoiceOfRun(
+    customerId: string,
+    runId: string,
+  ): Promise<ProviderResult<ProviderInvoice | null>>;
   /** @returns it with the invoice that this made as its latest. */
   createSubscription(
     subscription: {
@@ -223,19 +226,19 @@ export interface Vendor {
       readonly runId: string;
     },
     key: string,
-  ): Promise<VendorResult<VendorSubscription>>;
+  ): Promise<ProviderResult<ProviderSubscription>>;
   /** @returns it with the invoice that this made as its latest, or none where this made none. */
   changeSubscription(
     subscriptionId: string,
     change: SubscriptionChange,
     key: string,
-  ): Promise<VendorResult<VendorSubscription>>;
+  ): Promise<ProviderResult<ProviderSubscription>>;
   /** Ends it at once: nothing is charged for it any more, nothing is paid back. One that has ended stays so. */
-  cancelSubscription(subscriptionId: string, key: string): Promise<VendorResult<null>>;
+  cancelSubscription(subscriptionId: string, key: string): Promise<ProviderResult<null>>;
   /** What `changeSubscription` would take. */
-  previewChange(subscriptionId: string, change: SubscriptionChange): Promise<VendorResult<Money>>;
+  previewChange(subscriptionId: string, change: SubscriptionChange): Promise<ProviderResult<Money>>;
   /** The one that is in force, or else one that may be again; null where all have ended. */
-  findSubscription(customerId: string): Promise<VendorResult<VendorSubscription | null>>;
+  findSubscription(customerId: string): Promise<ProviderResult<ProviderSubscription | null>>;
   /**
    * What a purchase made or changed, in whatever state it is by now, with the purchase's own invoice as its
    * latest, whatever has been invoiced since; null where the purchase did neither.
@@ -243,10 +246,10 @@ export interface Vendor {
   findSubscriptionOfRun(
     customerId: string,
     runId: string,
-  ): Promise<VendorResult<VendorSubscription | null>>;
+  ): Promise<ProviderResult<ProviderSubscription | null>>;
   /** In whatever state; null where there never was one. */
-  readSubscription(subscriptionId: string): Promise<VendorResult<VendorSubscription | null>>;
-  findDefaultCard(customerId: string): Promise<VendorResult<CardOnFile | null>>;
+  readSubscription(subscriptionId: string): Promise<ProviderResult<ProviderSubscription | null>>;
+  findDefaultCard(customerId: string): Promise<ProviderResult<CardOnFile | null>>;
   /** Saves it where it is not the customer's yet, and charges it from now on. */
-  setDefaultCard(customerId: string, paymentMethodId: string): Promise<VendorResult<null>>;
+  setDefaultCard(customerId: string, paymentMethodId: string): Promise<ProviderResult<null>>;
 }

@@ -1,6 +1,6 @@
 /**
- * Which customer of the payment vendor an account is; and outbox entries for telling the vendor what stands on the
- * account's invoices. An entry says whom it is about, not what: the present values are read when it is told. So
+ * Which customer of the payment provider an account is; and outbox entries for telling the payment provider what stands
+ * on the account's invoices. An entry says whom it is about, not what: the present values are read when it is told. So
  * entries may be told late, twice or in any order.
  *
  * Index: the primary key, unless a statement says otherwise.
@@ -12,7 +12,7 @@ import { appendToOutbox } from '../changes/outbox.ts';
 export const CUSTOMER_TOPIC = 'vendor.customer';
 
 /** @param fact - what it is told of; the same fact is told once. */
-export async function tellVendor(
+export async function updateProviderLater(
   database: DatabaseOrTransaction,
   accountId: number,
   fact: string,
@@ -22,10 +22,10 @@ export async function tellVendor(
   await appendToOutbox(database, { topic: CUSTOMER_TOPIC, dedupeKey: fact, payload }, nowMs);
 }
 
-/** Telling it ends the account's subscription at the vendor, unless the account has bought a plan since. */
+/** Telling it ends the account's subscription at the payment provider, unless the account has bought a plan since. */
 export const TRIAL_ENDED_TOPIC = 'vendor.trial_ended';
 
-export async function tellVendorTrialEnded(
+export async function endProviderTrialLater(
   transaction: Transaction,
   accountId: number,
   nowMs: number,
@@ -37,7 +37,7 @@ export async function tellVendorTrialEnded(
 /** On the Builder plan from a trial, with no plan bought since: then no subscription is what the account is on. */
 export const IS_BUILDER_FROM_TRIAL = sql`(plan_tier = 'builder' and trial_ends_at is not null)`;
 
-export async function findVendorCustomer(
+export async function findProviderCustomer(
   database: DatabaseOrTransaction,
   accountId: number,
 ): Promise<string | undefined> {
@@ -65,7 +65,7 @@ export async function findAccountOfCustomer(
  *
  * @returns the one that the account has, which may be another.
  */
-export async function insertVendorCustomer(
+export async function insertProviderCustomer(
   database: DatabaseOrTransaction,
   accountId: number,
   customerId: string,
@@ -74,14 +74,14 @@ export async function insertVendorCustomer(
   const { rows } = await sql`
     insert into vendor_customers (account_id, customer_id) values (${accountId}, ${customerId})
     on conflict (account_id) do nothing returning 1`.execute(database);
-  if (rows.length === 0) return (await findVendorCustomer(database, accountId)) ?? customerId;
-  await tellVendor(database, accountId, `account ${accountId}`, nowMs);
+  if (rows.length === 0) return (await findProviderCustomer(database, accountId)) ?? customerId;
+  await updateProviderLater(database, accountId, `account ${accountId}`, nowMs);
   return customerId;
 }
 
 export interface ClosedCustomer {
   readonly accountId: number;
-  /** Null: the vendor knows no customer for it yet. */
+  /** Null: the payment provider knows no customer for it yet. */
   readonly customerId: string | null;
 }
 
@@ -98,9 +98,9 @@ const IS_CLOSED_ON_PLAN = sql`
                where r.account_id = a.account_id and r.kind = 'checkout' and r.status = 'success')`;
 
 /**
- * Of all accounts: those that are closed and may still have a subscription at the vendor, or are on a plan still though
- * they have none. In no order, so that one about which the vendor cannot answer does not always stand before the
- * others. Index: `accounts_closed`.
+ * Of all accounts: those that are closed and may still have a subscription at the payment provider, or are on a plan
+ * still though they have none. In no order, so that one about which the payment provider cannot answer does not always
+ * stand before the others. Index: `accounts_closed`.
  */
 export async function listClosedCustomers(
   database: DatabaseOrTransaction,
@@ -145,7 +145,10 @@ export async function isAccountClosed(
   return rows.length > 0;
 }
 
-/** Whether the vendor has none of its subscriptions any more, and none can come. The first time stays until one does. */
+/**
+ * Whether the payment provider has none of its subscriptions any more, and none can come. The first time stays until
+ * one does.
+ */
 export async function noteSubscriptionsEnded(
   database: DatabaseOrTransaction,
   accountId: number,

@@ -1,6 +1,6 @@
 /**
- * Requests of the vendor as client spans, where traces are on (`platform/src/telemetry/tracing.ts`): one for each HTTP
- * request that a traced request of ours makes. The vendor itself is told nothing of the trace.
+ * Requests of the payment provider as client spans, where traces are on (`platform/src/telemetry/tracing.ts`): one for
+ * each HTTP request that a traced request of ours makes. The payment provider itself is told nothing of the trace.
  */
 import { clientRequest } from '@sluice/platform/telemetry/span-conventions';
 import { inSpan, type Tracer } from '@sluice/platform/telemetry/tracing';
@@ -35,7 +35,10 @@ export function createTracedHttpClient(
   return client;
 }
 
-/** `/v1/customers/cus_N1x?expand=…` → `/v1/customers/{id}`: words of the vendor's paths have no digit and no capital. */
+/**
+ * `/v1/customers/cus_N1x?expand=…` → `/v1/customers/{id}`: words of the payment provider's paths have no digit and no
+ * capital.
+ */
 export const templateOf = (path: string): string =>
   path
     .replace(/[?#].*$/s, '')

@@ -1,11 +1,14 @@
-/** A simulated payment vendor by the clock of an API under test, and our way to it. */
+/** A simulated payment provider by the clock of an API under test, and our way to it. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
+import {
+  createStripeProvider,
+  openStripeClient,
+} from '@sluice/billing-vendor/stripe/stripe-provider';
 import type { ApiUnderTest } from './api-under-test.ts';
 
 /** Close `simulator` when done. */
-export async function startVendorBeside(api: ApiUnderTest) {
+export async function startProviderBeside(api: ApiUnderTest) {
   const simulator = await startSimulator({
     host: '127.0.0.1',
     port: 0,
@@ -19,5 +22,5 @@ export async function startVendorBeside(api: ApiUnderTest) {
     baseUrl: `http://127.0.0.1:${simulator.port}`,
     timeoutMs: 5_000,
   });
-  return { simulator, stripe, vendor: createStripeVendor(stripe) };
+  return { simulator, stripe, provider: createStripeProvider(stripe) };
 }

@@ -11,40 +11,40 @@ import {
   ok,
   openInvoice,
   startReceiver,
-  startVendor,
+  startProvider,
   WEBHOOK_SECRET,
-} from '../support/vendor-under-test.ts';
+} from '../support/provider-under-test.ts';
 
 const WAIT = { timeout: 20_000, interval: 20 };
 
 test('of refunds and disputes, however many there are, the charges are listed', async () => {
-  const { vendor, simulator } = await startVendor();
+  const { provider, simulator } = await startProvider();
   const { state } = simulator;
   for (let number = 1; number <= 101; number++)
     state.save('refund', { id: `re_${number}`, charge: `ch_${number}`, status: 'failed' });
   state.save('refund', { id: 're_none', charge: null });
   state.save('dispute', { id: 'du_1', charge: 'ch_1', status: 'won' });
-  const first = await ok(vendor.listReversedCharges('refund', undefined));
-  const second = await ok(vendor.listReversedCharges('refund', first.next));
+  const first = await ok(provider.listReversedCharges('refund', undefined));
+  const second = await ok(provider.listReversedCharges('refund', first.next));
   expect(first.items).toHaveLength(100);
   expect(first.items[0]).toBeNull();
   expect([...first.items, ...second.items]).toHaveLength(102);
   expect(second).toEqual({ items: ['ch_2', 'ch_1'] });
-  expect(await ok(vendor.listReversedCharges('dispute', undefined))).toEqual({ items: ['ch_1'] });
+  expect(await ok(provider.listReversedCharges('dispute', undefined))).toEqual({ items: ['ch_1'] });
 });
 
 describe('an invoice', () => {
   test('is drafted, priced, finalized and paid by the card on file; the oracle has one charge', async () => {
-    const { vendor, simulator } = await startVendor();
-    const customer = await newCustomer(vendor, 'pm_card_visa');
-    const open = await openInvoice(vendor, customer);
+    const { provider, simulator } = await startProvider();
+    const customer = await newCustomer(provider, 'pm_card_visa');
+    const open = await openInvoice(provider, customer);
     expect(open).toMatchObject({
       status: 'open',
       runId: 'run_1',
       total: { amount: 2_000, currency: 'usd' },
       clientSecret: expect.stringMatching(/^pi_\d+_secret_/),
     });
-    expect(await ok(vendor.payInvoice(open.invoiceId, 'run_1:pay:1'))).toMatchObject({
+    expect(await ok(provider.payInvoice(open.invoiceId, 'run_1:pay:1'))).toMatchObject({
       status: 'paid',
     });
     expect(listCharges(simulator.state)).toMatchObject([
@@ -53,79 +53,83 @@ describe('an invoice', () => {
   });
 
   test('is paid by its customer who confirms with the client secret', async () => {
-    const { vendor, stripe } = await startVendor();
-    const open = await openInvoice(vendor, await newCustomer(vendor));
+    const { provider, stripe } = await startProvider();
+    const open = await openInvoice(provider, await newCustomer(provider));
     const secret = open.clientSecret ?? '';
     const intent = secret.split('_secret_')[0] ?? '';
     await stripe.paymentIntents.confirm(intent, {
       payment_method: 'pm_card_authenticationRequired',
     });
-    expect(await ok(vendor.findInvoice(open.invoiceId))).toMatchObject({ status: 'paid' });
+    expect(await ok(provider.findInvoice(open.invoiceId))).toMatchObject({ status: 'paid' });
   });
 
   test('cannot be paid without a card, and is found by its purchase', async () => {
-    const { vendor } = await startVendor();
-    const customer = await newCustomer(vendor);
-    const open = await openInvoice(vendor, customer);
-    expect(await vendor.payInvoice(open.invoiceId, 'k')).toMatchObject({ outcome: 'refused' });
-    expect(await ok(vendor.findInvoiceOfRun(customer, 'run_1'))).toMatchObject({
+    const { provider } = await startProvider();
+    const customer = await newCustomer(provider);
+    const open = await openInvoice(provider, customer);
+    expect(await provider.payInvoice(open.invoiceId, 'k')).toMatchObject({ outcome: 'refused' });
+    expect(await ok(provider.findInvoiceOfRun(customer, 'run_1'))).toMatchObject({
       invoiceId: open.invoiceId,
     });
-    expect(await ok(vendor.findInvoiceOfRun(customer, 'run_2'))).toBeNull();
-    expect(await ok(vendor.findCustomer(7, 'billing-7@example.com'))).toBe(customer);
+    expect(await ok(provider.findInvoiceOfRun(customer, 'run_2'))).toBeNull();
+    expect(await ok(provider.findCustomer(7, 'billing-7@example.com'))).toBe(customer);
   });
 
   test.each(['pm_card_chargeCustomerFail', 'pm_card_authenticationRequired'])(
     'that %s declines is voided, and no card and no retry can collect it afterwards',
     async (card) => {
-      const { vendor, simulator } = await startVendor();
-      const customer = await newCustomer(vendor, card);
-      const open = await openInvoice(vendor, customer);
-      expect(await vendor.payInvoice(open.invoiceId, 'k')).toMatchObject({ outcome: 'declined' });
-      expect(await ok(vendor.discardInvoice(open.invoiceId, 'v'))).toMatchObject({
+      const { provider, simulator } = await startProvider();
+      const customer = await newCustomer(provider, card);
+      const open = await openInvoice(provider, customer);
+      expect(await provider.payInvoice(open.invoiceId, 'k')).toMatchObject({ outcome: 'declined' });
+      expect(await ok(provider.discardInvoice(open.invoiceId, 'v'))).toMatchObject({
         status: 'void',
       });
-      await ok(vendor.setDefaultCard(customer, 'pm_card_visa'));
-      expect(await vendor.payInvoice(open.invoiceId, 'k2')).toMatchObject({ outcome: 'refused' });
+      await ok(provider.setDefaultCard(customer, 'pm_card_visa'));
+      expect(await provider.payInvoice(open.invoiceId, 'k2')).toMatchObject({ outcome: 'refused' });
       expect(collectEverything(simulator.state)).toEqual([]);
       expect(listCharges(simulator.state).map((charge) => charge.status)).toEqual(['failed']);
     },
   );
 
-  test('that the vendor has given up collecting is voided too, for it could still be paid', async () => {
-    const { vendor, simulator } = await startVendor();
-    const customer = await newCustomer(vendor, 'pm_card_visa');
-    const open = await openInvoice(vendor, customer);
+  test('that the payment provider has given up collecting is voided too, for it could still be paid', async () => {
+    const { provider, simulator } = await startProvider();
+    const customer = await newCustomer(provider, 'pm_card_visa');
+    const open = await openInvoice(provider, customer);
     const { state } = simulator;
     state.save('invoice', { ...state.get('invoice', open.invoiceId)!, status: 'uncollectible' });
-    expect(await ok(vendor.discardInvoice(open.invoiceId, 'v'))).toMatchObject({ status: 'void' });
-    expect(await vendor.payInvoice(open.invoiceId, 'p')).toMatchObject({ outcome: 'refused' });
+    expect(await ok(provider.discardInvoice(open.invoiceId, 'v'))).toMatchObject({
+      status: 'void',
+    });
+    expect(await provider.payInvoice(open.invoiceId, 'p')).toMatchObject({ outcome: 'refused' });
     expect(listCharges(state)).toEqual([]);
   });
 
   test('is deleted while it is a draft, and told as it is when it is paid', async () => {
-    const { vendor } = await startVendor();
-    const customerId = await newCustomer(vendor, 'pm_card_visa');
+    const { provider } = await startProvider();
+    const customerId = await newCustomer(provider, 'pm_card_visa');
     const draft = await ok(
-      vendor.createInvoice({ customerId, accountId: 7, runId: 'run_9', currency: 'usd' }, 'k9'),
+      provider.createInvoice({ customerId, accountId: 7, runId: 'run_9', currency: 'usd' }, 'k9'),
     );
-    expect(await ok(vendor.discardInvoice(draft.invoiceId, 'd'))).toMatchObject({
+    expect(await ok(provider.discardInvoice(draft.invoiceId, 'd'))).toMatchObject({
       status: 'deleted',
     });
-    expect(await ok(vendor.discardInvoice(draft.invoiceId, 'd'))).toMatchObject({
+    expect(await ok(provider.discardInvoice(draft.invoiceId, 'd'))).toMatchObject({
       status: 'deleted',
     });
-    const open = await openInvoice(vendor, customerId);
-    await ok(vendor.payInvoice(open.invoiceId, 'p'));
-    expect(await ok(vendor.discardInvoice(open.invoiceId, 'v'))).toMatchObject({ status: 'paid' });
+    const open = await openInvoice(provider, customerId);
+    await ok(provider.payInvoice(open.invoiceId, 'p'));
+    expect(await ok(provider.discardInvoice(open.invoiceId, 'v'))).toMatchObject({
+      status: 'paid',
+    });
   });
 });
 
 test('every test card that cannot be saved is declined with its own code', async () => {
-  const { vendor } = await startVendor();
-  const customer = await newCustomer(vendor);
+  const { provider } = await startProvider();
+  const customer = await newCustomer(provider);
   for (const [id, card] of Object.entries(TEST_CARDS).filter(([, each]) => !each.canAttach)) {
-    expect(await vendor.setDefaultCard(customer, id)).toEqual({
+    expect(await provider.setDefaultCard(customer, id)).toEqual({
       outcome: 'declined',
       declineCode: card.decline?.declineCode ?? card.decline?.code,
     });
@@ -134,35 +138,35 @@ test('every test card that cannot be saved is declined with its own code', async
 
 describe('idempotency', () => {
   test('the same key and request give the same answer; another request under it is refused', async () => {
-    const { vendor, simulator } = await startVendor();
-    const customer = await newCustomer(vendor, 'pm_card_visa');
-    const open = await openInvoice(vendor, customer);
-    const first = await vendor.payInvoice(open.invoiceId, 'pay');
-    expect(await vendor.payInvoice(open.invoiceId, 'pay')).toEqual(first);
+    const { provider, simulator } = await startProvider();
+    const customer = await newCustomer(provider, 'pm_card_visa');
+    const open = await openInvoice(provider, customer);
+    const first = await provider.payInvoice(open.invoiceId, 'pay');
+    expect(await provider.payInvoice(open.invoiceId, 'pay')).toEqual(first);
     expect(listCharges(simulator.state)).toHaveLength(1);
-    expect(await vendor.finalizeInvoice(open.invoiceId, 'pay')).toMatchObject({
+    expect(await provider.finalizeInvoice(open.invoiceId, 'pay')).toMatchObject({
       outcome: 'unknown',
       isFinal: true,
     });
   });
 
   test('a decline is replayed as a decline', async () => {
-    const { vendor, simulator } = await startVendor();
-    const customer = await newCustomer(vendor, 'pm_card_chargeCustomerFail');
-    const open = await openInvoice(vendor, customer);
-    const first = await vendor.payInvoice(open.invoiceId, 'pay');
-    await ok(vendor.setDefaultCard(customer, 'pm_card_visa'));
-    expect(await vendor.payInvoice(open.invoiceId, 'pay')).toEqual(first);
+    const { provider, simulator } = await startProvider();
+    const customer = await newCustomer(provider, 'pm_card_chargeCustomerFail');
+    const open = await openInvoice(provider, customer);
+    const first = await provider.payInvoice(open.invoiceId, 'pay');
+    await ok(provider.setDefaultCard(customer, 'pm_card_visa'));
+    expect(await provider.payInvoice(open.invoiceId, 'pay')).toEqual(first);
     expect(listCharges(simulator.state)).toHaveLength(1);
   });
 
-  test('a key is forgotten after 24 hours, as the vendor says it may be', async () => {
-    const { vendor, simulator } = await startVendor();
-    const customerId = await newCustomer(vendor);
+  test('a key is forgotten after 24 hours, as the payment provider says it may be', async () => {
+    const { provider, simulator } = await startProvider();
+    const customerId = await newCustomer(provider);
     const invoice = { customerId, accountId: 7, runId: 'run_1', currency: 'usd' };
-    const first = await ok(vendor.createInvoice(invoice, 'k'));
+    const first = await ok(provider.createInvoice(invoice, 'k'));
     simulator.state.advanceClock(25 * 3_600_000);
-    const second = await ok(vendor.createInvoice(invoice, 'k'));
+    const second = await ok(provider.createInvoice(invoice, 'k'));
     expect(second.invoiceId).not.toBe(first.invoiceId);
   });
 });
@@ -179,16 +183,16 @@ describe('faults', () => {
   test.each(cases)(
     '%s leaves the outcome unknown, and repeating the key never pays twice',
     async (kind, { isDone, isRepeatedSame }) => {
-      const { vendor, hastyVendor, simulator } = await startVendor();
-      const customer = await newCustomer(vendor, 'pm_card_visa');
-      const open = await openInvoice(vendor, customer);
+      const { provider, hastyProvider, simulator } = await startProvider();
+      const customer = await newCustomer(provider, 'pm_card_visa');
+      const open = await openInvoice(provider, customer);
       const met = simulator.faults.meet({ kind, path: '/pay' });
-      const asked = kind.startsWith('timeout') ? hastyVendor : vendor;
+      const asked = kind.startsWith('timeout') ? hastyProvider : provider;
       expect(await asked.payInvoice(open.invoiceId, 'pay')).toMatchObject({ outcome: 'unknown' });
       // On a busy machine it may come after the caller has given up.
       await met;
       expect(listCharges(simulator.state)).toHaveLength(isDone ? 1 : 0);
-      const again = await vendor.payInvoice(open.invoiceId, 'pay');
+      const again = await provider.payInvoice(open.invoiceId, 'pay');
       if (isRepeatedSame) expect(again).toMatchObject({ outcome: 'unknown', isFinal: true });
       else expect(again).toMatchObject({ outcome: 'ok', value: { status: 'paid' } });
       expect(listCharges(simulator.state)).toHaveLength(isDone || !isRepeatedSame ? 1 : 0);
@@ -198,43 +202,46 @@ describe('faults', () => {
   test.each(['reset', 'reset_after'] as const)(
     'the SDK repeats a %s by itself under the same key: one charge',
     async (kind) => {
-      const { vendor, simulator } = await startVendor();
-      const customer = await newCustomer(vendor, 'pm_card_visa');
-      const open = await openInvoice(vendor, customer);
+      const { provider, simulator } = await startProvider();
+      const customer = await newCustomer(provider, 'pm_card_visa');
+      const open = await openInvoice(provider, customer);
       simulator.faults.add({ kind, path: '/pay', count: 1 });
-      const first = await vendor.payInvoice(open.invoiceId, 'pay');
+      const first = await provider.payInvoice(open.invoiceId, 'pay');
       const settled =
-        first.outcome === 'ok' ? first : await vendor.payInvoice(open.invoiceId, 'pay');
+        first.outcome === 'ok' ? first : await provider.payInvoice(open.invoiceId, 'pay');
       expect(settled).toMatchObject({ outcome: 'ok', value: { status: 'paid' } });
       expect(listCharges(simulator.state)).toHaveLength(1);
     },
   );
 
   test('while a slow request runs its key is in use, and its answer is kept', async () => {
-    const { vendor, simulator } = await startVendor();
-    const open = await openInvoice(vendor, await newCustomer(vendor, 'pm_card_visa'));
+    const { provider, simulator } = await startProvider();
+    const open = await openInvoice(provider, await newCustomer(provider, 'pm_card_visa'));
     const answered = Promise.withResolvers<void>();
     const met = simulator.faults.meet({ kind: 'slow', path: '/pay', until: answered.promise });
-    const slow = vendor.payInvoice(open.invoiceId, 'pay');
+    const slow = provider.payInvoice(open.invoiceId, 'pay');
     await met;
-    expect(await vendor.payInvoice(open.invoiceId, 'pay')).toMatchObject({ outcome: 'unknown' });
+    expect(await provider.payInvoice(open.invoiceId, 'pay')).toMatchObject({ outcome: 'unknown' });
     answered.resolve();
     const paid = await slow;
     expect(paid).toMatchObject({ outcome: 'ok' });
-    expect(await vendor.payInvoice(open.invoiceId, 'pay')).toEqual(paid);
+    expect(await provider.payInvoice(open.invoiceId, 'pay')).toEqual(paid);
     expect(listCharges(simulator.state)).toHaveLength(1);
   });
 });
 
 describe('events', () => {
-  const paidOnce = async (world: Awaited<ReturnType<typeof startVendor>>) => {
-    const open = await openInvoice(world.vendor, await newCustomer(world.vendor, 'pm_card_visa'));
-    await ok(world.vendor.payInvoice(open.invoiceId, 'pay'));
+  const paidOnce = async (world: Awaited<ReturnType<typeof startProvider>>) => {
+    const open = await openInvoice(
+      world.provider,
+      await newCustomer(world.provider, 'pm_card_visa'),
+    );
+    await ok(world.provider.payInvoice(open.invoiceId, 'pay'));
   };
 
-  test('are signed as the vendor signs, and sent again until they are taken', async () => {
+  test('are signed as the payment provider signs, and sent again until they are taken', async () => {
     const receiver = await startReceiver([500, 500, 500]);
-    const world = await startVendor({ webhookUrl: receiver.url });
+    const world = await startProvider({ webhookUrl: receiver.url });
     await paidOnce(world);
     await vi.waitFor(() => expect(world.simulator.state.list('event')).toEqual([]), WAIT);
     const stripe = new Stripe('sk_test');
@@ -248,7 +255,7 @@ describe('events', () => {
 
   test('can be held back, and be sent twice', async () => {
     const receiver = await startReceiver();
-    const world = await startVendor({ webhookUrl: receiver.url });
+    const world = await startProvider({ webhookUrl: receiver.url });
     world.simulator.treatment.isHeld = true;
     world.simulator.treatment.duplicateCount = 1;
     await paidOnce(world);
@@ -263,26 +270,26 @@ test('what the simulator knows outlives its process', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-simulator-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   const file = join(directory, 'vendor.sqlite');
-  const first = await startVendor({ file });
-  const customer = await newCustomer(first.vendor, 'pm_card_visa');
-  const open = await openInvoice(first.vendor, customer);
+  const first = await startProvider({ file });
+  const customer = await newCustomer(first.provider, 'pm_card_visa');
+  const open = await openInvoice(first.provider, customer);
   await first.close();
-  const second = await startVendor({ file });
-  expect(await ok(second.vendor.payInvoice(open.invoiceId, 'pay'))).toMatchObject({
+  const second = await startProvider({ file });
+  expect(await ok(second.provider.payInvoice(open.invoiceId, 'pay'))).toMatchObject({
     status: 'paid',
   });
-  expect(await newCustomer(second.vendor)).toBe(customer);
-  expect(await newCustomer(second.vendor, undefined, 8)).not.toBe(customer);
+  expect(await newCustomer(second.provider)).toBe(customer);
+  expect(await newCustomer(second.provider, undefined, 8)).not.toBe(customer);
 });
 
-describe('what somebody does by hand at the vendor', () => {
+describe('what somebody does by hand at the payment provider', () => {
   test('a discount of the customer takes nothing off a purchase: it is charged what it costs', async () => {
-    const { vendor, simulator } = await startVendor();
-    const customerId = await newCustomer(vendor, 'pm_card_visa');
+    const { provider, simulator } = await startProvider();
+    const customerId = await newCustomer(provider, 'pm_card_visa');
     const customer = simulator.state.get('customer', customerId)!;
     simulator.state.save('customer', { ...customer, simulated_coupon: 'FIFTY' });
-    const { invoiceId } = await openInvoice(vendor, customerId);
-    expect(await ok(vendor.payInvoice(invoiceId, 'pay'))).toMatchObject({
+    const { invoiceId } = await openInvoice(provider, customerId);
+    expect(await ok(provider.payInvoice(invoiceId, 'pay'))).toMatchObject({
       status: 'paid',
       total: { amount: 2_000, currency: 'usd' },
     });

@@ -1,24 +1,25 @@
 /**
- * What the payment vendor's events must be signed with. Everybody knows the default: in production anybody could sign
- * with it and write rows that workers look up, repeatedly where no vendor answers.
+ * What the payment provider's events must be signed with. Everybody knows the default: in production anybody could sign
+ * with it and write rows that workers look up, repeatedly where no payment provider answers.
  *
- * Used by `main.ts`, for `vendor-event-endpoint.ts`.
+ * Used by `main.ts`, for `provider-event-endpoint.ts`.
  */
 import { randomBytes } from 'node:crypto';
 import { SIMULATOR_WEBHOOK_SECRET } from '@sluice/billing-vendor/settings';
 import { AppError } from '@sluice/domain/values/errors';
 
-export interface VendorEventSettings {
+export interface ProviderEventSettings {
   readonly NODE_ENV: string;
   readonly STRIPE_SECRET_KEY?: string | undefined;
   readonly STRIPE_WEBHOOK_SECRET: string;
 }
 
 /**
- * @returns the setting; in production with neither a vendor nor a secret set, a random one, so that no event is taken.
- * @throws AppError CONFIG_INVALID in production where there is a vendor whose events would all be refused.
+ * @returns the setting; in production with neither a payment provider nor a secret set, a random one, so that no event
+ * is taken.
+ * @throws AppError CONFIG_INVALID in production where there is a payment provider whose events would all be refused.
  */
-export function vendorEventSecretOf(settings: VendorEventSettings): string {
+export function providerEventSecretOf(settings: ProviderEventSettings): string {
   const { NODE_ENV, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET: secret } = settings;
   if (NODE_ENV !== 'production' || secret !== SIMULATOR_WEBHOOK_SECRET) return secret;
   if (STRIPE_SECRET_KEY !== undefined)

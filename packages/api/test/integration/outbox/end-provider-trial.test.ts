@@ -2,48 +2,48 @@
 import type { Simulator } from '@sluice/billing-vendor/simulator/simulator';
 import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator/objects/simulator-renewals';
-import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import { findBillingAccount, updateAccountStanding } from '@sluice/database/billing/account-plans';
-import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import { insertProviderCustomer } from '@sluice/database/billing/provider-customers';
 import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRelay } from '../../../src/outbox/outbox-relay.ts';
 import { SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
-import { startVendorBeside } from '../support/vendor-under-test.ts';
+import { startProviderBeside } from '../support/provider-under-test.ts';
 
 const DAY_MS = 86_400_000;
 
 let api: ApiUnderTest;
 let simulator: Simulator;
-let vendor: Vendor;
+let provider: PaymentProvider;
 let failures: unknown[];
 let relay: () => Promise<number>;
 beforeEach(async () => {
   api = await startApi();
-  const beside = await startVendorBeside(api);
-  ({ simulator, vendor } = beside);
+  const beside = await startProviderBeside(api);
+  ({ simulator, provider } = beside);
   failures = [];
   relay = createRelay({
     database: api.database,
     mailer: { send: async () => {} },
     analytics: undefined,
-    vendor,
-    vendorTimeoutMs: 5_000,
+    provider,
+    providerTimeoutMs: 5_000,
     secret: SECRET,
     now: () => api.clock.nowMs,
     onFailure: (_entry, error) => failures.push(error),
   });
 
-  // As somebody who sells gives a trial: at the vendor, and the vendor's event has told of it.
+  // As somebody who sells gives a trial: at the payment provider, and the payment provider's event has told of it.
   const { accountId } = api.a;
-  const made = await vendor.createCustomer({ accountId, name: 'A', email: 'a@example.com' }, 'a');
+  const made = await provider.createCustomer({ accountId, name: 'A', email: 'a@example.com' }, 'a');
   if (made.outcome !== 'ok') throw new Error(made.outcome);
-  await vendor.setDefaultCard(made.value, 'pm_card_visa');
+  await provider.setDefaultCard(made.value, 'pm_card_visa');
   await api.database
     .transaction()
     .execute((transaction) =>
-      insertVendorCustomer(transaction, accountId, made.value, api.clock.nowMs),
+      insertProviderCustomer(transaction, accountId, made.value, api.clock.nowMs),
     );
   await beside.stripe.subscriptions.create({
     customer: made.value,
@@ -75,7 +75,7 @@ test('a trial that nobody ends is charged when it is over', () => {
   expect(chargesAfter(15)).toMatchObject([{ amount: 10_000, status: 'succeeded' }]);
 });
 
-test('a trial that was left for the Builder plan is ended at the vendor, and never charged', async () => {
+test('a trial that was left for the Builder plan is ended at the payment provider, and never charged', async () => {
   await downgrade();
   await relay();
   expect(failures).toEqual([]);
@@ -83,7 +83,7 @@ test('a trial that was left for the Builder plan is ended at the vendor, and nev
   expect(chargesAfter(60)).toEqual([]);
 });
 
-test('it is ended as soon as the vendor answers, once, and only after a purchase that runs', async () => {
+test('it is ended as soon as the payment provider answers, once, and only after a purchase that runs', async () => {
   await downgrade();
   simulator.faults.add({ kind: 'error', path: '/subscriptions', count: 1 });
   await relay();

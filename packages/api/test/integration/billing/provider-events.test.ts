@@ -2,7 +2,7 @@ import { Stripe } from 'stripe';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { VENDOR_EVENT_SECRET } from '../support/api-under-test.ts';
+import { PROVIDER_EVENT_SECRET } from '../support/api-under-test.ts';
 import { startBilling, type Billing } from '../support/billing-world.ts';
 
 let billing: Billing;
@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => billing.api.close());
 
-describe('events of the vendor', () => {
+describe('events of the payment provider', () => {
   const stripe = new Stripe('sk_test');
   const payload = JSON.stringify({
     id: 'evt_1',
@@ -20,7 +20,7 @@ describe('events of the vendor', () => {
     data: { object: { id: 'in_1', object: 'invoice' } },
   });
   const nowSeconds = () => Math.floor(billing.api.clock.nowMs / 1_000);
-  const sign = (text: string, secret = VENDOR_EVENT_SECRET, timestamp = nowSeconds()) =>
+  const sign = (text: string, secret = PROVIDER_EVENT_SECRET, timestamp = nowSeconds()) =>
     stripe.webhooks.generateTestHeaderString({ payload: text, secret, timestamp });
   const send = (text: string, signature: string | undefined) =>
     billing.api.app.inject({
@@ -39,7 +39,7 @@ describe('events of the vendor', () => {
     return rows.map((row) => row.id);
   };
 
-  test('I22: with the vendor’s own signature are kept once', async () => {
+  test('I22: with the payment provider’s own signature are kept once', async () => {
     for (let time = 0; time < 3; time++)
       expect((await send(payload, sign(payload))).statusCode).toBe(200);
     expect(await kept()).toEqual(['evt_1']);
