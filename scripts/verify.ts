@@ -1,6 +1,6 @@
 /**
- * `npm run verify`: checks that the books of `DATABASE_URL` are what was recorded, and what the payment provider's
- * books say (`STRIPE_SECRET_KEY`, or the simulator at `SIMULATOR_URL`); prints what differs and ends with 1 where
+ * `npm run verify`: checks that the ledgers of `DATABASE_URL` are what was recorded, and what the payment provider's
+ * ledgers say (`STRIPE_SECRET_KEY`, or the simulator at `SIMULATOR_URL`); prints what differs and ends with 1 where
  * anything does, with 2 where it could not look. Reads only, and may run while everything is in use.
  *
  * With `--json` each check is a line of JSON, what differs within it.

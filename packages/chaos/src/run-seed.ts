@@ -7,7 +7,7 @@ import { seededRandom } from '@sluice/domain/values/seeded-random';
 import { PLANS, type Fault, type FaultPlan } from './fault-plan.ts';
 import type { Fleet, ReadinessBody } from './fleet-under-test.ts';
 import { startLoad } from './load.ts';
-import { countApplied, findLosses } from './oracle.ts';
+import { countApplied, findLosses } from './invariant-checker.ts';
 
 export interface SeedReport {
   readonly seed: number;

@@ -92,7 +92,7 @@ export function answerControl(
 
 const ok = (body: Record<string, unknown>): Answer => ({ status: 200, body });
 
-export interface OracleCharge {
+export interface RecordedCharge {
   readonly id: string;
   readonly amount: number;
   readonly currency: string;
@@ -105,12 +105,12 @@ export interface OracleCharge {
 }
 
 /** Every attempt to take money, oldest first. */
-export function listCharges(state: SimulatorState): OracleCharge[] {
+export function listCharges(state: SimulatorState): RecordedCharge[] {
   return state.list('charge').map((charge) => ({
     id: charge.id,
     amount: Number(charge['amount']),
     currency: String(charge['currency']),
-    status: charge['status'] as OracleCharge['status'],
+    status: charge['status'] as RecordedCharge['status'],
     customer: String(charge['customer']),
     invoice: charge['invoice'] as string | null,
     runId: (charge['metadata'] as Record<string, string>)['run_id'] ?? null,

@@ -3,7 +3,7 @@
  * `npm start` buys from, and what tests break on purpose. It owns no rule of ours; it does what the
  * payment provider documents, as far as `simulator-routes.ts` goes.
  *
- * Beside `/v1` there is `/simulator`: faults, the clock, how events are sent, and the oracle, which is
+ * Beside `/v1` there is `/simulator`: faults, the clock, how events are sent, and the record of charges, which is
  * every attempt to take money that was ever made.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

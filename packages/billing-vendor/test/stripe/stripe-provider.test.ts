@@ -34,7 +34,7 @@ test('of refunds and disputes, however many there are, the charges are listed', 
 });
 
 describe('an invoice', () => {
-  test('is drafted, priced, finalized and paid by the card on file; the oracle has one charge', async () => {
+  test('is drafted, priced, finalized and paid by the card on file; the record has one charge', async () => {
     const { provider, simulator } = await startProvider();
     const customer = await newCustomer(provider, 'pm_card_visa');
     const open = await openInvoice(provider, customer);

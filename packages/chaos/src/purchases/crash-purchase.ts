@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
 import { sql } from 'kysely';
-import { holdPoint, releasePoint, waitForPoint } from './held-points.ts';
+import { setBreakpoint, clearBreakpoint, waitForBreakpoint } from './breakpoints.ts';
 import {
   nameOf,
   REQUESTS,
@@ -27,7 +27,7 @@ export interface CellReport {
 
 /** Of every changing request that the payment provider gets. `slow` outlasts our patience. */
 const VENDOR_CHAOS = { probability: 0.15, kinds: FAULT_KINDS, delayMs: 600 };
-const POINT_DEADLINE_MS = 40_000;
+const BREAKPOINT_DEADLINE_MS = 40_000;
 const END_DEADLINE_MS = 90_000;
 const POLL_INTERVAL_MS = 20;
 
@@ -52,7 +52,7 @@ export async function crashPurchase(fleet: PurchaseFleet, cell: Cell): Promise<C
   giveUp.abort();
   if (!isReached) problems.push('the point was never reached');
   await fleet.kill(cell.point.process);
-  await releasePoint(fleet.database);
+  await clearBreakpoint(fleet.database);
   await fleet.start(cell.point.process);
   const startedAtMs = performance.now();
 
@@ -79,8 +79,8 @@ async function arm(
     return { reached: fleet.simulator.faults.meet({ kind, ...REQUESTS[point.step] }) };
   }
   const name = 'step' in point ? `${point.moment}:${point.step}` : point.moment;
-  await holdPoint(fleet.database, name);
-  return { reached: waitForPoint(fleet.database, name, signal) };
+  await setBreakpoint(fleet.database, name);
+  return { reached: waitForBreakpoint(fleet.database, name, signal) };
 }
 
 const isProviderMoment = (moment: string): moment is ProviderMoment =>
@@ -93,7 +93,7 @@ async function expireMeanwhile(
   { workflow }: Cell,
   signal: AbortSignal,
 ): Promise<void> {
-  const deadlineMs = performance.now() + POINT_DEADLINE_MS;
+  const deadlineMs = performance.now() + BREAKPOINT_DEADLINE_MS;
   while (!signal.aborted && performance.now() < deadlineMs) {
     if (workflow === 'card, not paid') await endPaymentTime(fleet, accountId);
     await sleep(POLL_INTERVAL_MS);

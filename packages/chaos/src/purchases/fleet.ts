@@ -1,7 +1,7 @@
 /**
  * What purchases run on: an API and a worker, real processes over a Postgres of their own, and the
- * simulated payment provider, which is in this process, so that its oracle outlives every kill. The payment provider
- * tells each event twice, late and out of order.
+ * simulated payment provider, which is in this process, so that its record of charges outlives every kill. The payment
+ * provider tells each event twice, late and out of order.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ import {
   type ServiceUnderTest,
 } from '@sluice/platform/testing/service-under-test';
 import { findFreePort } from '@sluice/platform/testing/free-port';
-import { installHeldPoints } from './held-points.ts';
+import { installBreakpoints } from './breakpoints.ts';
 
 export type Service = 'api' | 'worker';
 
@@ -31,7 +31,7 @@ export interface PurchaseFleet {
   /** SIGKILL; resolves when it is gone. */
   kill(service: Service): Promise<void>;
   start(service: Service): Promise<void>;
-  /** What a program needs to see the same books. */
+  /** What a program needs to see the same ledgers. */
   readonly settings: Readonly<Record<string, string>>;
   lastLines(service: Service): readonly string[];
   close(): Promise<void>;
@@ -65,7 +65,7 @@ export async function startPurchaseFleet(random: Random): Promise<PurchaseFleet>
   });
   await migrate(database);
   await migrateQueues(url);
-  await installHeldPoints(database);
+  await installBreakpoints(database);
 
   const apiPort = await findFreePort();
   const apiUrl = `http://127.0.0.1:${apiPort}`;

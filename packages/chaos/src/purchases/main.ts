@@ -1,4 +1,7 @@
-/** `npm run chaos:billing`: every crash of every purchase, and what the books say. `--help` lists the rest. */
+/**
+ * `npm run chaos:billing`: every crash of every purchase, and what ledger reconciliation finds. `--help` lists the
+ * rest.
+ */
 import { availableParallelism } from 'node:os';
 import { positiveInteger } from '@sluice/command-line/arguments';
 import { Command } from 'commander';

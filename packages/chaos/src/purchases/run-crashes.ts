@@ -1,17 +1,17 @@
 /**
- * A seed's crashes, and what the books say afterwards. Several fleets go through them side by side, each
- * with a database, a payment provider and books of its own: most of a crash is the start of the next process, which
+ * A seed's crashes, and what ledger reconciliation finds afterwards. Several fleets go through them side by side, each
+ * with a database, a payment provider and a ledger of its own: most of a crash is the start of the next process, which
  * one core does.
  */
 import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';
 import { crashPurchase, type CellReport } from './crash-purchase.ts';
-import { findWrongBooks } from './books.ts';
+import { findLedgerDifferences } from './ledger-reconciliation.ts';
 import { chooseCells, nameOf, type Cell } from './cells.ts';
 import { startPurchaseFleet } from './fleet.ts';
 
 export interface CrashesReport {
   readonly reports: readonly CellReport[];
-  /** Of the books; empty where they hold. */
+  /** Of ledger reconciliation; empty where all agree. */
   readonly wrong: readonly string[];
 }
 
@@ -66,7 +66,7 @@ async function crashFleet(
       for (const service of ['api', 'worker'] as const)
         for (const line of fleet.lastLines(service)) say(`    ${service}: ${line.slice(0, 2_000)}`);
     }
-    const wrong = await findWrongBooks(fleet);
+    const wrong = await findLedgerDifferences(fleet);
     for (const problem of wrong) say(`  ! ${problem}`);
     return { reports, wrong };
   } finally {

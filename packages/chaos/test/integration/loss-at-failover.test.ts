@@ -1,5 +1,5 @@
 /**
- * The loss oracle while a master of a Redis Cluster is killed or hangs until a replica has taken its place.
+ * The invariant checker while a master of a Redis Cluster is killed or hangs until a replica has taken its place.
  * With Sentinels only by hand, for the suite's time (`queue-on-sentinels.test.ts` has their failover):
  * `npm run chaos -- --broker sentinels --seeds 20`, and more of the cluster alike.
  */

@@ -1,4 +1,6 @@
-/** The loss oracle with the queues on redis, ten seeds; `npm run chaos -- --seeds 100` runs more and longer ones. */
+/**
+ * The invariant checker with the queues on redis, ten seeds; `npm run chaos -- --seeds 100` runs more and longer ones.
+ */
 import { test } from 'vitest';
 import { expectNoLoss } from './expect-no-loss.ts';
 

@@ -1,4 +1,7 @@
-/** Our books of purchases as `domain/src/billing/compare-purchases.ts` wants them, of all accounts; `npm run verify` asks. */
+/**
+ * Our ledger of purchases as `domain/src/billing/compare-purchases.ts` wants them, of all accounts; `npm run verify`
+ * asks.
+ */
 import type { BookedPurchase, BookedSubscriber } from '@sluice/domain/billing/compare-purchases';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';

@@ -1,5 +1,5 @@
 /**
- * Compares our books of purchases with the payment provider's, entry by entry: whatever the payment provider was paid
+ * Compares our ledger of purchases with the payment provider's, entry by entry: whatever the payment provider was paid
  * must be a purchase that succeeded and was granted once, and nothing may be collectable for one that did not succeed.
  *
  * A purchase under way may differ by the step that it is in. Pure; `scripts/verify.ts` reads both.

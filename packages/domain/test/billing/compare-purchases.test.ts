@@ -35,9 +35,9 @@ const invoice = (changes: Partial<BilledInvoice> = {}): BilledInvoice => ({
 const awaited = { charged: null, isAwaited: true, quantity: null, granted: 0 } as const;
 const failed = { status: 'failed', charged: null, granted: 0 } as const;
 
-describe('the books of purchases', () => {
+describe('the ledger of purchases', () => {
   test('agree where what was paid is what succeeded and was given', () => {
-    const books = [
+    const ledger = [
       purchase(),
       purchase({ runId: 'run_2', invoiceId: 'in_2', ...failed }),
       // Nothing to pay for: held add-ons.
@@ -64,7 +64,7 @@ describe('the books of purchases', () => {
       invoice({ invoiceId: 'in_5', runId: null, subscriptionId: 'sub_1', status: 'open' }),
       invoice({ invoiceId: 'in_6', runId: null, returned: 2_000 }),
     ];
-    expect(comparePurchases(books, billed)).toEqual([]);
+    expect(comparePurchases(ledger, billed)).toEqual([]);
   });
 
   test.each<[string, Partial<BookedPurchase>, Partial<BilledInvoice>, RegExp]>([
@@ -102,16 +102,16 @@ describe('the books of purchases', () => {
     ]);
   });
 
-  test('I2: whatever is taken out of books that agree is missed', () => {
+  test('I2: whatever is taken out of ledgers that agree is missed', () => {
     const count = fc.integer({ min: 1, max: 20 });
     fc.assert(
       fc.property(count, fc.nat(), fc.boolean(), (size, at, isOurs) => {
         const numbers = Array.from({ length: size }, (_, index) => index);
-        const books = numbers.map((n) => purchase({ runId: `run_${n}`, invoiceId: `in_${n}` }));
+        const ledger = numbers.map((n) => purchase({ runId: `run_${n}`, invoiceId: `in_${n}` }));
         const billed = numbers.map((n) => invoice({ runId: `run_${n}`, invoiceId: `in_${n}` }));
-        expect(comparePurchases(books, billed)).toEqual([]);
-        (isOurs ? books : billed).splice(at % size, 1);
-        expect(comparePurchases(books, billed)).toHaveLength(1);
+        expect(comparePurchases(ledger, billed)).toEqual([]);
+        (isOurs ? ledger : billed).splice(at % size, 1);
+        expect(comparePurchases(ledger, billed)).toHaveLength(1);
       }),
     );
   });

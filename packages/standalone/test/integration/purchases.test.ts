@@ -296,7 +296,7 @@ test(
 );
 
 test(
-  '`npm run verify` finds nothing in these books, and whatever is changed in either',
+  '`npm run verify` finds nothing in these ledgers, and whatever is changed in either',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const program = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));

@@ -30,7 +30,9 @@ export interface NewInvoice {
     readonly id: string;
     readonly metadata: Readonly<Record<string, string>>;
     readonly reason: 'subscription_create' | 'subscription_update' | 'subscription_cycle';
-    /** The purchase that the oracle names for its charge; the payment provider's invoice does not name it. */
+    /**
+     * The purchase that the record of charges names for its charge; the payment provider's invoice does not name it.
+     */
     readonly cause: Readonly<Record<string, string>>;
   } | null;
 }

@@ -1,6 +1,6 @@
 /**
  * Customers, payment methods, payment intents and charges of the simulated payment provider. Every attempt to
- * take money, whoever makes it, goes through `charge` and leaves a row: the oracle that tests ask.
+ * take money, whoever makes it, goes through `charge` and leaves a row: the record of charges that tests ask.
  */
 import { TEST_CARDS, type TestCard } from '../engine/simulator-cards.ts';
 import { emit } from '../engine/simulator-events.ts';

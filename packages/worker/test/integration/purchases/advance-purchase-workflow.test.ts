@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 
 /** One charge for each purchase that succeeded, none for the others; grants to match. */
-async function expectBooksToMatch(): Promise<void> {
+async function expectLedgersToMatch(): Promise<void> {
   const { rows: ended } = await sql<{ runId: string }>`
     select run_id as "runId" from runs where status = 'success'`.execute(world.database);
   const charged = world.succeeded().map((charge) => charge.runId);
@@ -52,7 +52,7 @@ describe('a pack by invoice', () => {
       'finalize done',
       'pay done',
     ]);
-    await expectBooksToMatch();
+    await expectLedgersToMatch();
   });
 
   test('I4: that is declined grants nothing, tells a safe message, and leaves nothing to collect', async () => {
@@ -70,7 +70,7 @@ describe('a pack by invoice', () => {
     if (customer.outcome === 'ok')
       await world.provider.setDefaultCard(customer.value!, 'pm_card_visa');
     expect(await world.balance(accountId)).toBe(0);
-    await expectBooksToMatch();
+    await expectLedgersToMatch();
   });
 
   test('without a card on file fails, and leaves nothing to collect', async () => {
@@ -79,7 +79,7 @@ describe('a pack by invoice', () => {
       status: 'failed',
       message: expect.stringMatching(/payment method on file/),
     });
-    await expectBooksToMatch();
+    await expectLedgersToMatch();
   });
 });
 
@@ -102,7 +102,7 @@ describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
         const workflow = await world.finishHastily(await world.buyPack(accountId));
         expect(workflow.status).toBe(card === 'pm_card_visa' ? 'success' : 'declined');
         expect(await world.balance(accountId)).toBe(card === 'pm_card_visa' ? 100 : 0);
-        await expectBooksToMatch();
+        await expectLedgersToMatch();
       },
     );
   },
@@ -119,7 +119,7 @@ test('I18: an outage of five minutes that the payment provider answers with 500 
   }
   world.simulator.faults.clear();
   expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
-  await expectBooksToMatch();
+  await expectLedgersToMatch();
 });
 
 test('a purchase that is in review because a step failed too often goes on once it is released', async () => {
@@ -141,7 +141,7 @@ test('a purchase that is in review because a step failed too often goes on once 
   );
   expect(await world.finish(workflow)).toMatchObject({ status: 'success', reviewReason: null });
   expect(await world.balance(accountId)).toBe(100);
-  await expectBooksToMatch();
+  await expectLedgersToMatch();
 });
 
 test('a purchase in review that cannot go on is ended by a person, and the account buys again', async () => {
@@ -168,7 +168,7 @@ test('a purchase in review that cannot go on is ended by a person, and the accou
   expect(await world.balance(accountId)).toBe(0);
   const next = await world.finish(await world.buyPack(accountId));
   expect(next).toMatchObject({ status: 'success' });
-  await expectBooksToMatch();
+  await expectLedgersToMatch();
 });
 
 test('I19: a purchase workflow that rested for more than 23 hours looks up what was done instead of asking again', async () => {
@@ -181,7 +181,7 @@ test('I19: a purchase workflow that rested for more than 23 hours looks up what 
   world.simulator.state.advanceClock(25 * 3_600_000);
   world.clock.aheadMs += 25 * 3_600_000;
   expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
-  await expectBooksToMatch();
+  await expectLedgersToMatch();
 });
 
 test('I16: a worker that was overtaken writes nothing, and there is one charge', async () => {
@@ -198,7 +198,7 @@ test('I16: a worker that was overtaken writes nothing, and there is one charge',
   });
   expect(outcome).toBe('overtaken');
   expect(await world.balance(accountId)).toBe(100);
-  await expectBooksToMatch();
+  await expectLedgersToMatch();
 });
 
 test('two workers woken for one purchase workflow: one works on it', async () => {
@@ -209,7 +209,7 @@ test('two workers woken for one purchase workflow: one works on it', async () =>
     world.advance(workflow),
   ]);
   expect(outcomes.toSorted()).toEqual(['ended', 'overtaken', 'overtaken']);
-  await expectBooksToMatch();
+  await expectLedgersToMatch();
 });
 
 describe('a pack by card', () => {
@@ -221,7 +221,7 @@ describe('a pack by card', () => {
     expect(await world.balance(accountId)).toBe(0);
     expect(await world.advance(workflow)).toBe('ended');
     expect(await world.balance(accountId)).toBe(100);
-    await expectBooksToMatch();
+    await expectLedgersToMatch();
   });
 
   test('that nobody pays in time is void, and cannot be paid any more', async () => {
@@ -234,7 +234,7 @@ describe('a pack by card', () => {
       message: 'The purchase was not paid in time.',
     });
     await world.confirm(workflow);
-    await expectBooksToMatch();
+    await expectLedgersToMatch();
   });
 
   test('paid in the moment in which its time is over is a success', async () => {
@@ -243,7 +243,7 @@ describe('a pack by card', () => {
     world.clock.aheadMs += 3_700_000;
     await world.confirm(workflow);
     expect(await world.finish(workflow)).toMatchObject({ status: 'success' });
-    await expectBooksToMatch();
+    await expectLedgersToMatch();
   });
 });
 
@@ -270,7 +270,7 @@ test('I3: worker, event, reconciler and repetitions at the same moment grant onc
   ]);
   expect(settlements.filter((each) => each === 'succeeded' || each === 'ended')).toHaveLength(1);
   expect(await world.balance(accountId)).toBe(100);
-  await expectBooksToMatch();
+  await expectLedgersToMatch();
 });
 
 test.each([

@@ -116,11 +116,11 @@ test(
         status: wanted,
       });
     }
-    await expectBooksToMatch(world);
+    await expectLedgersToMatch(world);
   },
 );
 
-async function expectBooksToMatch(world: Subscriptions): Promise<void> {
+async function expectLedgersToMatch(world: Subscriptions): Promise<void> {
   const { rows: workflows } = await sql<{ runId: string; status: string; review: string | null }>`
     select run_id as "runId", status, review_reason as review from runs`.execute(world.database);
   expect(

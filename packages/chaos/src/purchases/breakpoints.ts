@@ -13,7 +13,7 @@ import { sql } from 'kysely';
 const POLL_INTERVAL_MS = 3;
 
 /** Call once for a database. */
-export async function installHeldPoints(database: Database): Promise<void> {
+export async function installBreakpoints(database: Database): Promise<void> {
   await sql`create table held_points (point text primary key)`.execute(database);
   await sql`create table passed_points (point text)`.execute(database);
   // Named by their argument, with the row's step where it has one. Each look is a snapshot of its own.
@@ -55,13 +55,13 @@ export async function installHeldPoints(database: Database): Promise<void> {
 }
 
 /** From now on `before-…` waits there. */
-export async function holdPoint(database: Database, point: string): Promise<void> {
+export async function setBreakpoint(database: Database, point: string): Promise<void> {
   await sql`delete from passed_points`.execute(database);
   await sql`insert into held_points values (${point})`.execute(database);
 }
 
 /** Resolves as soon as a statement waits at the point, or has been committed past an `after-…`. */
-export async function waitForPoint(
+export async function waitForBreakpoint(
   database: Database,
   point: string,
   signal: AbortSignal,
@@ -76,7 +76,7 @@ export async function waitForPoint(
 }
 
 /** Call when the process is dead: ends its waiting statement too, and lets nobody else wait. */
-export async function releasePoint(database: Database): Promise<void> {
+export async function clearBreakpoint(database: Database): Promise<void> {
   await sql`
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
      where pid in (select pid from (${WAITING}) as waiting)`.execute(database);

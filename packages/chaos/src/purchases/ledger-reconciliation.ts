@@ -23,7 +23,7 @@ interface PurchaseRow {
 }
 
 /** @returns what is wrong, an entry each; waits until the payment provider has told everything. */
-export async function findWrongBooks(fleet: PurchaseFleet): Promise<string[]> {
+export async function findLedgerDifferences(fleet: PurchaseFleet): Promise<string[]> {
   const { database, simulator } = fleet;
   const wrong: string[] = [];
   if (!(await isQuiet(fleet))) wrong.push('events of the vendor are still not settled');
