@@ -18,7 +18,8 @@ import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { ParseContext } from '@sluice/domain/parsing/parse';
 import type { AnswerCall, Outcome } from './outcome.ts';
 import { acceptCall, commit, type AcceptDependencies, type Submission } from './accept.ts';
-import { bodyIssue, sizeBytesMaxOf } from './call-issues.ts';
+import { bodyIssue } from './call-issues.ts';
+import { sizeBytesMaxOf } from './strict-mode.ts';
 import { publishingToo, TailedCall } from './tailed-call.ts';
 
 export interface DeliveryLookup {

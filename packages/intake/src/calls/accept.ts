@@ -17,11 +17,12 @@ import type { TailPublisher } from '@sluice/domain/operations/tail';
 import type { TestKey } from '@sluice/database/accounts/workspace-keys';
 import type { Workspace, Authentication, KeyRing } from '../auth/authenticate.ts';
 import type { Batcher } from '../commit/batcher.ts';
-import { bodyIssue, recordIssues, sizeBytesMaxOf, withinSize } from './call-issues.ts';
+import { bodyIssue, recordIssues, withinSize } from './call-issues.ts';
 import type { Call } from './calls.ts';
 import type { RateLimiter } from '../auth/rate-limit.ts';
 import type { AnswerCall, Outcome } from './outcome.ts';
 import type { Body } from './read-body.ts';
+import { isPermissive, sizeBytesMaxOf } from './strict-mode.ts';
 import { publishingToo, TailedCall } from './tailed-call.ts';
 
 export interface Submission {
@@ -119,21 +120,21 @@ export function acceptCall(
     commit(deps, operations, body.sizeBytes, ACCEPTED, answer);
     return;
   }
-  const isPermissive = call.api === 'pipelines' && !isStrict;
+  const isForgiven = isPermissive(call, isStrict);
   const hasErrors = issues.some(isError);
-  if (hasErrors && !isPermissive && !(call.hasItems && operations.length > 0)) {
+  if (hasErrors && !isForgiven && !(call.hasItems && operations.length > 0)) {
     refuse(deps, submission, workspace, receivedAtMs, issues, answer);
     return;
   }
   const outcome: Outcome =
-    hasErrors && !isPermissive
+    hasErrors && !isForgiven
       ? { outcome: 'partly-accepted', issues: issues.filter(isError) }
       : ACCEPTED;
   const recorded = recordIssues(
     call,
     workspace,
     receivedAtMs,
-    isPermissive ? issues : issues.filter((issue) => !isError(issue)),
+    isForgiven ? issues : issues.filter((issue) => !isError(issue)),
   );
   commit(deps, [...operations, ...recorded], body.sizeBytes, outcome, answer);
 }
@@ -185,7 +186,7 @@ function refuseUnknown(
     return;
   }
   deps.recordUnauthorized(call.name, siteEnvironmentId);
-  answer(call.api === 'pipelines' && !isStrict ? ACCEPTED : UNAUTHORIZED);
+  answer(isPermissive(call, isStrict) ? ACCEPTED : UNAUTHORIZED);
 }
 
 /**
@@ -200,7 +201,7 @@ function refuse(
   issues: readonly Issue[],
   answer: (outcome: Outcome) => void,
 ): void {
-  if (call.api === 'track' || isStrict) {
+  if (!isPermissive(call, isStrict)) {
     answer({ outcome: 'rejected', issues: issues.filter(isError) });
   } else {
     const recorded = recordIssues(call, workspace, receivedAtMs, issues);

@@ -11,10 +11,6 @@ import type { Body } from './read-body.ts';
 
 const TOO_LARGE: Body = { outcome: 'too-large' };
 
-/** Of the inflated body. */
-export const sizeBytesMaxOf = (call: Call, isStrict: boolean): number =>
-  isStrict ? call.strictSizeBytesMax : call.sizeBytesMax;
-
 /** The body, unless it is larger than the limit. Strict mode has a lower limit than the one that bodies are read with. */
 export const withinSize = (body: Body, sizeBytesMax: number): Body =>
   body.outcome === 'read' && body.sizeBytes > sizeBytesMax ? TOO_LARGE : body;

@@ -16,6 +16,7 @@ import type { CommitOutcome } from '../commit/commit-group.ts';
 import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import { readBody, readContentEncoding, type Body } from '../calls/read-body.ts';
+import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from './request-head.ts';
 import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
 
@@ -95,7 +96,7 @@ export class Exchange implements FastPathCaller {
   ) {
     this.#res = res;
     this.authorization = head.authorization;
-    this.isStrict = head.strictMode === '1';
+    this.isStrict = isStrictMode(head.strictMode);
     this.#contentEncoding = head.contentEncoding;
     this.#isCrossOrigin = head.isCrossOrigin;
     this.call = call;

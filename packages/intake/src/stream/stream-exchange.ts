@@ -12,6 +12,7 @@ import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
 import { writeHead, type ResponseWriter, type ServerState } from '../http/exchange.ts';
 import { readContentEncoding } from '../calls/read-body.ts';
+import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from '../http/request-head.ts';
 import { inflated, StreamBytes } from './stream-bytes.ts';
 import { describeEnd, toWire, type StreamEnd } from './stream-end.ts';
@@ -86,7 +87,7 @@ export class StreamExchange {
     this.#res = res;
     this.#authorization = head.authorization;
     this.#contentEncoding = head.contentEncoding;
-    this.#isStrict = head.strictMode === '1';
+    this.#isStrict = isStrictMode(head.strictMode);
     this.#isCrossOrigin = head.isCrossOrigin;
     this.#trace = trace;
     this.#query = query;

@@ -8,7 +8,8 @@
  */
 import type { Parsed } from '@sluice/domain/parsing/parse';
 import type { Workspace } from '../auth/authenticate.ts';
-import { bodyIssue, sizeBytesMaxOf } from '../calls/call-issues.ts';
+import { bodyIssue } from '../calls/call-issues.ts';
+import { sizeBytesMaxOf } from '../calls/strict-mode.ts';
 import type { Call } from '../calls/calls.ts';
 import { readBody, type Body } from '../calls/read-body.ts';
 import type { Line } from './split-lines.ts';

@@ -22,6 +22,7 @@ import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { AcceptDependencies } from '../calls/accept.ts';
 import { recordIssues } from '../calls/call-issues.ts';
+import { sizeBytesMaxOf } from '../calls/strict-mode.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
 import { isBlank, readLine, type LineOrigin } from './stream-line.ts';
 import { TailedCall } from '../calls/tailed-call.ts';
@@ -120,10 +121,7 @@ class StreamTaker {
 
   async take(bytes: AsyncIterable<Uint8Array>): Promise<StreamOutcome> {
     const { call, isStrict, firstLine } = this.#request;
-    const splitter = new LineSplitter(
-      isStrict ? call.strictSizeBytesMax : call.sizeBytesMax,
-      firstLine,
-    );
+    const splitter = new LineSplitter(sizeBytesMaxOf(call, isStrict), firstLine);
     try {
       for await (const piece of bytes) {
         splitter.add(piece);
