@@ -24,7 +24,7 @@ import {
   findAccountTokenById,
   recordCredentialUse,
 } from '@sluice/database/accounts/account-tokens';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import { includesRole, ROLES, type Role, type Scope } from '@sluice/domain/accounts/account';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';

@@ -5,7 +5,7 @@
  * leaks by its time. A key is remembered for a second: revoking one takes effect within that.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import { type AppKey, findAppKey } from '@sluice/database/accounts/credentials';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';

@@ -2,7 +2,7 @@
  * The card that an account pays with: read from the payment provider, and changed there, but not while a purchase runs.
  */
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import {
   beginCardChange,
   endCardChange,

@@ -6,7 +6,7 @@
  * A wake-up that is lost is made good by the workers' reconcile loop. After:
  * `worker/src/purchases/advance-purchase-workflow.ts`.
  */
-import { recordChange, type ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import { recordChange, type ChangeOrigin } from '@sluice/database/changes/record-change';
 import { holdAccountToBuy } from '@sluice/database/billing/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import {

@@ -1,6 +1,6 @@
 /** The way from an Essentials trial to the Builder plan; the only change of plan that is not bought. */
 import { endEssentialsTrial } from '@sluice/database/billing/account-plans';
-import { recordChange } from '@sluice/database/changes/audit-logs';
+import { recordChange } from '@sluice/database/changes/record-change';
 import { transactOnce } from '@sluice/database/changes/transact-once';
 import { z } from 'zod';
 import { originOf } from '../auth/account-guard.ts';

@@ -8,7 +8,7 @@
  *
  * Locks in this order: the account's watermark, its credits, its audit chain.
  */
-import { recordChange, type ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import { recordChange, type ChangeOrigin } from '@sluice/database/changes/record-change';
 import type { Database } from '@sluice/database/connection/connection';
 import { debitCredits, refundCredits } from '@sluice/database/credits/credits';
 import {

@@ -6,7 +6,7 @@
 import type { Address } from '@sluice/domain/accounts/postal-address';
 import { sql } from 'kysely';
 import { type Account, findAccount } from './accounts.ts';
-import { type ChangeOrigin, recordChange } from '../changes/audit-logs.ts';
+import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import type { Database, Transaction } from '../connection/connection.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 import { updateProviderLater } from '../billing/provider-customers.ts';

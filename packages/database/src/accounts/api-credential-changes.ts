@@ -15,7 +15,7 @@ import {
   type Credential,
   type CredentialKind,
 } from './api-credentials.ts';
-import { type ChangeOrigin, recordChange } from '../changes/audit-logs.ts';
+import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import type { Database, Transaction } from '../connection/connection.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 

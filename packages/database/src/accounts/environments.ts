@@ -1,6 +1,6 @@
 /** Workspaces as the API shows them, and their settings. */
 import { sql } from 'kysely';
-import { type ChangeOrigin, recordChange } from '../changes/audit-logs.ts';
+import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 

@@ -6,7 +6,7 @@
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
-import { type ChangeOrigin, recordChange } from '../changes/audit-logs.ts';
+import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 import { appendToOutbox } from '../changes/outbox.ts';
 import { type HeldCall, transactOnce } from '../changes/transact-once.ts';

@@ -17,7 +17,7 @@ import {
   insertCredential,
   type ShownSecret,
 } from './api-credential-changes.ts';
-import { type ChangeOrigin, recordChange } from '../changes/audit-logs.ts';
+import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import { appendToOutbox } from '../changes/outbox.ts';
 import { isDuplicateOf } from '../connection/statement-failure.ts';

@@ -1,7 +1,7 @@
 /** The audit log of what belongs to a workspace, for callers that know the workspace and not its account. */
 import type { AuditObjectType } from '@sluice/domain/accounts/audit-registry';
 import { AppError } from '@sluice/domain/values/errors';
-import { recordChange, type ChangeOrigin, type RecordedChange } from '../changes/audit-logs.ts';
+import { recordChange, type ChangeOrigin, type RecordedChange } from '../changes/record-change.ts';
 import type { Transaction } from '../connection/connection.ts';
 import { findAccountOf } from './environments.ts';
 

@@ -11,7 +11,7 @@
 import type { ExportFormat } from '@sluice/domain/accounts/audit-export';
 import { sql } from 'kysely';
 import type { AuditLogFilter } from './audit-log-reads.ts';
-import { recordChange, type ChangeOrigin } from '../changes/audit-logs.ts';
+import { recordChange, type ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 

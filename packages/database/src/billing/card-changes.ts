@@ -8,7 +8,7 @@
  * key.
  */
 import { sql } from 'kysely';
-import { recordChange, type ChangeOrigin } from '../changes/audit-logs.ts';
+import { recordChange, type ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import { listPendingPurchases, type PurchaseWorkflow } from './purchase-workflows.ts';
 

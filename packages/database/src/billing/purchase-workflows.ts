@@ -17,7 +17,7 @@ import type {
 } from '@sluice/domain/billing/purchase-workflow';
 import type { PurchaseContent, PurchaseResult } from '@sluice/domain/billing/purchase-content';
 import { sql } from 'kysely';
-import type { ChangeOrigin } from '../changes/audit-logs.ts';
+import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 
 export interface PurchaseKey {

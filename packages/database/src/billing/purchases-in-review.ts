@@ -5,7 +5,7 @@
  * Used by `sluice purchases` (`scripts/purchases.ts`); counted for the metrics of workers.
  */
 import { sql } from 'kysely';
-import { recordChange, type ChangeOrigin } from '../changes/audit-logs.ts';
+import { recordChange, type ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import { forgiveAttempts } from './purchase-steps.ts';
 import type { PurchaseWorkflow } from './purchase-workflows.ts';

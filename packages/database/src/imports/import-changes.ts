@@ -9,7 +9,7 @@ import type { ImportIdentifier } from '@sluice/domain/imports/import-file';
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { UNFINISHED_IMPORT_COUNT_MAX } from '@sluice/domain/imports/import-limits';
 import { sql } from 'kysely';
-import type { ChangeOrigin } from '../changes/audit-logs.ts';
+import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, Transaction } from '../connection/connection.ts';
 import { lockEnvironment } from '../accounts/environments.ts';
 import {

@@ -7,7 +7,7 @@
  * it: `replays.ts`.
  */
 import { sql } from 'kysely';
-import type { ChangeOrigin } from '../changes/audit-logs.ts';
+import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 import type { LaneKey } from '../delivery/lanes.ts';
 import {

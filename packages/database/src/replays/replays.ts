@@ -8,7 +8,7 @@
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
-import type { ChangeOrigin } from '../changes/audit-logs.ts';
+import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import type { AttemptRecord } from '../delivery/lane-progress.ts';
 import type { LaneKey } from '../delivery/lanes.ts';

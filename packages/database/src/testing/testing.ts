@@ -10,7 +10,7 @@ import { randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { afterAll, expect, inject, vi } from 'vitest';
-import type { ChangeOrigin } from '../changes/audit-logs.ts';
+import type { ChangeOrigin } from '../changes/record-change.ts';
 import { createDatabase, type Database } from '../connection/connection.ts';
 
 declare module 'vitest' {

@@ -10,7 +10,7 @@
  */
 import type { HashedAuditEntry } from '@sluice/domain/accounts/audit-change';
 import { sql } from 'kysely';
-import { FIRST_PREVIOUS_HASH, hashAuditEntry } from '../changes/audit-logs.ts';
+import { FIRST_PREVIOUS_HASH, hashAuditEntry } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 
 /** One thing that differs. */

@@ -6,7 +6,7 @@
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
-import { recordChange, type ChangeOrigin } from '../changes/audit-logs.ts';
+import { recordChange, type ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 import { findAccountOf } from '../accounts/environments.ts';
 import type { LaneKey } from '../delivery/lanes.ts';

@@ -6,8 +6,8 @@
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
-import type { ChangeOrigin } from '../changes/audit-logs.ts';
-import { recordChange } from '../changes/audit-logs.ts';
+import type { ChangeOrigin } from '../changes/record-change.ts';
+import { recordChange } from '../changes/record-change.ts';
 import type { Database } from '../connection/connection.ts';
 import { findAccountOf, lockEnvironment } from '../accounts/environments.ts';
 import { transactOnce } from '../changes/transact-once.ts';

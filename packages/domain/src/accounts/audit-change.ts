@@ -5,7 +5,7 @@
  * state, secrets aside. So a creation lists every field that is not null, a deletion every field
  * that was, and an update the fields that differ, each whole.
  *
- * After: `database/src/changes/audit-logs.ts`, which links the entries into a chain.
+ * After: `database/src/changes/record-change.ts`, which links the entries into a chain.
  */
 import {
   AUDIT_OBJECTS,

@@ -4,7 +4,7 @@
  * (`domain/src/billing/purchase-event.ts`) and the entry in its audit log.
  */
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
-import { recordChange } from '@sluice/database/changes/audit-logs';
+import { recordChange } from '@sluice/database/changes/record-change';
 import type { Transaction } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { listEnvironmentIds } from '@sluice/database/accounts/environments';

@@ -8,7 +8,7 @@
  *
  * Before: `settle-provider-events.ts`.
  */
-import { recordChange } from '@sluice/database/changes/audit-logs';
+import { recordChange } from '@sluice/database/changes/record-change';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import { grantCredits, reverseGrant } from '@sluice/database/credits/credits';
 import {

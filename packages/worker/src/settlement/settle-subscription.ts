@@ -6,7 +6,7 @@
  * Which plan the account is on is the checkout's to say (`end-purchase-workflow.ts`), not the subscription's.
  */
 import { updateAccountStanding } from '@sluice/database/billing/account-plans';
-import { recordChange } from '@sluice/database/changes/audit-logs';
+import { recordChange } from '@sluice/database/changes/record-change';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import { findAccountOfCustomer } from '@sluice/database/billing/provider-customers';
 import { standingOf, type SubscriptionStanding } from '@sluice/domain/billing/subscription-status';

@@ -1,5 +1,5 @@
 /** An entry of the audit log over the API, its options, and who may read it: rules of `account-billing.md`, Audit logs. */
-import { hashAuditEntry } from '@sluice/database/changes/audit-logs';
+import { hashAuditEntry } from '@sluice/database/changes/record-change';
 import { AUDIT_OBJECTS } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

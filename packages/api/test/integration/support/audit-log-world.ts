@@ -8,7 +8,7 @@ import {
   recordChange,
   type ChangeOrigin,
   type RecordedChange,
-} from '@sluice/database/changes/audit-logs';
+} from '@sluice/database/changes/record-change';
 import { expect } from 'vitest';
 import type { ApiUnderTest, Tenant } from './api-under-test.ts';
 

@@ -29,7 +29,7 @@ import {
   clearExpiredExport,
 } from '@sluice/database/audit/audit-log-exports';
 import { findAuditLog, listWholeAuditLogs } from '@sluice/database/audit/audit-log-reads';
-import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import { clearCallCounts, takeCalls } from '@sluice/database/changes/call-counts';
 import type { Database } from '@sluice/database/connection/connection';
 import { updateEnvironment } from '@sluice/database/accounts/environments';

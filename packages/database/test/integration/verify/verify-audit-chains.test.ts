@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { sql, type RawBuilder } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { recordChange } from '../../../src/changes/audit-logs.ts';
+import { recordChange } from '../../../src/changes/record-change.ts';
 import type { Database } from '../../../src/connection/connection.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 import { checkAuditChain, verifyAuditChain } from '../../../src/verify/verify-audit-chains.ts';

@@ -1,6 +1,6 @@
 /** Transactions that lock the same rows do so in one order (`database/README.md`), so none of them is ended by Postgres. */
 import { endEssentialsTrial, updateAccountStanding } from '@sluice/database/billing/account-plans';
-import { recordChange } from '@sluice/database/changes/audit-logs';
+import { recordChange } from '@sluice/database/changes/record-change';
 import { holdAccountToBuy } from '@sluice/database/billing/card-changes';
 import type { Transaction } from '@sluice/database/connection/connection';
 import { probeNow } from '@sluice/database/replays/lane-actions';

@@ -6,7 +6,7 @@ import {
   hashAuditEntry,
   recordChange,
   type ChangeOrigin,
-} from '../../../src/changes/audit-logs.ts';
+} from '../../../src/changes/record-change.ts';
 import type { Database } from '../../../src/connection/connection.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 import {
