@@ -11,7 +11,7 @@
  * pair would need an index of its own, which each change would pay for.
  *
  * Names and addresses of who acted are looked up now and not kept: entries stay right when people
- * are renamed. Written by `audit-logs.ts`.
+ * are renamed. Written by `record-change.ts`.
  */
 import type { AuditLogEntry, WholeAuditLogEntry } from '@sluice/domain/accounts/audit-entry';
 import type { AuditAction } from '@sluice/domain/accounts/audit-registry';

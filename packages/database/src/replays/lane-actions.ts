@@ -11,7 +11,7 @@
  * So a healthy lane sends them at once, and a failing one after everything that it owes.
  *
  * Each leaves one entry in the audit log, about the delivery concerned, at the end of its own transaction
- * (`audit-logs.ts`); an action that changes nothing leaves none.
+ * (`record-change.ts`); an action that changes nothing leaves none.
  *
  * Every statement finds by a primary key, with environment_id first. Read side: `lane-states.ts`.
  */

@@ -2,7 +2,7 @@
  * The use cases that rotate a webhook's signing key, and replace a workspace's: the rows (`signing-keys.ts`) and the entry of
  * the audit log in one transaction. The log says which key changed when and by whom, never a key.
  *
- * The webhook's row is locked before the account's audit chain, as everywhere (`audit-logs.ts`).
+ * The webhook's row is locked before the account's audit chain, as everywhere (`record-change.ts`).
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';

@@ -2,7 +2,7 @@
  * The use cases that make, change and delete a reporting webhook: the rows (`webhooks.ts`) and the
  * entry of the audit log in one transaction.
  *
- * The webhook's row is locked before the account's audit chain, as everywhere (`audit-logs.ts`).
+ * The webhook's row is locked before the account's audit chain, as everywhere (`record-change.ts`).
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';

@@ -103,7 +103,7 @@ describe('a Redis that', () => {
       expect(await send(intake, 'ann', 'refused')).toMatchObject({ status: 503 });
       const readiness = await fetch(`${intake.url}/readyz`);
       expect(readiness.status).toBe(503);
-      expect(await readiness.json()).toMatchObject({ full: true, diskBuffer: { filling: true } });
+      expect(await readiness.json()).toMatchObject({ full: true, spill: { filling: true } });
       expect(await world.command('CONFIG SET maxmemory 0')).toContain('OK');
       await vi.waitFor(
         async () => expect(await send(intake, 'ann', 'event-1')).toMatchObject({ status: 200 }),
@@ -154,7 +154,7 @@ describe('a Redis that', () => {
       expect(Number(last.retryAfter)).toBeGreaterThanOrEqual(1);
       const readiness = await fetch(`${intake.url}/readyz`);
       expect(readiness.status).toBe(503);
-      expect(await readiness.json()).toMatchObject({ diskBuffer: { filling: true } });
+      expect(await readiness.json()).toMatchObject({ spill: { filling: true } });
 
       expect(await world.command('CONFIG SET maxmemory 0')).toContain('OK');
       await world.startConsuming();

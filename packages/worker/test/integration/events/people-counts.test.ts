@@ -52,11 +52,11 @@ test('commit batches of many shards at the same time: people made, merged, remov
   // Where none was ever left, all of this would prove nothing.
   const left = await listPeopleCounts(world.database);
   expect(left.reduce((sum, { counted }) => sum + counted, 0)).toBeGreaterThan(0);
-  const { rows } = await sql<{ permits: number }>`
+  const { rows } = await sql<{ slots: number }>`
     select count(*)::int as slots from people_counts group by environment_id`.execute(
     world.database,
   );
-  for (const { permits } of rows) expect(permits).toBeLessThanOrEqual(8);
+  for (const { slots } of rows) expect(slots).toBeLessThanOrEqual(8);
 });
 
 test('a transaction that is taken back counts nothing, and one taken back to a savepoint the rest', async () => {

@@ -92,7 +92,7 @@ test(
     expect(Number(last.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(last.body).toMatchObject({ code: 'overloaded' });
     const full = await readiness();
-    expect(full).toMatchObject({ ready: false, full: true, diskBuffer: { filling: true } });
+    expect(full).toMatchObject({ ready: false, full: true, spill: { filling: true } });
     // Near the mark, and below the brim.
     expect(full['memory_ratio']).toBeGreaterThanOrEqual(0.88);
     expect(full['memory_ratio']).toBeLessThan(0.95);
@@ -110,7 +110,7 @@ test(
       expect(await readiness()).toMatchObject({
         ready: true,
         full: false,
-        diskBuffer: { envelopes: 0 },
+        spill: { envelopes: 0 },
       });
     }, WAIT);
     await vi.waitFor(async () => {
