@@ -10,6 +10,8 @@
  * system's resolver has one code (EAI_AGAIN) for a name server that fails, is silent or is out of reach, and the name
  * server is usually ours. The hour of rest is meant for receivers, and a failure of our own resolver would cost every
  * endpoint one; backoff asks again within seconds.
+ *
+ * Step 12 of the walk. Before: `worker/src/http/classify-failure.ts` names the failure. After: `delivery-schedule.ts`.
  */
 
 /** Failure class → what it means, for those who read the attempts. */
