@@ -40,7 +40,7 @@ function settingsTable(): string {
         ['intake', intakeSettings],
         ['worker', workerSettings],
         ['API', apiSettings],
-        ['vendor simulator', simulatorSettings],
+        ['provider simulator', simulatorSettings],
       ] as const
     ).map(([name, schema]): [string, Record<string, Property>] => [
       name,

@@ -43,19 +43,19 @@ export const apiSettings = platformSettings.extend({
     .max(512)
     .optional()
     .describe(
-      'at least 32 characters, the same in every API process; access tokens, mailed codes and stored answers depend on it. Absent: a new one at each start, refused in production',
+      'secret of at least 32 characters for access tokens, mailed codes and stored answers; the same in every API process. Absent: a new secret at each start; production requires one',
     ),
   API_TRUSTED_PROXIES: addressList.describe(
-    'proxies in front, commas between: their X-Forwarded-For says who calls, which limits and the audit log go by',
+    'comma-separated addresses and networks of trusted reverse proxies; their `X-Forwarded-For` gives the client address for rate limits and the audit log',
   ),
   API_RATE_LIMIT_PER_MINUTE: integer(0, 10_000_000, 500).describe(
-    'calls a minute that a token of a service account may make, at all API processes together, 429 beyond; 0: as many as it likes',
+    'maximum calls per minute with one token of a service account, over all API processes; further calls get 429. 0: no limit',
   ),
   API_KEY_RATE_LIMIT_PER_SECOND: integer(0, 1_000_000, 10).describe(
-    'calls a second that a key of the app API may make, at all API processes together, 429 beyond; 0: as many as it likes',
+    'maximum calls per second with one app API key, over all API processes; further calls get 429. 0: no limit',
   ),
   API_STATEMENT_MS_MAX: integer(100, 3_600_000, 30_000).describe(
-    'how long a statement of a call may take, with its waits for locks, before the call is answered 503: one account that asks for too much does not keep the connections of all',
+    'maximum time of one SQL statement of a call, waits for locks included; beyond it, the call gets 503, so that one account cannot occupy all connections',
   ),
   SMTP_URL: z
     .url({
@@ -64,29 +64,31 @@ export const apiSettings = platformSettings.extend({
         'must be like smtp://user:password@host:587; characters like # / ? of a password are percent-encoded',
     })
     .optional()
-    .describe('where mails go out: smtp://user:password@host:587; absent: into MAIL_DIRECTORY'),
+    .describe(
+      'SMTP server for outgoing mail: smtp://user:password@host:587; absent: mail is written to MAIL_DIRECTORY',
+    ),
   MAIL_DIRECTORY: z
     .string()
     .default('.sluice/mail')
-    .describe('where mails are kept, one file each, without SMTP_URL'),
-  MAIL_FROM: z.string().default('Sluice <no-reply@localhost>').describe('the sender of mails'),
+    .describe('directory for mail, one file per message, if SMTP_URL is absent'),
+  MAIL_FROM: z.string().default('Sluice <no-reply@localhost>').describe('sender address of mail'),
   ANALYTICS_URL: z
     .url({ protocol: /^https?$/ })
     .optional()
     .describe(
-      'the Pipelines API that our own events go to, such as a startup application; absent: they wait in the outbox',
+      'URL of the Pipelines API to which Sluice sends its own events, such as a startup application; absent: the events wait in the outbox',
     ),
-  ANALYTICS_WRITE_KEY: z.string().default('').describe('its write key'),
+  ANALYTICS_WRITE_KEY: z.string().default('').describe('write key for ANALYTICS_URL'),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, GIVE_UP_AFTER_MS_DEFAULT).describe(
-    "the workers' own, to tell when a delivery is abandoned",
+    'same value as in the workers; the API computes with it when a delivery is abandoned',
   ),
   CARD_PAYMENT_MS: integer(60_000, 86_400_000, 3_600_000).describe(
-    'how long a customer may take to pay an invoice of the card rail; it is void afterwards',
+    'maximum time for a customer to pay the invoice of a card purchase; afterwards the invoice is void',
   ),
   PURCHASE_WAIT_MS: integer(100, 60_000, 15_000).describe(
-    'how long a call waits for a checkout, or for an invoice, before it answers without',
+    'maximum time that a call waits for a checkout or an invoice; afterwards it answers without the result',
   ),
   OUTGOING_IP_ADDRESSES: addressList.describe(
-    'where webhook deliveries leave from, commas between: the answer of /v1/info/ip_addresses',
+    'comma-separated source addresses of webhook deliveries, as /v1/info/ip_addresses returns them',
   ),
 });

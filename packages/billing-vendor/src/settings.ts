@@ -16,21 +16,26 @@ export const billingSettings = z.object({
     .string()
     .startsWith('sk_')
     .optional()
-    .describe('of the payment vendor; absent: the simulator'),
+    .describe('secret API key of the payment provider; absent: the simulator is used'),
   STRIPE_WEBHOOK_SECRET: z
     .string()
     .min(8)
     .default(SIMULATOR_WEBHOOK_SECRET)
     .describe(
-      "what the vendor signs its events with; the default is the simulator's, which is not good in production",
+      "secret with which the payment provider signs its events; the default is the simulator's public secret, which is unsafe in production",
     ),
-  SIMULATOR_URL: z.url().default('http://127.0.0.1:8091').describe('where the simulated vendor is'),
-  VENDOR_TIMEOUT_MS: integer(50, 80_000, 20_000).describe('one call of the payment vendor'),
+  SIMULATOR_URL: z
+    .url()
+    .default('http://127.0.0.1:8091')
+    .describe('URL of the simulated payment provider'),
+  VENDOR_TIMEOUT_MS: integer(50, 80_000, 20_000).describe(
+    'maximum time of one call to the payment provider',
+  ),
   BILLING_CATALOGUE_FILE: z
     .string()
     .optional()
     .describe(
-      'JSON: plans, add-ons, packs, credits, coupons; absent: the one that comes along. An add-on that was ever sold stays in it, `retired`: who has it is told by its price',
+      'JSON file of plans, add-ons, packs, credits and coupons; absent: the built-in catalogue. A sold add-on must stay in it as `retired`: its price identifies its subscribers',
     ),
 });
 
@@ -42,8 +47,13 @@ export const simulatorSettings = z.object({
   SIMULATOR_FILE: z
     .string()
     .optional()
-    .describe('SQLite file of what it knows; absent: forgotten with the process'),
-  SIMULATOR_WEBHOOK_URL: z.url().optional().describe('where its events go; absent: nowhere'),
+    .describe(
+      'SQLite file for the state of the simulator; absent: the state is lost when the process ends',
+    ),
+  SIMULATOR_WEBHOOK_URL: z
+    .url()
+    .optional()
+    .describe('URL to which the simulator sends its events; absent: it sends none'),
   STRIPE_WEBHOOK_SECRET: billingSettings.shape.STRIPE_WEBHOOK_SECRET,
   BILLING_CATALOGUE_FILE: billingSettings.shape.BILLING_CATALOGUE_FILE,
 });

@@ -17,13 +17,13 @@ export const intakeSettings = platformSettings.extend({
   INTAKE_HOST: listenHost(),
   INTAKE_PORT: listenPort(8080),
   INTAKE_IS_HTTPS: flag(false).describe(
-    'browsers reach intake by https (a proxy in front ends TLS)',
+    'whether browsers reach intake by HTTPS, through a proxy that terminates TLS',
   ),
   INTAKE_PENDING_SIZE_BYTES_MAX: integer(MEBIBYTE, 4_096 * MEBIBYTE, 64 * MEBIBYTE).describe(
-    'request bytes that may wait for the broker, and as many on their way in; beyond it calls get 503',
+    'maximum request bytes that wait for the broker, and maximum bytes of requests still arriving; beyond either, calls get 503',
   ),
   INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 2_000).describe(
-    'how long a call may wait for the broker before it goes to the spill',
+    'maximum time that a call waits for the broker; afterwards intake writes it to the local disk buffer',
   ),
   REDIS_REPLICAS_MIN: z.coerce
     .number()
@@ -32,33 +32,35 @@ export const intakeSettings = platformSettings.extend({
     .max(16)
     .optional()
     .describe(
-      'replicas that must have a flush before it is acknowledged; absent: 1 with Sentinels or a Cluster, else 0',
+      'number of replicas that must confirm a flush before intake acknowledges it; absent: 1 with Sentinels or a Cluster, else 0',
     ),
   REDIS_REPLICA_GRACE_MS: integer(0, 3_600_000, 15_000).describe(
-    'a master of a Redis Cluster that has had fewer for this long is taken at its own word; longer than a failover',
+    'time with too few replicas after which the confirmation of a Redis Cluster master suffices; must be longer than a failover',
   ),
   ...addingSettings,
   INTAKE_SPILL_DIRECTORY: z
     .string()
     .default('.sluice/spill')
-    .describe('where calls are kept while the broker is away; a disk that outlives the process'),
+    .describe(
+      'directory of the local disk buffer, to which intake writes while the broker is down or full; must be on a disk that outlives the process',
+    ),
   INTAKE_SPILL_SIZE_BYTES_MAX: integer(0, 1_024 * 1_024 * MEBIBYTE, 1_024 * MEBIBYTE).describe(
-    'how much is kept there; beyond it calls get 503',
+    'maximum size of the local disk buffer; beyond it, calls get 503',
   ),
   INTAKE_RATE_LIMIT_PER_SECOND: integer(0, 1_000_000, 0).describe(
-    'calls a second that a workspace may make in one process, 429 beyond; 0: as many as it likes',
+    'maximum calls per second of one workspace in one process; further calls get 429. 0: no limit',
   ),
   INTAKE_STREAM_COUNT_MAX: integer(0, 10_000, 100).describe(
-    'streams (POST /v1/stream) open at the same time, about 2 MB each; beyond it 503',
+    'maximum concurrent streams (POST /v1/stream), about 2 MB of memory each; further streams get 503',
   ),
   INTAKE_STREAM_IDLE_TIMEOUT_MS: integer(100, 86_400_000, 60_000).describe(
-    'a stream on which nothing comes for this long is ended',
+    'idle time after which intake ends a stream',
   ),
   INTAKE_REGION: z
     .enum(['us', 'eu'])
     .default('us')
-    .describe('what clients that ask for their region hear'),
+    .describe('region that intake returns to clients that ask for theirs'),
   INTAKE_KEYS_REFRESH_MS: integer(10, 60_000, 1_000).describe(
-    'how soon a key made or revoked is in force',
+    'interval at which intake reloads API keys',
   ),
 });

@@ -30,26 +30,26 @@ export const listenHost = (description = 'address to listen on') =>
 
 /** The `…_PORT` of a process that listens. */
 export const listenPort = (fallback: number) =>
-  integer(0, 65_535, fallback).describe('0: any free one');
+  integer(0, 65_535, fallback).describe('port to listen on; 0: any free port');
 
 /** Of whoever adds commit batches: intake, and `npm run parked`. */
 export const addingSettings = {
   REDIS_FILL_PERCENT_MAX: integer(50, 98, FILL_PERCENT_MAX).describe(
-    'of its `maxmemory`: from there on Redis gets no more calls, until it is 5 below, or below for 10 s; the rest is for workers, who need memory to take any',
+    'percentage of `maxmemory` from which on Redis gets no more calls, because workers need the rest; calls resume 5 points lower, or after 10 s below the limit',
   ),
 };
 
 /** Of the processes that keep the files of imports: the API takes them, the worker fetches them. */
 export const importSettings = z.object({
   IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, IMPORT_SIZE_BYTES_DEFAULT).describe(
-    'largest file of an import, sent or fetched',
+    'maximum size of one file of an import, uploaded or fetched',
   ),
   IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(
     1,
     Number.MAX_SAFE_INTEGER,
     UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
   ).describe(
-    "of the files of a workspace's imports that have not ended, together: they lie in Postgres; beyond it the API answers 409",
+    "maximum total size of the files of a workspace's unfinished imports, which are in Postgres; beyond it, the API answers 409",
   ),
 });
 
@@ -58,11 +58,13 @@ export const platformSettings = z.object({
   NODE_ENV: z
     .string()
     .default('development')
-    .describe('production: no demo workspace, and the API must be given its `API_SECRET`'),
+    .describe(
+      'kind of environment; `production`: no demo workspace, and the API requires `API_SECRET`',
+    ),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
-    .describe('least important line logged'),
+    .describe('minimum level of logged lines'),
   DATABASE_URL: z
     .url({
       protocol: /^postgres(ql)?$/,
@@ -71,9 +73,9 @@ export const platformSettings = z.object({
           ? 'must be set, as postgres://user:password@host:5432/database'
           : 'must be like postgres://user:password@host:5432/database; characters like # / ? of a password are percent-encoded',
     })
-    .describe('a Postgres, 15 or later'),
+    .describe('URL of Postgres, version 15 or later'),
   DATABASE_POOL_MAX: integer(2, 500, 10).describe(
-    'connections of a worker or an API process; intake has 2',
+    'maximum Postgres connections of one worker or API process; intake has 2',
   ),
   REDIS_URL: z
     .string()
@@ -83,21 +85,21 @@ export const platformSettings = z.object({
     })
     .optional()
     .describe(
-      'redis://, or redis-sentinel://host:port,…?master=NAME, or redis-cluster://host:port,…; absent: the queues are in Postgres',
+      'URL of Redis: redis://, or redis-sentinel://host:port,…?master=NAME, or redis-cluster://host:port,…; absent: the queues are in Postgres',
     ),
   QUEUE_PREFIX: z
     .string()
     .regex(/^[a-zA-Z0-9_-]+$/)
     .default('sluice')
-    .describe('of every Redis key'),
+    .describe('prefix of every Redis key'),
   SHARD_COUNT: integer(1, 256, 16).describe(
-    'queues that events are spread over; the same in every process, never changed',
+    'number of queues that events are spread over; must be the same in every process and must never change',
   ),
   QUEUE_STALLED_AFTER_MS: integer(1_000, 600_000, 15_000).describe(
-    'a worker that is silent for this long loses its job to another one',
+    'time of silence after which a worker loses its job to another worker',
   ),
   DRAIN_TIMEOUT_MS: integer(100, 600_000, 25_000).describe(
-    'how long a stop may take before it is cut',
+    'maximum time of a shutdown; afterwards the process exits with work unfinished',
   ),
 });
 
@@ -155,6 +157,6 @@ export const encryptionSettings = z.object({
       return [first, ...others] as const;
     })
     .describe(
-      'what secrets are encrypted with in the database: `id:base64 of 32 bytes`, commas between; the first seals, all open',
+      'encryption keys for secrets in the database: `id:base64 of 32 bytes`, comma-separated; the first key encrypts, every key decrypts',
     ),
 });

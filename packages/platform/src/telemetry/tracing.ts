@@ -56,7 +56,7 @@ export const tracingSettings = z.object({
     .url({ protocol: /^https?$/ })
     .optional()
     .describe(
-      'a collector of traces (OTLP over HTTP, JSON, at `/v1/traces`); absent: none are made',
+      'URL of a trace collector (OTLP over HTTP, JSON, at `/v1/traces`); absent: no traces',
     ),
   OTEL_EXPORTER_OTLP_HEADERS: z
     .string()
@@ -70,23 +70,23 @@ export const tracingSettings = z.object({
       });
       return z.NEVER;
     })
-    .describe('sent to the collector: `name=value`, percent-encoded, commas between'),
+    .describe('headers for the collector: `name=value`, percent-encoded, comma-separated'),
   OTEL_SERVICE_NAME: z
     .string()
     .optional()
-    .describe('of this process in traces; absent: sluice-intake, sluice-worker or sluice-api'),
+    .describe('name of this process in traces; absent: sluice-intake, sluice-worker or sluice-api'),
   OTEL_TRACES_SAMPLER: z
     .enum(SAMPLERS)
     .default('parentbased_always_on')
     .describe(
-      'which calls are traced; with `parentbased_…` a sender’s own `traceparent` decides first, with the others it does not',
+      'selection of the traced calls; `parentbased_…` samplers follow the `traceparent` of the sender if there is one, the others ignore it',
     ),
   OTEL_TRACES_SAMPLER_ARG: z.coerce
     .number()
     .min(0)
     .max(1)
     .default(1)
-    .describe('the part of the calls that `…traceidratio` traces'),
+    .describe('fraction of the calls that `…traceidratio` traces, from 0 to 1'),
 });
 
 export type TracingSettings = z.infer<typeof tracingSettings>;

@@ -20,19 +20,19 @@ const eachSetting = platformSettings.extend({
   WORKER_HOST: listenHost('address of /livez, /readyz and /metrics'),
   WORKER_PORT: listenPort(8092),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
-    'a try of one envelope, or of one slice of a lane, that takes this long ends the process',
+    'maximum time of one attempt at a commit batch, or of one time slice of a delivery queue; beyond it, the worker process exits',
   ),
   USAGE_DAY_CLOSED_AFTER_MS: integer(0, 31_622_400_000, 86_400_000).describe(
-    'how long after its end a UTC day of usage is summed up; until then its runs are listed one by one',
+    'time after the end of a UTC day at which its usage is summed up; until then the API lists its runs separately',
   ),
   INGESTION_ISSUES_KEPT_DAYS: integer(1, 36_500, 90).describe(
-    'how long a day of the issues log is kept',
+    'retention of the issues log, in days',
   ),
   IMPORTS_KEPT_DAYS: integer(1, 36_500, 90).describe(
-    'how long an ended import and its rows with errors are kept',
+    'retention of an ended import and its rows with errors, in days',
   ),
   WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000).describe(
-    'how often lanes whose wake-up was lost are looked for',
+    'interval of the reconciliation loop, which finds delivery queues whose wake-up was lost',
   ),
 });
 

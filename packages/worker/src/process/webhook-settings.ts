@@ -21,7 +21,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Part of the worker's settings. */
 export const webhookSettings = z.object({
   WEBHOOK_TIMEOUT_MS: integer(1, 60_000, 4_000).describe(
-    'one attempt, from the name look-up to the last byte; less than half of DRAIN_TIMEOUT_MS, since a stop waits for it',
+    'maximum time of one delivery attempt, from DNS look-up to last byte; must be less than half of DRAIN_TIMEOUT_MS, because a shutdown waits for it',
   ),
   WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 7 * DAY_MS, HOUR_MS).describe(
     'first wait after a failure of the one-hour list',
@@ -33,16 +33,16 @@ export const webhookSettings = z.object({
     'longest wait of the exponential backoff',
   ),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, GIVE_UP_AFTER_MS_DEFAULT).describe(
-    'a delivery is abandoned this long after its first attempt',
+    'time after its first attempt at which a delivery is abandoned',
   ),
   WEBHOOK_ALERT_AFTER_MS: integer(1, 365 * DAY_MS, HOUR_MS).describe(
-    'a webhook that has failed for this long is reported to the others that chose `reporting_webhook_failing`',
+    'time of failure after which a webhook is reported to the other webhooks that selected `reporting_webhook_failing`',
   ),
   WEBHOOK_LOG_RETENTION_DAYS: integer(1, 3_650, 30).describe(
-    'days that deliveries and their attempts are kept, today included; what a webhook is still owed is kept longer',
+    'retention of deliveries and their attempts, in days, the current day included; unfinished deliveries are kept longer',
   ),
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
-    'deliver to private and loopback addresses too, and fetch the files of imports there',
+    'whether workers may deliver to private and loopback addresses, and fetch the files of imports from them',
   ),
   WEBHOOK_ALLOWED_NETWORKS: z
     .string()
@@ -58,7 +58,7 @@ export const webhookSettings = z.object({
         }),
     )
     .describe(
-      'private networks to deliver to, and to fetch files from, comma-separated: `10.1.0.0/16,fd12::/48`',
+      'comma-separated private networks to which workers may deliver, and from which they may fetch files: `10.1.0.0/16,fd12::/48`',
     ),
   WEBHOOK_PROXY_URL: z
     .url({ protocol: /^http$/ })
@@ -73,9 +73,9 @@ export const webhookSettings = z.object({
     })
     .optional()
     .describe(
-      'egress proxy (CONNECT) for all deliveries and for the files of imports; addresses are judged before it is asked',
+      'egress proxy (CONNECT) for all deliveries and for the files of imports; the worker checks addresses before it contacts the proxy',
     ),
-  WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64).describe('requests to one webhook at the same time'),
+  WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64).describe('maximum concurrent requests to one webhook'),
 });
 
 export interface WebhookOptions {
