@@ -73,10 +73,10 @@ function judgePurchase(
   const { returned = 0 } = invoice ?? {};
   if (returned !== purchase.returned)
     found.push(
-      `of its price ${purchase.returned} has gone back here, ${returned} at the vendor, of invoice ${invoiceId ?? ''}`,
+      `${purchase.returned} of its price was refunded here, ${returned} at the payment provider, of invoice ${invoiceId ?? ''}`,
     );
   if (charged === null || charged.amount === 0) return found;
-  if (!invoice) found.push(`its invoice ${invoiceId ?? ''} is not the vendor's`);
+  if (!invoice) found.push(`its invoice ${invoiceId ?? ''} is not known to the payment provider`);
   else if (invoice.status !== 'paid') found.push(`its invoice ${invoiceId} is ${invoice.status}`);
   else if (!isSameMoney(invoice.total, charged))
     found.push(`${show(charged)} here, ${show(invoice.total)} on its invoice ${invoiceId}`);
@@ -90,7 +90,7 @@ function judgeInvoice(
 ): string[] {
   if (runId === null) return [];
   const purchase = purchases.get(runId);
-  if (!purchase) return [`its purchase ${runId} is not in our books`];
+  if (!purchase) return [`its purchase ${runId} is not in our ledger`];
   if (purchase.status === 'pending') return [];
   // What is refunded whole was put right by somebody.
   if (status === 'paid')

@@ -39,7 +39,7 @@ const CHECKOUT_REFUSALS = {
   addons_of_other_cycle:
     "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
   unknown_addon_held:
-    'The account has an add-on at a price that is not sold here any more, and it cannot be told whether it is this one; nothing was charged.',
+    'The account has an add-on at a price that is not sold here any more, so it may be this add-on; nothing was charged.',
   // The payment provider's own word.
   coupon_expired: 'The coupon is used up or has expired; nothing was charged.',
   payment_past_due:

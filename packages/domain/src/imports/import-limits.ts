@@ -27,7 +27,7 @@ export const TOO_MANY_IMPORTS = `the workspace has ${UNFINISHED_IMPORT_COUNT_MAX
 
 /** The refusal of a file that is sent to us and finds no capacity. */
 export const noCapacityForImport = (sizeBytesMax: number): string =>
-  `the files of the workspace's imports that have not ended may be ${sizeBytesMax} bytes together, and there is no room for this one; ${WHAT_TO_DO}`;
+  `the files of the workspace's imports that have not ended may be ${sizeBytesMax} bytes together, and this file exceeds that capacity; ${WHAT_TO_DO}`;
 
 /** What an import whose file is to be fetched says while the files of others take the capacity. */
 export const waitsForCapacity = (sizeBytesMax: number): string =>

@@ -10,34 +10,34 @@ export const ERRORS = {
   BROKER_UNAVAILABLE:
     'The broker (Redis, or Postgres where it carries the queues) did not confirm in time.',
   BROKER_FULL:
-    'Redis holds nearly as much as its maxmemory allows, so nothing is added: what is left is for the workers, who make room. Calls go to the spill meanwhile, and are refused (503) once that is full. Start workers, or look why they do not get on: infra/runbooks/events-are-not-processed.md.',
+    'Redis has nearly reached its maxmemory, so intake adds no commit batches; workers need the remaining capacity. Intake writes calls to the local disk buffer and refuses them (503) when that is full. Start workers, or find out why they make no progress: infra/runbooks/events-are-not-processed.md.',
   BROKER_LOGIN_REFUSED:
-    'Redis does not take the user or password of REDIS_URL. Correct it there, percent-encoded, and start again; or in Redis, which is asked again all the time. Calls go to the spill meanwhile.',
-  ENVELOPE_INVALID: 'A queued envelope cannot be read. It was written by an incompatible version.',
+    'Redis refuses the user or password of REDIS_URL. Correct REDIS_URL (percent-encoded) and restart, or correct the user in Redis; processes retry the login. Meanwhile intake writes calls to the local disk buffer.',
+  ENVELOPE_INVALID: 'A queued commit batch cannot be read. An incompatible version wrote it.',
   MIGRATION_MISMATCH:
     'The database schema is not the one this version needs. Run the migrations, or the newer version.',
   PORT_TAKEN:
-    'The port cannot be listened on, mostly because another process does. Stop it, or choose another port or address in the settings named.',
+    'The process cannot listen on the port, usually because another process does. Stop that process, or choose another port or address in the settings named.',
   DATABASE_UNAVAILABLE:
-    'Postgres lets nobody in with what DATABASE_URL says; a program that does not wait for it says so too of one that does not answer. Look whether it runs and may be reached from here with that user, password and database, then start again.',
+    'Postgres refuses the user, password or database of DATABASE_URL, or does not answer. Check that Postgres runs and accepts them from this machine, then start again.',
   SESSIONS_SHARED:
     'A pooler between the process and Postgres keeps no sessions (PgBouncer: pool_mode = transaction). Set its mode to session, or let DATABASE_URL lead to Postgres itself, then start again.',
   DATA_DIRECTORY_HELD: 'Another process runs on the same data directory. Stop it first.',
-  DATABASE_START_FAILED: 'The embedded Postgres did not start; its own words follow.',
+  DATABASE_START_FAILED: 'The embedded Postgres did not start; its own message follows.',
   SERVICE_START_FAILED:
-    'A service ended, or did not become ready, while everything was being started; its own words follow.',
+    'A service ended, or did not become ready, during the start; its own message follows.',
   SPILL_UNREADABLE:
-    'A file of calls kept while the broker was away is damaged. Move it aside as the message says; it may hold acknowledged calls.',
+    'A file of the local disk buffer is damaged. Move it aside as the message says; it may contain acknowledged calls.',
   SECRET_UNREADABLE:
-    'A secret in the database does not open with the keys of SEALING_KEYS. Start with the keys that sealed it; where one is lost for good, see infra/runbooks/sealing-key-lost.md.',
+    'A secret in the database cannot be decrypted with the keys of SEALING_KEYS. Start with the encryption keys that encrypted it; if a key is lost, follow infra/runbooks/sealing-key-lost.md.',
   JOB_HUNG:
-    'One try of an envelope or of a lane took longer than WORKER_HUNG_AFTER_MS, which nobody can end from outside. The worker ends and another one takes the job up; nothing is lost. Let it be started again, and look at what the database waits for: infra/runbooks/events-are-not-processed.md.',
+    'One attempt at a commit batch or a delivery queue took longer than WORKER_HUNG_AFTER_MS. The worker exits and another worker acquires the job; no data are lost. Restart the worker, and find out what the database waits for: infra/runbooks/events-are-not-processed.md.',
   CLOCK_WRONG:
-    'The clock of this machine and that of Postgres differ by minutes, so a worker must not deliver by it. Nothing is lost: other workers take its work, or it waits. Let both machines follow a time server, then start the worker again.',
+    'The clock of this machine differs from the clock of Postgres by minutes, so the worker refuses to deliver. No data are lost: other workers acquire its work, or the work waits. Synchronize both machines with a time server, then start the worker again.',
   CALL_OVERTAKEN:
-    'A call with an Idempotency-Key took more than a minute, and the same call was made anew meanwhile. Nothing was changed by the slow one.',
-  COMMAND_FAILED: 'A command of `sluice` could not do what was asked; its line says why.',
-  BUG: 'Something that cannot happen did. Please report it with the log.',
+    'A call with an Idempotency-Key took more than a minute, and the client repeated it meanwhile. The slow call changed nothing.',
+  COMMAND_FAILED: 'A command of `sluice` failed; its message gives the reason.',
+  BUG: 'An internal invariant was violated. Please report it with the log.',
 } as const;
 
 export type ErrorCode = keyof typeof ERRORS;
