@@ -70,7 +70,7 @@ export class ShardBehind {
     } catch (error) {
       logger.warn(
         { error },
-        'what waits in a shard could not be read; its envelopes go one by one',
+        'waiting jobs of a shard could not be read; the worker applies its commit batches one by one',
       );
       return [];
     }
@@ -85,7 +85,7 @@ export class ShardBehind {
     await within(DEADLINE_MS, removed).catch((error: unknown) => {
       this.#options.logger.warn(
         { error },
-        'applied envelopes stay queued; they will be found applied',
+        'applied commit batches stay queued; a worker will find them applied',
       );
     });
   }

@@ -32,7 +32,7 @@ export class FailedCommitBatches {
   #roundsToSkip = 0;
 
   constructor({ queues, intervalMs, deadlineMs, logger }: FailedCommitBatchesOptions) {
-    this.#rounds = repeat('run failed envelopes again', intervalMs, logger, async () => {
+    this.#rounds = repeat('run failed commit batches again', intervalMs, logger, async () => {
       if (this.#roundsToSkip-- > 0) return;
       this.#roundsToSkip = SKIPPED_ROUNDS;
       await within(deadlineMs, Promise.all(queues.map(retryFailed))).catch((error) => {

@@ -49,7 +49,10 @@ export async function runShardJob(
     trying.begin();
     const outcome = await processCommitBatch(job.data, () => behind.read(job.data)).catch(
       (error: unknown): JobOutcome => {
-        logger.error({ error, envelopeId: job.id, attempt }, 'envelope: tried again');
+        logger.error(
+          { error, envelopeId: job.id, attempt },
+          'a commit batch failed; the worker tries it again',
+        );
         return {
           outcome: 'retry',
           afterMs: Math.min(50 * 2 ** attempt, RETRY_DELAY_MS_MAX),
@@ -65,7 +68,7 @@ export async function runShardJob(
     if (closing.aborted) {
       // Where it cannot be put back it stays active, and returns when its lock ends.
       await within(PUT_BACK_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) => {
-        logger.warn({ error, envelopeId: job.id }, 'an envelope could not be put back');
+        logger.warn({ error, envelopeId: job.id }, 'a commit batch could not be put back');
       });
       throw new WaitingError();
     }

@@ -145,7 +145,7 @@ export function startTaskWorker<Task>(
     worker.on('failed', (job, error) =>
       logger.error(
         { error, queue: name, task: job?.data },
-        'a task failed; its sweep or schedule wakes it again',
+        'a task failed; its reconciliation loop or schedule wakes it again',
       ),
     );
     return worker;

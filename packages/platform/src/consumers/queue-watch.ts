@@ -167,7 +167,10 @@ export class QueueWatch {
     try {
       const restoreLimit = head.isLimited ? undefined : limits.get(name);
       if (restoreLimit) {
-        logger.warn({ queue: name }, 'the broker has lost the limit of a queue; it is told again');
+        logger.warn(
+          { queue: name },
+          'the broker has lost the limit of a queue; the worker sets it again',
+        );
         await restoreLimit();
       }
       for (const job of orphans) {

@@ -63,7 +63,10 @@ export function beginProcess<
   const stop = (reason: string): void => {
     if (isStopping) return;
     isStopping = true;
-    logger.info({ reason }, 'stopping: no new work is taken, what is in hand is finished');
+    logger.info(
+      { reason },
+      'stopping: the process finishes work in progress and starts no new work',
+    );
     const drainTimeoutMs = settings.DRAIN_TIMEOUT_MS;
     setTimeout(() => {
       logger.error({ drainTimeoutMs }, 'draining took too long; exiting with work unfinished');

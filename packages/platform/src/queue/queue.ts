@@ -182,7 +182,7 @@ export async function openProducer(
         capacity?.noticeAdded(sizeBytesOf(commitBatches));
       } catch (error) {
         capacity?.noticeFailure();
-        throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
+        throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the commit batches', {
           cause: redis ? refusalOf(redis, error) : error,
         });
       }

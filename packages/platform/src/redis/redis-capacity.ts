@@ -75,7 +75,7 @@ export class RedisCapacity {
     if (!this.#fill.isFull) return;
     throw new AppError(
       'BROKER_FULL',
-      `Redis has ${Math.floor(100 * this.#fill.ratio)} % of its maxmemory in use; nothing is added from ${this.#options.fillPercentMax} % on, until workers have made room`,
+      `Redis uses ${Math.floor(100 * this.#fill.ratio)} % of its maxmemory; calls stop at ${this.#options.fillPercentMax} % until workers have freed capacity`,
     );
   }
 
@@ -119,7 +119,7 @@ export class RedisCapacity {
       this.#fullSinceMs = undefined;
       this.#addedBytesMax = Infinity;
       this.#tellRefusal(answers);
-      throw new Error('no master of Redis tells its memory');
+      throw new Error('no master of Redis reports its memory');
     }
     const ratio = fillOf(uses);
     const nowMs = monotonicNow();
@@ -139,7 +139,7 @@ export class RedisCapacity {
     this.#isRefusalTold = true;
     this.#options.logger.warn(
       {},
-      'Redis does not let this user ask how full it is (INFO memory): nothing stops before it refuses, and then workers cannot make room',
+      'Redis does not allow INFO memory for this user; calls go on until Redis is full, and workers then cannot free capacity; allow the command',
     );
   }
 
@@ -150,8 +150,8 @@ export class RedisCapacity {
     if (fill.isFull === wasFull) return;
     const figures = { ratio: fill.ratio, percentMax: fillPercentMax };
     if (fill.isFull)
-      logger.warn(figures, 'Redis is full: nothing is added until workers make room');
-    else logger.info(figures, 'Redis has room again');
+      logger.warn(figures, 'Redis is full; nothing is added until workers free capacity');
+    else logger.info(figures, 'Redis has capacity again');
   }
 }
 

@@ -74,7 +74,7 @@ async function readMasterDurability(redis: Redis): Promise<Durability> {
   }
   const found = [...settings].map(([name, value]) => `${name}=${value}`).join(' ');
   if (settings.get('maxmemory-policy') !== 'noeviction') {
-    return { isSafe: false, description: `redis: ${found}: queued envelopes can be evicted` };
+    return { isSafe: false, description: `redis: ${found}: queued commit batches can be evicted` };
   }
   if (settings.get('appendonly') !== 'yes') {
     return {
@@ -139,7 +139,7 @@ export class ReplicaConfirmation {
     await Promise.all(mastersOf(redis).map((master) => this.#waitForReplicas(master)));
     const after = connectionsOf(redis);
     if (before.size !== after.size || [...after].some((connection) => !before.has(connection)))
-      throw new Error('the masters of Redis changed while envelopes were added');
+      throw new Error('the masters of Redis changed while commit batches were added');
   }
 
   async stop(): Promise<void> {

@@ -27,7 +27,7 @@ export interface EncryptedText {
 }
 
 const PREFIX = 'sealed:';
-const WHERE_LOST = 'where it is lost for good: infra/runbooks/sealing-key-lost.md';
+const WHERE_LOST = 'if the key is lost, follow infra/runbooks/sealing-key-lost.md';
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
@@ -60,7 +60,7 @@ export function createEncryptedText(
       if (!key) {
         throw new AppError(
           'SECRET_UNREADABLE',
-          `a secret of ${context} was sealed with the key "${id}", which SEALING_KEYS does not have: add it behind the others; ${WHERE_LOST}`,
+          `a secret of ${context} is encrypted with the key "${id}", which is missing in SEALING_KEYS: add it after the others; ${WHERE_LOST}`,
         );
       }
       const bytes = Buffer.from(content, 'base64url');
@@ -75,7 +75,7 @@ export function createEncryptedText(
       } catch (cause) {
         throw new AppError(
           'SECRET_UNREADABLE',
-          `a secret of ${context} does not open with the key "${id}" of SEALING_KEYS: another one of that name sealed it; ${WHERE_LOST}`,
+          `a secret of ${context} cannot be decrypted with the key "${id}" of SEALING_KEYS: another key with that id encrypted it; ${WHERE_LOST}`,
           { cause },
         );
       }

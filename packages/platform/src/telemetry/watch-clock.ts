@@ -46,7 +46,7 @@ export function watchClock(options: ClockWatchOptions): void {
     if (verdict !== 'alike') {
       logger.warn(
         { aheadSeconds: latest.aheadMs / 1_000 },
-        `the clock of this machine is ${describeDifference(latest)} that of Postgres: what is due, and what has expired, is told wrong by as much; let both follow a time server`,
+        `the clock of this machine is ${describeDifference(latest)} that of Postgres; due times and expiries are wrong by that much; synchronize both with a time server`,
       );
     }
     await onMeasured?.(latest);

@@ -68,7 +68,7 @@ export function testQueue(
     await producer.close();
   });
 
-  test('a shard’s envelopes run one at a time and in order, whoever takes them', async () => {
+  test('a shard’s commit batches run one at a time and in order on any worker', async () => {
     const order: string[] = [];
     let running = 0;
     let runningMax = 0;
@@ -88,7 +88,7 @@ export function testQueue(
     expect(runningMax).toBe(1);
   });
 
-  test('what waits behind an envelope is read in order, and what was done with it does not run again', async () => {
+  test('commit batches that wait behind another are read in order, and do not run again when applied with it', async () => {
     for (const id of 'abcdefghijkl')
       await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(`envelope-${id}`) }]);
     const seen: string[] = [];
@@ -110,7 +110,7 @@ export function testQueue(
     );
   });
 
-  test('an envelope that cannot be done yet is tried again before any later one', async () => {
+  test('a commit batch that cannot be applied yet is tried again before any later one', async () => {
     const order: string[] = [];
     let failuresLeft = 2;
     for (const id of ['envelope-a', 'envelope-b']) {
@@ -131,7 +131,7 @@ export function testQueue(
     expect(order).toEqual(['envelope-a', 'envelope-a', 'envelope-a', 'envelope-b']);
   });
 
-  test('an envelope whose worker closed while trying again keeps its place at the head', async () => {
+  test('a commit batch whose worker closed between attempts keeps its place at the head', async () => {
     for (const id of ['envelope-a', 'envelope-b']) {
       await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
     }
@@ -165,14 +165,14 @@ export function testQueue(
     }
   });
 
-  test('the same envelope added again while it waits runs once', async () => {
+  test('a commit batch added again while it waits runs once', async () => {
     const both = [0, 1].map((shard) => ({ shard, envelope: commitBatch(`envelope-${shard}`) }));
     await producer.addCommitBatches(both);
     await producer.addCommitBatches(both);
     expect(await producer.commitBatchCounts()).toEqual([1, 1]);
   });
 
-  test('an envelope that intake has written reaches the worker as it was, alone and with others', async () => {
+  test('a commit batch reaches the worker as intake wrote it, alone and with others', async () => {
     const operations = [
       track('id:a', 'Zahlung über 5 €'),
       track(null, '"\\u2028\\\\😀', { data: { a: [1] } }),

@@ -17,7 +17,7 @@ const commitBatchOf = (id: string, operationCount: number): CommitBatch => ({
     () => ({}) as CommitBatch['operations'][number],
   ),
 });
-const IN_PROGRESS = commitBatchOf('in hand', 100);
+const IN_PROGRESS = commitBatchOf('in progress', 100);
 
 /** A shard in which these wait; `asked` are the numbers that were asked for. */
 function shardWith(waiting: readonly CommitBatch[]) {

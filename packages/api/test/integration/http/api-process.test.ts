@@ -84,7 +84,7 @@ test('settings that cannot be used are all named on one line, and it ends with 1
 });
 
 test.each([
-  ['another key', [{ id: 'lost', key: Buffer.alloc(32, 1) }], 'sealed with the key "lost"'],
+  ['another key', [{ id: 'lost', key: Buffer.alloc(32, 1) }], 'is encrypted with the key "lost"'],
   [
     'another key of that name',
     [{ id: 'test', key: Buffer.alloc(32, 1) }],

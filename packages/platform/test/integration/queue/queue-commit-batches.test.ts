@@ -43,14 +43,14 @@ test.each([
   ['nobody has looked at yet', []],
   ['is paused', [['hset', 'meta', 'paused', '1']]],
   [
-    'has as many jobs in hand as it may',
+    'has as many jobs in progress as it may',
     [
       ['hset', 'meta', 'concurrency', '1'],
       ['lpush', 'active', 'other'],
     ],
   ],
   [
-    'has fewer jobs in hand than it may',
+    'has fewer jobs in progress than it may',
     [
       ['hset', 'meta', 'concurrency', '2'],
       ['lpush', 'active', 'other'],

@@ -183,10 +183,10 @@ describe('one Redis', () => {
       await redis.call('ACL', 'SETUSER', 'default', '-info');
       nowMs += 1_000;
       await warned.expectCapacity();
-      await expect(warned.look()).rejects.toThrow('no master of Redis tells its memory');
+      await expect(warned.look()).rejects.toThrow('no master of Redis reports its memory');
       expect(told).toEqual([
         expect.stringContaining('Redis is full'),
-        expect.stringContaining('does not let this user ask'),
+        expect.stringContaining('does not allow INFO memory'),
       ]);
       const asked = vi.spyOn(redis, 'info');
       warned.noticeAdded(1_000_000_000);
