@@ -145,7 +145,7 @@ const batcher = new Batcher({
     const envelopeIds = idsOf(commitBatches);
     logger.error(
       { error, envelopeIds },
-      'calls are refused: neither the broker nor the spill takes them',
+      'calls are refused; neither the broker nor the local disk buffer accepts them',
     );
   },
   ...(callTracer && { traceFlush: (commitBatches) => callTracer.traceFlush(commitBatches) }),

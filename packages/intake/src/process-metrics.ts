@@ -32,22 +32,22 @@ export function registerProcessMetrics({
   );
   metrics.counter(
     'sluice_intake_envelopes_total',
-    'Envelopes sent to the broker',
+    'Commit batches sent to the broker',
     () => batcher.commitBatchCount,
   );
   metrics.counter(
     'sluice_intake_operations_total',
-    'Operations taken',
+    'Operations accepted',
     () => batcher.operationCount,
   );
   metrics.counter(
     'sluice_intake_skimmed_operations_total',
-    'Operations of plain track calls, which take the short way',
+    'Operations of simple track calls, parsed on the fast path',
     () => batcher.fastPathOperationCount,
   );
   metrics.counter(
     'sluice_intake_rate_limited_total',
-    'Calls put off because their workspace was beyond its rate',
+    'Calls refused because their workspace exceeded its rate limit',
     rateLimitedCount,
   );
   metrics.gauge(
@@ -57,22 +57,22 @@ export function registerProcessMetrics({
   );
   metrics.gauge(
     'sluice_intake_keys_age_seconds',
-    'Since the keys were read: one revoked since still opens, one made since does not',
+    'Age of the loaded API keys; newer keys and revocations are not in force yet',
     keysAgeSeconds,
   );
   metrics.gauge(
     'sluice_intake_spill_bytes',
-    'Kept on disk for the broker',
+    'Size of the local disk buffer',
     () => diskBuffer.sizeBytes,
   );
   metrics.gauge(
     'sluice_intake_spill_envelopes',
-    'Envelopes kept on disk for the broker',
+    'Commit batches in the local disk buffer',
     () => diskBuffer.commitBatchCount,
   );
   metrics.gauge(
     'sluice_intake_spill_oldest_seconds',
-    'Age of the oldest flush kept on disk',
+    'Age of the oldest flush in the local disk buffer',
     () => {
       const oldestAtMs = diskBuffer.oldestAtMs();
       return oldestAtMs === undefined ? 0 : (now() - oldestAtMs) / 1_000;
@@ -80,12 +80,12 @@ export function registerProcessMetrics({
   );
   metrics.gauge(
     'sluice_broker_memory_ratio',
-    'Of the memory that Redis may use, its fullest master; 0 where it may use any',
+    'Used fraction of the memory limit of Redis, at its fullest master; 0 without a limit',
     async () => (await producer.fill()).ratio,
   );
   metrics.gauge(
     'sluice_full_brokers',
-    '1 while Redis gets no more calls, because what is left of its memory is for the workers',
+    '1 while intake adds no calls to Redis, because workers need the remaining memory',
     async () => Number((await producer.fill()).isFull),
   );
 }

@@ -89,7 +89,7 @@ export class BatchCommitter {
       this.#isBrokerBack = false;
       options.logger.info(
         { envelopes: options.diskBuffer.commitBatchCount, sizeBytes: options.diskBuffer.sizeBytes },
-        'an earlier process left calls in the spill; they go first',
+        'an earlier process left calls in the local disk buffer; intake sends them first',
       );
       this.#startDraining();
     }
@@ -116,7 +116,7 @@ export class BatchCommitter {
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
     if (!diskBuffer.isEmpty) {
-      this.#keep(commitBatches, 'the spill comes first');
+      this.#keep(commitBatches, 'the local disk buffer drains first');
       this.#startDraining();
       return 'spill';
     }
@@ -135,7 +135,10 @@ export class BatchCommitter {
       this.#isBrokerBack = false;
       if (this.#awaySinceMs === undefined) {
         this.#awaySinceMs = now();
-        logger.warn({ error }, 'the broker takes nothing: calls are kept in the spill');
+        logger.warn(
+          { error },
+          'the broker confirms no flush; intake writes calls to the local disk buffer',
+        );
       }
       this.#lastMovedAtMs = now();
       if (!kept) this.#keep(commitBatches, error);
@@ -168,7 +171,7 @@ export class BatchCommitter {
     if (!this.#options.diskBuffer.isEmpty) {
       this.#options.logger.warn(
         { envelopes: this.#options.diskBuffer.commitBatchCount },
-        'calls stay in the spill; the next start on this folder goes on with them',
+        'calls stay in the local disk buffer; the next start with this directory sends them',
       );
     }
     this.#options.diskBuffer.close();
@@ -179,11 +182,11 @@ export class BatchCommitter {
     try {
       const kept = diskBuffer.append(commitBatches, now());
       if (kept) return kept;
-      throw new Error('the spill is full');
+      throw new Error('the local disk buffer is full');
     } catch (cause) {
       throw new AppError(
         'BROKER_UNAVAILABLE',
-        `neither the broker (${String(brokerFailure)}) nor the spill (${String(cause)}) took a flush`,
+        `neither the broker (${String(brokerFailure)}) nor the local disk buffer (${String(cause)}) accepted a flush`,
         { cause },
       );
     }
@@ -218,7 +221,7 @@ export class BatchCommitter {
     if (!diskBuffer.isEmpty) return;
     this.#awaySinceMs = undefined;
     this.#drainedSizeBytes = 0;
-    logger.info({}, 'the spill is empty: calls go to the broker again');
+    logger.info({}, 'the local disk buffer is empty; calls go to the broker again');
   }
 
   /** Asks with something small: commands that hang stay in memory, and those must not be commit batches. */
@@ -254,7 +257,7 @@ export class BatchCommitter {
         this.#refusalToldAtMs = now();
         logger.warn(
           { error, envelopes: diskBuffer.commitBatchCount },
-          'the broker did not take the oldest of the spill; it is tried again',
+          'the broker did not accept the oldest flushes of the local disk buffer; intake retries',
         );
       }
       return false;
