@@ -81,7 +81,10 @@ export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery 
       if (outcome.outcome === 'more') await deps.wakeLane(lane);
       else if (outcome.outcome === 'waiting') await deps.wakeLaneAt(lane, outcome.untilMs);
     } catch (error) {
-      deps.logger.warn({ error, ...lane }, 'a lane could not be woken; the sweep will find it');
+      deps.logger.warn(
+        { error, ...lane },
+        'a delivery queue could not be woken; the reconciliation loop will find it',
+      );
     }
     return outcome;
   };

@@ -93,7 +93,11 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     stillAfterMs: SLOW_AFTER_MS,
     idleTimeMs: () => idleTime.totalMs(),
     stillMax: SLOW_REQUESTS_MAX,
-    onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
+    onFailure: (error) =>
+      logger.warn(
+        { error },
+        'a drain failed; the reconciliation loop will find its delivery queue',
+      ),
   });
   deps.lifecycle.defer('lanes under way', () => capacity.close());
   const inProgress = new LanesInProgress();

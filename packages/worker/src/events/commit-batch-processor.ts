@@ -60,12 +60,15 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
         counts.deadLetteredCount += result.counts.parked;
         logger.error(
           { envelopeId: commitBatch.id, parked: result.counts.parked },
-          'operations could not be applied and are parked: npm run parked',
+          'operations could not be applied; the worker moved them to the dead-letter table: npm run parked',
         );
       }
       // A wake-up that is lost here is made good by the reconcile loop.
       await Promise.all(result.lanes.map(wakeLogged)).catch((error: unknown) => {
-        logger.warn({ error }, 'lanes could not be woken; the sweep will find them');
+        logger.warn(
+          { error },
+          'delivery queues could not be woken; the reconciliation loop will find them',
+        );
       });
       return { outcome: 'done', behind: result.envelopes - 1 };
     },

@@ -46,40 +46,42 @@ export function registerBacklogMetrics({
   const lanes = (): ReturnType<typeof findLaneBacklog> =>
     (underWay ??= within(READ_MS_MAX, findLaneBacklog()).finally(() => (underWay = undefined)));
 
-  metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
-    (await producer.commitBatchCounts()).reduce((sum, count) => sum + count, 0),
+  metrics.gauge(
+    'sluice_queued_envelopes',
+    'Commit batches that wait or run, all shards',
+    async () => (await producer.commitBatchCounts()).reduce((sum, count) => sum + count, 0),
   );
-  metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
+  metrics.gauge('sluice_failed_envelopes', 'Commit batches that failed, all shards', () =>
     producer.failedCount(),
   );
   metrics.gauge(
     'sluice_unprocessed_oldest_seconds',
-    'Age of the oldest envelope that is not processed',
+    'Age of the oldest commit batch that is not processed',
     async () => ageSeconds(await producer.oldestCommitBatchAtMs()),
   );
   metrics.gauge(
     'sluice_undelivered_deliveries',
-    'Deliveries that wait in lanes whose endpoint answers',
+    'Deliveries that wait in delivery queues whose endpoint answers',
     async () => (await lanes()).healthy.deliveryCount,
   );
   metrics.gauge(
     'sluice_undelivered_oldest_seconds',
-    "Age of the oldest of them that does not wait for its webhook's own rate",
+    'Age of the oldest of them that does not wait for the rate limit of its webhook',
     async () => ageSeconds((await lanes()).healthy.oldestAtMs),
   );
   metrics.gauge(
     'sluice_window_deliveries',
-    'Requests that those lanes may have under way, all windows together',
+    'Sum of the concurrency limits of those delivery queues',
     async () => (await lanes()).healthy.windowCount,
   );
   metrics.gauge(
     'sluice_failing_lanes',
-    'Webhooks whose endpoint fails and whose deliveries are held back',
+    'Webhooks whose endpoint fails and whose deliveries are blocked',
     async () => (await lanes()).failing.laneCount,
   );
   metrics.gauge(
     'sluice_held_back_deliveries',
-    'Deliveries that are held back',
+    'Blocked deliveries',
     async () => (await lanes()).failing.deliveryCount,
   );
   metrics.gauge(
@@ -89,12 +91,12 @@ export function registerBacklogMetrics({
   );
   metrics.gauge(
     'sluice_vendor_event_oldest_seconds',
-    'Age of the oldest event of the payment vendor that is taken and not worked off',
+    'Age of the oldest event of the payment provider that is stored and not processed',
     async () => ageSeconds((await findOldestProviderEvent())?.getTime()),
   );
   metrics.gauge(
     'sluice_outbox_oldest_seconds',
-    'Age of the oldest mail, or other word to the world because of a change, that was tried and did not get away',
+    'Age of the oldest outbox message, such as a mail, that failed and is not sent',
     async () => ageSeconds((await findOldestUntold())?.getTime()),
   );
 }

@@ -53,7 +53,7 @@ export async function eachAsked<Item extends object>(
     async (item) => {
       const outcome = await ask(item);
       isAnswered = outcome !== 'unknown';
-      if (outcome !== 'ok') throw new Error(`the payment vendor: ${outcome}`);
+      if (outcome !== 'ok') throw new Error(`the payment provider answered: ${outcome}`);
     },
     () => isStopping() || !isAnswered,
   );

@@ -36,32 +36,32 @@ export function registerProcessMetrics({
 }: ProcessMetricsDependencies): void {
   metrics.counter(
     'sluice_worker_envelopes_total',
-    'Envelopes applied',
+    'Commit batches applied',
     () => counts().appliedCount,
   );
   metrics.counter(
     'sluice_worker_operations_total',
-    'Operations in them',
+    'Operations in applied commit batches',
     () => counts().operationCount,
   );
   metrics.counter(
     'sluice_worker_lane_slices_total',
-    'Times a lane was drained',
+    'Drains of delivery queues',
     () => counts().deliveredTimeSliceCount,
   );
   metrics.counter(
     'sluice_worker_parked_operations_total',
-    'Operations that could not be applied and were set aside',
+    'Operations that could not be applied and were dead-lettered',
     () => counts().deadLetteredCount,
   );
   metrics.gauge(
     'sluice_parked_operations',
-    'Operations set aside, at most 1,000 counted',
+    'Dead-lettered operations, at most 1,000 counted',
     countDeadLettered,
   );
   metrics.gauge(
     'sluice_set_aside_purchases',
-    'Purchases set aside for a person, at most 1,000 counted',
+    'Purchases in manual review, at most 1,000 counted',
     countPurchasesInReview,
   );
   metrics.counter(
@@ -71,7 +71,7 @@ export function registerProcessMetrics({
   );
   metrics.counter(
     'sluice_worker_replaced_workers_total',
-    'Workers of a queue that took nothing, replaced',
+    'Workers of a queue that acquired no jobs, replaced',
     () => report().replacedWorkers,
   );
   metrics.counterBy(
@@ -83,17 +83,17 @@ export function registerProcessMetrics({
   metrics.counterBy(
     'outcome',
     'sluice_vendor_calls_total',
-    'Calls of the payment vendor: ok, declined, refused, or unknown where no answer came that says',
+    'Calls to the payment provider: ok, declined, refused, or unknown if no conclusive answer came',
     () => providerCalls,
   );
   metrics.gauge(
     'sluice_worker_in_flight_deliveries',
-    'Requests to endpoints under way, probes and slow ones too',
+    'Requests to endpoints in flight, retry probes and slow ones included',
     () => inFlightCount(permits),
   );
   metrics.gauge(
     'sluice_worker_waiting_lanes',
-    'Lanes that wait for one of the slots of this process',
+    'Delivery queues that wait for a concurrency permit of this process',
     () => permits.deliveries.waitingCount + permits.probes.waitingCount,
   );
 }

@@ -50,7 +50,10 @@ export function startReconcileLoops(deps: ReconcileLoopsDeps): Repetition {
     const run = reconcileLoop
       .run(isStopping)
       .catch((error: unknown) =>
-        logger.warn({ error, task: reconcileLoop.name }, 'a sweep failed; it runs again'),
+        logger.warn(
+          { error, task: reconcileLoop.name },
+          'a reconciliation loop failed; it runs again',
+        ),
       )
       .then(() => void underWay.delete(reconcileLoop));
     underWay.set(reconcileLoop, run);

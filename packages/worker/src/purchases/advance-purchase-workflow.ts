@@ -311,7 +311,7 @@ async function waitLonger(
   const delayMs = retryDelayMs(workflow.waitCount);
   deps.logger.warn(
     { runId: workflow.runId, step, reason, delayMs },
-    'the vendor did not do it, or did not say what happened; asked again later',
+    'the payment provider refused a step or gave no conclusive answer; the worker asks again later',
   );
   await releasePurchaseWorkflow(
     deps.database,
