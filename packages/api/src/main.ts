@@ -121,7 +121,7 @@ const providerCalls = new Map<string, number>();
 metrics.counterBy(
   'outcome',
   'sluice_vendor_calls_total',
-  'Calls of the payment vendor: ok, declined, refused, or unknown where no answer came that says',
+  'Calls to the payment provider: ok, declined, refused, or unknown if no conclusive answer came',
   () => providerCalls,
 );
 const providerTracing = tracer &&
@@ -150,7 +150,10 @@ const relay = createRelay({
   secret,
   now,
   onFailure: ({ topic, outboxId, attempt }, error) =>
-    logger.warn({ topic, outboxId, attempt, error }, 'the outbox keeps what could not be told'),
+    logger.warn(
+      { topic, outboxId, attempt, error },
+      'an outbox message could not be sent; it stays in the outbox',
+    ),
 });
 // What is done unasked waits until the database was checked: its schema may be another version's.
 const outbox = keepRelaying(() => (isDatabaseChecked ? relay() : Promise.resolve(0)), logger);

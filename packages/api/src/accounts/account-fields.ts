@@ -95,7 +95,9 @@ const addressInput = z
       .meta({ description: 'An ISO 3166-1 alpha-2 code, such as `US`.' }),
     tax_id: z
       .strictObject({
-        type: line(30).meta({ description: 'As the payment vendor calls it, such as `eu_vat`.' }),
+        type: line(30).meta({
+          description: 'The payment provider’s name of the type, such as `eu_vat`.',
+        }),
         value: line(50),
       })
       .nullable()

@@ -157,7 +157,7 @@ export function registerAuditLogExports(
       await wakeExport(key).catch((error: unknown) => {
         request.log.warn(
           { error, ...key },
-          'an export could not be woken; the next sweep finds it',
+          'an export could not be woken; the reconciliation loop will find it',
         );
       });
       return reply.send(toWire(ordered, request));

@@ -42,7 +42,7 @@ export function requirePaymentMethodType(
   if (account.rail === rail) return;
   throw new RequestRefused({
     code: 'rail_not_supported',
-    message: `this is for accounts of the ${rail} rail; this one is of the ${account.rail} rail`,
+    message: `this is for accounts with the payment method type ${rail}; this account has the type ${account.rail}`,
   });
 }
 

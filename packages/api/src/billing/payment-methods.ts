@@ -171,8 +171,8 @@ export function answerOf<Value>(result: ProviderResult<Value>): Value {
   if (result.outcome === 'ok') return result.value;
   throw new RequestRefused(
     result.outcome === 'unknown'
-      ? { code: 'unavailable', message: 'the payment vendor does not answer; try again' }
-      : { code: 'vendor_refused', message: 'the payment vendor did not take it' },
+      ? { code: 'unavailable', message: 'the payment provider does not answer; try again' }
+      : { code: 'vendor_refused', message: 'the payment provider refused it' },
   );
 }
 

@@ -35,8 +35,8 @@ export function registerProviderEvents(
       bodyLimit: BODY_SIZE_BYTES_MAX,
       schema: {
         tags: ['billing'],
-        summary: 'Events of the payment vendor',
-        description: 'Signed by the vendor (`Stripe-Signature`); for nobody else.',
+        summary: 'Events of the payment provider',
+        description: 'Only for the payment provider, which signs each call (`Stripe-Signature`).',
         response: {
           200: z.object({ received: z.literal(true) }),
           ...badRequest,

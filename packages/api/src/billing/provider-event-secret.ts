@@ -25,7 +25,7 @@ export function providerEventSecretOf(settings: ProviderEventSettings): string {
   if (STRIPE_SECRET_KEY !== undefined)
     throw new AppError(
       'CONFIG_INVALID',
-      "STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY where NODE_ENV is production; it is the signing secret of the vendor's endpoint for /v1/vendor_events",
+      "STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY if NODE_ENV is production; set it to the signing secret of the payment provider's endpoint for /v1/vendor_events",
     );
   return randomBytes(32).toString('base64url');
 }

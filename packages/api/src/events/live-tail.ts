@@ -57,14 +57,14 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
       exposeHeadRoute: false,
       schema: {
         tags: ['events'],
-        summary: 'A live tail of what comes in and what is reported',
+        summary: 'A live tail of calls and delivery attempts',
         description:
           'Server-sent events: `received` (an operation was taken), `refused` (a call, or something in it, was not, or ' +
-          'was put right), `reported` (one attempt to tell a webhook), each with one JSON object; `dropped` with ' +
+          'was put right), `reported` (one delivery attempt to a webhook), each with one JSON object; `dropped` with ' +
           '`count`, how many lines were lost because the tail could not keep up, matching or not. Lines of one process ' +
           'are in order, those of several are mixed. A comment comes at least every 15 seconds. Nothing is kept: a tail ' +
           'begins with what comes next, and one opened with `Last-Event-ID` says so by a `dropped` whose `count` is ' +
-          'null. Ids only tell whether a line was seen. The filters match exactly, emails in any letter case.',
+          'null. Ids only show whether a line was seen. The filters match exactly, emails in any letter case.',
         querystring: z.object({
           person: text(FILTER_LENGTH_MAX)
             .optional()
@@ -87,7 +87,7 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         }),
         response: {
           200: {
-            description: 'Goes on until the reader ends it, for an hour unless told otherwise.',
+            description: 'Goes on until the reader ends it, for an hour by default.',
             content: { 'text/event-stream': { schema: z.string() } },
           },
           ...badRequest,

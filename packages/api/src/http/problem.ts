@@ -117,7 +117,7 @@ export const PROBLEMS = {
   payment_past_due: {
     status: 409,
     meaning:
-      "The subscription's last invoice is not paid, so the subscription cannot be changed; nothing was charged. Pay the open invoice first: put a card on file that is not refused, and the payment vendor charges it at its next try.",
+      "The subscription's last invoice is not paid, so the subscription cannot be changed; nothing was charged. Pay the open invoice first: put another card on file, and the payment provider charges it at its next attempt.",
   },
   payment_pending: {
     status: 409,
@@ -162,7 +162,7 @@ export const PROBLEMS = {
   },
   rail_not_supported: {
     status: 422,
-    meaning: 'The account pays by another rail. Use the route of its own.',
+    meaning: 'The account has another payment method type. Use the route for that type.',
   },
   too_many_attempts: {
     status: 429,
@@ -182,12 +182,12 @@ export const PROBLEMS = {
   },
   vendor_refused: {
     status: 502,
-    meaning: 'The payment vendor did not take it. Nothing was charged.',
+    meaning: 'The payment provider refused the request. Nothing was charged.',
   },
   unavailable: {
     status: 503,
     meaning:
-      'Something that is needed is away, there is no room for more, or the answer took too long; the message says what. Try again after `Retry-After` seconds.',
+      'A required service is down, capacity is exhausted, or the answer took too long; the message says which. Try again after `Retry-After` seconds.',
   },
 } as const;
 

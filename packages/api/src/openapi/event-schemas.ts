@@ -126,7 +126,9 @@ const OWN_DATA = {
       name: z.string(),
       failing_since: z.int().meta({ description: 'Unix seconds of its first failure.' }),
       next_probe_at: z.int().nullable(),
-      unfinished_count: z.int().meta({ description: 'What is held back, the head included.' }),
+      unfinished_count: z
+        .int()
+        .meta({ description: 'Number of blocked deliveries, the head included.' }),
     }),
     {
       reporting_webhook_id: 1,

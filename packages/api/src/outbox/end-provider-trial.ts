@@ -37,11 +37,11 @@ export async function endProviderTrial(
   try {
     if (!(await isBuilderFromTrial(database, accountId))) return;
     const found = await provider.findSubscription(customerId);
-    if (found.outcome !== 'ok') throw new Error(`the payment vendor: ${found.outcome}`);
+    if (found.outcome !== 'ok') throw new Error(`the payment provider answered: ${found.outcome}`);
     if (!found.value) return;
     const key = `outbox_${entry.outboxId}_${entry.attempt}`;
     const ended = await provider.cancelSubscription(found.value.subscriptionId, key);
-    if (ended.outcome !== 'ok') throw new Error(`the payment vendor: ${ended.outcome}`);
+    if (ended.outcome !== 'ok') throw new Error(`the payment provider answered: ${ended.outcome}`);
   } finally {
     await endCardChange(database, accountId, change.until);
   }

@@ -39,7 +39,8 @@ export async function updateProviderCustomer(
     // The content differs each time, so the key does too.
     const key = `outbox_${entry.outboxId}_${entry.attempt}_${round}`;
     const result = await provider.updateCustomer(customerId, details, key);
-    if (result.outcome !== 'ok') throw new Error(`the payment vendor: ${result.outcome}`);
+    if (result.outcome !== 'ok')
+      throw new Error(`the payment provider answered: ${result.outcome}`);
     told = text;
   }
 }

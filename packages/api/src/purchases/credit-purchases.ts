@@ -130,11 +130,11 @@ export async function waitForPayment(
   if (state?.workflow.status === 'success') return null;
   throw new RequestRefused(
     state?.workflow.status === 'failed'
-      ? { code: 'vendor_refused', message: 'the payment vendor did not take the purchase' }
+      ? { code: 'vendor_refused', message: 'the payment provider refused the purchase' }
       : {
           code: 'unavailable',
           message:
-            'the payment vendor has not answered yet; no card was charged, and the purchase goes on; ask for its state before you buy again',
+            'the payment provider has not answered yet; no card was charged, and the purchase goes on; ask for its state before you buy again',
           meta: { run_id: workflow.runId },
         },
   );

@@ -190,7 +190,7 @@ export function registerCredits(
         tags,
         summary: 'Buy credits',
         description:
-          "The account's own rail: invoiced charges the card on file; card answers an invoice that the customer pays. The same purchase while one is in flight joins it, another one is refused with 409.",
+          "Uses the account's payment method type: `invoiced` charges the card on file; `card` answers with an invoice that the customer pays. The same purchase joins the one in flight; another purchase is refused with 409.",
         params: accountParams,
         body: purchaseRequest,
         response: {

@@ -73,7 +73,7 @@ function registerInvoiced(
   );
   registerInvoicedStatus(scope, effects, {
     path: `${base}/invoiced_purchase_status`,
-    summary: 'State of AI credits bought on the invoiced rail',
+    summary: 'State of AI credits bought by invoice',
     ...statusReplaced,
     isWanted: isOf('llm'),
   });
@@ -113,7 +113,7 @@ function registerCard(
   );
   registerCardStatus(scope, effects, {
     path: `${base}/purchase_status`,
-    summary: `State of ${type} credits bought on the card rail`,
+    summary: `State of ${type} credits bought by card`,
     ...statusReplaced,
     isWanted: isOf(type),
   });

@@ -29,7 +29,7 @@ export function registerInboxPreviewPurchases(
         tags,
         summary: 'Buy a pack, charging the card on file',
         description:
-          'The invoiced rail. The same pack while one is in flight joins it, another one is refused with 409. The pack is granted when the run succeeds.',
+          'For accounts with the payment method type `invoiced`. The same pack joins the purchase in flight; another pack is refused with 409. The pack is granted when the run succeeds.',
         params: accountParams,
         body: packRequest,
         response: {
@@ -60,7 +60,7 @@ export function registerInboxPreviewPurchases(
         tags,
         summary: 'An invoice for a pack, which the customer pays',
         description:
-          'The card rail. Confirm the payment with the client secret, then poll `purchase_status`.',
+          'For accounts with the payment method type `card`. Confirm the payment with the client secret, then poll `purchase_status`.',
         params: accountParams,
         body: packRequest,
         response: {
@@ -82,12 +82,12 @@ export function registerInboxPreviewPurchases(
   const isWanted = (workflow: PurchaseWorkflow): boolean => workflow.kind === 'inbox_previews';
   registerInvoicedStatus(scope, effects, {
     path: `${base}/invoiced_purchase_status`,
-    summary: 'State of a pack bought on the invoiced rail',
+    summary: 'State of a pack bought by invoice',
     isWanted,
   });
   registerCardStatus(scope, effects, {
     path: `${base}/purchase_status`,
-    summary: 'State of a pack bought on the card rail',
+    summary: 'State of a pack bought by card',
     isWanted,
   });
 }

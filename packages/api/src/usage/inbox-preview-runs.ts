@@ -124,7 +124,7 @@ export function registerInboxPreviewRuns(
         tags,
         summary: 'Refund a run of inbox previews',
         description:
-          'Gives back all of it, or `quantity` of it, to the pools it came from; what has expired meanwhile stays expired. Once a job: the same call again answers the run with `refunded: false`, another quantity is 409 `conflict`.',
+          'Returns all credits of the run, or `quantity` of them, to their pools; credits that have expired meanwhile stay expired. One refund per job: the same call again answers with the run and `refunded: false`; another quantity gets 409 `conflict`.',
         params: accountParams.extend({ preview_job_id: z.string().regex(JOB_ID) }),
         body: z
           .strictObject({ quantity: quantity.optional() })

@@ -70,7 +70,10 @@ export function registerLaneOperations(
 ): void {
   const wake = async (request: FastifyRequest, lane: LaneKey): Promise<void> => {
     await wakeLane(lane).catch((error: unknown) => {
-      request.log.warn({ error, ...lane }, 'a lane could not be woken; the next sweep finds it');
+      request.log.warn(
+        { error, ...lane },
+        'a delivery queue could not be woken; the reconciliation loop will find it',
+      );
     });
   };
 
@@ -79,7 +82,7 @@ export function registerLaneOperations(
     {
       schema: {
         tags: webhookTags,
-        summary: 'Tell what the deliveries of a reporting webhook wait for',
+        summary: 'Read the state of the delivery queue of a reporting webhook',
         params: webhookParams,
         response: { 200: laneState, ...readFailures },
       },
@@ -97,7 +100,7 @@ export function registerLaneOperations(
         tags: webhookTags,
         summary: 'Try the head of a failing reporting webhook now',
         description:
-          'Instead of at `next_probe_at`, and that of its replay where one runs that is held back. The attempt counts as any other does.',
+          'Sends the retry probe now instead of at `next_probe_at`, and that of a running, blocked replay too. The attempt counts like any other.',
         params: webhookParams,
         response: {
           200: z.object({
@@ -124,10 +127,10 @@ export function registerLaneOperations(
     {
       schema: {
         tags: webhookTags,
-        summary: 'Give up the delivery that holds the others back',
+        summary: 'Abandon the delivery that blocks the others',
         description:
-          'It counts as abandoned, the last of its attempts says by whose key and why, and what it held back ' +
-          'resumes in order. It can be resent later.',
+          'It counts as abandoned; its last attempt names the key and the reason. The blocked deliveries ' +
+          'resume in order. It can be resent later.',
         params: webhookParams,
         body: z
           .object({
@@ -171,7 +174,7 @@ export function registerLaneOperations(
         summary: 'Send a delivery that is delivered or abandoned once more',
         description:
           'The same body with the same `event_id`, signed anew, as a delivery of its own that is tried once: ' +
-          'if it fails it is abandoned and holds nothing back. A failing webhook gets it after what is held back.',
+          'if it fails, it is abandoned and blocks no other delivery. A failing webhook gets it after the blocked deliveries.',
         params: z.object({ webhook_id: idInPath, sequence: sequenceInPath }),
         response: { 200: logged, ...changeFailures },
       },
@@ -203,7 +206,7 @@ export function registerLaneOperations(
         summary: 'Send a test event',
         description:
           'A sample of any event type, whether selected or not, with `"test": true` beside its `data`. It is ' +
-          'tried once, after what is held back.',
+          'tried once, after the blocked deliveries.',
         params: webhookParams,
         body: z
           .object({

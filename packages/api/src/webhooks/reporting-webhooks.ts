@@ -108,7 +108,8 @@ export function registerReportingWebhooks(
       schema: {
         tags: webhookTags,
         summary: 'Change a reporting webhook',
-        description: 'A changed endpoint, and enabling, let what is held back be tried at once.',
+        description:
+          'After a change of the endpoint, or enabling, blocked deliveries are tried at once.',
         params: webhookParams,
         body: webhookChanges,
         response: { 200: webhook, ...badRequest, ...missing, ...badBody, ...commonFailures },
@@ -129,7 +130,7 @@ export function registerReportingWebhooks(
         await wakeLane(lane).catch((error: unknown) => {
           request.log.warn(
             { error, ...lane },
-            'a lane could not be woken; the next sweep finds it',
+            'a delivery queue could not be woken; the reconciliation loop will find it',
           );
         });
       }

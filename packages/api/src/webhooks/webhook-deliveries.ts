@@ -48,7 +48,7 @@ const delivery = z
     event_id: z.string(),
     event_type: z.string(),
     state: state.meta({
-      description: '`pending`: not tried yet, or held back behind one that is retried.',
+      description: '`pending`: not tried yet, or blocked behind a delivery that is retried.',
     }),
     occurred_at: z.int().meta({ description: 'Unix seconds: when the event happened.' }),
     created_at: z.int().meta({ description: 'Unix seconds: when the delivery was logged.' }),

@@ -145,7 +145,7 @@ export function registerWebhookReplays(
     {
       schema: {
         tags: webhookTags,
-        summary: 'Tell how far a replay is',
+        summary: 'Read the progress of a replay',
         params: replayParams,
         response: { 200: replay, ...readFailures },
       },
