@@ -23,7 +23,7 @@ await actOnDatabase('parked', parkedSettings, action === 'list' ? list : retry);
 async function list(database: Database): Promise<void> {
   const deadLettered = await listDeadLetteredOperations(database, SHOWN_MAX);
   for (const each of deadLettered) console.log(printableJson(each));
-  if (deadLettered.length === 0) console.error('nothing is parked');
+  if (deadLettered.length === 0) console.error('no dead-lettered operations');
 }
 
 async function retry(database: Database, settings: z.infer<typeof parkedSettings>): Promise<void> {

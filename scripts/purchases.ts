@@ -44,7 +44,7 @@ async function list(database: Database): Promise<void> {
 async function release(database: Database, id: string): Promise<void> {
   const origin = { actor: { type: 'system' } } as const;
   const released = await releasePurchaseFromReview(database, id, origin, Date.now());
-  if (!released) throw new Error(`no purchase ${id} is set aside: sluice purchases list`);
+  if (!released) throw new Error(`no purchase ${id} is in manual review: sluice purchases list`);
   if (values.json) return console.log(printableJson(released));
   console.log(
     released.status === 'pending'
@@ -55,7 +55,8 @@ async function release(database: Database, id: string): Promise<void> {
 
 async function fail(database: Database, id: string): Promise<void> {
   const failed = await failPurchaseInReview(database, id, Date.now());
-  if (!failed) throw new Error(`no pending purchase ${id} is set aside: sluice purchases list`);
+  if (!failed)
+    throw new Error(`no pending purchase ${id} is in manual review: sluice purchases list`);
   if (values.json) return console.log(printableJson(failed));
   console.log(`${id} has failed: its account may buy again`);
 }

@@ -40,10 +40,10 @@ await actOnDatabase('secrets', settingsSchema, async (database, settings) => {
   const { lost, count } = await findLostSecrets(database, encryptedText);
   if (values.replace === undefined) {
     if (values.json) console.log(printableJson(lost.map(shown)));
-    else for (const each of lost) console.log(`${nameOf(each)}  sealed with "${each.keyId}"`);
+    else for (const each of lost) console.log(`${nameOf(each)}  encrypted with "${each.keyId}"`);
   }
   if (lost.length > 0) tellWhatToDo(lost, count);
-  else if (!values.json) console.log(`all ${count} secrets open with SEALING_KEYS`);
+  else if (!values.json) console.log(`all ${count} secrets can be decrypted with SEALING_KEYS`);
 });
 
 async function replace(
@@ -52,8 +52,8 @@ async function replace(
   keyId: string,
 ): Promise<void> {
   console.error(
-    'Each new key is shown just before it is in force. Cut short, the last one shown is in force only where ' +
-      '`sluice secrets lost` does not name any more what it is for.',
+    'Each new key is shown just before it is in force. If the command is interrupted, the last key shown is in force only if ' +
+      '`sluice secrets lost` no longer lists its secret.',
   );
   // Which line was not read `print` says.
   process.stdout.on('error', () => undefined);
@@ -62,7 +62,7 @@ async function replace(
     print(values.json ? printableJson(shown(replaced)) : becameOf(replaced));
   const deps = { database, encryptedText, newSecret, tell, now: Date.now };
   if ((await replaceLostSecrets(deps, keyId)) === 0)
-    throw new Error(`nothing that does not open was sealed with "${keyId}"`);
+    throw new Error(`no lost secret is encrypted with "${keyId}"`);
 }
 
 /** Returns once the line has left this process, so that no end of it takes the line back. Throws where nobody reads. */
@@ -75,8 +75,8 @@ async function print(line: string): Promise<void> {
 function tellWhatToDo(lost: readonly LostSecret[], count: number): void {
   const keyIds = [...new Set(lost.map(({ keyId }) => keyId))];
   console.error(
-    `${lost.length} of ${count} secrets do not open. Add the key that sealed them to SEALING_KEYS, behind the others. ` +
-      `Where it is lost for good, give up what is named above, one key at a time:\n${keyIds
+    `${lost.length} of ${count} secrets cannot be decrypted. Add their encryption key to SEALING_KEYS, after the others. ` +
+      `If the key is lost, replace the secrets listed above, one key at a time:\n${keyIds
         .map((keyId) => `  sluice secrets lost --replace ${keyId}`)
         .join('\n')}`,
   );

@@ -48,7 +48,7 @@ const CHECKS: readonly Check[] = [
   { name: 'credit pools', run: verifyCreditPools },
   { name: 'usage', run: verifyUsage },
   { name: 'number of people', run: verifyPeople },
-  { name: 'payment vendor', run: verifyProvider },
+  { name: 'payment provider', run: verifyProvider },
 ];
 
 type Reversed = Pick<BilledInvoice, 'taken' | 'returned'>;
@@ -207,5 +207,5 @@ async function readAll<Item>(
 function answerOf<Value>(result: ProviderResult<Value>): Value {
   if (result.outcome === 'ok') return result.value;
   const reason = 'reason' in result ? result.reason : result.outcome;
-  throw new Error(`the payment vendor does not answer: ${reason}`);
+  throw new Error(`the payment provider does not answer: ${reason}`);
 }

@@ -92,7 +92,7 @@ export function createProgram(deps: ProgramDependencies): Command {
 function createBareProgram(): Command {
   return (
     new Command('sluice')
-      .description('Looks after a Sluice: what runs, what waits, what was sent.')
+      .description('Shows and operates a Sluice installation: processes, waiting work, deliveries.')
       .addOption(
         new Option('--api-url <url>', 'the API')
           .env('SLUICE_API_URL')
@@ -149,7 +149,7 @@ function addTrace({ program, api, terminal }: Context): void {
     .description('single events')
     .command('trace')
     .argument('<event-id>', "the sender's messageId, or the event_id of a delivery", eventId)
-    .description('the whole way of one event: received, envelope, processed, deliveries, attempts')
+    .description('the path of one event: received, commit batch, processed, deliveries, attempts')
     .action(async (id: string) => {
       const { trace } = await api().request('GET', `/v1/events/${encodeURIComponent(id)}/trace`);
       writeFields(terminal(), trace as object);

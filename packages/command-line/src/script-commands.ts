@@ -19,7 +19,7 @@ export function addScriptCommands(program: Command, runScript: RunScript<void>):
   program
     .command('verify')
     .description(
-      'checks in the database of DATABASE_URL that nothing recorded was changed; exits 1 where something was, 2 where it could not look',
+      'verifies that recorded data in the database of DATABASE_URL are unchanged; exits 1 if data were changed, 2 if the check failed to run',
     )
     .action(() => runScript('verify'));
 }
@@ -27,21 +27,21 @@ export function addScriptCommands(program: Command, runScript: RunScript<void>):
 function addPurchases(program: Command, runScript: RunScript<void>): void {
   const purchases = program
     .command('purchases')
-    .description('purchases that were set aside for a person, in the database of DATABASE_URL');
+    .description('purchases in manual review, in the database of DATABASE_URL');
   purchases
     .command('list')
-    .description('what contradicts itself, oldest first: which run, of which account, and why')
+    .description('lists purchases in manual review, oldest first: run, account, reason')
     .action(() => runScript('purchases', ['list']));
   purchases
     .command('release')
     .argument('<run-id>', 'of the purchase')
-    .description("lets it go on, once you have looked at the payment vendor's side")
+    .description("continues the purchase; first check the payment provider's data")
     .action((runId: string) => runScript('purchases', ['release', runId]));
   purchases
     .command('fail')
     .argument('<run-id>', 'of the purchase')
     .description(
-      'ends it without success, once its invoice is void or refunded at the payment vendor',
+      'ends the purchase as failed; first void or refund its invoice at the payment provider',
     )
     .action((runId: string) => runScript('purchases', ['fail', runId]));
 }
@@ -53,10 +53,10 @@ function addSecrets(program: Command, runScript: RunScript<void>): void {
     .command('lost')
     .option(
       '--replace <key-id>',
-      'give up what the key of this id sealed and none opens: new signing keys, shown once, and no headers',
+      'replace the lost secrets that the key of this id encrypted: new signing keys, shown once, and no headers',
     )
     .description(
-      'what the keys of SEALING_KEYS do not open, by webhook; only reads without --replace; exits 1 where something does not, 2 where it could not look',
+      'lists secrets, by webhook, that the keys of SEALING_KEYS cannot decrypt; only reads without --replace; exits 1 if there are any, 2 if the check failed to run',
     )
     .action(({ replace }: { replace?: string }) =>
       runScript('secrets', replace === undefined ? ['lost'] : ['lost', `--replace=${replace}`]),

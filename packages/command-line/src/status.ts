@@ -59,15 +59,15 @@ export function parseMetrics(page: string): Record<string, number> {
  * since each intake has its own.
  */
 const BACKLOG = [
-  ['unprocessed', 'sluice_unprocessed_oldest_seconds', 's old is the oldest event not processed'],
-  ['queued', 'sluice_queued_envelopes', 'envelopes wait or run'],
-  ['failed', 'sluice_failed_envelopes', 'envelopes failed'],
+  ['unprocessed', 'sluice_unprocessed_oldest_seconds', 's, age of the oldest event not processed'],
+  ['queued', 'sluice_queued_envelopes', 'commit batches wait or run'],
+  ['failed', 'sluice_failed_envelopes', 'commit batches failed'],
   ['undelivered', 'sluice_undelivered_deliveries', 'deliveries wait for endpoints that answer'],
-  ['undelivered age', 'sluice_undelivered_oldest_seconds', 's old is the oldest of them'],
-  ['failing lanes', 'sluice_failing_lanes', 'webhooks fail and hold back'],
-  ['held back', 'sluice_held_back_deliveries', 'deliveries'],
-  ['spill', 'sluice_intake_spill_envelopes', 'envelopes wait on the disks of intakes'],
-  ['clock', 'sluice_clock_ahead_seconds', 's ahead of Postgres is the clock that is furthest off'],
+  ['undelivered age', 'sluice_undelivered_oldest_seconds', 's, age of the oldest of them'],
+  ['failing queues', 'sluice_failing_lanes', 'webhooks fail and their deliveries are blocked'],
+  ['blocked', 'sluice_held_back_deliveries', 'deliveries wait behind a failed one'],
+  ['disk buffer', 'sluice_intake_spill_envelopes', 'commit batches wait on the disks of intakes'],
+  ['clock', 'sluice_clock_ahead_seconds', 's ahead of Postgres, the clock that is furthest off'],
 ] as const;
 
 /** Of shards, or of lanes, that no worker gets on with; undefined of a process that does not look. */
@@ -100,7 +100,7 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
       const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
       if (values.length === 0) return [];
       const value = values.reduce((a, b) =>
-        what === 'spill' ? a + b : Math.abs(b) > Math.abs(a) ? b : a,
+        what === 'disk buffer' ? a + b : Math.abs(b) > Math.abs(a) ? b : a,
       );
       // Ages and clocks come with more digits than anybody reads.
       return [{ what, value: Math.round(value * 100) / 100, meaning }];
@@ -110,7 +110,7 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
   if (processes.some(stuckQueuesOf)) {
     const names = [...new Set(stuck)];
     const which = names.length === 0 ? '' : `: ${names.map(printable).join(', ')}`;
-    const meaning = `queues of shards or lanes stand still${which}`;
+    const meaning = `queues make no progress${which}`;
     rows.push({ what: 'stuck', value: names.length, meaning });
   }
   // Where nobody told any figure, `nothing` would read as if nothing waited.

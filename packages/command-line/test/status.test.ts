@@ -30,11 +30,11 @@ test('of a whole fleet the disk buffers are added up, for each intake has its ow
   const terminal = { ...collectingTerminal(), isJson: false };
   expect(writeStatus(terminal, await readStatus(urls))).toBe(true);
   expect(terminal.lines.slice(urls.length + 1)).toEqual([
-    'what           value   meaning',
-    'queued         9       envelopes wait or run',
-    'failing lanes  1       webhooks fail and hold back',
-    'spill          5       envelopes wait on the disks of intakes',
-    'clock          -42.04  s ahead of Postgres is the clock that is furthest off',
+    'what            value   meaning',
+    'queued          9       commit batches wait or run',
+    'failing queues  1       webhooks fail and their deliveries are blocked',
+    'disk buffer     5       commit batches wait on the disks of intakes',
+    'clock           -42.04  s ahead of Postgres, the clock that is furthest off',
   ]);
 });
 
@@ -52,10 +52,10 @@ test('shards that no worker gets on with are named once, however many workers sa
   };
   expect(await statusOf([], [])).toEqual([
     'what   value  meaning',
-    'stuck  0      queues of shards or lanes stand still',
+    'stuck  0      queues make no progress',
   ]);
   expect((await statusOf(['events-3'], ['events-3', 'events-7'])).at(-1)).toBe(
-    'stuck  2      queues of shards or lanes stand still: events-3, events-7',
+    'stuck  2      queues make no progress: events-3, events-7',
   );
 });
 

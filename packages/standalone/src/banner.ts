@@ -24,7 +24,7 @@ Sluice is ready (${(facts.startedInMs / 1000).toFixed(1)} s). Ctrl-C stops it; t
   Intake     ${intake}   Pipelines API and Track API
   API        ${api}   reporting webhooks, app API, accounts
   Worker     ${worker}   /readyz, /metrics (the others have them too)
-  Vendor     ${facts.simulator === undefined ? 'Stripe, as STRIPE_SECRET_KEY says' : `${facts.simulator}   simulated payment vendor (STRIPE_SECRET_KEY switches to the real one)`}
+  Payments   ${facts.simulator === undefined ? 'Stripe, as STRIPE_SECRET_KEY says' : `${facts.simulator}   simulated payment provider (STRIPE_SECRET_KEY switches to the real one)`}
   Postgres   ${facts.postgres}
   Queues     ${facts.queues}
 `;
@@ -38,8 +38,8 @@ Demo workspace (account ${DEMO.accountId}, environment ${DEMO.environmentId})
   Track site id, key    ${DEMO.siteId}, ${DEMO.apiKey}
   App API bearer        ${DEMO.appKey}
   Webhook signing key   ${DEMO.signingKey}
-  Account bearer        ${DEMO.accountToken}   account ${DEMO.accountId}, card rail
-                        ${DEMO.invoicedAccountToken}   account ${DEMO.invoicedAccountId}, invoiced rail
+  Account bearer        ${DEMO.accountToken}   account ${DEMO.accountId}, pays by card
+                        ${DEMO.invoicedAccountToken}   account ${DEMO.invoicedAccountId}, pays by invoice
 
 Try it:
 

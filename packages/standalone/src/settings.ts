@@ -54,12 +54,12 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   INTAKE_HOST, INTAKE_PORT    where events come in         (127.0.0.1, 8080)
   API_HOST, API_PORT          where it is managed and read (127.0.0.1, 8090)
   WORKER_HOST, WORKER_PORT    the worker's /readyz, /metrics (127.0.0.1, 8092)
-  SIMULATOR_HOST, SIMULATOR_PORT  the simulated payment vendor (127.0.0.1, 8091)
-  STRIPE_SECRET_KEY           the real payment vendor instead; STRIPE_WEBHOOK_SECRET with it
+  SIMULATOR_HOST, SIMULATOR_PORT  the simulated payment provider (127.0.0.1, 8091)
+  STRIPE_SECRET_KEY           the real payment provider instead; STRIPE_WEBHOOK_SECRET with it
   SLUICE_DIRECTORY            the data                     (.sluice)
   DATABASE_URL                a Postgres of yours, 15 or later, instead of the embedded one
   REDIS_URL                   a Redis for the queues, which are in Postgres otherwise
-  SEALING_KEYS                what secrets are encrypted with (made once, kept with the data)
+  SEALING_KEYS                encryption keys for secrets (made once, kept with the data)
   SHARD_COUNT                 queues that events are spread over; fixed once there is data (4)
   LOG_LEVEL                   trace, debug, info, warn, error, fatal, silent (info)
   LOG_FORMAT                  pretty or json (pretty on a terminal)

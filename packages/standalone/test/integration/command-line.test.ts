@@ -229,7 +229,7 @@ test('a purchase in review is listed, released once, and taken up by a worker', 
 
   const again = await sluice('purchases', 'release', 'run_aside');
   expect(again).toMatchObject({ exitCode: 2, output: '' });
-  expect(again.errors).toContain('no purchase run_aside is set aside');
+  expect(again.errors).toContain('no purchase run_aside is in manual review');
   expect(JSON.parse((await sluice('--json', 'purchases', 'list')).output)).toEqual([]);
 });
 

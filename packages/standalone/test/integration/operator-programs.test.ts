@@ -61,11 +61,11 @@ test.each([
 );
 
 test.each(['release', 'fail'])(
-  'purchases %s says that no such purchase is set aside',
+  'purchases %s says that no such purchase is in manual review',
   async (action) => {
     const program = run(SLUICE, ['purchases', action, 'run_nobody']);
     expect(await program.ended).toBe(2);
-    expect(program.errors).toMatch(/run_nobody is set aside: sluice purchases list/);
+    expect(program.errors).toMatch(/run_nobody is in manual review: sluice purchases list/);
   },
 );
 
@@ -193,8 +193,8 @@ test('secrets lost names what does not open and changes it only when told to, an
 
   const listed = lost('secrets', 'lost');
   expect(await listed.ended).toBe(1);
-  expect(listed.output).toBe('workspace 1  (Demo)  signing key  sealed with "lost"\n');
-  expect(listed.errors).toMatch(/behind the others.*for good.*secrets lost --replace lost\n$/s);
+  expect(listed.output).toBe('workspace 1  (Demo)  signing key  encrypted with "lost"\n');
+  expect(listed.errors).toMatch(/after the others.*is lost.*secrets lost --replace lost\n$/s);
   const wrong = lost('secrets', 'lost', '--replace', 'test');
   expect(await wrong.ended).toBe(2);
   expect(wrong).toMatchObject({ output: '', errors: expect.stringContaining('"test"') });
@@ -217,7 +217,7 @@ test('secrets lost names what does not open and changes it only when told to, an
   expect(after?.stored).not.toContain(shown.secret);
   const over = lost('secrets', 'lost');
   expect(await over.ended, over.errors).toBe(0);
-  expect(over.output).toMatch(/^all \d+ secrets open with SEALING_KEYS\n$/);
+  expect(over.output).toMatch(/^all \d+ secrets can be decrypted with SEALING_KEYS\n$/);
 });
 
 test('parked ends with 2 and the reason where the broker is away, and forgets nothing', async () => {

@@ -302,7 +302,7 @@ test(
     const program = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));
     const verify = () => runProgramUnderTest(program, services.settings);
     const agreed = await verify();
-    expect(agreed.output).toMatch(/ok {5}payment vendor: 9 purchases, \d+ invoices/);
+    expect(agreed.output).toMatch(/ok {5}payment provider: 9 purchases, \d+ invoices/);
     expect(agreed.code).toBe(0);
     const [first] = services.paid();
     const invoice = services.simulator.state.get('invoice', first?.invoice);
@@ -310,7 +310,7 @@ test(
     const differing = await verify();
     expect(differing.code).toBe(1);
     expect(differing.output).toContain(`its invoice ${first?.invoice} is open`);
-    expect(differing.output).toMatch(/FAILED payment vendor/);
+    expect(differing.output).toMatch(/FAILED payment provider/);
     services.simulator.state.save('invoice', invoice!);
     expect((await verify()).code).toBe(0);
     // As if the payment provider's event had never come.
@@ -321,7 +321,9 @@ test(
     services.simulator.state.save('refund', refund);
     const refunded = await verify();
     expect(refunded.code).toBe(1);
-    expect(refunded.output).toContain(`0 has gone back here, ${String(amount)} at the vendor`);
+    expect(refunded.output).toContain(
+      `0 of its price was refunded here, ${String(amount)} at the payment provider`,
+    );
     services.simulator.state.save('charge', charge);
     expect((await verify()).code).toBe(0);
     expect(
@@ -331,7 +333,7 @@ test(
       }),
     ).toMatchObject({
       code: 2,
-      output: expect.stringContaining('the payment vendor does not answer'),
+      output: expect.stringContaining('the payment provider does not answer'),
     });
   },
 );

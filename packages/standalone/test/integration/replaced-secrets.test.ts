@@ -130,7 +130,7 @@ test.each([
       ([place]) => !(lostPlaces as readonly string[]).includes(place),
     );
     expect(await readOpen()).toEqual(Object.fromEntries(inForce));
-    expect(program.errors).toContain('does not name any more');
+    expect(program.errors).toContain('no longer lists');
 
     await sql`drop trigger held on webhooks`.execute(database);
     const again = replace();
