@@ -29,9 +29,7 @@ export async function benchBacklog(arguments_: string[]): Promise<Report> {
       curve.push(times);
       for (const [name, ms] of Object.entries(times)) latencyMs[`${name}, ${size} held back`] = ms;
       const text = Object.entries(times).map(([name, ms]) => `${name} ${ms.toFixed(2)}`);
-      console.log(
-        `${String(size).padStart(9)} held back  ms: ${text.join(', ')}  Redis ${bytes} B`,
-      );
+      console.log(`${String(size).padStart(9)} blocked  ms: ${text.join(', ')}  Redis ${bytes} B`);
     }
     const [first = {}, last = {}] = [curve[0], curve.at(-1)];
     const [firstBytes = NaN, lastBytes = NaN] = [sizes[0], sizes.at(-1)].map(

@@ -42,7 +42,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     run: benchIntake,
   },
   'intake-steps': {
-    about: 'what each step of a call costs: the floor with one after the other added, and ours',
+    about: 'cost of each step of a call: the floor with the steps added one by one, and ours',
     bars: {},
     short: ['--rounds', '2', '--seconds', '2'],
     isApart: true,
@@ -60,26 +60,26 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     run: benchBatch,
   },
   stream: {
-    about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',
+    about: 'one stream of 1,000,000 lines: lines per second, and constant memory',
     bars: {},
     short: ['--lines', '300000'],
     run: benchStream,
   },
   imports: {
-    about: 'one CSV import of 1 GB: rows a second, and memory that stays as it is',
+    about: 'one CSV import of 1 GB: rows per second, and constant memory',
     bars: {},
     short: ['--megabytes', '64'],
     run: benchImports,
   },
   tail: {
-    about: 'what the live tail costs intake for each call, while it is read and while it is not',
+    about: 'cost of the live tail in intake for each call, while it is read and while it is not',
     bars: {},
     short: ['--rounds', '5'],
     run: benchTail,
   },
   process: {
     about:
-      'queued envelopes to rows in Postgres, against COPY of the same rows and graphile-worker',
+      'queued commit batches to rows in Postgres, against COPY of the same rows and graphile-worker',
     bars: {
       'ours/copy': { atLeast: 0.45 },
       'ours/copy, postgres backend': { atLeast: 0.25 },
@@ -100,26 +100,27 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     run: benchDeliver,
   },
   fairness: {
-    about: 'what healthy webhooks feel when 0 %, 50 % and 90 % of 1,000 hang',
+    about: 'latency of healthy webhooks while 0 %, 50 % and 90 % of 1,000 hang',
     bars: { 'p99-90/p99-0': { atMost: 2 } },
     short: ['--seconds', '6'],
     run: benchFairness,
   },
   backlog: {
-    about: 'the statements of a lane, and Redis, with 10⁴, 10⁵ and 10⁶ deliveries held back',
+    about:
+      'the statements of a delivery queue, and Redis, with 10⁴, 10⁵ and 10⁶ blocked deliveries',
     bars: {},
     short: ['--sizes', '10000,300000'],
     run: benchBacklog,
   },
   e2e: {
     about:
-      'request → signed delivery received: the rate at which nothing piles up, and how late; against Fastify, BullMQ and undici',
+      'request → signed delivery received: the sustained rate, and its latency; against Fastify, BullMQ and undici',
     bars: { 'ours/wanted': { atLeast: 1 } },
     short: ['--seconds', '4'],
     run: benchEndToEnd,
   },
   idle: {
-    about: 'CPU, broker commands and transactions of a fleet that has nothing to do',
+    about: 'CPU, broker commands and transactions of an idle fleet',
     bars: {
       'fleet cpu ours/limit': { atMost: 1 },
       'redis commands a process ours/limit': { atMost: 1 },
@@ -140,8 +141,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     run: benchGrowth,
   },
   memory: {
-    about:
-      'bytes of a queued event, of a delivery that is held back, of a webhook with nothing to do',
+    about: 'bytes of a queued event, of a blocked delivery, of an idle webhook',
     bars: {},
     short: ['--events', '5000,20000', '--deliveries', '5000,20000', '--webhooks', '500,2500'],
     run: benchMemory,

@@ -164,7 +164,7 @@ async function runRound(grown: Grown): Promise<void> {
       commitBatch,
     );
     if (processed.outcome !== 'applied' || processed.counts.events !== OPERATIONS)
-      throw new Error(`an envelope was ${JSON.stringify(processed)}`);
+      throw new Error(`a commit batch was ${JSON.stringify(processed)}`);
   });
   await exerciseLane(database, lane, newId(), meterOf('lane'));
 

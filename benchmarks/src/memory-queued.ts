@@ -106,7 +106,7 @@ async function addAll(
   });
   const queued = (await producer.commitBatchCounts()).reduce((sum, one) => sum + one, 0);
   if (queued < count / operationsPerCommitBatch)
-    throw new Error(`${count} events were added, ${queued} envelopes are there`);
+    throw new Error(`${count} events were added, but ${queued} commit batches are queued`);
 }
 
 async function emptyQueues(

@@ -23,5 +23,5 @@ const simulator = await startSimulator({
 lifecycle.defer('simulator', () => simulator.close());
 logger.info(
   { host: settings.SIMULATOR_HOST, port: simulator.port },
-  'the simulated payment vendor is listening',
+  'the simulated payment provider is listening',
 );

@@ -19,11 +19,11 @@ const {
   faults: plan,
 } = new Command('npm run chaos --')
   .description(
-    'Posts random load while intake, worker and what they stand on are killed, stopped and cut off, then counts what arrived.',
+    'Posts random load while intake, worker, broker and Postgres are killed, stopped and cut off, then compares stored rows with acknowledged calls.',
   )
   .option('--seed <n>', 'the first seed; the same faults and calls each time', positiveInteger, 1)
   .option('--seeds <count>', 'how many, from the first on', positiveInteger, 1)
-  .addOption(new Option('--broker <name>', 'one of them; all unless told').choices(BROKERS))
+  .addOption(new Option('--broker <name>', 'one broker; default: all').choices(BROKERS))
   .option(
     '--length <ms>',
     'how long load and faults go on, about 4 s a seed more',

@@ -131,7 +131,7 @@ async function waitForEnd(
       select status, review_reason as review from runs where account_id = ${accountId}
        order by created_at desc, run_id desc limit 1`.execute(fleet.database);
     const [purchaseWorkflow] = rows;
-    if (purchaseWorkflow?.review != null) return `set aside: ${purchaseWorkflow.review}`;
+    if (purchaseWorkflow?.review != null) return `in manual review: ${purchaseWorkflow.review}`;
     if (purchaseWorkflow && purchaseWorkflow.status !== 'pending') return purchaseWorkflow.status;
     if (performance.now() > deadlineMs) return purchaseWorkflow?.status ?? 'nowhere';
   }

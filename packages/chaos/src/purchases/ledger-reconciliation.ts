@@ -26,7 +26,7 @@ interface PurchaseRow {
 export async function findLedgerDifferences(fleet: PurchaseFleet): Promise<string[]> {
   const { database, simulator } = fleet;
   const wrong: string[] = [];
-  if (!(await isQuiet(fleet))) wrong.push('events of the vendor are still not settled');
+  if (!(await isQuiet(fleet))) wrong.push('events of the payment provider are still not settled');
 
   const { rows: workflows } = await sql<PurchaseRow>`
     select run_id as "runId", status, kind, review_reason as review, invoice_id as "invoiceId",

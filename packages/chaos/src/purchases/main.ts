@@ -14,7 +14,7 @@ const {
   fleets: fleetCount,
 } = new Command('npm run chaos:billing --')
   .description(
-    'Kills the worker or the API at every moment of every purchase while the vendor fails at random, then compares the books.',
+    'Kills the worker or the API at every step of every purchase while the payment provider fails at random, then reconciles the ledgers.',
   )
   .option(
     '--seed <n>',
@@ -22,11 +22,11 @@ const {
     positiveInteger,
     Date.now() % 2 ** 31,
   )
-  .option('--cells <count>', 'so many crashes; all unless told', positiveInteger)
-  .option('--only <text>', 'crashes whose name has this in it', '')
+  .option('--cells <count>', 'number of crashes; default: all', positiveInteger)
+  .option('--only <text>', 'only crashes whose name contains this text', '')
   .option(
     '--fleets <count>',
-    'side by side; one a core unless told',
+    'number of concurrent fleets; default: one per core',
     positiveInteger,
     availableParallelism(),
   )

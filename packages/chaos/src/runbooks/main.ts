@@ -1,4 +1,4 @@
-/** `npm run runbooks [NAME…]`: executes the pages of `infra/runbooks/`, all unless told. */
+/** `npm run runbooks [NAME…]`: executes the pages of `infra/runbooks/`, default: all. */
 import { Argument, Command } from 'commander';
 import { executeRunbook, RUNBOOKS } from './execute-runbook.ts';
 
@@ -7,7 +7,7 @@ const { args } = new Command('npm run runbooks --')
   .description(
     'Types what a runbook says into a fleet in its situation, and looks for what it shows.',
   )
-  .addArgument(new Argument('[name...]', 'all unless told').choices(RUNBOOKS))
+  .addArgument(new Argument('[name...]', 'default: all').choices(RUNBOOKS))
   .parse();
 const wanted = args.length > 0 ? args : RUNBOOKS;
 let failedCount = 0;
