@@ -2,7 +2,7 @@
 -- first row. Why each is where it is: ../citus.md. A test holds this file to the migrated schema.
 
 -- What every node needs to join with and to point at, or is unique over the installation: accounts, who may
--- call, and who is whom at the payment vendor. Small, seldom written.
+-- call, and who is whom at the payment provider. Small, seldom written.
 select create_reference_table('accounts');
 select create_reference_table('environments');
 select create_reference_table('users');
