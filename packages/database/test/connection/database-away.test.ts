@@ -65,6 +65,8 @@ test.each([
   ),
 ])('a start ends where somebody has to correct it: $message', (error) => {
   expect(isWorthWaitingFor(error)).toBe(false);
-  expect(databaseUnavailable(error).message).toMatch(/^Postgres lets nobody in .*; correct that,/);
+  expect(databaseUnavailable(error).message).toMatch(
+    /^Postgres refuses the values of DATABASE_URL: .*; correct that,/,
+  );
   expect(isWorthWaitingFor(databaseUnavailable(error))).toBe(false);
 });

@@ -94,7 +94,7 @@ export function describeEnding(error: unknown): Ending {
   const code = error instanceof AppError ? error.code : undefined;
   if (!(error instanceof Error) || code === undefined || code === 'BUG') {
     return {
-      message: `ended by an error that nobody foresaw; please report it with this line: ${reasonOf(error)}`,
+      message: `ended by an unexpected error; please report it with this line: ${reasonOf(error)}`,
       ...(code && { code }),
       error,
     };

@@ -45,7 +45,7 @@ test('an error that was caught ends the process in the same way', async () => {
 });
 
 test.each(['top level', 'rejection', 'callback'])(
-  'an error that nobody foresaw is one line with its stack: %s',
+  'an unexpected error is one line with its stack: %s',
   async (ENDING) => {
     expect(await run({ ENDING })).toEqual({
       code: 1,
@@ -54,7 +54,7 @@ test.each(['top level', 'rejection', 'callback'])(
           level: 60,
           time: expect.any(String),
           service: 'small',
-          msg: expect.stringMatching(/nobody foresaw.*: nobody thought of it$/),
+          msg: expect.stringMatching(/unexpected error.*: nobody thought of it$/),
           error: {
             type: 'TypeError',
             message: 'nobody thought of it',
