@@ -31,7 +31,7 @@ export const noCapacityForImport = (sizeBytesMax: number): string =>
 
 /** What an import whose file is to be fetched says while the files of others take the capacity. */
 export const waitsForCapacity = (sizeBytesMax: number): string =>
-  `waits until the workspace's other imports have ended: their files may be ${sizeBytesMax} bytes together, and there was no room for this one`;
+  `waits until the workspace's other imports have ended: their files may be ${sizeBytesMax} bytes together, and this file exceeded that capacity`;
 
 /** Why such an import fails, though all other files went. */
 export const largerThanCapacity = (sizeBytesMax: number): string =>

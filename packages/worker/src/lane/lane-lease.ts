@@ -86,7 +86,7 @@ export class LaneLease {
           this.#isFenced = true;
           logger.warn(
             { ...this.#lane, attempts: attempts.length },
-            'a lane was taken over; its attempts are not kept',
+            'another worker took over a delivery queue; attempts of this worker are not stored',
           );
         }
         this.#isKeepFailing = false;
@@ -97,7 +97,10 @@ export class LaneLease {
         // A time that was wrong does not become right.
         if (error instanceof AppError && error.code === 'CLOCK_WRONG') throw error;
         if (monotonicNow() + KEEP_RETRY_DELAY_MS >= this.#endsAtMs) throw error;
-        logger.warn({ error, ...this.#lane }, 'progress of a lane is not kept yet; trying again');
+        logger.warn(
+          { error, ...this.#lane },
+          'progress of a delivery queue could not be stored; the worker tries again',
+        );
         await pause(KEEP_RETRY_DELAY_MS);
       }
     }

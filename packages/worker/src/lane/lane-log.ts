@@ -102,7 +102,11 @@ export class LaneLog {
     if (this.#isAtEnd?.()) this.#lastSequence = page.at(-1)?.sequence ?? after;
     const [first] = page;
     if (!first && this.#isAtEnd) return [];
-    if (!first) throw new AppError('BUG', `the log of a lane ends at ${after}, and should not`);
+    if (!first)
+      throw new AppError(
+        'BUG',
+        `the log of a delivery queue ends at ${after}, before its last sequence`,
+      );
     if (after === cursor) this.#cursorFromDay = first.readFromDay;
     this.#readFromDay = page.at(-1)?.readFromDay ?? null;
     return page;
