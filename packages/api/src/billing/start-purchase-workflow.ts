@@ -66,7 +66,9 @@ export async function startPurchaseWorkflow(
       await effects.wakePurchaseWorkflow(started.workflow).catch(() => undefined);
     if (started) return started;
   }
-  throw new Error(`the lane ${laneOf(request.kind, request.rail)} of an account is never free`);
+  throw new Error(
+    `the exclusion group ${laneOf(request.kind, request.rail)} of an account is never free`,
+  );
 }
 
 /** Undefined where the purchase that had the lane has ended meanwhile. */

@@ -61,10 +61,10 @@ const trace = z
       .object({
         kind: z.string(),
         name: z.string().nullable(),
-        svc_id: z.string().nullable().meta({ description: 'Null: it is nobody’s yet.' }),
+        svc_id: z.string().nullable().meta({ description: 'Null: it belongs to no person yet.' }),
         anonymous_id: z.string().nullable(),
         occurred_at_ms: ms,
-        processed_at_ms: ms.nullable().meta({ description: 'Null while it is nobody’s.' }),
+        processed_at_ms: ms.nullable().meta({ description: 'Null while it belongs to no person.' }),
       })
       .nullable()
       .meta({ description: 'In a person’s history. Null: a metric has no place there.' }),

@@ -55,7 +55,7 @@ export function registerIngestionIssues(
     {
       schema: {
         tags: ['ingestion issues'],
-        summary: 'What was refused, skipped or put right',
+        summary: 'Refused, skipped and corrected input',
         description: 'Newest day first. The filters match exactly.',
         querystring: z.object({
           code: text(FILTER_LENGTH_MAX).optional(),

@@ -60,7 +60,7 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         summary: 'A live tail of calls and delivery attempts',
         description:
           'Server-sent events: `received` (an operation was taken), `refused` (a call, or something in it, was not, or ' +
-          'was put right), `reported` (one delivery attempt to a webhook), each with one JSON object; `dropped` with ' +
+          'was corrected), `reported` (one delivery attempt to a webhook), each with one JSON object; `dropped` with ' +
           '`count`, how many lines were lost because the tail could not keep up, matching or not. Lines of one process ' +
           'are in order, those of several are mixed. A comment comes at least every 15 seconds. Nothing is kept: a tail ' +
           'begins with what comes next, and one opened with `Last-Event-ID` says so by a `dropped` whose `count` is ' +

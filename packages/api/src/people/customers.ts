@@ -70,7 +70,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
       schema: {
         tags,
         summary: 'Find people by email',
-        description: 'Letter case does not count. Nobody found is an empty list.',
+        description: 'Letter case does not count. The list is empty if there is no such person.',
         querystring: z.object({ email: text(FILTER_LENGTH_MAX).min(1) }),
         response: {
           200: z.object({ results: z.array(customerIdentifiers) }),

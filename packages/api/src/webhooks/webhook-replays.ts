@@ -71,7 +71,7 @@ export function registerWebhookReplays(
         summary: 'Send deliveries again',
         description:
           'Those that are delivered or abandoned now and match, in their order, with the same bytes and the same ' +
-          '`event_id`, signed anew. In a lane of its own: what happens meanwhile is not delayed. One at a time.',
+          '`event_id`, signed anew. A replay has its own delivery queue, so new events are not delayed. One replay at a time.',
         params: webhookParams,
         body: newReplay,
         response: {
