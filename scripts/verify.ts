@@ -135,7 +135,7 @@ async function verifyProvider(
   opened: Database,
   report: (message: string) => void,
 ): Promise<string> {
-  if (!(await hasProviderCustomers(opened))) return 'nobody of ours is its customer';
+  if (!(await hasProviderCustomers(opened))) return 'no account of ours is its customer';
   const first = await compareWithProvider(opened);
   // What was only under way between the two reads is gone when both are read again.
   const again = first.found.length === 0 ? first : await compareWithProvider(opened);

@@ -57,7 +57,7 @@ export async function exerciseLane(
   const nowMs = Date.now() + 60_000;
   await meter('sweep', () => listLanesToWake(database, nowMs, 100, PROBE_WAIT_MS_MAX));
   const claimed = await meter('claim', () => claimLane(database, lane, LEASE_MS, nowMs));
-  if (!claimed) throw new Error('the lane could not be claimed');
+  if (!claimed) throw new Error('the delivery queue could not be claimed');
   const read = (limit: number, after: number) =>
     listDeliveriesAfter(database, [
       {

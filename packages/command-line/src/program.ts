@@ -166,14 +166,14 @@ interface IssueOptions {
 function addIssues({ program, api, terminal }: Context): void {
   program
     .command('issues')
-    .description('what was refused, skipped or put right, newest day first')
+    .description('refused, skipped and corrected input, newest day first')
     .option('--code <code>', 'only this code')
     .option('--source <call>', 'only from this call, like pipelines.track')
     .addOption(
-      new Option(
-        '--severity <severity>',
-        'only what was not taken, or only what was put right',
-      ).choices(['error', 'warning']),
+      new Option('--severity <severity>', 'only refused input, or only corrected input').choices([
+        'error',
+        'warning',
+      ]),
     )
     .option('--limit <count>', 'rows', positiveInteger, 50)
     .action(async ({ limit, ...filters }: IssueOptions) => {
