@@ -88,7 +88,7 @@ test.each([
   [
     'another key of that name',
     [{ id: 'test', key: Buffer.alloc(32, 1) }],
-    'another one of that name',
+    'another key with that id',
   ],
 ] as const)(
   'where %s encrypted a secret of the installation it ends with 1: a worker could not open what it would encrypt',
