@@ -28,7 +28,8 @@ const WAYS = [
   'worker to redis',
 ] as const;
 
-export type ProcessName = (typeof PROCESSES)[number];
+/** `worker-2`, `worker-3` and `api` are only in the fleet of the order oracle. */
+export type ProcessName = (typeof PROCESSES)[number] | 'worker-2' | 'worker-3' | 'api';
 export type WayName = (typeof WAYS)[number];
 
 interface Moment {

@@ -30,6 +30,8 @@ export interface Fleet {
   readonly database: Database;
   /** The two intakes; the same for the whole life of the fleet. */
   readonly intakeUrls: readonly [string, string];
+  /** The API's address; `undefined` in a fleet without an API. */
+  readonly apiUrl: string | undefined;
   /** `/readyz` of every service: undefined where it does not answer. */
   readiness(): Promise<{ readonly name: string; readonly body: ReadinessBody | undefined }[]>;
   /** Does it, waits, undoes it. */
@@ -38,6 +40,24 @@ export interface Fleet {
   lastLines(name: ProcessName): readonly string[];
   close(): Promise<void>;
 }
+
+/** The size of a fleet. */
+export interface FleetShape {
+  readonly workerCount: 2 | 4;
+  readonly shardCount: number;
+  readonly hasApi: boolean;
+  /** Time after which an intake writes a call to its local disk buffer instead of the broker. */
+  readonly commitDeadlineMs: number;
+}
+
+type ServiceName = Exclude<ProcessName, 'postgres' | 'redis'>;
+
+const SMALL_FLEET: FleetShape = {
+  workerCount: 2,
+  shardCount: 4,
+  hasApi: false,
+  commitDeadlineMs: 400,
+};
 
 export interface ReadinessBody {
   readonly ready: boolean;
@@ -50,11 +70,20 @@ const LINES_SHOWN = 15;
 const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../${service}/src/main.ts`, import.meta.url));
 
-export async function startFleet(broker: Broker): Promise<Fleet> {
+export async function startFleet(
+  broker: Broker,
+  { workerCount, shardCount, hasApi, commitDeadlineMs }: FleetShape = SMALL_FLEET,
+): Promise<Fleet> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-chaos-'));
   // Postgres' account must pass through.
   await chmod(directory, 0o711);
-  const postgresOptions = { directory, durability: 'full', onProgress: () => {} } as const;
+  const postgresOptions = {
+    directory,
+    durability: 'full',
+    // With the queues in Postgres, each worker has a connection for each shard.
+    settings: { max_connections: String(100 + workerCount * (shardCount + 20)) },
+    onProgress: () => {},
+  } as const;
   let postgres = await startEmbeddedPostgres(postgresOptions);
   await postgres.createDatabase('chaos');
   const directUrl = postgres.url('chaos');
@@ -80,14 +109,18 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
     return broker === 'redis' ? `redis://127.0.0.1:${portOf(`${service} to redis`)}` : undefined;
   };
   const portOf = (way: WayName) => (ways.get(way) as TcpProxy).port;
-  const ports = {
-    'intake-0': await findFreePort(),
-    'intake-1': await findFreePort(),
-    'worker-0': await findFreePort(),
-    'worker-1': await findFreePort(),
-  };
+  const workers = (['worker-0', 'worker-1', 'worker-2', 'worker-3'] as const).slice(0, workerCount);
+  const ports = new Map<ServiceName, number>();
+  for (const name of [
+    'intake-0',
+    'intake-1',
+    ...workers,
+    ...(hasApi ? (['api'] as const) : []),
+  ] as const)
+    ports.set(name, await findFreePort());
+  const urlOf = (name: ServiceName) => `http://127.0.0.1:${ports.get(name)}`;
 
-  const settingsOf = (service: 'intake' | 'worker', index: number): Record<string, string> => {
+  const settingsOf = (service: 'intake' | 'worker', name: ServiceName): Record<string, string> => {
     const databaseUrl = new URL(directUrl);
     databaseUrl.host = `127.0.0.1:${portOf(`${service} to postgres`)}`;
     const redisUrl = redisUrlFor(service);
@@ -95,18 +128,28 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
       DATABASE_URL: databaseUrl.href,
       ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
       REDIS_REPLICA_GRACE_MS: '4000',
-      SHARD_COUNT: '4',
+      SHARD_COUNT: String(shardCount),
       QUEUE_STALLED_AFTER_MS: '1500',
-      INTAKE_COMMIT_DEADLINE_MS: '400',
+      INTAKE_COMMIT_DEADLINE_MS: String(commitDeadlineMs),
       // One folder each: taking over what a dead intake left is not what these runs try.
-      INTAKE_SPILL_DIRECTORY: join(directory, `spill-${index}`),
-      INTAKE_PORT: String(ports[`intake-${index as 0 | 1}`]),
-      WORKER_PORT: String(ports[`worker-${index as 0 | 1}`]),
+      INTAKE_SPILL_DIRECTORY: join(directory, `spill-${name}`),
+      [service === 'intake' ? 'INTAKE_PORT' : 'WORKER_PORT']: String(ports.get(name)),
       WORKER_HUNG_AFTER_MS: '6000',
     };
   };
-  const startService = async (service: 'intake' | 'worker', index: number): Promise<Running> => {
-    const started = await startServiceUnderTest(mainOf(service), settingsOf(service, index));
+  /** The API is no target of faults: it reads Postgres directly. */
+  const apiSettings = () => ({
+    DATABASE_URL: directUrl,
+    ...(broker === 'redis' && { REDIS_URL: `redis://127.0.0.1:${redisOptions.port}` }),
+    SHARD_COUNT: String(shardCount),
+    API_PORT: String(ports.get('api')),
+  });
+  const startService = async (name: ServiceName): Promise<Running> => {
+    const service = name.replace(/-\d$/, '') as 'intake' | 'worker' | 'api';
+    const started = await startServiceUnderTest(
+      mainOf(service),
+      service === 'api' ? apiSettings() : settingsOf(service, name),
+    );
     const lines = () => started.logs.slice(-LINES_SHOWN).map((line) => JSON.stringify(line));
     return { pid: started.pid, ended: started.ended, lines };
   };
@@ -115,12 +158,7 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
   const startPostgres = async () => (postgres = await startEmbeddedPostgres(postgresOptions));
   await processes.add('postgres', startPostgres, postgres);
   if (broker === 'redis') await processes.add('redis', () => startRedisServer(redisOptions));
-  await Promise.all(
-    ([0, 1] as const).flatMap((index) => [
-      processes.add(`intake-${index}`, () => startService('intake', index)),
-      processes.add(`worker-${index}`, () => startService('worker', index)),
-    ]),
-  );
+  await Promise.all([...ports.keys()].map((name) => processes.add(name, () => startService(name))));
   processes.supervise();
 
   /** A master, whichever is one now. */
@@ -137,12 +175,13 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
   return {
     broker,
     database,
-    intakeUrls: [`http://127.0.0.1:${ports['intake-0']}`, `http://127.0.0.1:${ports['intake-1']}`],
+    intakeUrls: [urlOf('intake-0'), urlOf('intake-1')],
+    apiUrl: hasApi ? urlOf('api') : undefined,
     readiness: () =>
       Promise.all(
-        (Object.keys(ports) as (keyof typeof ports)[]).map(async (name) => ({
+        [...ports.keys()].map(async (name) => ({
           name,
-          body: await fetch(`http://127.0.0.1:${ports[name]}/readyz`, {
+          body: await fetch(`${urlOf(name)}/readyz`, {
             signal: AbortSignal.timeout(READINESS_DEADLINE_MS),
           })
             .then((answer) => answer.json() as Promise<ReadinessBody>)
