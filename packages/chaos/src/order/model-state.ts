@@ -1,0 +1,146 @@
+/** State of one workspace in the reference model. States are immutable and compared by `keyOf`. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export type JsonObject = { readonly [name: string]: Json };
+
+/** `id:…`, `email:…` (lower case) or `anonymous:…`. */
+export type Name = string;
+
+/** `at` is the place in the order of calls; a value that a call removed is `null`. */
+interface Written {
+  readonly value: Json;
+  readonly at: number;
+}
+
+export interface ModelEvent {
+  readonly type: string;
+  readonly name: string;
+  readonly data: JsonObject;
+}
+
+interface Device {
+  readonly platform: string;
+  readonly attributes: JsonObject;
+}
+
+/** What is kept for a person, and for a visitor until somebody identifies with its anonymous id. */
+export interface Profile {
+  readonly values: Readonly<Record<string, Written>>;
+  readonly devices: Readonly<Record<string, Device>>;
+  /** Object → attributes of the relationship. */
+  readonly relationships: Readonly<Record<string, JsonObject>>;
+  readonly events: readonly ModelEvent[];
+}
+
+export interface Person extends Profile {
+  /** Sorted. At most one id and one email; any number of anonymous ids. */
+  readonly names: readonly Name[];
+}
+
+export interface State {
+  readonly people: readonly Person[];
+  /** By anonymous id. */
+  readonly visitors: Readonly<Record<Name, Profile>>;
+  /** Name → the names that one call suppressed together. */
+  readonly suppressed: Readonly<Record<Name, string>>;
+  readonly eventIds: Readonly<Record<string, true>>;
+  /** Number of steps applied. */
+  readonly clock: number;
+}
+
+export const EMPTY_PROFILE: Profile = { values: {}, devices: {}, relationships: {}, events: [] };
+export const EMPTY_STATE: State = {
+  people: [],
+  visitors: {},
+  suppressed: {},
+  eventIds: {},
+  clock: 0,
+};
+
+export const kindOf = (name: Name): string => name.slice(0, name.indexOf(':'));
+
+export const ownerOf = ({ people }: State, name: Name): Person | undefined =>
+  people.find(({ names }) => names.includes(name));
+
+export const isSuppressed = ({ suppressed }: State, name: Name): boolean => name in suppressed;
+
+/** All names that steps about `names` can read or change: those of the same people, and those suppressed together. */
+export function reachOf(state: State, names: readonly Name[]): readonly Name[] {
+  return names.flatMap((name) => [
+    name,
+    ...(ownerOf(state, name)?.names ?? []),
+    ...(state.suppressed[name]?.split(' ') ?? []),
+  ]);
+}
+
+/** Puts `next` in the place of `person`; without `person`, adds it; without `next`, removes `person`. */
+export function withPerson(state: State, person: Person | undefined, next?: Person): State {
+  const others = person ? state.people.filter((each) => each !== person) : state.people;
+  return { ...state, people: next ? [...others, next] : others };
+}
+
+export function without<Value>(
+  record: Readonly<Record<string, Value>>,
+  isGone: (name: string, value: Value) => boolean,
+): Readonly<Record<string, Value>> {
+  return Object.fromEntries(Object.entries(record).filter(([name, value]) => !isGone(name, value)));
+}
+
+export function withNames(person: Person, names: readonly Name[]): Person {
+  return { ...person, names: [...new Set([...person.names, ...names])].toSorted() };
+}
+
+/**
+ * Makes a function from states to keys. Two states with the same key answer all reads and all later calls alike. Order
+ * of application shows in `at` alone, and `at` matters only against a visitor's value of the same name.
+ *
+ * A key has a number for each text: most people are the same in most states, and keys are compared often.
+ */
+export function createKeyOf(): (state: State) => string {
+  const numbers = new Map<string, number>();
+  const known = new WeakMap<object, number>();
+  const numberOf = (part: object, write: () => unknown): number => {
+    let number = known.get(part);
+    if (number === undefined) {
+      const text = JSON.stringify(write());
+      number = numbers.get(text) ?? numbers.size;
+      numbers.set(text, number);
+      known.set(part, number);
+    }
+    return number;
+  };
+  const profileNumber = (profile: Profile & { readonly names?: readonly Name[] }): number =>
+    numberOf(profile, () => [
+      profile.names,
+      sortedEntries(profile.values)
+        // A person's removed value differs from one never set only by its place.
+        .filter(([, { value }]) => value !== null || !profile.names)
+        .map(([name, { value }]) => [name, value]),
+      sortedEntries(profile.devices),
+      sortedEntries(profile.relationships),
+      // The order of events is compared by itself.
+      profile.events.map(({ type, name }) => `${type} ${name}`).toSorted(),
+    ]);
+  return ({ people, visitors, suppressed, eventIds }) => {
+    const kept = Object.values(visitors).flatMap(({ values }) => Object.entries(values));
+    const newerThan = ({ values }: Profile): string => {
+      if (kept.length === 0) return '';
+      return sortedEntries(values)
+        .map(([name, { at }]) => {
+          const count = kept.filter(([other, each]) => other === name && each.at < at).length;
+          return count === 0 ? '' : `${name}>${count}`;
+        })
+        .join('');
+    };
+    return [
+      ...people.map((person) => profileNumber(person) + newerThan(person)).toSorted(),
+      ...sortedEntries(visitors).map(
+        ([name, each]) => `${name}=${profileNumber(each)}${newerThan(each)}`,
+      ),
+      numberOf(suppressed, () => sortedEntries(suppressed)),
+      numberOf(eventIds, () => Object.keys(eventIds).toSorted()),
+    ].join('|');
+  };
+}
+
+const sortedEntries = <Value>(record: Readonly<Record<string, Value>>): [string, Value][] =>
+  Object.entries(record).toSorted(([one], [other]) => (one < other ? -1 : 1));

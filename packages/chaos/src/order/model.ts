@@ -1,0 +1,250 @@
+/**
+ * Reference model: the effects of calls, applied one after another.
+ *
+ * Written from the specification, not from the product. `spec` is ingestion-webhooks.md, `§` are sections of
+ * ingestion-conventions.md, `H` is the guarantee that the oracle checks. A rule marked "decided" is silent in all of
+ * them; README.md lists the reasons.
+ */
+import type { Call } from './call.ts';
+import {
+  EMPTY_PROFILE,
+  isSuppressed,
+  kindOf,
+  ownerOf,
+  withNames,
+  without,
+  withPerson,
+  type JsonObject,
+  type Name,
+  type Person,
+  type Profile,
+  type State,
+} from './model-state.ts';
+import { stepsOf, type Step, type Subject } from './read-calls.ts';
+
+/** A batch is one call: its items apply in their own order, with nothing in between (H). */
+export const applyCall = (state: State, call: Call): State =>
+  stepsOf(call).reduce(applyStep, state);
+
+function applyStep(before: State, step: Step): State {
+  const state = { ...before, clock: before.clock + 1 };
+  switch (step.kind) {
+    case 'identify':
+      return change(state, step.subject, !step.isUpdate, (profile) => ({
+        ...profile,
+        values: write(profile.values, step.attributes, state.clock),
+      }));
+    case 'event':
+      return applyEvent(state, step);
+    case 'add device':
+      return change(state, step.subject, true, (profile) => {
+        const known = profile.devices[step.token];
+        // Attributes that the call does not name stay (decided, as for people and relationships).
+        const attributes = { ...known?.attributes, ...step.attributes };
+        const device = { platform: step.platform, attributes };
+        return { ...profile, devices: { ...profile.devices, [step.token]: device } };
+      });
+    case 'delete device':
+      return change(state, step.subject, false, (profile) => ({
+        ...profile,
+        devices: without(profile.devices, (token) => token === step.token),
+      }));
+    case 'relate':
+      return change(state, step.subject, true, (profile) => {
+        const attributes = { ...profile.relationships[step.object], ...step.attributes };
+        return {
+          ...profile,
+          relationships: { ...profile.relationships, [step.object]: attributes },
+        };
+      });
+    case 'unrelate':
+      return change(state, step.subject, false, (profile) => withoutObject(profile, step.object));
+    case 'delete object':
+      return {
+        ...state,
+        people: state.people.map((person) => ({
+          ...person,
+          ...withoutObject(person, step.object),
+        })),
+        visitors: Object.fromEntries(
+          Object.entries(state.visitors).map(([name, each]) => [
+            name,
+            withoutObject(each, step.object),
+          ]),
+        ),
+      };
+    case 'merge':
+      return merge(state, step.primary, step.secondary);
+    case 'alias':
+      return alias(state, step);
+    // A later identify makes the person anew (§1.6): nothing is remembered of them.
+    case 'delete':
+      return withPerson(state, ownerOf(state, step.name));
+    case 'suppress':
+      return suppress(state, step.name);
+    case 'unsuppress': {
+      // "Frees the identifiers" (§1.6): all that were suppressed together (decided).
+      const group = state.suppressed[step.name];
+      if (group === undefined) return state;
+      return { ...state, suppressed: without(state.suppressed, (_, each) => each === group) };
+    }
+  }
+}
+
+/** An id that was processed before is ignored, whoever it was about (spec §2 Event, §1.4). */
+function applyEvent(state: State, { subject, event, id }: Extract<Step, { kind: 'event' }>): State {
+  if (id !== undefined && id in state.eventIds) return state;
+  const next = change(state, subject, true, (profile) => ({
+    ...profile,
+    events: [...profile.events, event],
+  }));
+  // A suppressed person's event is not processed, so its id stays free.
+  const isIgnored = next === state;
+  return isIgnored || id === undefined
+    ? next
+    : { ...next, eventIds: { ...next.eventIds, [id]: true } };
+}
+
+/** Changes whoever the subject is. The same state comes back if the call is ignored. */
+function change(
+  state: State,
+  { names, anonymous }: Subject,
+  mayCreate: boolean,
+  edit: (profile: Profile) => Profile,
+): State {
+  // A write that names a suppressed identifier is ignored (§1.6).
+  if (names.some((name) => isSuppressed(state, name))) return state;
+  if (names.length === 0)
+    return anonymous ? changeVisitor(state, anonymous, mayCreate, edit) : state;
+  const person = findPerson(state, names);
+  if (!person && !mayCreate) return state;
+  const named = giveNames(state, person ?? { ...EMPTY_PROFILE, names: [] }, names);
+  const known = withPerson(state, person, named);
+  const [joined, current] = adopt(known, named, anonymous);
+  return withPerson(joined, current, { ...current, ...edit(current) });
+}
+
+function changeVisitor(
+  state: State,
+  name: Name,
+  mayCreate: boolean,
+  edit: (profile: Profile) => Profile,
+): State {
+  const person = ownerOf(state, name);
+  if (person) return withPerson(state, person, { ...person, ...edit(person) });
+  // Suppression blocks all identifiers of a person, so anonymous ids too (§1.6).
+  if (isSuppressed(state, name)) return state;
+  const visitor = state.visitors[name];
+  if (!visitor && !mayCreate) return state;
+  return { ...state, visitors: { ...state.visitors, [name]: edit(visitor ?? EMPTY_PROFILE) } };
+}
+
+/**
+ * The owner of the call's identifier; else the owner of an identifier that it brings, who then receives the first one
+ * (§1.2). An owner who already has another identifier of that kind would be renamed, which is refused (§1.2).
+ */
+function findPerson(state: State, [first, ...others]: readonly Name[]): Person | undefined {
+  const owner = ownerOf(state, first as Name);
+  if (owner) return owner;
+  return others
+    .map((name) => ownerOf(state, name))
+    .find((each) => each && !hasKind(each, kindOf(first as Name)));
+}
+
+/** An identifier of somebody else, and a second one of a kind, is refused; the rest of the call applies (§1.2). */
+function giveNames(state: State, person: Person, names: readonly Name[]): Person {
+  let named = person;
+  for (const name of names)
+    if (!ownerOf(state, name) && !hasKind(named, kindOf(name))) named = withNames(named, [name]);
+  return named;
+}
+
+const hasKind = ({ names }: Person, kind: string): boolean =>
+  names.some((name) => kindOf(name) === kind);
+
+/**
+ * What the visitor did takes effect (H 4; spec §3 event; §1.4). An anonymous id of somebody else is not taken (§1.3).
+ *
+ * @returns the state, and the person in it.
+ */
+function adopt(state: State, person: Person, anonymous: Name | undefined): [State, Person] {
+  if (!anonymous || isSuppressed(state, anonymous) || ownerOf(state, anonymous))
+    return [state, person];
+  const visitor = state.visitors[anonymous] ?? EMPTY_PROFILE;
+  const next: Person = {
+    names: withNames(person, [anonymous]).names,
+    // Never over the person's newer values (H 4).
+    values: {
+      ...person.values,
+      ...without(visitor.values, (name, { at }) => (person.values[name]?.at ?? 0) > at),
+    },
+    devices: { ...visitor.devices, ...person.devices },
+    relationships: { ...visitor.relationships, ...person.relationships },
+    events: [...person.events, ...visitor.events],
+  };
+  const visitors = without(state.visitors, (name) => name === anonymous);
+  return [withPerson({ ...state, visitors }, person, next), next];
+}
+
+/** §1.6: the primary must exist; the secondary fills what the primary has not, and is gone. */
+function merge(state: State, primaryName: Name, secondaryName: Name): State {
+  const primary = ownerOf(state, primaryName);
+  const secondary = ownerOf(state, secondaryName);
+  if (!primary || !secondary || primary === secondary) return state;
+  const isSet = (name: string): boolean => (primary.values[name]?.value ?? null) !== null;
+  const taken = secondary.names.filter(
+    (name) => kindOf(name) === 'anonymous' || !hasKind(primary, kindOf(name)),
+  );
+  const merged: Person = {
+    names: withNames(primary, taken).names,
+    values: { ...primary.values, ...without(secondary.values, (name) => isSet(name)) },
+    // A device or relationship that both have stays as the primary has it (decided).
+    devices: { ...secondary.devices, ...primary.devices },
+    relationships: { ...secondary.relationships, ...primary.relationships },
+    events: [...primary.events, ...secondary.events],
+  };
+  return withPerson(withPerson(state, secondary), primary, merged);
+}
+
+/** Merges a person into another (§3.1); an alias of a visitor is an identification (H 4). */
+function alias(
+  state: State,
+  { previous, previousName, name }: Extract<Step, { kind: 'alias' }>,
+): State {
+  if (ownerOf(state, previousName)) return merge(state, name, previousName);
+  const anonymous = `anonymous:${previous}`;
+  // Of an identifier that nobody used, or whose visitor is a person by now, nothing is to be joined (decided).
+  return anonymous in state.visitors
+    ? change(state, { names: [name], anonymous }, true, (profile) => profile)
+    : state;
+}
+
+/** Deletes the person and blocks all their identifiers, or the one that nobody has (§1.6). */
+function suppress(state: State, name: Name): State {
+  if (isSuppressed(state, name)) return state;
+  const person = ownerOf(state, name);
+  const names = person?.names ?? [name];
+  const group = Object.fromEntries(names.map((each) => [each, names.join(' ')]));
+  return { ...withPerson(state, person), suppressed: { ...state.suppressed, ...group } };
+}
+
+/** `null` and the empty text remove an attribute (§1.2). */
+function write(values: Profile['values'], attributes: JsonObject, at: number): Profile['values'] {
+  const written = Object.entries(attributes).map(([name, sent]) => {
+    const value = name === 'unsubscribed' ? isUnsubscribed(sent) : sent;
+    return [name, { value: value === '' ? null : value, at }] as const;
+  });
+  return { ...values, ...Object.fromEntries(written) };
+}
+
+/** §1.3: these values unsubscribe, any other value subscribes. */
+const isUnsubscribed = (value: JsonObject[string]): boolean =>
+  value === true ||
+  value === 1 ||
+  value === '1' ||
+  (typeof value === 'string' && value.toLowerCase() === 'true');
+
+const withoutObject = <Kept extends Profile>(profile: Kept, object: string): Kept => ({
+  ...profile,
+  relationships: without(profile.relationships, (each) => each === object),
+});

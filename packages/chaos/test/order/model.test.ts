@@ -1,0 +1,317 @@
+/** The reference model's rules, each with the section that it comes from. */
+import { expect, test } from 'vitest';
+import type { Body, Call } from '../../src/order/call.ts';
+import { applyCall } from '../../src/order/model.ts';
+import { createKeyOf, EMPTY_STATE, type State } from '../../src/order/model-state.ts';
+
+const put = (name: string, body: Body = {}): Call => ({
+  api: 'v1',
+  method: 'PUT',
+  path: ['customers', name],
+  body,
+});
+const post = (...path: string[]): Call => ({ api: 'v1', method: 'POST', path, body: {} });
+const destroy = (name: string): Call => ({
+  api: 'v1',
+  method: 'DELETE',
+  path: ['customers', name],
+});
+const pipelines = (path: string, body: Body): Call => ({ api: 'pipelines', path, body });
+const entity = (body: Body): Call => ({ api: 'v2', path: 'entity', body });
+const event = (name: string, eventName: string, id?: string): Call => ({
+  api: 'v1',
+  method: 'POST',
+  path: ['customers', name, 'events'],
+  body: { name: eventName, id },
+});
+const merge = (primary: string, secondary: string): Call => ({
+  api: 'v1',
+  method: 'POST',
+  path: ['merge_customers'],
+  body: { primary: { id: primary }, secondary: { id: secondary } },
+});
+const device = (name: string, v: string): Call => ({
+  api: 'v1',
+  method: 'PUT',
+  path: ['customers', name, 'devices'],
+  body: { device: { id: 't', platform: 'ios', attributes: { v } } },
+});
+const relate = (name: string, role: number): Call =>
+  entity({
+    type: 'person',
+    action: 'add_relationships',
+    identifiers: { id: name },
+    svc_relationships: [
+      { identifiers: { object_type_id: '1', object_id: 'g' }, relationship_attributes: { role } },
+    ],
+  });
+
+const after = (...calls: readonly Call[]): State => calls.reduce(applyCall, EMPTY_STATE);
+
+/** People in short: names, values that are set, events. */
+const people = ({ people: all }: State) =>
+  all.map(({ names, values, events }) => ({
+    names: names.join(' '),
+    values: Object.fromEntries(
+      Object.entries(values)
+        .filter(([, { value }]) => value !== null)
+        .map(([name, { value }]) => [name, value]),
+    ),
+    events: events.map(({ name }) => name).join(' '),
+  }));
+const person = (names: string, values: object = {}, events = '') => ({ names, values, events });
+
+test.each<[string, readonly Call[], readonly ReturnType<typeof person>[]]>([
+  [
+    'spec §2: an id or an email identifies, and an email matches in any letter case',
+    [put('p', { email: 'P@x.example', a: 1 }), put('p@X.example', { b: 2 })],
+    [person('email:p@x.example id:p', { a: 1, b: 2 })],
+  ],
+  [
+    '§1.2: null and the empty text remove an attribute',
+    [put('p', { a: 1, b: 2 }), put('p', { a: null, b: '' })],
+    [person('id:p')],
+  ],
+  [
+    '§1.3: true, "TRUE", 1 and "1" unsubscribe; any other value subscribes',
+    [
+      put('p', { unsubscribed: 'TRUE' }),
+      put('q', { unsubscribed: 1 }),
+      put('r', { unsubscribed: 'no' }),
+    ],
+    [
+      person('id:p', { unsubscribed: true }),
+      person('id:q', { unsubscribed: true }),
+      person('id:r', { unsubscribed: false }),
+    ],
+  ],
+  ['§1.2: _update makes nobody', [put('p', { _update: true, a: 1 })], []],
+  [
+    '§1.2: an unknown id with the email of somebody without an id gives them the id',
+    [put('p@x.example', { a: 1 }), put('p', { email: 'p@x.example', b: 2 })],
+    [person('email:p@x.example id:p', { a: 1, b: 2 })],
+  ],
+  [
+    '§1.2: the email of another person is refused, and the rest of the call applies',
+    [put('p'), put('q@x.example'), put('p', { email: 'q@x.example', a: 1 })],
+    [person('email:q@x.example'), person('id:p', { a: 1 })],
+  ],
+  [
+    '§1.2: an email that is set is not replaced',
+    [put('p', { email: 'p@x.example' }), put('p', { email: 'q@x.example', a: 1 })],
+    [person('email:p@x.example id:p', { a: 1 })],
+  ],
+  [
+    '§1.2: an unknown id with the email of somebody who has an id makes a person without the email',
+    [put('p', { email: 'p@x.example' }), put('q', { email: 'p@x.example', a: 1 })],
+    [person('email:p@x.example id:p'), person('id:q', { a: 1 })],
+  ],
+  [
+    '§1.4: an event of an unknown person makes the person',
+    [event('p', ' e ')],
+    [person('id:p', {}, 'e')],
+  ],
+  [
+    'spec §2 Event: two events with one id are processed once, whoever they are about',
+    [event('p', 'e', 'id1'), event('p', 'e', 'id1'), event('q', 'f', 'id1')],
+    [person('id:p', {}, 'e')],
+  ],
+  [
+    '§1.6 delete: removes the person, and a later identify makes them anew with a free email',
+    [
+      put('p', { email: 'p@x.example', a: 1 }),
+      destroy('p@x.example'),
+      put('q', { email: 'p@x.example' }),
+    ],
+    [person('email:p@x.example id:q')],
+  ],
+  [
+    '§3.4: User Deleted deletes',
+    [put('p'), pipelines('track', { userId: 'p', event: 'User Deleted' })],
+    [],
+  ],
+  [
+    '§1.6 suppress: blocks all identifiers of the person; unsuppress frees them',
+    [
+      put('p', { email: 'p@x.example', a: 1 }),
+      post('customers', 'p', 'suppress'),
+      put('p@x.example', { b: 1 }),
+      put('q', { email: 'p@x.example' }),
+      event('p', 'ignored', 'id1'),
+      post('customers', 'p@x.example', 'unsuppress'),
+      event('p', 'taken', 'id1'),
+    ],
+    [person('id:p', {}, 'taken')],
+  ],
+  [
+    '§1.6 merge: the secondary fills what is not set, its events move, and it is gone',
+    [
+      put('p', { a: 1, b: null }),
+      put('q', { email: 'q@x.example', a: 2, b: 3, unsubscribed: true }),
+      event('q', 'e'),
+      merge('p', 'q'),
+    ],
+    [person('email:q@x.example id:p', { a: 1, b: 3, unsubscribed: true }, 'e')],
+  ],
+  [
+    '§1.6 merge: without its primary it does nothing',
+    [put('q', { a: 1 }), merge('p', 'q')],
+    [person('id:q', { a: 1 })],
+  ],
+  [
+    '§1.6 merge: the name of the secondary is free afterwards',
+    [put('p'), put('q'), merge('p', 'q'), put('q', { a: 1 })],
+    [person('id:p'), person('id:q', { a: 1 })],
+  ],
+  [
+    '§3.1 alias: merges previousId into userId',
+    [put('p', { a: 1 }), put('q', { b: 2 }), pipelines('alias', { userId: 'p', previousId: 'q' })],
+    [person('id:p', { a: 1, b: 2 })],
+  ],
+  [
+    'H 4: what a visitor did takes effect at identification, never over newer values',
+    [
+      put('p', { old: 1 }),
+      pipelines('identify', { anonymousId: 'v', traits: { old: 2, fresh: 2, unsubscribed: true } }),
+      pipelines('track', { anonymousId: 'v', event: 'e' }),
+      put('p', { fresh: 3 }),
+      pipelines('identify', { userId: 'p', anonymousId: 'v' }),
+    ],
+    [person('anonymous:v id:p', { old: 2, fresh: 3, unsubscribed: true }, 'e')],
+  ],
+  [
+    'H 4: an alias of a visitor is an identification',
+    [
+      pipelines('track', { anonymousId: 'v', event: 'e' }),
+      pipelines('alias', { previousId: 'v', userId: 'p' }),
+    ],
+    [person('anonymous:v id:p', {}, 'e')],
+  ],
+  [
+    'decided: an alias of an unknown name does nothing',
+    [pipelines('alias', { previousId: 'v', userId: 'p' })],
+    [],
+  ],
+  [
+    'decided: an alias of an anonymous id that is a person’s does nothing',
+    [
+      pipelines('identify', { userId: 'p', anonymousId: 'v' }),
+      pipelines('alias', { previousId: 'v', userId: 'q' }),
+    ],
+    [person('anonymous:v id:p')],
+  ],
+  [
+    '§1.3: the anonymous id of another person is not taken',
+    [
+      pipelines('identify', { userId: 'p', anonymousId: 'v' }),
+      pipelines('identify', { userId: 'q', anonymousId: 'v' }),
+      pipelines('track', { anonymousId: 'v', event: 'e' }),
+    ],
+    [person('anonymous:v id:p', {}, 'e'), person('id:q')],
+  ],
+  [
+    'spec §3 event: after a deletion, the anonymous id is a visitor again',
+    [
+      pipelines('identify', { userId: 'p', anonymousId: 'v' }),
+      destroy('p'),
+      pipelines('track', { anonymousId: 'v', event: 'e' }),
+      pipelines('identify', { userId: 'q', anonymousId: 'v' }),
+    ],
+    [person('anonymous:v id:q', {}, 'e')],
+  ],
+  [
+    'H: the items of a batch apply in their order',
+    [
+      {
+        api: 'v2',
+        path: 'batch',
+        body: {
+          batch: [
+            { type: 'person', action: 'identify', identifiers: { id: 'p' }, attributes: { a: 1 } },
+            { type: 'person', action: 'identify', identifiers: { id: 'q' }, attributes: { b: 2 } },
+            { type: 'person', action: 'merge', primary: { id: 'p' }, secondary: { id: 'q' } },
+          ],
+        },
+      },
+    ],
+    [person('id:p', { a: 1, b: 2 })],
+  ],
+])('%s', (_, calls, expected) => {
+  const found = people(after(...calls)).toSorted((one, other) =>
+    one.names < other.names ? -1 : 1,
+  );
+  expect(found).toEqual(expected);
+});
+
+test('spec §2, §1.6: a merge keeps devices and relationships of both', () => {
+  const [only] = after(put('p'), device('q', '1'), relate('q', 1), merge('p', 'q')).people;
+  expect(only?.devices).toEqual({ t: { platform: 'ios', attributes: { v: '1' } } });
+  expect(only?.relationships).toEqual({ '1/g': { role: 1 } });
+});
+
+test('decided: a device or relationship that both have stays as the primary has it', () => {
+  const calls = [
+    device('p', '1'),
+    relate('p', 1),
+    device('q', '2'),
+    relate('q', 2),
+    merge('p', 'q'),
+  ];
+  const [only] = after(...calls).people;
+  expect(only?.devices).toEqual({ t: { platform: 'ios', attributes: { v: '1' } } });
+  expect(only?.relationships).toEqual({ '1/g': { role: 1 } });
+});
+
+test('§2.1, §3.4: relationships and devices end, and a deleted object is related to nobody', () => {
+  const gone = after(
+    relate('p', 1),
+    device('p', '1'),
+    pipelines('track', {
+      userId: 'p',
+      event: 'Relationship Deleted',
+      properties: { objectId: 'g' },
+    }),
+    { api: 'v1', method: 'DELETE', path: ['customers', 'p', 'devices', 't'] },
+  );
+  expect(gone.people[0]).toMatchObject({ devices: {}, relationships: {} });
+  const object = { object_type_id: '1', object_id: 'g' };
+  const deleted = after(
+    relate('p', 1),
+    entity({ type: 'object', action: 'delete', identifiers: object }),
+  );
+  expect(deleted.people[0]?.relationships).toEqual({});
+});
+
+test('H 4, §2.1: a visitor’s group and identify_anonymous relate the person at identification', () => {
+  const { people: all } = after(
+    pipelines('group', { anonymousId: 'v', groupId: 'g1' }),
+    entity({
+      type: 'object',
+      action: 'identify_anonymous',
+      identifiers: { object_type_id: '1', object_id: 'g2' },
+      svc_relationships: [{ identifiers: { anonymous_id: 'v' } }],
+    }),
+    put('p', { anonymous_id: 'v' }),
+  );
+  expect(Object.keys(all[0]?.relationships ?? {})).toEqual(['1/g1', '1/g2']);
+});
+
+test('the order of independent calls does not show in a state’s key', () => {
+  const keyOf = createKeyOf();
+  const calls = [
+    put('p', { a: 1 }),
+    put('q', { a: 2 }),
+    event('p', 'e', 'id1'),
+    event('q', 'f', 'id2'),
+  ];
+  expect(keyOf(after(...calls))).toBe(keyOf(after(...calls.toReversed())));
+  expect(keyOf(after(...calls))).not.toBe(keyOf(after(...calls, put('p', { a: 3 }))));
+});
+
+test('a key keeps which of a visitor’s and a person’s value is newer', () => {
+  const keyOf = createKeyOf();
+  const visitor = pipelines('identify', { anonymousId: 'v', traits: { a: 1 } });
+  expect(keyOf(after(visitor, put('p', { a: 2 })))).not.toBe(
+    keyOf(after(put('p', { a: 2 }), visitor)),
+  );
+});
