@@ -1,0 +1,152 @@
+/** The checker on histories made by hand: which orders it takes, and how it says that none fits. */
+import { expect, test } from 'vitest';
+import type { AnsweredCall, Body, Call } from '../../src/order/call.ts';
+import { possibleStates } from '../../src/order/checker.ts';
+import { findDifferences, type FoundPerson } from '../../src/order/compare.ts';
+
+const put = (name: string, body: Body = {}): Call => ({
+  api: 'v1',
+  method: 'PUT',
+  path: ['customers', name],
+  body,
+});
+const destroy = (name: string): Call => ({
+  api: 'v1',
+  method: 'DELETE',
+  path: ['customers', name],
+});
+const track = (userId: string, event: string): Call => ({
+  api: 'pipelines',
+  path: 'track',
+  body: { userId, event },
+});
+const sent = (call: Call, sentAt: number, answeredAt: number): AnsweredCall => ({
+  call,
+  sender: sentAt,
+  intake: 0,
+  sentAt,
+  answeredAt,
+});
+const someone: FoundPerson = {
+  id: 'p',
+  email: null,
+  attributes: {},
+  unsubscribed: false,
+  devices: {},
+  relationships: {},
+  events: [],
+  changes: undefined,
+};
+
+function differences(
+  history: readonly AnsweredCall[],
+  ...found: readonly FoundPerson[]
+): readonly string[] {
+  const verdict = possibleStates(history);
+  if (verdict.outcome === 'too many') throw new Error('the history is not decided');
+  return findDifferences(verdict.states, found, history).map(({ words }) => words);
+}
+
+test('a call sent after another’s answer comes after it', () => {
+  const history = [sent(put('p', { a: 1 }), 1, 2), sent(put('p', { a: 2 }), 3, 4)];
+  expect(differences(history, { ...someone, attributes: { a: '2' } })).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { a: '1' } })).toEqual([
+    'attribute a of p is 1, 2 is expected',
+  ]);
+});
+
+test('calls in flight together may take either order', () => {
+  const history = [sent(put('p', { a: 1 }), 1, 3), sent(put('p', { a: 2 }), 2, 4)];
+  for (const a of ['1', '2'])
+    expect(differences(history, { ...someone, attributes: { a } })).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { a: '3' } })).not.toEqual([]);
+});
+
+test('calls in flight together have one order for all their effects', () => {
+  const history = [sent(put('p', { a: 1, b: 1 }), 1, 3), sent(put('p', { a: 2, b: 2 }), 2, 4)];
+  expect(differences(history, { ...someone, attributes: { a: '2', b: '2' } })).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { a: '1', b: '2' } })).toHaveLength(1);
+});
+
+test('a call that is in flight for long may take effect anywhere meanwhile', () => {
+  const history = [
+    sent(put('p', { a: 1 }), 1, 2),
+    sent(destroy('p'), 3, 8),
+    sent(put('p', { b: 2 }), 4, 5),
+    sent(put('p', { c: 3 }), 6, 7),
+  ];
+  expect(differences(history)).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { c: '3' } })).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { b: '2', c: '3' } })).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { a: '1', b: '2', c: '3' } })).not.toEqual(
+    [],
+  );
+});
+
+test('two calls in flight meet through a third that names both people', () => {
+  const merge: Call = {
+    api: 'v1',
+    method: 'POST',
+    path: ['merge_customers'],
+    body: { primary: { id: 'p' }, secondary: { id: 'q' } },
+  };
+  const history = [
+    sent(put('p'), 1, 2),
+    sent(put('q', { a: 1 }), 3, 4),
+    sent(put('p', { a: 2 }), 5, 8),
+    sent(merge, 6, 9),
+    sent(put('q', { a: 3 }), 7, 10),
+  ];
+  const q = { ...someone, id: 'q', attributes: { a: '3' } };
+  expect(differences(history, { ...someone, attributes: { a: '2' } })).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { a: '2' } }, q)).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { a: '1' } })).not.toEqual([]);
+});
+
+test('a deleted person who is back is a difference', () => {
+  const history = [sent(put('p', { a: 1 }), 1, 2), sent(destroy('p'), 3, 4)];
+  expect(differences(history, someone)).toEqual(['p exists and nobody is expected']);
+});
+
+test('a lost event, an event of another person and events out of order are told apart', () => {
+  const history = [
+    sent(track('p', 'e1'), 1, 2),
+    sent(track('p', 'e2'), 3, 4),
+    sent(put('q'), 5, 6),
+  ];
+  const [e1, e2] = ['e1', 'e2'].map((name) => ({ type: 'event', name, data: {} })) as [
+    never,
+    never,
+  ];
+  const q = { ...someone, id: 'q' };
+  expect(differences(history, { ...someone, events: [e1, e2] }, q)).toEqual([]);
+  expect(differences(history, { ...someone, events: [e2, e1] }, q)).toEqual([
+    'e1 of p is listed after e2, and was answered before it was sent',
+  ]);
+  expect(differences(history, { ...someone, events: [e1] }, q)[0]).toContain(
+    'event e2 of p is missing',
+  );
+  expect(differences(history, { ...someone, events: [e1] }, { ...q, events: [e2] })).toContain(
+    'event e2 of p is at q',
+  );
+});
+
+test('a change in the activity log that does not lead to the value is a difference', () => {
+  const history = [sent(put('p', { a: 1 }), 1, 2), sent(put('p', { a: 2 }), 3, 4)];
+  const found = { ...someone, attributes: { a: '2' } };
+  const first = { a: { from: null, to: 1 } };
+  expect(differences(history, { ...found, changes: [first, { a: { from: 1, to: 2 } }] })).toEqual(
+    [],
+  );
+  expect(differences(history, { ...found, changes: [first] })).toHaveLength(1);
+});
+
+test('too many states are reported, not left out', () => {
+  const history = Array.from({ length: 6 }, (_, index) =>
+    sent(put(`p${index}`, { a: 1 }), index, 10 + index),
+  ).flatMap((call) => [
+    call,
+    { ...call, call: destroy(call.call.api === 'v1' ? String(call.call.path[1]) : '') },
+  ]);
+  expect(possibleStates(history, 5).outcome).toBe('too many');
+});
