@@ -1,0 +1,110 @@
+/**
+ * Random sequences of calls about a few people whose names overlap, from a seed.
+ *
+ * Each value that a call writes contains the call's number, so a report can name the call that wrote it.
+ */
+import fc from 'fast-check';
+import type { PlannedCall } from './call.ts';
+import {
+  alias,
+  batchOf,
+  device,
+  eventItem,
+  group,
+  type MakeCall,
+  mergeCustomers,
+  mergeItem,
+  namesOf,
+  personItem,
+  pipelinesEvent,
+  pipelinesIdentify,
+  PLAIN,
+  putCustomer,
+  relationItem,
+  removal,
+  single,
+} from './generate-items.ts';
+
+/** `plain`: one person under one id, without objects, from one sender. Such calls all have the same shard. */
+export type SequenceKind = 'mixed' | 'plain';
+
+/** The same seed makes the same sequence on every machine. */
+export function sequenceOf(seed: number, kind: SequenceKind = 'mixed'): readonly PlannedCall[] {
+  const [sequence] = fc.sample(kind === 'plain' ? plainSequence() : mixedSequence(), {
+    seed,
+    numRuns: 1,
+  });
+  return sequence as readonly PlannedCall[];
+}
+
+function mixedSequence(): fc.Arbitrary<readonly PlannedCall[]> {
+  return fc
+    .record({ people: fc.integer({ min: 2, max: 8 }), senders: fc.integer({ min: 1, max: 4 }) })
+    .chain(({ people, senders }) => sequenceAbout(anyCall(people), senders));
+}
+
+const plainSequence = () =>
+  sequenceAbout(
+    fc
+      .oneof(
+        { weight: 3, arbitrary: single(pipelinesIdentify(PLAIN), 'pipelines') },
+        { weight: 3, arbitrary: single(pipelinesEvent(PLAIN), 'pipelines') },
+        { weight: 3, arbitrary: single(personItem(PLAIN), 'v2') },
+        { weight: 3, arbitrary: single(eventItem(PLAIN), 'v2') },
+        { weight: 2, arbitrary: device(PLAIN) },
+        { weight: 1, arbitrary: removal(PLAIN) },
+      )
+      // An anonymous id is a second name, and so is an object.
+      .filter((make) => !JSON.stringify(make(1)).includes('~a')),
+    1,
+  );
+
+function sequenceAbout(
+  call: fc.Arbitrary<MakeCall>,
+  senders: number,
+): fc.Arbitrary<readonly PlannedCall[]> {
+  const planned = fc.record({
+    make: call,
+    sender: fc.nat({ max: senders - 1 }),
+    intake: fc.constantFrom<0 | 1>(0, 1),
+  });
+  const ofLength = (minLength: number, maxLength: number) =>
+    fc.array(planned, { minLength, maxLength, size: 'max' });
+  // Long histories of many senders allow thousands of states, which cost seconds to follow.
+  const long = senders <= 2 ? ofLength(60, 200) : ofLength(20, 60);
+  return fc
+    .oneof(
+      { weight: 6, arbitrary: ofLength(5, 20) },
+      { weight: 3, arbitrary: ofLength(20, 60) },
+      { weight: 1, arbitrary: long },
+    )
+    .map((all) =>
+      all.map(({ make, sender, intake }, index) => ({ call: make(index + 1), sender, intake })),
+    );
+}
+
+function anyCall(people: number): fc.Arbitrary<MakeCall> {
+  const names = namesOf(Array.from({ length: people }, (_, index) => `~p${index + 1}`));
+  const pipelinesItem = fc.oneof(
+    { weight: 5, arbitrary: pipelinesIdentify(names) },
+    { weight: 4, arbitrary: pipelinesEvent(names) },
+    { weight: 2, arbitrary: group(names) },
+    { weight: 2, arbitrary: alias(names) },
+  );
+  const v2Item = fc.oneof(
+    { weight: 5, arbitrary: personItem(names) },
+    { weight: 4, arbitrary: eventItem(names) },
+    { weight: 2, arbitrary: relationItem(names) },
+    { weight: 2, arbitrary: mergeItem(names) },
+  );
+  return fc.oneof(
+    { weight: 12, arbitrary: single(pipelinesItem, 'pipelines') },
+    { weight: 6, arbitrary: single(v2Item, 'v2') },
+    { weight: 6, arbitrary: putCustomer(names) },
+    { weight: 3, arbitrary: batchOf(pipelinesItem, 'pipelines') },
+    { weight: 3, arbitrary: batchOf(v2Item, 'v2') },
+    { weight: 3, arbitrary: device(names) },
+    { weight: 3, arbitrary: removal(names) },
+    { weight: 2, arbitrary: mergeCustomers(names) },
+  );
+}

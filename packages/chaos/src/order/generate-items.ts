@@ -1,0 +1,270 @@
+/**
+ * Random calls and items of batches, about names that several calls share.
+ *
+ * Used by `generate-calls.ts`.
+ */
+import fc from 'fast-check';
+import type { Body, Call } from './call.ts';
+
+/** Makes a call from its number in the sequence; the number makes its values unique. */
+export type MakeCall = (number: number) => Call;
+/** An item of a batch, for either API. */
+type MakeBody = (number: number) => Body;
+
+/** Numbers of a batch's items begin at 100 times the number of the call. */
+const ITEMS_PER_CALL = 100;
+const BATCH_ITEMS_MAX = 5;
+
+/** The names that calls choose from. */
+export interface Names {
+  readonly id: fc.Arbitrary<string>;
+  readonly email: fc.Arbitrary<string>;
+  /** An id or an email. */
+  readonly any: fc.Arbitrary<string>;
+  readonly anonymous: fc.Arbitrary<string>;
+  /** `identifiers` of Track v2. */
+  readonly identifiers: fc.Arbitrary<Body>;
+}
+
+const emailOf = (id: string): string => `${id}@x.example`;
+
+export function namesOf(ids: readonly string[]): Names {
+  const id = fc.constantFrom(...ids);
+  // Letter case of an email does not count.
+  const email = fc.oneof(
+    { weight: 9, arbitrary: id.map(emailOf) },
+    { weight: 1, arbitrary: id.map((each) => emailOf(each).replace('x.example', 'X.Example')) },
+  );
+  return {
+    id,
+    email,
+    any: fc.oneof({ weight: 3, arbitrary: id }, { weight: 2, arbitrary: email }),
+    anonymous: fc.constantFrom(...ids.map((each) => each.replace('~p', '~a'))),
+    identifiers: fc.oneof(
+      id.map((each) => ({ id: each })),
+      email.map((each) => ({ email: each })),
+    ),
+  };
+}
+
+export const PLAIN: Names = {
+  id: fc.constant('~p1'),
+  email: fc.constant(''),
+  any: fc.constant('~p1'),
+  anonymous: fc.constant('~a1'),
+  identifiers: fc.constant({ id: '~p1' }),
+};
+
+export const single = (
+  item: fc.Arbitrary<MakeBody>,
+  api: 'pipelines' | 'v2',
+): fc.Arbitrary<MakeCall> =>
+  item.map((make) => (number) => {
+    if (api === 'v2') return { api, path: 'entity', body: make(number) };
+    const { type, ...body } = make(number);
+    return { api, path: type as string, body };
+  });
+
+export const batchOf = (
+  item: fc.Arbitrary<MakeBody>,
+  api: 'pipelines' | 'v2',
+): fc.Arbitrary<MakeCall> =>
+  fc
+    .array(item, { minLength: 2, maxLength: BATCH_ITEMS_MAX, size: 'max' })
+    .map((makes) => (number) => ({
+      api,
+      path: 'batch' as const,
+      body: { batch: makes.map((make, index) => make(number * ITEMS_PER_CALL + index) as never) },
+    }));
+
+/** A few attributes with this call's number, a removed one, or `unsubscribed`. */
+const attributes = fc
+  .record({
+    written: fc.subarray(['plan', 'city', 'step'], { minLength: 0, maxLength: 2 }),
+    removed: fc.option(fc.constantFrom('plan', 'city'), { freq: 8, nil: undefined }),
+    unsubscribed: fc.option(fc.constantFrom(true, 'TRUE', 1, false, 'no'), {
+      freq: 6,
+      nil: undefined,
+    }),
+  })
+  .map(({ written, removed, unsubscribed }) => (number: number): Body => ({
+    ...Object.fromEntries(written.map((name) => [name, number])),
+    ...(removed && { [removed]: null }),
+    ...(unsubscribed !== undefined && { unsubscribed }),
+  }));
+
+const sometimes = <Value>(arbitrary: fc.Arbitrary<Value>, freq = 2) =>
+  fc.option(arbitrary, { freq, nil: undefined });
+
+export function pipelinesIdentify({ any, email, anonymous }: Names): fc.Arbitrary<MakeBody> {
+  const known = fc.record({
+    userId: any,
+    email: sometimes(email),
+    anonymousId: sometimes(anonymous),
+  });
+  const visitor = fc.record({ anonymousId: anonymous, email: sometimes(email, 4) });
+  return fc
+    .tuple(fc.oneof({ weight: 3, arbitrary: known }, { weight: 1, arbitrary: visitor }), attributes)
+    .map(([{ email: ownEmail, ...ids }, make]) => (number) => ({
+      type: 'identify',
+      ...ids,
+      traits: { ...make(number), ...(ownEmail && { email: ownEmail }) } as never,
+    }));
+}
+
+/** A track, page or screen of a person, a visitor, or both at once. */
+export function pipelinesEvent({ any, anonymous }: Names): fc.Arbitrary<MakeBody> {
+  const subject = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ userId: any }) },
+    { weight: 2, arbitrary: fc.record({ anonymousId: anonymous }) },
+    { weight: 1, arbitrary: fc.record({ userId: any, anonymousId: anonymous }) },
+  );
+  return fc
+    .tuple(subject, fc.constantFrom('track', 'track', 'track', 'page', 'screen'), fc.boolean())
+    .map(([ids, type, hasId]) => (number) => ({
+      type,
+      ...ids,
+      [type === 'track' ? 'event' : 'name']: `e${number}`,
+      properties: { n: number },
+      ...(hasId && { messageId: `%${number}%` }),
+    }));
+}
+
+const OBJECTS = fc.constantFrom('~g1', '~g2', '~g3');
+
+/** A visitor's relationship has no attributes: which of two wins is not specified. */
+export const group = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> =>
+  fc
+    .tuple(
+      fc.oneof(
+        any.map((userId) => ({ userId })),
+        anonymous.map((anonymousId) => ({ anonymousId })),
+      ),
+      OBJECTS,
+    )
+    .map(([ids, groupId]) => (number) => ({
+      type: 'group',
+      ...ids,
+      groupId,
+      traits: 'userId' in ids ? { relationship_traits: { role: number } } : {},
+    }));
+
+/** Of a person, or of a visitor. */
+export const alias = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> =>
+  fc
+    .tuple(fc.oneof({ weight: 3, arbitrary: any }, { weight: 1, arbitrary: anonymous }), any)
+    .map(([previousId, userId]) => () => ({ type: 'alias', previousId, userId }));
+
+export const personItem = ({ id, email, identifiers }: Names): fc.Arbitrary<MakeBody> =>
+  fc
+    .tuple(identifiers, sometimes(email), sometimes(id, 3), attributes)
+    .map(([own, otherEmail, otherId, make]) => (number) => ({
+      type: 'person',
+      action: 'identify',
+      identifiers: own as never,
+      attributes: {
+        ...make(number),
+        ...('id' in own && otherEmail?.includes('@') && { email: otherEmail }),
+        ...('email' in own && otherId && { id: otherId }),
+      } as never,
+    }));
+
+export const eventItem = ({ identifiers, anonymous }: Names): fc.Arbitrary<MakeBody> =>
+  fc
+    .tuple(
+      fc.oneof(
+        { weight: 4, arbitrary: identifiers },
+        { weight: 1, arbitrary: anonymous.map((each) => ({ anonymous_id: each })) },
+      ),
+      fc.constantFrom('event', 'event', 'page', 'screen'),
+    )
+    .map(([own, action]) => (number) => ({
+      type: 'person',
+      action,
+      identifiers: own as never,
+      name: `e${number}`,
+      id: `%${number}%`,
+      attributes: { n: number },
+    }));
+
+/** A relationship from the person's side, from the object's side, or of a visitor. */
+export const relationItem = ({ identifiers, anonymous }: Names): fc.Arbitrary<MakeBody> =>
+  fc
+    .tuple(
+      fc.constantFrom('person', 'person', 'object', 'visitor'),
+      fc.constantFrom('add_relationships', 'add_relationships', 'delete_relationships'),
+      identifiers,
+      anonymous,
+      OBJECTS,
+    )
+    .map(([side, action, own, visitor, object_id]) => (number) => {
+      const object = { object_type_id: '1', object_id };
+      const related = action === 'add_relationships' && {
+        relationship_attributes: { role: number },
+      };
+      if (side === 'visitor') {
+        const entry = { identifiers: { anonymous_id: visitor } };
+        return {
+          type: 'object',
+          action: 'identify_anonymous',
+          identifiers: object,
+          svc_relationships: [entry],
+        };
+      }
+      const [identifier, other] = side === 'person' ? [own, object] : [object, own];
+      const entry = { identifiers: other, ...related };
+      return { type: side, action, identifiers: identifier, svc_relationships: [entry] } as never;
+    });
+
+export const mergeItem = ({ identifiers }: Names): fc.Arbitrary<MakeBody> =>
+  fc.tuple(identifiers, identifiers).map(([primary, secondary]) => () => {
+    return { type: 'person', action: 'merge', primary, secondary } as never;
+  });
+
+export const mergeCustomers = ({ identifiers }: Names): fc.Arbitrary<MakeCall> =>
+  fc.tuple(identifiers, identifiers).map(([primary, secondary]) => () => {
+    return {
+      api: 'v1',
+      method: 'POST',
+      path: ['merge_customers'],
+      body: { primary, secondary } as never,
+    };
+  });
+
+export const putCustomer = ({ any, email, anonymous }: Names): fc.Arbitrary<MakeCall> =>
+  fc
+    .tuple(any, sometimes(email), sometimes(anonymous, 4), attributes)
+    .map(([name, ownEmail, anonymousId, make]) => (number) => ({
+      api: 'v1',
+      method: 'PUT',
+      path: ['customers', name],
+      body: {
+        ...make(number),
+        ...(ownEmail && !name.includes('@') && { email: ownEmail }),
+        ...(anonymousId && { anonymous_id: anonymousId }),
+      },
+    }));
+
+/** One token for each name, so that two people rarely share a device. */
+export const device = ({ any }: Names): fc.Arbitrary<MakeCall> =>
+  fc.tuple(any, fc.boolean()).map(([name, isGone]) => (number) => {
+    const token = `${name.toLowerCase()}-t`.replace('~p', '~d');
+    const path = ['customers', name, 'devices'];
+    if (isGone && number % 2 === 0) return { api: 'v1', method: 'DELETE', path: [...path, token] };
+    const sent = { id: token, platform: 'ios', attributes: { v: String(number) } };
+    return { api: 'v1', method: 'PUT', path, body: { device: sent } };
+  });
+
+/** Deletion, suppression, and its end. */
+export const removal = ({ any }: Names): fc.Arbitrary<MakeCall> =>
+  fc
+    .tuple(
+      any,
+      fc.constantFrom('delete', 'delete', 'User Deleted', 'suppress', 'unsuppress', 'unsuppress'),
+    )
+    .map(([name, how]) => () => {
+      if (how === 'delete') return { api: 'v1', method: 'DELETE', path: ['customers', name] };
+      if (how === 'User Deleted')
+        return { api: 'pipelines', path: 'track', body: { userId: name, event: how } };
+      return { api: 'v1', method: 'POST', path: ['customers', name, how], body: {} };
+    });

@@ -1,0 +1,66 @@
+/** Sequences: the same from the same seed, within their bounds, and with names of their own. */
+import { expect, test } from 'vitest';
+import { nameCalls, namesIn, prefixOf } from '../../src/order/call.ts';
+import { sequenceOf } from '../../src/order/generate-calls.ts';
+import { shrink, withoutParts } from '../../src/order/shrink.ts';
+
+const SEEDS = Array.from({ length: 50 }, (_, index) => index + 1);
+
+test('a seed makes the same sequence each time', () => {
+  for (const seed of SEEDS) expect(sequenceOf(seed)).toEqual(sequenceOf(seed));
+  expect(sequenceOf(1)).not.toEqual(sequenceOf(2));
+});
+
+test('a sequence has 5 to 200 calls of 1 to 4 senders through 2 intakes', () => {
+  const sequences = SEEDS.map((seed) => sequenceOf(seed));
+  for (const calls of sequences) {
+    expect(calls.length).toBeGreaterThanOrEqual(5);
+    expect(calls.length).toBeLessThanOrEqual(200);
+  }
+  const all = sequences.flat();
+  expect(new Set(all.map(({ sender }) => sender))).toEqual(new Set([0, 1, 2, 3]));
+  expect(new Set(all.map(({ intake }) => intake))).toEqual(new Set([0, 1]));
+  expect(new Set(all.map(({ call }) => call.api))).toEqual(new Set(['pipelines', 'v1', 'v2']));
+});
+
+test('two runs of a seed share no name and no event id', () => {
+  const texts = [0, 1].map((run) => JSON.stringify(nameCalls(sequenceOf(3), 3, run)));
+  expect(texts[0]).not.toContain('~');
+  expect(texts[0]).not.toContain('%');
+  const wordsOf = (text: string) => new Set(text.match(/"(?:s3r|01H)[^"]*"/g));
+  const other = wordsOf(texts[1] as string);
+  expect([...wordsOf(texts[0] as string)].filter((word) => other.has(word))).toEqual([]);
+});
+
+test('the names to read are the ids and emails of the calls', () => {
+  const call = { api: 'v1', method: 'PUT', path: ['customers', '~p1@X.Example'] } as const;
+  const calls = nameCalls([{ call, sender: 0, intake: 0 }], 7, 0);
+  expect(namesIn(calls, prefixOf(7, 0))).toEqual(['s7r0-p1@x.example']);
+});
+
+test('a plain sequence is about one person under one id, from one sender', () => {
+  for (const seed of SEEDS.slice(0, 10)) {
+    const calls = sequenceOf(seed, 'plain');
+    expect(new Set(calls.map(({ sender }) => sender))).toEqual(new Set([0]));
+    const people = JSON.stringify(calls).match(/"~[pa][^"]*"/g);
+    expect(new Set(people)).toEqual(new Set(['"~p1"']));
+  }
+});
+
+test('a failing sequence is shrunk to the calls that it needs', async () => {
+  const calls = sequenceOf(1, 'plain').slice(0, 5);
+  const [, needed] = calls;
+  const differences = [{ kind: 'attribute lost', words: '' }];
+  const smallest = await shrink(
+    { seed: 1, run: 0, calls, history: [], differences },
+    'attribute lost',
+    async (runs) =>
+      runs.map((run) => ({
+        ...run,
+        history: [],
+        differences: run.calls.includes(needed as never) ? differences : [],
+      })),
+  );
+  expect(smallest.calls).toEqual([needed]);
+  expect(withoutParts(calls, 2).map(({ length }) => length)).toEqual([3, 3, 4]);
+});
