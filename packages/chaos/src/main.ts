@@ -1,4 +1,4 @@
-/** `npm run chaos -- --seed N`: what each seed did and whether it held. `--help` lists the rest. */
+/** `npm run chaos -- --seed N`: runs one of the two oracles and prints what differs. `--help` lists the rest. */
 import { positiveInteger } from '@sluice/command-line/arguments';
 import { Command, Option } from 'commander';
 import {
@@ -9,6 +9,7 @@ import {
   type ProcessName,
 } from './fault-plan.ts';
 import { startFleet } from './fleet-under-test.ts';
+import { runOrderOracle } from './order/order-oracle.ts';
 import { describeFault, runSeed, type SeedReport } from './run-seed.ts';
 
 const {
@@ -17,9 +18,24 @@ const {
   broker: wanted,
   length: lengthMs,
   faults: plan,
+  oracle,
+  sequences,
+  minutes,
+  kills: hasKills = false,
+  plain: isPlain = false,
+  apart: isApart = false,
+  shrink: mayShrink = false,
 } = new Command('npm run chaos --')
   .description(
-    'Posts random load while intake, worker, broker and Postgres are killed, stopped and cut off, then compares stored rows with acknowledged calls.',
+    'Posts random load while intake, worker, broker and Postgres are killed, stopped and cut off, then compares stored rows with acknowledged calls. With --oracle order: posts random sequences of calls about a few people, and compares what the API returns with a reference model.',
+  )
+  .addOption(
+    new Option(
+      '--oracle <name>',
+      'loss: nothing acknowledged is lost; order: calls take effect in order',
+    )
+      .choices(['loss', 'order'])
+      .default('loss'),
   )
   .option('--seed <n>', 'the first seed; the same faults and calls each time', positiveInteger, 1)
   .option('--seeds <count>', 'how many, from the first on', positiveInteger, 1)
@@ -38,10 +54,60 @@ const {
       .choices(FAULT_PLANS)
       .default('mixed'),
   )
+  .option('--sequences <count>', 'order: number of sequences, one a seed', positiveInteger, 200)
+  .option('--minutes <count>', 'order: begins no sequences after this time', positiveInteger)
+  .option('--kills', 'order: kills workers and the broker while calls are sent')
+  .option('--plain', 'order: sequences about one person under one id, one call after another')
+  .option(
+    '--apart',
+    'order: sends a call when all earlier calls are applied; shows wrong effects, not wrong order',
+  )
+  .option('--shrink', 'order: looks for the shortest calls that show each kind of difference')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  npm run chaos -- --seed 1 --seeds 100 --broker redis
+  npm run chaos -- --oracle order --sequences 200 --seed 1 --broker redis
+  npm run chaos -- --oracle order --sequences 1 --seed 17 --broker redis --shrink
+The exit code is 1 if anything is lost or differs.`,
+  )
   .parse()
-  .opts<{ seed: number; seeds: number; broker?: Broker; length: number; faults: FaultPlan }>();
+  .opts<{
+    seed: number;
+    seeds: number;
+    broker?: Broker;
+    length: number;
+    faults: FaultPlan;
+    oracle: 'loss' | 'order';
+    sequences: number;
+    minutes?: number;
+    kills?: boolean;
+    plain?: boolean;
+    apart?: boolean;
+    shrink?: boolean;
+  }>();
 const brokers = BROKERS.filter((name) => wanted === undefined || name === wanted);
 const say = (line: string) => process.stdout.write(`${line}\n`);
+
+if (oracle === 'order') {
+  let isHeld = true;
+  for (const name of wanted ? [wanted] : (['redis', 'postgres'] as const)) {
+    say(`order of calls, ${name}, seeds ${first} to ${first + sequences - 1}`);
+    const kind = isPlain ? 'plain' : 'mixed';
+    const options = {
+      seed: first,
+      sequences,
+      minutes,
+      hasKills,
+      mayShrink,
+      isApart,
+      kind,
+    } as const;
+    isHeld = (await runOrderOracle(name, options, say)) && isHeld;
+  }
+  process.exit(isHeld ? 0 : 1);
+}
 
 const reports: SeedReport[] = [];
 for (const name of brokers) {

@@ -78,7 +78,7 @@ export async function runSeed(
 }
 
 /** Asks until it is done, or until what `read` tells has been the same for `STUCK_AFTER_MS`. */
-async function whileItMoves(
+export async function whileItMoves(
   isDone: () => Promise<boolean>,
   read: () => Promise<string>,
 ): Promise<void> {
@@ -96,7 +96,7 @@ async function whileItMoves(
 const said = (error: unknown): string[] => [String(error)];
 
 /** What does not move or is not empty yet, by the services' own word. */
-async function findUnsettled(fleet: Fleet): Promise<string[]> {
+export async function findUnsettled(fleet: Fleet): Promise<string[]> {
   const found = await fleet.readiness();
   return found
     .filter(({ body }) => !isSettled(body))

@@ -1,0 +1,129 @@
+/** Reads people back through the API: attributes, devices, relationships and activities. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import type { FoundPerson } from './compare.ts';
+import type { Json, JsonObject } from './model-state.ts';
+
+interface Activity {
+  readonly type: string;
+  readonly name: string | null;
+  readonly data: JsonObject;
+}
+
+interface Customer {
+  readonly identifiers: {
+    readonly id: string | null;
+    readonly email: string | null;
+    readonly svc_id: string;
+  };
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly unsubscribed: boolean;
+  readonly devices: readonly {
+    readonly id: string;
+    readonly platform: string;
+    readonly attributes: JsonObject;
+  }[];
+}
+
+const HEADERS = { Authorization: `Bearer ${DEMO.appKey}` };
+/** The API's largest page. */
+const PAGE_SIZE = 100;
+const ATTEMPTS_MAX = 50;
+const RETRY_DELAY_MS = 200;
+const EVENT_TYPES: ReadonlySet<string> = new Set(['event', 'page', 'screen']);
+const NOT_ATTRIBUTES: ReadonlySet<string> = new Set([
+  'id',
+  'email',
+  'unsubscribed',
+  'svc_id',
+  'cio_id',
+]);
+
+/** @returns each person who has one of these names, once. */
+export async function readPeople(
+  apiUrl: string,
+  names: readonly string[],
+): Promise<readonly FoundPerson[]> {
+  const found = new Map<string, FoundPerson>();
+  for (const name of names) {
+    const idType = name.includes('@') ? 'email' : 'id';
+    const path = `${apiUrl}/v1/customers/${encodeURIComponent(name)}`;
+    const answer = await read(`${path}/attributes?id_type=${idType}`);
+    if (!answer) continue;
+    const customer = answer['customer'] as unknown as Customer;
+    const { svc_id: svcId } = customer.identifiers;
+    if (!found.has(svcId)) found.set(svcId, await readPerson(apiUrl, customer));
+  }
+  return [...found.values()];
+}
+
+async function readPerson(apiUrl: string, customer: Customer): Promise<FoundPerson> {
+  const { id, email, svc_id: svcId } = customer.identifiers;
+  const path = `${apiUrl}/v1/customers/${svcId}`;
+  const activities = (await readPages(
+    `${path}/activities?id_type=svc_id`,
+    'activities',
+  )) as unknown as Activity[];
+  const relationships = (await readPages(
+    `${path}/relationships?id_type=svc_id`,
+    'svc_relationships',
+  )) as unknown as {
+    identifiers: { object_type_id: string; object_id: string };
+    attributes: JsonObject;
+  }[];
+  const isMixed = activities.some(({ type }) => type === 'profile_merge' || type === 'anon_merge');
+  return {
+    id,
+    // Shown as a call wrote it; letter case does not count.
+    email: email?.toLowerCase() ?? null,
+    attributes: Object.fromEntries(
+      Object.entries(customer.attributes).filter(([name]) => !NOT_ATTRIBUTES.has(name)),
+    ),
+    unsubscribed: customer.unsubscribed,
+    devices: Object.fromEntries(
+      customer.devices.map(({ id: token, platform, attributes }) => [
+        token,
+        { platform, attributes },
+      ]),
+    ),
+    relationships: Object.fromEntries(
+      relationships.map(({ identifiers: { object_type_id, object_id }, attributes }) => [
+        `${object_type_id}/${object_id}`,
+        attributes,
+      ]),
+    ),
+    events: activities
+      .filter(({ type }) => EVENT_TYPES.has(type))
+      .map(({ type, name, data }) => ({ type, name: name ?? '', data }))
+      .toReversed(),
+    changes: isMixed
+      ? undefined
+      : activities
+          .filter(({ type }) => type === 'attribute_change' || type === 'profile_create')
+          .map(({ data }) => data as Readonly<Record<string, { from: Json; to: Json }>>),
+  };
+}
+
+async function readPages(url: string, list: string): Promise<readonly Json[]> {
+  const all: Json[] = [];
+  let start = '';
+  do {
+    const page = await read(`${url}&limit=${PAGE_SIZE}&start=${encodeURIComponent(start)}`);
+    all.push(...((page?.[list] ?? []) as Json[]));
+    start = (page?.['next'] ?? '') as string;
+  } while (start !== '');
+  return all;
+}
+
+/** `undefined` if nobody is found. After a kill of Postgres, the API answers 503 until it has connections again. */
+async function read(url: string): Promise<JsonObject | undefined> {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await fetch(url, { headers: HEADERS });
+    const text = await answer.text();
+    if (answer.status === 404) return undefined;
+    if (answer.ok) return JSON.parse(text) as JsonObject;
+    if (answer.status !== 503 || attempt === ATTEMPTS_MAX)
+      throw new Error(`the API answered ${answer.status} to ${url}: ${text}`);
+    await sleep(RETRY_DELAY_MS);
+  }
+}
