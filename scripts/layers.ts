@@ -99,7 +99,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'port',
     'catalogue',
   ],
-  chaos: ['runbooks', 'purchases'],
+  chaos: ['order', 'runbooks', 'purchases', 'loss'],
   standalone: [],
   'command-line': [],
   verify: [],

@@ -7,10 +7,10 @@ import {
   type Broker,
   type FaultPlan,
   type ProcessName,
-} from './fault-plan.ts';
-import { startFleet } from './fleet-under-test.ts';
+} from './loss/fault-plan.ts';
+import { startFleet } from './loss/fleet-under-test.ts';
 import { runOrderOracle } from './order/order-oracle.ts';
-import { describeFault, runSeed, type SeedReport } from './run-seed.ts';
+import { describeFault, runSeed, type SeedReport } from './loss/run-seed.ts';
 
 const {
   seed: first,

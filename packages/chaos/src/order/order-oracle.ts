@@ -5,8 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pick, seededRandom } from '@sluice/domain/values/seeded-random';
-import type { Broker, ProcessName } from '../fault-plan.ts';
-import { startFleet, type Fleet } from '../fleet-under-test.ts';
+import type { Broker, ProcessName } from '../loss/fault-plan.ts';
+import { startFleet, type Fleet } from '../loss/fleet-under-test.ts';
 import { describeCall } from './call.ts';
 import { sequenceOf, type SequenceKind } from './generate-calls.ts';
 import { runSequences, type Judgement } from './run-sequences.ts';

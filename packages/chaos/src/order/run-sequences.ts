@@ -1,8 +1,8 @@
 /** Runs sequences side by side in one fleet, waits until all calls are applied, and judges what the API returns. */
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import { countApplied } from '../oracle.ts';
-import type { Fleet } from '../fleet-under-test.ts';
-import { findUnsettled, whileItMoves } from '../run-seed.ts';
+import { countApplied } from '../loss/invariant-checker.ts';
+import type { Fleet } from '../loss/fleet-under-test.ts';
+import { findUnsettled, whileItMoves } from '../loss/run-seed.ts';
 import {
   nameCalls,
   namesIn,

@@ -1,8 +1,8 @@
 /** Short seeds on one fleet. */
 import { expect } from 'vitest';
-import type { Broker } from '../../src/fault-plan.ts';
-import { startFleet } from '../../src/fleet-under-test.ts';
-import { describeFault, runSeed } from '../../src/run-seed.ts';
+import type { Broker } from '../../src/loss/fault-plan.ts';
+import { startFleet } from '../../src/loss/fleet-under-test.ts';
+import { describeFault, runSeed } from '../../src/loss/run-seed.ts';
 
 const LENGTH_MS = 800;
 

@@ -68,7 +68,7 @@ const READINESS_DEADLINE_MS = 3_000;
 const LINES_SHOWN = 15;
 
 const mainOf = (service: string) =>
-  fileURLToPath(new URL(`../../${service}/src/main.ts`, import.meta.url));
+  fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
 export async function startFleet(
   broker: Broker,
