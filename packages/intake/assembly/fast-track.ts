@@ -38,25 +38,15 @@ export const output: i32 = <i32>(
 );
 
 /** @returns how many operations it is: 1, or 0 where it is declined. */
-export function parseCall(
-  sizeBytes: i32,
-  environmentId: f64,
-  receivedAtMs: f64,
-  shardCount: i32,
-): i32 {
+export function parseCall(sizeBytes: i32, environmentId: f64, receivedAtMs: f64): i32 {
   const end = readCall(begin(sizeBytes));
   if (end == DECLINED || passSpace(end) != input + sizeBytes) return 0;
-  const written = writeOperation(output, 0, environmentId, receivedAtMs, shardCount, END_OF_CALL);
+  const written = writeOperation(output, 0, environmentId, receivedAtMs, END_OF_CALL);
   return written == DECLINED ? 0 : 1;
 }
 
 /** @returns how many operations it is, one an item; 0 where a single one is declined. */
-export function parseBatch(
-  sizeBytes: i32,
-  environmentId: f64,
-  receivedAtMs: f64,
-  shardCount: i32,
-): i32 {
+export function parseBatch(sizeBytes: i32, environmentId: f64, receivedAtMs: f64): i32 {
   let at = begin(sizeBytes);
   let to = output;
   let count: i32 = 0;
@@ -76,7 +66,7 @@ export function parseBatch(
         if (at == DECLINED || count == OPERATION_COUNT_MAX || at - item > ITEM_SIZE_BYTES_MAX)
           return 0;
         if (!isRow(TRACK, startOf(TYPE), endOf(TYPE))) return 0;
-        to = writeOperation(to, count, environmentId, receivedAtMs, shardCount, END_OF_ITEM);
+        to = writeOperation(to, count, environmentId, receivedAtMs, END_OF_ITEM);
         if (to == DECLINED) return 0;
         count++;
         at = passSpace(at);

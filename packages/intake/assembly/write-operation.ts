@@ -36,11 +36,14 @@ import { copy, writeInteger } from './write-bytes';
 export const OPERATION_COUNT_MAX: i32 = 2_500;
 /** What an operation has beside what is copied from its call is less. */
 export const OPERATION_SIZE_BYTES_MAX: i32 = 512;
-const RESULT_SIZE_BYTES: i32 = 12;
+const RESULT_SIZE_BYTES: i32 = 16;
 const ULID_SIZE_BYTES: i32 = 26;
 const ID_ROOM_SIZE_BYTES: i32 = 32;
 
-/** Of each operation three integers: its shard, where it begins in memory, where it ends. */
+/**
+ * Of each operation four integers: the hash of its person's key, that of the anonymous id's key (without one the first
+ * again), its first address in memory, the address behind its last.
+ */
 export const results: i32 = <i32>memory.data(OPERATION_COUNT_MAX * RESULT_SIZE_BYTES);
 /** The ULID of the next event that comes without an id. */
 export const nextId: i32 = <i32>memory.data(ID_ROOM_SIZE_BYTES);
@@ -56,7 +59,6 @@ export function writeOperation(
   index: i32,
   environmentId: f64,
   receivedAtMs: f64,
-  shardCount: i32,
   ending: i32,
 ): i32 {
   const isKnown = startOf(USER_ID) != 0;
@@ -101,12 +103,12 @@ export function writeOperation(
   to = writeRow(to, ending);
 
   const result = results + index * RESULT_SIZE_BYTES;
-  store<i32>(
-    result,
-    shardOf(<u32>(<i64>environmentId), person, beforePerson == BEFORE_EMAIL, shardCount),
-  );
-  store<i32>(result, from, 4);
-  store<i32>(result, to, 8);
+  const environment = <u32>(<i64>environmentId);
+  const hash = keyHashOf(environment, person, beforePerson == BEFORE_EMAIL);
+  store<u32>(result, hash);
+  store<u32>(result, isKnown && isSeen ? keyHashOf(environment, ANONYMOUS_ID, false) : hash, 4);
+  store<i32>(result, from, 8);
+  store<i32>(result, to, 12);
   return to;
 }
 
@@ -134,7 +136,7 @@ function isPlainName(): bool {
 }
 
 /** As in `domain/src/operations/shard.ts`; of a unit of ASCII the high byte is 0. */
-function shardOf(environmentId: u32, person: i32, isEmail: bool, shardCount: i32): i32 {
+function keyHashOf(environmentId: u32, person: i32, isEmail: bool): u32 {
   let hash: u32 = 0x811c9dc5;
   for (let shift: u32 = 0; shift < 32; shift += 8) {
     hash = (hash ^ ((environmentId >> shift) & 0xff)) * 0x01000193;
@@ -148,7 +150,7 @@ function shardOf(environmentId: u32, person: i32, isEmail: bool, shardCount: i32
   hash = (hash ^ (hash >> 16)) * 0x85ebca6b;
   hash = (hash ^ (hash >> 13)) * 0xc2b2ae35;
   hash ^= hash >> 16;
-  return <i32>(hash % <u32>shardCount);
+  return hash;
 }
 
 function writeField(to: i32, key: i32): i32 {

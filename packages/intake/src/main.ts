@@ -217,7 +217,7 @@ const accept = createAccept(acceptDependencies, {
   listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
   hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
 });
-const parser = new FastTrackParser(settings.SHARD_COUNT);
+const parser = new FastTrackParser();
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,

@@ -19,7 +19,7 @@ export interface CommitBatchClaim {
 export interface ClaimedCommitBatches {
   /**
    * In the order of the claims; undefined in place of each commit batch that another transaction has claimed and
-   * committed. Where that is so of the first, none is claimed.
+   * committed. Where that is so of the first, and all are of one shard, none is claimed.
    */
   readonly numbers: readonly (number | undefined)[];
   /** True where no merge goes on or begins before this transaction has ended (`merge-gate.ts`). */
@@ -27,11 +27,11 @@ export interface ClaimedCommitBatches {
 }
 
 /**
- * Claims commit batches of one shard for this transaction and numbers them. Waits for a transaction that has
+ * Claims commit batches for this transaction and numbers them. Waits for a transaction that has
  * claimed one of them and has not ended. By the primary key.
  *
- * Where the first one is applied already, the shard may be another worker's by now: that one may have the second in
- * progress, which is then not among these, and the third would overtake it. So none is claimed then.
+ * Where the first one of a shard is applied already, the shard may be another worker's by now: that one may have the
+ * second in progress, which is then not among these, and the third would overtake it. So none is claimed then.
  *
  * Also tells the planner, for this transaction, that all its statements look keys up by index: a
  * set of keys comes from `unnest`, of which it knows too little. Left alone, it read all of 200,000
@@ -44,6 +44,7 @@ export async function claimCommitBatches(
   transaction: DatabaseOrTransaction,
   claims: readonly CommitBatchClaim[],
   triesToKeepMergesOff: boolean,
+  isOfOneShard = true,
 ): Promise<ClaimedCommitBatches> {
   const { rows } = await sql<{
     envelopeId: string;
@@ -66,7 +67,7 @@ export async function claimCommitBatches(
     returning envelope_id as "envelopeId", envelope_number as "envelopeNumber",
       ${MERGES_ARE_KEPT_OFF} as "keepsMergesOff"`.execute(transaction);
   const numbers = new Map(rows.map((row) => [row.envelopeId, Number(row.envelopeNumber)]));
-  if (claims[0] && !numbers.has(claims[0].envelopeId)) {
+  if (isOfOneShard && claims[0] && !numbers.has(claims[0].envelopeId)) {
     await releaseClaims(transaction, [...numbers.keys()]);
     numbers.clear();
   }
@@ -74,6 +75,18 @@ export async function claimCommitBatches(
     numbers: claims.map(({ envelopeId }) => numbers.get(envelopeId)),
     keepsMergesOff: rows[0]?.keepsMergesOff === true,
   };
+}
+
+/** Which of the commit batches are applied. By the primary key. */
+export async function listAppliedCommitBatches(
+  database: DatabaseOrTransaction,
+  envelopeIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ envelopeId: string }>`
+    select envelope_id as "envelopeId" from envelopes where envelope_id = any (${envelopeIds}::text[])`.execute(
+    database,
+  );
+  return new Set(rows.map(({ envelopeId }) => envelopeId));
 }
 
 /** Undoes claims of this transaction. By the primary key. */

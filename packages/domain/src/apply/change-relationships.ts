@@ -17,7 +17,7 @@ import type {
 } from '../operations/operation.ts';
 import type { PersonState } from '../state/person-directory.ts';
 import type { ActivityKind, ObjectRow } from '../state/loaded-state.ts';
-import { canBeMade, canBeMadeObject } from '../operations/split-operation.ts';
+import { canBeMade, canBeMadeObject } from '../operations/can-be-made.ts';
 import { svcObjectId } from '../values/svc-id.ts';
 import { relationshipText, type WorkingSet } from '../state/working-set.ts';
 

@@ -6,6 +6,10 @@ export interface CommitBatch {
   /** ULID made by intake; claimed in the transaction that writes its effects. */
   readonly id: string;
   readonly operations: readonly QueuedOperation[];
+  /** The flush of which it is a part, where one call of that flush spans its parts; a ULID. */
+  readonly flushId?: string;
+  /** With `flushId`: the place of each operation in the flush (`flush-places.ts`). */
+  readonly places?: string;
   /**
    * W3C trace context, where a call in it is traced; commit batches of versions before 0025 have none, and their
    * workers pass it over.

@@ -62,7 +62,7 @@ export interface IdentifyPerson extends OperationBase {
     readonly action: 'add' | 'delete';
     readonly entries: readonly ObjectRelationship[];
   };
-  /** The person's half (`split-operation.ts`): it makes no objects. */
+  /** The person's half of an intake of before decision 11: it makes no objects. */
   readonly isHalf?: true;
 }
 
@@ -94,7 +94,7 @@ export interface ChangePersonRelationships extends OperationBase {
   readonly person: PersonIdentifier;
   readonly action: 'add' | 'delete';
   readonly entries: readonly ObjectRelationship[];
-  /** The person's half (`split-operation.ts`): it makes no objects. */
+  /** The person's half of an intake of before decision 11: it makes no objects. */
   readonly isHalf?: true;
 }
 
@@ -135,7 +135,7 @@ export interface IdentifyObject extends OperationBase {
   readonly attributes: JsonObject;
   readonly relationships: readonly PersonRelationship[];
   readonly attributesAtMs?: number;
-  /** The object's half (`split-operation.ts`): it makes no people. */
+  /** The object's half of an intake of before decision 11: it makes no people. */
   readonly isHalf?: true;
 }
 
@@ -149,7 +149,7 @@ export interface ChangeObjectRelationships extends OperationBase {
   readonly object: ObjectIdentifier;
   readonly action: 'add' | 'delete';
   readonly entries: readonly PersonRelationship[];
-  /** The object's half (`split-operation.ts`): it makes no people. */
+  /** The object's half of an intake of before decision 11: it makes no people. */
   readonly isHalf?: true;
   /** In the half of a call about a person: the person. It is not applied where that person cannot be written to. */
   readonly named?: readonly PersonIdentifier[];

@@ -13,11 +13,16 @@
 import type { ObjectIdentifier, Operation, PersonIdentifier } from './operation.ts';
 import { unitAt } from '../values/unit-at.ts';
 
+/** The shard of a key. */
+export function shardOf(environmentId: number, key: string, shardCount: number): number {
+  return keyHashOf(environmentId, key) % shardCount;
+}
+
 /**
- * The shard of a key: FNV-1a (32 bit) over the workspace's number and the key's UTF-16 units, low byte
+ * The hash of a key, 0 to 2^32 - 1: FNV-1a (32 bit) over the workspace's number and the key's UTF-16 units, low byte
  * first, mixed by MurmurHash3's finaliser because FNV's low bits alone are poor for small counts.
  */
-export function shardOf(environmentId: number, key: string, shardCount: number): number {
+export function keyHashOf(environmentId: number, key: string): number {
   let hash = 0x811c9dc5;
   for (let shift = 0; shift < 32; shift += 8) {
     hash = Math.imul(hash ^ ((environmentId >>> shift) & 0xff), 0x01000193);
@@ -30,7 +35,7 @@ export function shardOf(environmentId: number, key: string, shardCount: number):
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   hash ^= hash >>> 16;
-  return (hash >>> 0) % shardCount;
+  return hash >>> 0;
 }
 
 /** What an operation has to wait its turn for: its object where it is about one, else its person. */
@@ -63,12 +68,13 @@ export function shardKeyOf(operation: Operation): string {
   }
 }
 
-/** The kind is left out, so that an id that looks like an email meets the email. */
-function personKey(person: PersonIdentifier): string {
+/** The key of a person's identifier. The kind is left out, so that an id that looks like an email meets the email. */
+export function personKey(person: PersonIdentifier): string {
   return person.kind === 'email' ? person.value.toLowerCase() : person.value;
 }
 
-function objectKey(object: ObjectIdentifier): string {
+/** The key of an object. */
+export function objectKey(object: ObjectIdentifier): string {
   return 'svcObjectId' in object
     ? `object:${object.svcObjectId}`
     : `object:${object.objectTypeId}:${object.objectId}`;

@@ -57,7 +57,7 @@ export interface StateNeeds {
   readonly events: readonly EventClaim[];
   /** What events that name two identifiers make of them. */
   readonly links: readonly IdentifierLink[];
-  /** Names of the people whom halves are about (`split-operation.ts`): the other half must not be applied meanwhile. */
+  /** Names of the people whom halves of older intakes are about: the other half must not be applied meanwhile. */
   readonly halves: readonly IdentifierKey[];
   readonly changesRelationships: boolean;
   /** Of the devices that are added or deleted; some may be named twice. */

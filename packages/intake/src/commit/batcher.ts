@@ -16,6 +16,7 @@
  *
  * Before: `accept.ts`, `fast-path.ts`. After: `batch-committer.ts`.
  */
+import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
@@ -169,9 +170,15 @@ export class Batcher {
     const traced = traceFlush?.(
       parts.map(({ shard, writer, operations }) => ({ shard, id: writer.id, operations })),
     );
-    const commitBatches = parts.map(({ shard, writer }): ShardCommitBatch => ({
+    // Where a call spans parts, the worker must know which of them are of one flush.
+    const flushId = group.isAtomic ? parts[0]?.writer.id : undefined;
+    const commitBatches = parts.map(({ shard, writer, places }): ShardCommitBatch => ({
       shard,
-      envelope: writer.finish(traced?.traceparents.get(writer.id)),
+      envelope: writer.finish(
+        traced?.traceparents.get(writer.id),
+        flushId,
+        flushId === undefined ? undefined : writePlaces(places),
+      ),
     }));
     let outcome: CommitOutcome = 'committed';
     try {

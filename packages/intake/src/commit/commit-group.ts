@@ -8,8 +8,8 @@
  * Between `batcher.ts`, which fills and flushes it, and `batch-committer.ts`.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
-import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
-import { splitOperation } from '@sluice/domain/operations/split-operation';
+import { keysOf } from '@sluice/domain/operations/operation-keys';
+import { keyHashOf, shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import {
   CommitBatchWriter,
   type CommitBatchBuffers,
@@ -35,15 +35,16 @@ const COMMIT_BATCH_OPERATIONS_MAX = 1_000;
 interface CommitBatchPart {
   readonly shard: number;
   readonly writer: CommitBatchWriter;
-  /** The operations as they were written, halves included, where they are to be kept; else empty. */
+  /** The operations as they were written, where they are to be kept; else empty. */
   readonly operations: Operation[];
+  /** The place of each operation in the flush. */
+  readonly places: number[];
 }
 
 /** What one call brought for one shard. */
 interface ShardOperations {
-  readonly parts: Operation[];
-  /** What each of them is of, where it was to be kept; else empty. */
-  readonly wholes: Operation[];
+  readonly operations: Operation[];
+  readonly places: number[];
 }
 
 export class CommitGroup {
@@ -63,6 +64,8 @@ export class CommitGroup {
   arrivedAtMs = Infinity;
   /** A call spans commit batches, which must be added together. */
   isAtomic = false;
+  /** How many operations have a place in the flush. */
+  #placeCount = 0;
 
   /** @param keepsOperations - for traces, which know an operation by its identity. */
   constructor(
@@ -87,20 +90,19 @@ export class CommitGroup {
     const [first] = operations;
     const caller = { committed: done };
     this.#count(operations.length, first?.receivedAtMs ?? Infinity, sizeBytes, caller);
-    const [only] = operations.length === 1 && first ? this.#split(first) : [];
-    if (only !== undefined && only === first) {
-      const part = this.#partFor(this.#shardOf(only));
-      part.writer.add(JSON.stringify(only));
-      if (this.#keepsOperations) part.operations.push(only);
+    if (first !== undefined && operations.length === 1) {
+      const part = this.#partFor(this.#shardOf(first));
+      part.writer.add(JSON.stringify(first));
+      this.#addKeys(part, first);
+      part.places.push(this.#placeCount++);
+      if (this.#keepsOperations) part.operations.push(first);
       return;
     }
     const byShard: ShardOperations[] = [];
-    for (const whole of operations) {
-      for (const part of this.#split(whole)) {
-        const those = (byShard[this.#shardOf(part)] ??= { parts: [], wholes: [] });
-        those.parts.push(part);
-        if (this.#keepsOperations) those.wholes.push(whole);
-      }
+    for (const operation of operations) {
+      const those = (byShard[this.#shardOf(operation)] ??= { operations: [], places: [] });
+      those.operations.push(operation);
+      those.places.push(this.#placeCount++);
     }
     // In the order of the shards; `forEach` skips shards without operations.
     let touchedCount = 0;
@@ -115,10 +117,14 @@ export class CommitGroup {
     const { count, memory } = operations;
     this.#count(count, operations.receivedAtMs, sizeBytes, caller);
     for (let index = 0; index < count; index++) {
-      const shard = operations.shardOf(index);
-      if (shard !== operations.shardOf(0)) this.isAtomic = true;
-      const { writer } = this.#partFor(shard);
+      const hash = operations.keyHashOf(index);
+      const shard = hash % this.#shardCount;
+      if (shard !== operations.keyHashOf(0) % this.#shardCount) this.isAtomic = true;
+      const { writer, places } = this.#partFor(shard);
       writer.addBytes(memory, operations.startOf(index), operations.endOf(index));
+      writer.addKey(hash);
+      writer.addKey(operations.anonymousHashOf(index));
+      places.push(this.#placeCount++);
     }
   }
 
@@ -143,20 +149,20 @@ export class CommitGroup {
     return shardOf(operation.environmentId, shardKeyOf(operation), this.#shardCount);
   }
 
-  #split(operation: Operation): readonly Operation[] {
-    return splitOperation(operation, this.#shardCount);
+  #addKeys({ writer }: CommitBatchPart, operation: Operation): void {
+    for (const key of keysOf(operation)) writer.addKey(keyHashOf(operation.environmentId, key));
   }
 
   /** As one text: writing each by itself takes half as long again. */
-  #addMany(shard: number, { parts, wholes }: ShardOperations): void {
-    for (let from = 0; from < parts.length;) {
+  #addMany(shard: number, { operations, places }: ShardOperations): void {
+    for (let from = 0; from < operations.length;) {
       const part = this.#partFor(shard);
-      const some = parts.slice(
-        from,
-        from + COMMIT_BATCH_OPERATIONS_MAX - part.writer.operationCount,
-      );
+      const to = from + COMMIT_BATCH_OPERATIONS_MAX - part.writer.operationCount;
+      const some = operations.slice(from, to);
       part.writer.addAll(JSON.stringify(some), some.length);
-      part.operations.push(...wholes.slice(from, from + some.length));
+      for (const operation of some) this.#addKeys(part, operation);
+      part.places.push(...places.slice(from, to));
+      if (this.#keepsOperations) part.operations.push(...some);
       from += some.length;
     }
   }
@@ -170,6 +176,7 @@ export class CommitGroup {
       shard,
       writer: new CommitBatchWriter(this.#newId(), this.#buffers),
       operations: [],
+      places: [],
     };
     this.#open[shard] = part;
     this.parts.push(part);

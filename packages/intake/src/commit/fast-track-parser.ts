@@ -20,7 +20,10 @@ export interface ParsedOperations {
   readonly receivedAtMs: number;
   /** Where they are, as UTF-8. */
   readonly memory: Buffer;
-  shardOf(index: number): number;
+  /** The hash of the key of its person (`domain/src/operations/shard.ts`). */
+  keyHashOf(index: number): number;
+  /** The hash of the key of its anonymous id; without one the same as the person's. */
+  anonymousHashOf(index: number): number;
   /** Into `memory`; the end is behind the last byte. */
   startOf(index: number): number;
   endOf(index: number): number;
@@ -36,12 +39,7 @@ interface Exports {
   readonly parseCall: ParseInMemory;
   readonly parseBatch: ParseInMemory;
 }
-type ParseInMemory = (
-  sizeBytes: number,
-  environmentId: number,
-  receivedAtMs: number,
-  shardCount: number,
-) => number;
+type ParseInMemory = (sizeBytes: number, environmentId: number, receivedAtMs: number) => number;
 
 /** In the order in which the other side numbers them. */
 const ROWS: readonly string[] = [
@@ -66,7 +64,7 @@ const ROWS: readonly string[] = [
 ];
 const ROW_COUNT_MAX = 47;
 const ROW_SIZE_BYTES = 256;
-const RESULT_INTEGER_COUNT = 3;
+const RESULT_INTEGER_COUNT = 4;
 
 /** Neither `es2024` nor Node's types know it, and `dom` would bring a browser's globals. */
 declare const WebAssembly: {
@@ -84,8 +82,7 @@ export class FastTrackParser implements ParsedOperations {
   readonly memory: Buffer;
   readonly #exports: Exports;
   readonly #inputAt: number;
-  readonly #results: Int32Array;
-  readonly #shardCount: number;
+  readonly #results: Uint32Array;
   /** The time of the next id, Unix milliseconds. */
   #idAtMs = -Infinity;
   /**
@@ -95,14 +92,13 @@ export class FastTrackParser implements ParsedOperations {
    */
   readonly #newId = createIdGenerator(() => this.#idAtMs);
 
-  constructor(shardCount: number) {
+  constructor() {
     const instance = new WebAssembly.Instance(compiled, {});
     this.#exports = instance.exports as Exports;
     const { memory, input, results } = this.#exports;
     this.memory = Buffer.from(memory.buffer);
     this.#inputAt = input.value;
-    this.#results = new Int32Array(memory.buffer, results.value);
-    this.#shardCount = shardCount;
+    this.#results = new Uint32Array(memory.buffer, results.value);
     this.#writeTable();
   }
 
@@ -127,21 +123,25 @@ export class FastTrackParser implements ParsedOperations {
     }
     this.receivedAtMs = receivedAtMs;
     this.count = isBatch
-      ? this.#exports.parseBatch(sizeBytes, environmentId, receivedAtMs, this.#shardCount)
-      : this.#exports.parseCall(sizeBytes, environmentId, receivedAtMs, this.#shardCount);
+      ? this.#exports.parseBatch(sizeBytes, environmentId, receivedAtMs)
+      : this.#exports.parseCall(sizeBytes, environmentId, receivedAtMs);
     return this.count === 0 ? undefined : this;
   }
 
-  shardOf(index: number): number {
+  keyHashOf(index: number): number {
     return this.#results[index * RESULT_INTEGER_COUNT] as number;
   }
 
-  startOf(index: number): number {
+  anonymousHashOf(index: number): number {
     return this.#results[index * RESULT_INTEGER_COUNT + 1] as number;
   }
 
-  endOf(index: number): number {
+  startOf(index: number): number {
     return this.#results[index * RESULT_INTEGER_COUNT + 2] as number;
+  }
+
+  endOf(index: number): number {
+    return this.#results[index * RESULT_INTEGER_COUNT + 3] as number;
   }
 
   #writeTable(): void {

@@ -68,7 +68,7 @@ function createIntake(
     newId,
     ...options,
   };
-  const takeCall = createFastPath(deps, new FastTrackParser(SHARD_COUNT));
+  const takeCall = createFastPath(deps, new FastTrackParser());
   const submissionOf = (body: unknown, overrides: Overrides) => {
     const route = routes.find(({ call }) => call.name === (overrides.name ?? 'pipelines.track'));
     if (route === undefined) throw new Error('no such call');

@@ -12,6 +12,7 @@ import type { Queue } from 'bullmq';
 import { connectionWarnings } from '../redis/connection-warnings.ts';
 import type { Logger } from '../process/logger.ts';
 import { FailedCommitBatches } from './queue-failed.ts';
+import { PendingBatches } from './pending-batches.ts';
 import type { Processors } from './queue-processors.ts';
 import { openTakingSide, type TakingSide } from './queue-taking.ts';
 import { QueueWatch, type WatchReport } from './queue-watch.ts';
@@ -28,6 +29,7 @@ const LOOK_INTERVAL_MS_MAX = 1_000;
 const STATEMENT_DEADLINE_MS_MIN = 5_000;
 const LEAVE_DEADLINE_MS = 3_000;
 const FAILED_RETRY_INTERVAL_MS = 10_000;
+const FORGET_INTERVAL_MS = 60_000;
 
 export interface ConsumerOptions extends BrokerOptions {
   /** A try that takes so long counts as hung. 60 s unless told. */
@@ -81,9 +83,11 @@ export async function startConsumers(
     logger,
   });
 
+  const pending = new PendingBatches(side.pendingLog, side.readBatches, now);
   const queues = openWorkers(shardNames, {
     side,
     processors,
+    pending,
     stalledAfterMs,
     hungAfterMs,
     closing: closing.signal,
@@ -117,10 +121,14 @@ export async function startConsumers(
     () => watch.look(),
   );
 
+  const forgetting = repeat('forget applied batches', FORGET_INTERVAL_MS, logger, () =>
+    pending.sweep(),
+  );
+
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     closing.abort();
-    const stops = [looks.stop(), failed.stop()];
+    const stops = [looks.stop(), failed.stop(), forgetting.stop()];
     await leave(side, queues, stops, logger);
     await Promise.all(shardQueues.map((queue) => queue.close()));
     // A connection that a broken worker took along is not given back; it ends with the process.

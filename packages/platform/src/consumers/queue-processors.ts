@@ -7,6 +7,7 @@
 import type { Logger } from '../process/logger.ts';
 import { ShardBehind } from './queue-behind.ts';
 import { runShardJob, type JobOutcome, type ProcessCommitBatch } from './queue-shard-job.ts';
+import type { PendingBatches } from './pending-batches.ts';
 import type { WaitingCommitBatches } from './queue-waiting.ts';
 import { PROVIDER_EVENTS_JOB, type LaneKey, type PurchaseKey } from '../queue/queue.ts';
 import type { ProcessJob } from './watched-queue.ts';
@@ -45,6 +46,8 @@ export interface PurchaseProcessors {
 
 export interface ShardProcessOptions {
   readonly waiting: WaitingCommitBatches;
+  /** Of all shards. */
+  readonly pending: PendingBatches;
   /** Aborted: what is not done yet goes back to the head of its queue. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
@@ -53,10 +56,10 @@ export interface ShardProcessOptions {
 /** The commit batches of one shard. */
 export function shardProcess(
   { processCommitBatch, now }: Processors,
-  { waiting, closing, logger }: ShardProcessOptions,
+  { waiting, pending, closing, logger }: ShardProcessOptions,
 ): ProcessJob {
   const behind = new ShardBehind({ waiting, now, logger });
-  const shard = { behind, processCommitBatch, closing, logger };
+  const shard = { behind, pending, processCommitBatch, closing, logger };
   return (job, token, trying) => runShardJob(shard, job, token, trying).finally(() => behind.end());
 }
 

@@ -8,6 +8,7 @@ import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { UnrecoverableError, WaitingError, type Job } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
 import type { ShardBehind } from './queue-behind.ts';
+import type { PendingBatches } from './pending-batches.ts';
 import { DISCARDED } from './queue-failed.ts';
 import type { Trying } from './watched-queue.ts';
 import { within } from '../process/within.ts';
@@ -28,10 +29,12 @@ export type JobOutcome =
 export type ProcessCommitBatch = (
   commitBatch: CommitBatch,
   readBehind: () => Promise<readonly CommitBatch[]>,
+  pending: PendingBatches,
 ) => Promise<JobOutcome>;
 
 export interface ShardJobOptions {
   readonly behind: ShardBehind;
+  readonly pending: PendingBatches;
   readonly processCommitBatch: ProcessCommitBatch;
   /** Aborted: what is not done yet goes back to the head of its queue. */
   readonly closing: AbortSignal;
@@ -40,14 +43,14 @@ export interface ShardJobOptions {
 
 /** @throws WaitingError or UnrecoverableError of BullMQ, which say what becomes of the job. */
 export async function runShardJob(
-  { behind, processCommitBatch, closing, logger }: ShardJobOptions,
+  { behind, pending, processCommitBatch, closing, logger }: ShardJobOptions,
   job: Job<CommitBatch>,
   token: string | undefined,
   trying: Trying,
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     trying.begin();
-    const outcome = await processCommitBatch(job.data, () => behind.read(job.data)).catch(
+    const outcome = await processCommitBatch(job.data, () => behind.read(job.data), pending).catch(
       (error: unknown): JobOutcome => {
         logger.error(
           { error, envelopeId: job.id, attempt },

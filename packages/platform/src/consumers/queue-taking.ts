@@ -14,10 +14,18 @@ import {
 import { Cluster, type Redis } from 'ioredis';
 import { postgresHeads, redisHeads, type ReadHeads } from '../queue/queue-heads.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
-import { postgresWaiting, redisWaiting, type WaitingCommitBatches } from './queue-waiting.ts';
+import {
+  postgresBatches,
+  postgresWaiting,
+  redisBatches,
+  redisWaiting,
+  type ReadBatches,
+  type WaitingCommitBatches,
+} from './queue-waiting.ts';
+import { postgresPendingLog, redisPendingLog, type PendingLog } from '../queue/pending-log.ts';
 import { openQueuePool } from '../queue/queue-pool.ts';
 import type { BrokerOptions } from '../queue/broker-options.ts';
-import { redisPrefix } from '../queue/queue.ts';
+import { pendingLogKey, redisPrefix, shardQueueName } from '../queue/queue.ts';
 import { blockingMsMax, connectWorker, reconnect } from '../redis/redis.ts';
 
 type OpenWorker = (
@@ -32,6 +40,9 @@ export interface TakingSide {
   readonly openWorker: OpenWorker;
   readonly openShardWorker: OpenWorker;
   waitingIn(shardQueue: string): WaitingCommitBatches;
+  readonly pendingLog: PendingLog;
+  /** Batches of any shards that are still queued, taken or not. */
+  readonly readBatches: ReadBatches;
   readonly readHeads: ReadHeads;
   /** How long a worker may wait for the sign of a job before its connection counts as silent. */
   readonly waitMsMax: number;
@@ -108,6 +119,8 @@ function takeFromRedis(
     openWorker,
     openShardWorker,
     waitingIn: (name) => redisWaiting(redis, (part) => keyOf(name, part)),
+    pendingLog: redisPendingLog(redis, pendingLogKey(prefix)),
+    readBatches: redisBatches(redis, (shard, id) => keyOf(shardQueueName(shard), id)),
     readHeads: redisHeads(redis, keyOf),
     waitMsMax: blockingMsMax(redis),
     // No `endWait`: a wait here ends only when its connection is closed, which is as good as replacing the worker.
@@ -145,6 +158,8 @@ function takeFromPostgres(
     openWorker: openWith(plain.Worker),
     openShardWorker: openWith(ofShards.Worker),
     waitingIn: (name) => postgresWaiting(pool, name),
+    pendingLog: postgresPendingLog(pool),
+    readBatches: postgresBatches(pool),
     readHeads: postgresHeads(pool),
     waitMsMax: blockingMsMax(undefined),
     endWait(worker) {

@@ -21,6 +21,11 @@ export interface WaitingCommitBatches {
   remove(envelopeIds: readonly string[]): Promise<unknown>;
 }
 
+/** Queued batches by shard and id, in the order given; none in place of each that is no longer queued. */
+export type ReadBatches = (
+  batches: readonly { readonly shard: number; readonly id: string }[],
+) => Promise<readonly (CommitBatch | undefined)[]>;
+
 /**
  * The hash is deleted only where the place was: a worker that has the job needs it to end the job. From the tail,
  * where the next ones are.
@@ -73,5 +78,31 @@ export function postgresWaiting(pool: pg.Pool, name: string): WaitingCommitBatch
         envelopeIds,
       ]);
     },
+  };
+}
+
+/** @param keyOf - of a job's hash. */
+export function redisBatches(
+  redis: RedisClient,
+  keyOf: (shard: number, id: string) => string,
+): ReadBatches {
+  return async (batches) => {
+    const found = await Promise.all(
+      batches.map(({ shard, id }) => redis.hget(keyOf(shard, id), 'data')),
+    );
+    return found.map((data) => (data == null ? undefined : (JSON.parse(data) as CommitBatch)));
+  };
+}
+
+/** By the primary key. */
+export function postgresBatches(pool: pg.Pool): ReadBatches {
+  return async (batches) => {
+    const { rows } = await pool.query<{ id: string; data: CommitBatch }>(
+      `select job.id, data from unnest($1::text[], $2::text[]) as wanted (queue, id) join job using (queue, id)
+        where state in ('waiting', 'active', 'failed')`,
+      [batches.map(({ shard }) => `events-${shard}`), batches.map(({ id }) => id)],
+    );
+    const found = new Map(rows.map(({ id, data }) => [id, data]));
+    return batches.map(({ id }) => found.get(id));
   };
 }

@@ -13,6 +13,10 @@ export interface WrittenCommitBatch {
   readonly id: string;
   /** Not to be kept: they may be overwritten once the broker has confirmed them (`CommitBatchWriter.release`). */
   readonly bytes: Buffer;
+  /** Hashes of the keys that its operations name (`batch-keys.ts`), each once. */
+  readonly keys: Uint32Array;
+  /** As in `CommitBatch`. */
+  readonly flushId?: string;
 }
 
 /** About what a flush brings for a shard under load. */
@@ -49,6 +53,7 @@ export class CommitBatchBuffers {
 export class CommitBatchWriter {
   readonly id: string;
   operationCount = 0;
+  readonly #keys = new Set<number>();
   readonly #buffers: CommitBatchBuffers;
   #bytes: Buffer;
   #sizeBytes = 0;
@@ -59,6 +64,11 @@ export class CommitBatchWriter {
     this.#buffers = buffers;
     this.#bytes = buffers.take();
     this.#write(`{"id":${JSON.stringify(id)},"operations":`);
+  }
+
+  /** An operation that is added names a key of this hash. */
+  addKey(hash: number): void {
+    this.#keys.add(hash);
   }
 
   /** Adds one operation as JSON. */
@@ -89,12 +99,18 @@ export class CommitBatchWriter {
     this.operationCount += count;
   }
 
-  /** To be called once, after the last operation. `traceparent` as in `CommitBatch`. */
-  finish(traceparent?: string): WrittenCommitBatch {
+  /** To be called once, after the last operation. The arguments as in `CommitBatch`. */
+  finish(traceparent?: string, flushId?: string, places?: string): WrittenCommitBatch {
     this.#write(']');
     if (traceparent !== undefined) this.#write(`,"traceparent":${JSON.stringify(traceparent)}`);
+    if (flushId !== undefined) this.#write(`,"flushId":"${flushId}","places":"${places}"`);
     this.#write('}');
-    return { id: this.id, bytes: this.#bytes.subarray(0, this.#sizeBytes) };
+    const written = {
+      id: this.id,
+      bytes: this.#bytes.subarray(0, this.#sizeBytes),
+      keys: Uint32Array.from(this.#keys),
+    };
+    return flushId === undefined ? written : { ...written, flushId };
   }
 
   /** Call it after `finish`, once nobody reads the bytes any more: the next commit batch gets the buffer. */

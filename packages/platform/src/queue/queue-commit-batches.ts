@@ -11,6 +11,7 @@
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { Job } from 'bullmq';
+import { keyHashesOf, writeHashes } from './batch-keys.ts';
 import { commitBatchText, type WrittenCommitBatch } from './commit-batch-writer.ts';
 import type { AddingQueue } from './queue-adding.ts';
 import type { RedisClient } from '../redis/redis-client.ts';
@@ -43,18 +44,21 @@ const JOB_OPTIONS = { removeOnComplete: true };
  * A job that is there already is written to as well, with what it has: `WAIT` (`redis-durability.ts`) asks for the last
  * write of its connection, and from Redis 7.2 on it confirms at once where a new connection has written nothing.
  *
- * KEYS: five a job, its hash, then its queue's jobs that wait, those in progress, settings, marker.
- * ARGV: name, options and time of all, then id and data of each.
+ * KEYS: five a job, its hash, then its queue's jobs that wait, those in progress, settings, marker; last the log of
+ * pending batches (`pending-log.ts`).
+ * ARGV: name, options and time of all, then id, data, shard, flush and keys of each.
  */
-const ADD_SCRIPT = `
+const addScript = (isLogged: boolean): string => `
   local name, options, timestamp = ARGV[1], ARGV[2], ARGV[3]
-  for index = 0, #KEYS / 5 - 1 do
+  local count = (#ARGV - 3) / 5
+  for index = 0, count - 1 do
     local job, wait, active, settings, marker = unpack(KEYS, index * 5 + 1, index * 5 + 5)
-    local id, data = ARGV[index * 2 + 4], ARGV[index * 2 + 5]
+    local id, data, shard, flush, keys = unpack(ARGV, index * 5 + 4, index * 5 + 8)
     if redis.call('EXISTS', job) == 0 then
       redis.call('HSET', job, 'name', name, 'data', data, 'opts', options,
         'timestamp', timestamp, 'delay', 0, 'priority', 0)
       redis.call('LPUSH', wait, id)
+      ${isLogged ? `redis.call('XADD', KEYS[#KEYS], '*', 'b', id, 's', shard, 'f', flush, 'k', keys)` : ''}
       local isPaused, concurrency = unpack(redis.call('HMGET', settings, 'paused', 'concurrency'))
       local isFull = concurrency and redis.call('LLEN', active) >= tonumber(concurrency)
       if not isPaused and not isFull then redis.call('ZADD', marker, 0, '0') end
@@ -62,38 +66,81 @@ const ADD_SCRIPT = `
       redis.call('HSET', job, 'name', name)
     end
   end`;
+/** Parts of one flush must follow each other. ARGV: id, shard, flush and keys of each. */
+const LOG_SCRIPT = `
+  for index = 1, #ARGV, 4 do
+    local id, shard, flush, keys = unpack(ARGV, index, index + 3)
+    redis.call('XADD', KEYS[1], '*', 'b', id, 's', shard, 'f', flush, 'k', keys)
+  end`;
 /** Options as BullMQ keeps them. */
 const JOB_OPTIONS_TEXT = JSON.stringify({ ...JOB_OPTIONS, attempts: 0 });
 
-/** On one Redis, or those of one shard on a Cluster. By EVALSHA: the script goes over once, not with each flush. */
-export function addingByScript(redis: RedisClient): AddCommitBatches {
-  redis.defineCommand('addCommitBatches', { lua: ADD_SCRIPT });
-  const scripted = redis as unknown as {
-    addCommitBatches(keyCount: number, ...keysAndArguments: (string | number | Buffer)[]): unknown;
-  };
+/** On one Redis. By EVALSHA: the script goes over once, not with each flush. */
+export function addingByScript(redis: RedisClient, logKey: string): AddCommitBatches {
+  redis.defineCommand('addCommitBatches', { lua: addScript(true) });
+  const scripted = redis as unknown as AddingScript;
   return async (queues, commitBatches) => {
-    const keys: string[] = [];
-    const jobs: (string | Buffer)[] = [];
-    for (const { shard, envelope: commitBatch } of commitBatches) {
-      const queue = queues[shard] as AddingQueue;
-      for (const part of [commitBatch.id, 'wait', 'active', 'meta', 'marker'])
-        keys.push(queue.toKey(part));
-      jobs.push(
-        commitBatch.id,
-        'bytes' in commitBatch ? commitBatch.bytes : commitBatchText(commitBatch),
-      );
-    }
-    const common = [JOB_NAME, JOB_OPTIONS_TEXT, Date.now()];
-    await scripted.addCommitBatches(keys.length, ...keys, ...common, ...jobs);
+    const { keys, values } = jobsOf(queues, commitBatches);
+    await scripted.addCommitBatches(keys.length + 1, ...keys, logKey, ...values);
   };
 }
 
-/** On a Cluster: all or none of each shard's; of several shards some may be added and others not. */
-export function addingByShard(addOfOneShard: AddCommitBatches): AddCommitBatches {
-  return async (queues, commitBatches) => {
-    const groups = Map.groupBy(commitBatches, ({ shard }) => shard);
-    await Promise.all([...groups.values()].map((group) => addOfOneShard(queues, group)));
+/**
+ * On a Cluster: all or none of each shard's; of several shards some may be added and others not. Their nodes have no
+ * common order, so all are logged first, by the one node that has the log: a worker that finds a batch logged and
+ * not queued waits for it (`worker/src/events/process-commit-batch.ts`).
+ */
+export function addingByShard(redis: RedisClient, logKey: string): AddCommitBatches {
+  redis.defineCommand('addCommitBatches', { lua: addScript(false) });
+  redis.defineCommand('logBatches', { lua: LOG_SCRIPT, numberOfKeys: 1 });
+  const scripted = redis as unknown as AddingScript & {
+    logBatches(key: string, ...values: (string | number | Buffer)[]): Promise<unknown>;
   };
+  return async (queues, commitBatches) => {
+    const entries = commitBatches.flatMap(({ shard, envelope: commitBatch }) => [
+      commitBatch.id,
+      shard,
+      commitBatch.flushId ?? '',
+      writeHashes(keysOfBatch(commitBatch)),
+    ]);
+    await scripted.logBatches(logKey, ...entries);
+    const groups = Map.groupBy(commitBatches, ({ shard }) => shard);
+    await Promise.all(
+      [...groups.values()].map((group) => {
+        const { keys, values } = jobsOf(queues, group);
+        return scripted.addCommitBatches(keys.length, ...keys, ...values);
+      }),
+    );
+  };
+}
+
+interface AddingScript {
+  addCommitBatches(
+    keyCount: number,
+    ...keysAndArguments: (string | number | Buffer)[]
+  ): Promise<unknown>;
+}
+
+/** Keys and arguments of the script. */
+function jobsOf(
+  queues: readonly AddingQueue[],
+  commitBatches: readonly ShardCommitBatch[],
+): { keys: string[]; values: (string | number | Buffer)[] } {
+  const keys: string[] = [];
+  const values: (string | number | Buffer)[] = [JOB_NAME, JOB_OPTIONS_TEXT, Date.now()];
+  for (const { shard, envelope: commitBatch } of commitBatches) {
+    const queue = queues[shard] as AddingQueue;
+    for (const part of [commitBatch.id, 'wait', 'active', 'meta', 'marker'])
+      keys.push(queue.toKey(part));
+    values.push(
+      commitBatch.id,
+      'bytes' in commitBatch ? commitBatch.bytes : commitBatchText(commitBatch),
+      shard,
+      commitBatch.flushId ?? '',
+      writeHashes(keysOfBatch(commitBatch)),
+    );
+  }
+  return { keys, values };
 }
 
 /** On Postgres. */
@@ -119,6 +166,10 @@ export const sizeBytesOf = (commitBatches: readonly ShardCommitBatch[]): number 
     0,
   );
 
+/** Of one that was read from a disk they are not at hand. */
+const keysOfBatch = (commitBatch: CommitBatch | WrittenCommitBatch): Uint32Array =>
+  'keys' in commitBatch ? commitBatch.keys : keyHashesOf(commitBatch);
+
 type FlowEntry = ReturnType<Job['toFlowEntry']>;
 
 /** By queue: a job as BullMQ makes it. */
@@ -138,7 +189,8 @@ function entryOf(
     template = new Job(queue, JOB_NAME, undefined, JOB_OPTIONS, commitBatch.id).toFlowEntry({});
     templates.set(queue, template);
   }
-  const data = commitBatchText(commitBatch);
+  const keys = writeHashes(keysOfBatch(commitBatch)).toString('base64');
+  const data = `{"keys":"${keys}",${commitBatchText(commitBatch).slice(1)}`;
   const jobData = { ...template.jobData, id: commitBatch.id, timestamp: Date.now(), data };
   return { ...template, jobId: commitBatch.id, jobData };
 }

@@ -37,6 +37,30 @@ const NO_EVENTS_SQL = `
   create or replace function ${BULLMQ_SCHEMA}.publish_event(p_queue text, p_event text, p_data jsonb)
     returns bigint language sql as 'select 0::bigint'`;
 
+/** `pending-log.ts`. */
+const PENDING_LOG_SQL = `
+  create table if not exists ${BULLMQ_SCHEMA}.sluice_pending_batch (
+    log_id bigint generated always as identity primary key,
+    batch_id text not null,
+    shard integer not null,
+    flush_id text,
+    keys bytea not null
+  );
+  create or replace function ${BULLMQ_SCHEMA}.sluice_log_batch() returns trigger language plpgsql as $$
+  begin
+    if not exists (select from ${BULLMQ_SCHEMA}.job where queue = new.queue and id = new.id) then
+      perform pg_advisory_xact_lock(hashtext('sluice: log of pending batches'));
+      insert into ${BULLMQ_SCHEMA}.sluice_pending_batch (batch_id, shard, flush_id, keys)
+      values (new.id, substr(new.queue, length('events-') + 1)::integer, new.data ->> 'flushId',
+              decode(new.data ->> 'keys', 'base64'));
+    end if;
+    new.data := new.data - 'keys';
+    return new;
+  end $$;
+  create or replace trigger sluice_log_batch before insert on ${BULLMQ_SCHEMA}.job
+    for each row when (new.queue like 'events-%' and new.data ? 'keys')
+    execute function ${BULLMQ_SCHEMA}.sluice_log_batch();`;
+
 /** A function of BullMQ's that is changed in one place. */
 interface Mend {
   readonly name: string;
@@ -73,6 +97,7 @@ export async function migrateQueues(databaseUrl: string): Promise<void> {
     await runMigrations(client, BULLMQ_SCHEMA);
     await client.query(KEEP_PLACE_SQL);
     await client.query(NO_EVENTS_SQL);
+    await client.query(PENDING_LOG_SQL);
     for (const each of MENDS) await mend(client, each);
   } finally {
     await client.end();

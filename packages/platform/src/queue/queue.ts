@@ -124,6 +124,9 @@ const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane
 export const redisPrefix = (prefix: string, queueName: string): string =>
   `{${prefix}-${queueName}}`;
 
+/** The log of pending batches (`pending-log.ts`). */
+export const pendingLogKey = (prefix: string): string => `{${prefix}-events}:pending`;
+
 /** Opens the adding side. A broker that is away makes each add fail, not the start. */
 export async function openProducer(
   options: BrokerOptions,
@@ -168,7 +171,7 @@ export async function openProducer(
   const wakeUpLane = createWakeUps(queues, LANE_QUEUE_NAME, pool !== undefined);
   const wakeUpPurchase = createWakeUps(queues, PURCHASE_QUEUE_NAME, pool !== undefined);
 
-  const addAll = addingTo(redis);
+  const addAll = addingTo(redis, pendingLogKey(options.prefix));
 
   return {
     kind: redis ? 'redis' : 'postgres',
@@ -246,10 +249,9 @@ export async function openProducer(
   };
 }
 
-function addingTo(redis: RedisClient | undefined): AddCommitBatches {
+function addingTo(redis: RedisClient | undefined, logKey: string): AddCommitBatches {
   if (redis === undefined) return addInTransaction;
-  const addByScript = addingByScript(redis);
-  return redis instanceof Cluster ? addingByShard(addByScript) : addByScript;
+  return redis instanceof Cluster ? addingByShard(redis, logKey) : addingByScript(redis, logKey);
 }
 
 function replicasMinOf({ redisUrl }: BrokerOptions, { replicasMin }: ReplicaOptions): number {

@@ -45,12 +45,12 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
   const isDebugging = logger.isLevelEnabled('debug');
   const processing = { database, numbers, takenIds: new TakenIdWatch(), newId, now };
   const counts = { appliedCount: 0, operationCount: 0, deadLetteredCount: 0 };
-  const processOne = tracedProcessing((commitBatch, behind) =>
-    processCommitBatch(processing, commitBatch, behind),
-  );
   return {
     counts,
-    async processCommitBatch(commitBatch, readBehind) {
+    async processCommitBatch(commitBatch, readBehind, pending) {
+      const processOne = tracedProcessing((first, behind) =>
+        processCommitBatch(processing, first, behind, pending),
+      );
       const result = await processOne(commitBatch, await readBehind());
       if (result.outcome === 'already-applied') return { outcome: 'done' };
       counts.appliedCount += result.envelopes;

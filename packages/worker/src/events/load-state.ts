@@ -3,7 +3,7 @@
  * the number of operations, and none where there is nothing to look for. Only identifiers that are merely
  * asked for are not locked (`domain/src/state/held-identifiers.ts`), where merges are kept off.
  *
- * Locks are taken in one order by everybody: names of halves (`domain/src/operations/split-operation.ts`), event
+ * Locks are taken in one order by everybody: names of halves of older intakes, event
  * ids, identifiers, people, objects, and inside each table by key. Whoever holds an identifier keeps
  * others from creating, suppressing or moving its person; whoever holds a person, from changing what
  * hangs on them.

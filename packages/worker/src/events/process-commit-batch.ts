@@ -30,48 +30,38 @@
  * `npm run parked -- retry` queues it again once the fault is mended. An operation that this version
  * does not know is no fault: it waits for the newer version, which is about to come.
  */
-import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import type { LoggedLane } from '@sluice/database/delivery/deliveries';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
-import { nameOf } from '@sluice/database/delivery/lanes';
-import type { NumberStock } from '@sluice/database/people/numbers';
-import { insertDeadLetteredOperation } from '@sluice/database/events/dead-lettered-operations';
 import { waitToMerge } from '@sluice/database/people/merge-gate';
-import { inSavepoint } from '@sluice/database/connection/savepoint';
 import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
-import { applyOperations } from '@sluice/domain/apply/apply-operations';
-import { AppError } from '@sluice/domain/values/errors';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
-import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
-import { toStorableText } from '@sluice/domain/values/storable-text';
-import { loadState, SAFEST, type LoadOptions } from './load-state.ts';
-import type { TakenIdWatch } from './taken-id-watch.ts';
-import { writeChanges } from './write-changes.ts';
+import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
+import {
+  applyIsolated,
+  applyTogether,
+  both,
+  eachOnce,
+  isContained,
+  NOTHING,
+  type Applied,
+  type CommitBatchCounts,
+  type ProcessCommitBatchDeps,
+} from './apply-in-transaction.ts';
+import {
+  findEarlierBatches,
+  nextRun,
+  readEarlier,
+  type HeldBatch,
+  type PlacedCommitBatch,
+  type Run,
+} from './earlier-batches.ts';
+import { inFlushOrder, type FlushPart } from './flush-order.ts';
 
-export interface ProcessCommitBatchDeps {
-  readonly database: Database;
-  /** One a process. */
-  readonly numbers: NumberStock;
-  /** One a process. */
-  readonly takenIds: TakenIdWatch;
-  /** Makes ULIDs. */
-  readonly newId: () => string;
-  /** Unix milliseconds. */
-  readonly now: () => number;
-}
-
-/** What one commit batch came to. */
-export interface CommitBatchCounts {
-  /** Rows of events, activities included. */
-  readonly events: number;
-  readonly reports: number;
-  readonly issues: number;
-  /** Operations that could not be applied; each is an issue too. */
-  readonly parked: number;
-}
+export type { CommitBatchCounts, ProcessCommitBatchDeps } from './apply-in-transaction.ts';
 
 export type ProcessOutcome =
   | {
@@ -86,39 +76,80 @@ export type ProcessOutcome =
   /** By an earlier run, which may have stopped before it woke its lanes; the reconcile loop wakes those. */
   | { readonly outcome: 'already-applied' };
 
-interface Applied {
-  readonly lanes: readonly LoggedLane[];
-  readonly counts: CommitBatchCounts;
-}
-
 const FAULTS_MAX = 2;
 
 /** A conflict means that somebody else got through, so each try has a better chance than the last. */
 const TRIES_MAX = 10;
 
+/** Thrown out of the transaction, which then leaves nothing: these batches come first. */
+class EarlierFirst extends Error {
+  readonly batches: readonly PendingBatch[];
+
+  constructor(batches: readonly PendingBatch[]) {
+    super('earlier batches of other shards come first');
+    this.batches = batches;
+  }
+}
+
 /**
- * Applies a commit batch, and as many of `behind` as go with it. May be called again, and by several at
- * once, with the same ones.
+ * Applies a commit batch, and as many of `behind` as go with it; before it, commit batches of other shards that must
+ * come first. May be called again, and by several at once, with the same ones.
  *
  * @param behind - of the same shard, in order.
+ * @param pending - what waits in all shards; absent: the order among shards is the caller's.
  * @throws whatever stops the database; nothing was applied then.
  */
 export async function processCommitBatch(
   deps: ProcessCommitBatchDeps,
   commitBatch: CommitBatch,
   behind: readonly CommitBatch[] = [],
+  pending?: PendingBatches,
+): Promise<ProcessOutcome> {
+  let together = [commitBatch, ...behind];
+  let earlier: PlacedCommitBatch[] = [];
+  const done: ProcessOutcome[] = [];
+  for (;;) {
+    try {
+      const run = await nextRun(pending, earlier, together);
+      const outcome = await processRun(deps, run.envelopes, run.isOfOneShard, pending);
+      await pending?.remove(appliedOf(run, outcome).map(({ id }) => id));
+      if (run.isLast) return sumOf([...done, outcome], together.length);
+      done.push(outcome);
+      const applied = new Set(run.envelopes);
+      earlier = earlier.filter((each) => !applied.has(each.envelope));
+    } catch (error) {
+      if (!(error instanceof EarlierFirst) || !pending) throw error;
+      together = [commitBatch];
+      earlier = [...earlier, ...(await readEarlier(deps.database, pending, error.batches))];
+    }
+  }
+}
+
+/** Those of a run that are applied now: of one shard the first ones, else all. */
+function appliedOf(run: Run, outcome: ProcessOutcome): readonly CommitBatch[] {
+  if (!run.isOfOneShard) return run.envelopes;
+  return run.envelopes.slice(0, outcome.outcome === 'applied' ? outcome.envelopes : 1);
+}
+
+async function processRun(
+  deps: ProcessCommitBatchDeps,
+  commitBatches: readonly CommitBatch[],
+  isOfOneShard: boolean,
+  pending: PendingBatches | undefined,
 ): Promise<ProcessOutcome> {
   let isIsolating = false;
   let faults = 0;
-  let together = [commitBatch, ...behind];
+  let together = commitBatches;
   for (let tries = 1; ; tries++) {
     try {
       const looksForTakenIds = isIsolating || tries > 1 || deps.takenIds.looks(deps.now());
-      return await processOnce(deps, together, { isIsolating, looksForTakenIds });
+      const options = { isOfOneShard, isIsolating, looksForTakenIds };
+      return await processOnce(deps, together, pending, options);
     } catch (error) {
+      if (error instanceof EarlierFirst) throw error;
       if (isConflict(error) && tries < TRIES_MAX) continue;
-      if (together.length > 1) {
-        together = [commitBatch];
+      if (isOfOneShard && together.length > 1) {
+        together = together.slice(0, 1);
         continue;
       }
       if (!isContained(error) || isIsolating) throw error;
@@ -127,11 +158,20 @@ export async function processCommitBatch(
   }
 }
 
+interface ProcessOptions extends Pick<Run, 'isOfOneShard'> {
+  readonly isIsolating: boolean;
+  readonly looksForTakenIds: boolean;
+}
+
 function processOnce(
   deps: ProcessCommitBatchDeps,
   commitBatches: readonly CommitBatch[],
-  { isIsolating, looksForTakenIds }: { isIsolating: boolean; looksForTakenIds: boolean },
+  pending: PendingBatches | undefined,
+  { isOfOneShard, isIsolating, looksForTakenIds }: ProcessOptions,
 ): Promise<ProcessOutcome> {
+  // Begun here, so that the broker answers while Postgres claims.
+  const finding = pending && Promise.all(commitBatches.map(({ id }) => pending.find(id)));
+  finding?.catch(() => undefined);
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
     const claims = commitBatches.map(({ id, operations, traceparent = null }) => ({
       envelopeId: id,
@@ -145,19 +185,26 @@ function processOnce(
       transaction,
       claims,
       triesToKeepMergesOff,
+      isOfOneShard,
     );
-    const operations = commitBatches.flatMap((commitBatch, place): readonly Operation[] => {
+    const parts = commitBatches.map((commitBatch, place): FlushPart => {
       const envelopeNumber = numbers[place];
-      if (envelopeNumber === undefined) return [];
-      return commitBatch.operations.map((queued) => ({
+      if (envelopeNumber === undefined) return { envelope: commitBatch, operations: [] };
+      const operations = commitBatch.operations.map((queued) => ({
         ...unpackOperation(queued),
         envelopeNumber,
       }));
+      return { envelope: commitBatch, operations };
     });
+    const operations = isOfOneShard
+      ? parts.flatMap((part) => part.operations)
+      : inFlushOrder(parts);
     if (operations.length === 0) return { outcome: 'already-applied' };
+    if (pending && finding)
+      await expectNothingEarlier(transaction, pending, heldOf(parts, await finding));
     if (stance === 'merges') await waitToMerge(transaction);
     const { lanes, counts } = isIsolating
-      ? await applyIsolated(deps, transaction, commitBatches[0]?.id ?? '', operations)
+      ? await applyIsolated(deps, transaction, commitBatchIdsOf(parts), operations)
       : await applyTogether(deps, transaction, operations, { keepsMergesOff, looksForTakenIds });
     return {
       outcome: 'applied',
@@ -169,114 +216,50 @@ function processOnce(
   });
 }
 
-async function applyTogether(
-  deps: ProcessCommitBatchDeps,
+/** @throws EarlierFirst */
+async function expectNothingEarlier(
   transaction: DatabaseOrTransaction,
-  operations: readonly Operation[],
-  options: LoadOptions = SAFEST,
-): Promise<Applied> {
-  const needs = findStateNeeds(operations);
-  const state = await loadState(transaction, needs, options);
-  if (state.takenEvents.length > 0) deps.takenIds.proved(deps.now());
-  await deps.numbers.reserve(transaction, needs.newNumbersMax);
-  const takeNumber = () => deps.numbers.take();
-  const changes = applyOperations(state, operations, {
-    newPersonId: takeNumber,
-    newObjectNumber: takeNumber,
-    newId: deps.newId,
-    nowMs: deps.now(),
-  });
-  const lanes = await writeChanges(transaction, changes);
-  const { events, reports, issues } = changes;
-  return {
-    lanes,
-    counts: { events: events.length, reports: reports.length, issues: issues.length, parked: 0 },
-  };
+  pending: PendingBatches,
+  held: readonly HeldBatch[],
+): Promise<void> {
+  const earlier = await findEarlierBatches(transaction, pending, held);
+  if (earlier.length > 0) throw new EarlierFirst(earlier);
 }
+
+const heldOf = (
+  parts: readonly FlushPart[],
+  batches: readonly (PendingBatch | undefined)[],
+): HeldBatch[] =>
+  parts.flatMap(({ operations }, place) => {
+    const batch = batches[place];
+    return batch ? [{ batch, operations }] : [];
+  });
+
+const commitBatchIdsOf = (parts: readonly FlushPart[]): ReadonlyMap<number | undefined, string> =>
+  new Map(
+    parts.flatMap(({ envelope: commitBatch, operations }) =>
+      operations.slice(0, 1).map(({ envelopeNumber }) => [envelopeNumber, commitBatch.id] as const),
+    ),
+  );
 
 /**
- * True for a failure that one operation causes and the others can be spared: a value that no row can hold, a fault of
- * our own code.
+ * What several transactions came to. @param own - how many commit batches of the shard in progress the last one held,
+ * at most.
  */
-function isContained(error: unknown): error is Error {
-  return (
-    isRefusedData(error) ||
-    error instanceof TypeError ||
-    error instanceof ReferenceError ||
-    error instanceof SyntaxError ||
-    (error instanceof AppError && error.code === 'BUG')
-  );
-}
-
-/** Keeps operations that fail from taking their neighbours along. Order is kept. */
-async function applyIsolated(
-  deps: ProcessCommitBatchDeps,
-  transaction: DatabaseOrTransaction,
-  envelopeId: string,
-  operations: readonly Operation[],
-): Promise<Applied> {
-  try {
-    return await inSavepoint(transaction, isContained, () =>
-      applyTogether(deps, transaction, operations),
-    );
-  } catch (error) {
-    if (!isContained(error)) throw error;
-    const [operation] = operations;
-    if (operation && operations.length === 1)
-      return deadLetter(deps, transaction, envelopeId, operation, error);
-  }
-  const middle = Math.ceil(operations.length / 2);
-  const first = await applyIsolated(deps, transaction, envelopeId, operations.slice(0, middle));
-  const second = await applyIsolated(deps, transaction, envelopeId, operations.slice(middle));
-  return both(first, second);
-}
-
-async function deadLetter(
-  deps: ProcessCommitBatchDeps,
-  transaction: DatabaseOrTransaction,
-  envelopeId: string,
-  operation: Operation,
-  error: Error,
-): Promise<Applied> {
-  await insertDeadLetteredOperation(transaction, {
-    environmentId: operation.environmentId,
-    parkedId: deps.newId(),
-    envelopeId,
-    operation: JSON.stringify({ ...operation, envelopeNumber: undefined }),
-    error: toStorableText(error.stack ?? error.message),
-  });
-  const record: RecordIssue = {
-    type: 'issue.record',
-    environmentId: operation.environmentId,
-    receivedAtMs: operation.receivedAtMs,
-    source: operation.type,
-    count: 1,
-    issue: {
-      code: isRefusedData(error) ? 'invalid' : 'parked',
-      field: null,
-      message: isRefusedData(error)
-        ? `The call was accepted and could not be stored: ${error.message}.`
-        : 'The call was accepted and met a fault of this service; it is kept, and applied once that is mended.',
-      sample: JSON.stringify(operation).slice(0, 200),
-    },
-  };
-  const { lanes, counts } = await applyTogether(deps, transaction, [record]);
-  return { lanes, counts: { ...counts, parked: 1 } };
-}
-
-function both(first: Applied, second: Applied): Applied {
+function sumOf(outcomes: readonly ProcessOutcome[], own: number): ProcessOutcome {
+  const [only] = outcomes;
+  if (outcomes.length === 1 && only)
+    return only.outcome === 'applied'
+      ? { ...only, envelopes: Math.min(only.envelopes, own) }
+      : only;
+  const applied = outcomes.filter((each) => each.outcome === 'applied');
+  if (applied.length === 0) return { outcome: 'already-applied' };
+  const { lanes, counts } = applied.reduce<Applied>(both, NOTHING);
   return {
-    lanes: [...first.lanes, ...second.lanes],
-    counts: {
-      events: first.counts.events + second.counts.events,
-      reports: first.counts.reports + second.counts.reports,
-      issues: first.counts.issues + second.counts.issues,
-      parked: first.counts.parked + second.counts.parked,
-    },
+    outcome: 'applied',
+    envelopes: 1,
+    operations: applied.reduce((sum, each) => sum + each.operations, 0),
+    lanes: eachOnce(lanes),
+    counts,
   };
-}
-
-/** Each lane once, with the later of its ends. */
-function eachOnce(lanes: readonly LoggedLane[]): LoggedLane[] {
-  return [...new Map(lanes.map((lane) => [nameOf(lane), lane])).values()];
 }

@@ -1,6 +1,6 @@
 /** The halves of what is about an object and a person of another shard, applied by two workers at the same time. */
 import type { Operation } from '@sluice/domain/operations/operation';
-import { splitOperation } from '@sluice/domain/operations/split-operation';
+import { splitOperation } from '@sluice/domain/testing/split-operation';
 import {
   deleteObject,
   identify,

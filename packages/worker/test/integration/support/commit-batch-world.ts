@@ -18,6 +18,7 @@ type Row = Record<string, unknown>;
 export interface CommitBatchWorld {
   readonly database: Database;
   readonly deps: ProcessCommitBatchDeps;
+  readonly databaseUrl: string;
   readonly newId: () => string;
   /** A workspace that no other test uses. */
   newEnvironment(): number;
@@ -30,7 +31,7 @@ export interface CommitBatchWorld {
 }
 
 export async function createCommitBatchWorld(): Promise<CommitBatchWorld> {
-  const { database } = await createTestDatabase();
+  const { database, url } = await createTestDatabase();
   const newId = createIdGenerator(Date.now);
   const deps = {
     database,
@@ -50,6 +51,7 @@ export async function createCommitBatchWorld(): Promise<CommitBatchWorld> {
   }
   return {
     database,
+    databaseUrl: url,
     deps,
     newId,
     newEnvironment: () => ++lastEnvironment,

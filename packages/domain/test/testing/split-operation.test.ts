@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { IdentifyPerson, Operation } from '../../src/operations/operation.ts';
 import { shardKeyOf, shardOf } from '../../src/operations/shard.ts';
-import { splitOperation } from '../../src/operations/split-operation.ts';
+import { splitOperation } from '../../src/testing/split-operation.ts';
 import { svcId } from '../../src/values/svc-id.ts';
 import {
   deleteObject,

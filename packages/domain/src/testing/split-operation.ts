@@ -1,33 +1,20 @@
 /**
- * Splits an operation that is about an object and names people of other shards, or is about a person and names
- * objects of others, into halves: the object's half is ordered among the calls about the object, the person's among
- * the calls about that person.
- *
- * Shards have no order between them. So without halves a group call could be applied after a later deletion of its
- * person and would make the person anew; an identify could do that to its object. Each half makes only what its own
- * shard is about, and adds or deletes the relationship where the other side is there already. Both hold the person's
- * name while they are applied (`worker/src/events/load-state.ts`), so whichever comes second meets what the first did,
- * and doing the same again changes nothing.
- *
- * What remains: where the person or object was deleted and made anew at once, a late half gives the relationship to
- * the new one. A call about a person who is suppressed before its object's half is applied makes no object. And a
- * call that may find nobody to apply to (`_update`, an anonymous id alone) stays whole, because only the calls about
- * that person tell which objects it makes.
- *
- * Between the parser and `shardOf`, in `intake/src/commit/commit-group.ts`. Pure.
+ * Splits an operation into halves as intakes did before the log of pending batches (decision 11): the object's half for
+ * the object's shard, the person's for the person's. Queues can hold such halves after an upgrade, and workers still apply
+ * them. For tests of that; no intake writes halves any more.
  */
-import { namedIdentifiers } from './named-identifiers.ts';
+import { namedIdentifiers } from '../operations/named-identifiers.ts';
 import type {
   ChangeObjectRelationships,
   ChangePersonRelationships,
   IdentifyObject,
   IdentifyPerson,
-  ObjectIdentifier,
   ObjectRelationship,
   Operation,
   PersonIdentifier,
-} from './operation.ts';
-import { shardKeyOf, shardOf } from './shard.ts';
+} from '../operations/operation.ts';
+import { canBeMade, canBeMadeObject } from '../operations/can-be-made.ts';
+import { shardKeyOf, shardOf } from '../operations/shard.ts';
 
 /** The operation, or its halves, in any order. */
 export function splitOperation(operation: Operation, shardCount: number): readonly Operation[] {
@@ -43,16 +30,6 @@ export function splitOperation(operation: Operation, shardCount: number): readon
     default:
       return [operation];
   }
-}
-
-/** True where a relationship makes the person it names; others must be there, so nothing is made twice. */
-export function canBeMade({ kind }: PersonIdentifier): boolean {
-  return kind !== 'svc_id' && kind !== 'anonymous_id';
-}
-
-/** As {@link canBeMade}, for an object. */
-export function canBeMadeObject(object: ObjectIdentifier): boolean {
-  return 'objectId' in object;
 }
 
 function splitOfObject(

@@ -1,0 +1,58 @@
+/** All names of people: what tells whether two calls are about one person. */
+import type { StateNeeds } from '@sluice/domain/state/state-needs';
+import { svcId } from '@sluice/domain/values/svc-id';
+import { sql } from 'kysely';
+import { bigintColumn, integerColumn, textColumn } from '../connection/columns.ts';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+/** A name as a key of operations (`domain/src/operations/operation-keys.ts`). */
+export interface OwnedName {
+  readonly environmentId: number;
+  readonly key: string;
+}
+
+interface NameRow extends OwnedName {
+  readonly personId: string;
+}
+
+/**
+ * Lists every identifier of the people whom operations name by an identifier, a svc_id or a message, the svc_id
+ * included. By the primary key of `person_identifiers`, then `person_identifiers_by_person`.
+ */
+export async function listNamesOfOwners(
+  database: DatabaseOrTransaction,
+  needs: Pick<StateNeeds, 'identifiers' | 'people' | 'messageDeliveries'>,
+): Promise<OwnedName[]> {
+  const { identifiers, people, messageDeliveries } = needs;
+  const { rows } = await sql<NameRow>`
+    with named as (
+      select i.environment_id, i.person_id
+        from unnest(
+          ${integerColumn(identifiers, ({ environmentId }) => environmentId)}::int[],
+          ${textColumn(identifiers, ({ kind }) => kind)}::text[],
+          ${textColumn(identifiers, ({ value }) => value)}::text[]
+        ) as k (environment_id, kind, value) join person_identifiers i using (environment_id, kind, value)
+       where i.person_id is not null
+      union
+      select * from unnest(
+        ${integerColumn(people, ({ environmentId }) => environmentId)}::int[],
+        ${bigintColumn(people, ({ personId }) => personId)}::bigint[]
+      )
+      union
+      select d.environment_id, d.person_id
+        from unnest(
+          ${integerColumn(messageDeliveries, ({ environmentId }) => environmentId)}::int[],
+          ${textColumn(messageDeliveries, ({ deliveryId }) => deliveryId)}::text[]
+        ) as k (environment_id, delivery_id) join message_deliveries d using (environment_id, delivery_id)
+       where d.person_id is not null
+    )
+    select i.environment_id as "environmentId", i.value as key, i.person_id as "personId"
+      from named join person_identifiers i using (environment_id, person_id)`.execute(database);
+  const svcIds = new Map(
+    rows.map(({ environmentId, personId }) => [
+      personId,
+      { environmentId, key: svcId(Number(personId)) },
+    ]),
+  );
+  return [...rows, ...svcIds.values()];
+}

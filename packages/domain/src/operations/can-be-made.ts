@@ -1,0 +1,12 @@
+/** Which people and objects a relationship makes if they are not there (`ingestion-conventions.md` §1.6). Pure. */
+import type { ObjectIdentifier, PersonIdentifier } from './operation.ts';
+
+/** True where a relationship makes the person it names; others must be there, so nothing is made twice. */
+export function canBeMade({ kind }: PersonIdentifier): boolean {
+  return kind !== 'svc_id' && kind !== 'anonymous_id';
+}
+
+/** As {@link canBeMade}, for an object. */
+export function canBeMadeObject(object: ObjectIdentifier): boolean {
+  return 'objectId' in object;
+}

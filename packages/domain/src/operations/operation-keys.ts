@@ -1,0 +1,76 @@
+/**
+ * The keys of everything that an operation names: people by each identifier, objects, messages, segments.
+ *
+ * Two operations that have no key in common can still be about one person, whom each names by another identifier. The
+ * worker finds that out from the identifiers of the people (`worker/src/events/`); this file knows the operation alone.
+ *
+ * Before: `shard.ts`, whose key is the first of these. Pure.
+ */
+import type { ObjectRelationship, Operation, PersonRelationship } from './operation.ts';
+import { identifierIn } from './state-keys.ts';
+import { objectKey, personKey, shardKeyOf } from './shard.ts';
+import type { Json } from '../values/json.ts';
+
+/** Attributes that identify a person. */
+const IDENTIFYING = ['id', 'email', 'phone', 'anonymous_id'] as const;
+
+/** All keys of an operation, the one that decides its shard first; a key may occur twice. */
+export function keysOf(operation: Operation): string[] {
+  const keys = [shardKeyOf(operation)];
+  switch (operation.type) {
+    case 'person.identify':
+      addIdentifying(keys, operation.attributes);
+      if (operation.anonymousId !== undefined) keys.push(operation.anonymousId);
+      if (operation.relationships) addObjects(keys, operation.relationships.entries);
+      return keys;
+    case 'form.submit':
+      addIdentifying(keys, operation.fields);
+      return keys;
+    case 'person.merge':
+      keys.push(personKey(operation.secondary));
+      return keys;
+    case 'person.relationships':
+      addObjects(keys, operation.entries);
+      return keys;
+    case 'event.track':
+      if (operation.anonymousId !== undefined) keys.push(operation.anonymousId);
+      return keys;
+    case 'object.identify':
+      addPeople(keys, operation.relationships);
+      return keys;
+    case 'object.relationships':
+      addPeople(keys, operation.entries);
+      for (const person of operation.named ?? []) keys.push(personKey(person));
+      return keys;
+    case 'metric.report':
+      if (operation.recipient?.includes('@')) keys.push(operation.recipient.toLowerCase());
+      return keys;
+    case 'segment.change':
+      for (const person of operation.people) keys.push(personKey(person));
+      return keys;
+    case 'person.delete':
+    case 'person.suppress':
+    case 'person.unsuppress':
+    case 'device.add':
+    case 'device.delete':
+    case 'object.delete':
+    case 'delivery.unsubscribe':
+    case 'issue.record':
+      return keys;
+  }
+}
+
+function addIdentifying(keys: string[], attributes: Readonly<Record<string, Json>>): void {
+  for (const kind of IDENTIFYING) {
+    const value = Object.hasOwn(attributes, kind) ? identifierIn(attributes[kind]) : undefined;
+    if (value !== undefined) keys.push(kind === 'email' ? value.toLowerCase() : value);
+  }
+}
+
+function addObjects(keys: string[], entries: readonly ObjectRelationship[]): void {
+  for (const { object } of entries) keys.push(objectKey(object));
+}
+
+function addPeople(keys: string[], entries: readonly PersonRelationship[]): void {
+  for (const { person } of entries) keys.push(personKey(person));
+}

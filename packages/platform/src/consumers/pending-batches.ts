@@ -1,0 +1,64 @@
+/**
+ * What a processor may ask about the commit batches of all shards: which of them were added before its own and name the
+ * same keys, and what is in them.
+ *
+ * Before: `queue-workers.ts`, one a process. After: `worker/src/events/earlier-batches.ts`.
+ */
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import { PendingIndex, type PendingBatch } from './pending-index.ts';
+import type { PendingLog } from '../queue/pending-log.ts';
+import type { ReadBatches } from './queue-waiting.ts';
+
+/** Longer than an intake needs from the log to the queue. */
+const FORGOTTEN_AFTER_MS = 60_000;
+const SWEEP_COUNT_MAX = 500;
+
+export class PendingBatches {
+  readonly #index: PendingIndex;
+  readonly #readBatches: ReadBatches;
+
+  readonly #now: () => number;
+
+  /** @param now - milliseconds, of a clock that is never set. */
+  constructor(log: PendingLog, readBatches: ReadBatches, now: () => number) {
+    this.#index = new PendingIndex(log, now);
+    this.#readBatches = readBatches;
+    this.#now = now;
+  }
+
+  /** As {@link PendingIndex.find}. */
+  find(id: string): Promise<PendingBatch | undefined> {
+    return this.#index.find(id);
+  }
+
+  /** As {@link PendingIndex.hasEarlier}. */
+  hasEarlier(batch: PendingBatch): boolean {
+    return this.#index.hasEarlier(batch);
+  }
+
+  /** As {@link PendingIndex.earlier}. */
+  earlier(batch: PendingBatch, keys: Iterable<number>): Set<PendingBatch> {
+    return this.#index.earlier(batch, keys);
+  }
+
+  /** What is in the batches, in the order given; `undefined` for one that is not queued. */
+  read(batches: readonly PendingBatch[]): Promise<readonly (CommitBatch | undefined)[]> {
+    return this.#readBatches(batches);
+  }
+
+  /**
+   * Forgets batches that this process has known for a while and that are no longer queued: applied by a worker of an
+   * older version, which keeps no log.
+   */
+  async sweep(): Promise<void> {
+    const old = this.#index.readBefore(this.#now() - FORGOTTEN_AFTER_MS, SWEEP_COUNT_MAX);
+    if (old.length === 0) return;
+    const found = await this.#readBatches(old);
+    await this.remove(old.filter((_, index) => found[index] === undefined).map(({ id }) => id));
+  }
+
+  /** As {@link PendingIndex.remove}. */
+  remove(ids: readonly string[]): Promise<void> {
+    return this.#index.remove(ids);
+  }
+}

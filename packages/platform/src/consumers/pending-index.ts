@@ -1,0 +1,177 @@
+/**
+ * The commit batches of all shards that may not be applied yet, by the keys that they name, in the order in which
+ * intakes added them: what a worker asks before it applies a batch, so that no call overtakes an earlier call about the
+ * same person in another shard.
+ *
+ * The broker keeps the log of added batches (`pending-log.ts`); this is one process's copy of its part up to the batch
+ * in progress. A copy can name a batch that another worker has applied meanwhile. So the answer is "perhaps": the
+ * worker asks Postgres, whose claims are exact, and tells the index.
+ *
+ * It trades memory for round trips: four bytes a key and an entry of a map, for the batches between the slowest shard
+ * and the batch in progress.
+ *
+ * Before: `queue-processors.ts`. After: `worker/src/events/process-commit-batch.ts`.
+ */
+import type { LoggedBatch, PendingLog } from '../queue/pending-log.ts';
+
+export interface PendingBatch extends LoggedBatch {
+  /** Its place among the batches that this process has read. */
+  readonly place: number;
+  /** Milliseconds, by the process' clock. */
+  readonly readAtMs: number;
+  /** Where the log has it once more: it was added again while it was queued. */
+  readonly otherLogIds: string[];
+}
+
+const READ_COUNT = 500;
+
+export class PendingIndex {
+  readonly #log: PendingLog;
+  readonly #now: () => number;
+  /** By id, in the order of the log. */
+  readonly #batches = new Map<string, PendingBatch>();
+  readonly #byKey = new Map<number, PendingBatch[]>();
+  #lastLogId: string | undefined;
+  /** Of the last entry that was read. */
+  #lastFlushId: string | undefined;
+  #readCount = 0;
+  #reading: Promise<boolean> | undefined;
+
+  /** @param now - milliseconds, of a clock that is never set. */
+  constructor(log: PendingLog, now: () => number) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** How many batches it holds. */
+  get size(): number {
+    return this.#batches.size;
+  }
+
+  /**
+   * Reads the log up to a batch and the other parts of its flush.
+   *
+   * @returns the batch; `undefined` if the log has none of that id, as of an intake that keeps no log.
+   * @throws what the broker refuses.
+   */
+  async find(id: string): Promise<PendingBatch | undefined> {
+    while (!this.#hasWholeFlushOf(id)) {
+      // A read that another shard began may have begun before the batch was added.
+      if (this.#reading) await this.#reading;
+      else if (!(await this.#readMore())) break;
+    }
+    return this.#batches.get(id);
+  }
+
+  /** The parts of a flush follow each other in the log. */
+  #hasWholeFlushOf(id: string): boolean {
+    const batch = this.#batches.get(id);
+    if (batch === undefined) return false;
+    return batch.flushId === undefined || batch.flushId !== this.#lastFlushId;
+  }
+
+  /**
+   * Batches that name one of the keys, and were added before a batch or are parts of the same flush.
+   *
+   * @param keys - hashes; one may occur twice.
+   */
+  earlier(batch: PendingBatch, keys: Iterable<number>): Set<PendingBatch> {
+    const found = new Set<PendingBatch>();
+    for (const key of keys) {
+      for (const other of this.#byKey.get(key) ?? []) {
+        if (other === batch) continue;
+        const isOfFlush = other.flushId !== undefined && other.flushId === batch.flushId;
+        if (other.place < batch.place || isOfFlush) found.add(other);
+      }
+    }
+    return found;
+  }
+
+  /** True if another batch was added before, or with the same flush, and may not be applied yet. */
+  hasEarlier(batch: PendingBatch): boolean {
+    for (const other of this.#batches.values()) {
+      const isOfFlush = other.flushId !== undefined && other.flushId === batch.flushId;
+      if (other.place > batch.place && !isOfFlush) return false;
+      if (other !== batch) return true;
+    }
+    return false;
+  }
+
+  /** Those of the oldest that were read before a time of the process' clock. */
+  readBefore(atMs: number, count: number): PendingBatch[] {
+    const found: PendingBatch[] = [];
+    for (const batch of this.#batches.values()) {
+      if (batch.readAtMs >= atMs || found.length === count) break;
+      found.push(batch);
+    }
+    return found;
+  }
+
+  /** The batches are applied: forgets them here and in the broker's log. */
+  async remove(ids: readonly string[]): Promise<void> {
+    const logIds: string[] = [];
+    for (const id of ids) {
+      const batch = await this.find(id);
+      if (batch === undefined) continue;
+      logIds.push(batch.logId, ...batch.otherLogIds);
+      this.#forget(batch);
+    }
+    if (logIds.length > 0) await this.#log.remove(logIds);
+  }
+
+  /** @returns false if the log has nothing more. */
+  #readMore(): Promise<boolean> {
+    const read = async (): Promise<boolean> => {
+      const { entries, firstLogId } = await this.#log.read(this.#lastLogId, READ_COUNT);
+      for (const entry of entries) this.#add(entry);
+      for (const batch of this.#batches.values()) {
+        if (firstLogId !== undefined && !isBefore(batch.logId, firstLogId)) break;
+        this.#forget(batch);
+      }
+      return entries.length > 0;
+    };
+    this.#reading = read().finally(() => (this.#reading = undefined));
+    return this.#reading;
+  }
+
+  #add(entry: LoggedBatch): void {
+    this.#lastLogId = entry.logId;
+    this.#lastFlushId = entry.flushId;
+    // A batch of unknown outcome that was added again has the place of its first copy.
+    const known = this.#batches.get(entry.id);
+    if (known) {
+      known.otherLogIds.push(entry.logId);
+      return;
+    }
+    const batch: PendingBatch = {
+      ...entry,
+      place: this.#readCount++,
+      readAtMs: this.#now(),
+      otherLogIds: [],
+    };
+    this.#batches.set(batch.id, batch);
+    for (const key of batch.keys) {
+      const others = this.#byKey.get(key);
+      if (others) others.push(batch);
+      else this.#byKey.set(key, [batch]);
+    }
+  }
+
+  #forget(batch: PendingBatch): void {
+    this.#batches.delete(batch.id);
+    for (const key of batch.keys) {
+      const others = this.#byKey.get(key);
+      if (!others) continue;
+      if (others.length === 1) this.#byKey.delete(key);
+      else others.splice(others.indexOf(batch), 1);
+    }
+  }
+}
+
+/** Log ids are `<number>-<number>`, as those of a stream of Redis. */
+function isBefore(one: string, other: string): boolean {
+  const [high = '', low = ''] = one.split('-');
+  const [otherHigh = '', otherLow = ''] = other.split('-');
+  const difference = Number(high) - Number(otherHigh);
+  return difference === 0 ? Number(low) < Number(otherLow) : difference < 0;
+}

@@ -1,0 +1,114 @@
+/**
+ * The log of added commit batches, beside the queues: which keys each batch names, in the one order in which batches
+ * became durable. A batch is added to the log together with its job, and leaves it once it is applied.
+ *
+ * - Redis: a stream. The script that adds the jobs adds the entries (`queue-commit-batches.ts`), so their order is that
+ *   of the scripts.
+ * - Postgres: a table. A trigger on BullMQ's jobs fills it under a lock that ends with the transaction, so the order of
+ *   the entries is that of the commits. Without the lock a reader could pass an entry that is not committed yet.
+ *
+ * An entry whose job is gone is left by a worker that died between the commit in Postgres and the removal. Readers that
+ * need it find the batch applied and remove it; `sweep` removes the others.
+ *
+ * Before: `queue-commit-batches.ts`. After: `consumers/pending-index.ts`.
+ */
+import type pg from 'pg';
+import { readHashes } from './batch-keys.ts';
+import type { RedisClient } from '../redis/redis-client.ts';
+
+/** One batch, as the log has it. */
+export interface LoggedBatch {
+  readonly id: string;
+  /** Where the log has it; in the order of the log. */
+  readonly logId: string;
+  readonly shard: number;
+  /** The flush of which it is a part, if one call of that flush spans its parts; else undefined. */
+  readonly flushId: string | undefined;
+  readonly keys: Uint32Array;
+}
+
+export interface PendingLog {
+  /** Entries behind `after`, in order, at most `count`; and the first entry that is left, undefined if there is none. */
+  read(
+    after: string | undefined,
+    count: number,
+  ): Promise<{ readonly entries: readonly LoggedBatch[]; readonly firstLogId: string | undefined }>;
+  /** Forgets applied batches. */
+  remove(logIds: readonly string[]): Promise<void>;
+}
+
+type StreamEntry = readonly [id: Buffer, fields: readonly Buffer[]];
+
+/** @param key - of the stream. */
+export function redisPendingLog(redis: RedisClient, key: string): PendingLog {
+  return {
+    async read(after, count) {
+      const from = after === undefined ? '-' : `(${after}`;
+      const reads = redis.pipeline();
+      reads.xrangeBuffer(key, from, '+', 'COUNT', count);
+      reads.xrange(key, '-', '+', 'COUNT', 1);
+      const [entries, first] = (await reads.exec()) ?? [];
+      if (entries?.[0]) throw entries[0];
+      if (first?.[0]) throw first[0];
+      const firstEntries = first?.[1] as [string, string[]][];
+      return {
+        entries: (entries?.[1] as StreamEntry[]).map(batchOf),
+        firstLogId: firstEntries[0]?.[0],
+      };
+    },
+    async remove(logIds) {
+      await redis.xdel(key, ...logIds);
+    },
+  };
+}
+
+function batchOf([logId, fields]: StreamEntry): LoggedBatch {
+  const [id, shard, flushId, keys] = fields.filter((_, index) => index % 2 === 1);
+  return {
+    id: String(id),
+    logId: String(logId),
+    shard: Number(shard),
+    flushId: flushId === undefined || flushId.length === 0 ? undefined : String(flushId),
+    keys: readHashes(keys ?? Buffer.alloc(0)),
+  };
+}
+
+interface LogRow {
+  readonly log_id: string;
+  readonly batch_id: string;
+  readonly shard: number;
+  readonly flush_id: string | null;
+  readonly keys: Buffer;
+}
+
+/** By the primary key of the table. */
+export function postgresPendingLog(pool: pg.Pool): PendingLog {
+  return {
+    async read(after, count) {
+      const { rows } = await pool.query<LogRow>(
+        `select log_id, batch_id, shard, flush_id, keys from bullmq.sluice_pending_batch
+          where log_id > $1 order by log_id limit $2`,
+        [after?.split('-')[0] ?? '0', count],
+      );
+      const { rows: first } = await pool.query<{ log_id: string }>(
+        'select log_id from bullmq.sluice_pending_batch order by log_id limit 1',
+      );
+      return {
+        entries: rows.map((row) => ({
+          id: row.batch_id,
+          logId: `${row.log_id}-0`,
+          shard: row.shard,
+          flushId: row.flush_id ?? undefined,
+          keys: readHashes(row.keys),
+        })),
+        firstLogId: first[0] && `${first[0].log_id}-0`,
+      };
+    },
+    async remove(logIds) {
+      await pool.query(
+        'delete from bullmq.sluice_pending_batch where log_id = any ($1::bigint[])',
+        [logIds.map((logId) => logId.split('-')[0])],
+      );
+    },
+  };
+}

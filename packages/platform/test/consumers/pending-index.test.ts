@@ -1,0 +1,106 @@
+/** Which batches of other shards come first, by the log that the broker keeps. */
+import { describe, expect, test } from 'vitest';
+import { PendingIndex } from '../../src/consumers/pending-index.ts';
+import type { LoggedBatch, PendingLog } from '../../src/queue/pending-log.ts';
+
+/** A log in memory; `added` may grow while it is read. */
+function memoryLog(added: LoggedBatch[]): PendingLog & { removed: string[] } {
+  const removed: string[] = [];
+  const left = () => added.filter(({ logId }) => !removed.includes(logId));
+  return {
+    removed,
+    async read(after, count) {
+      const from = after === undefined ? 0 : Number(after.split('-')[0]) + 1;
+      const entries = left().filter(({ logId }) => Number(logId.split('-')[0]) >= from);
+      return { entries: entries.slice(0, count), firstLogId: left()[0]?.logId };
+    },
+    async remove(logIds) {
+      removed.push(...logIds);
+    },
+  };
+}
+
+const batch = (place: number, shard: number, keys: number[], flushId?: string): LoggedBatch => ({
+  id: `b${place}`,
+  logId: `${place}-0`,
+  shard,
+  flushId,
+  keys: Uint32Array.from(keys),
+});
+
+let nowMs = 0;
+const indexOf = (log: PendingLog): PendingIndex => new PendingIndex(log, () => nowMs);
+
+async function earlierOf(index: PendingIndex, id: string, keys: number[]): Promise<string[]> {
+  const found = await index.find(id);
+  if (!found) throw new Error(`${id} is not in the log`);
+  return [...index.earlier(found, keys)].map((each) => each.id);
+}
+
+describe('a batch comes after', () => {
+  test('a batch of another shard that was added before it and names the same key', async () => {
+    const index = indexOf(memoryLog([batch(1, 0, [7]), batch(2, 1, [7])]));
+    expect(await earlierOf(index, 'b2', [7])).toEqual(['b1']);
+  });
+
+  test('no batch that was added later, or is about other keys', async () => {
+    const log = memoryLog([batch(2, 0, [8]), batch(3, 1, [7]), batch(4, 0, [7])]);
+    expect(await earlierOf(indexOf(log), 'b3', [7])).toEqual([]);
+  });
+
+  test('the other parts of its own flush, whichever was added first', async () => {
+    const log = memoryLog([batch(1, 0, [7], 'f'), batch(2, 1, [7], 'f'), batch(3, 2, [7])]);
+    const index = indexOf(log);
+    expect(await earlierOf(index, 'b1', [7])).toEqual(['b2']);
+    expect(await earlierOf(index, 'b2', [7])).toEqual(['b1']);
+  });
+});
+
+test('a flush is known whole, however many parts of it one read gives', async () => {
+  const parts = Array.from({ length: 1_100 }, (_, place) => batch(place + 1, place, [7], 'f'));
+  const index = indexOf(memoryLog(parts));
+  expect(await earlierOf(index, 'b1', [7])).toHaveLength(1_099);
+});
+
+describe('a batch that is applied', () => {
+  test('is no longer in the way, and leaves the log', async () => {
+    const log = memoryLog([batch(1, 0, [7]), batch(2, 1, [7])]);
+    const index = indexOf(log);
+    await index.find('b2');
+    await index.remove(['b1']);
+    expect(await earlierOf(index, 'b2', [7])).toEqual([]);
+    expect(log.removed).toEqual(['1-0']);
+  });
+
+  test('by another process is forgotten once all before it have left the log', async () => {
+    const added = [batch(1, 0, [7]), batch(2, 1, [7])];
+    const log = memoryLog(added);
+    const index = indexOf(log);
+    await index.find('b2');
+    log.removed.push('1-0');
+    added.push(batch(3, 1, [7]));
+    expect(await earlierOf(index, 'b3', [7])).toEqual(['b2']);
+    expect(index.size).toBe(2);
+  });
+});
+
+test('a batch that was added twice keeps the place of its first copy, and both copies leave the log', async () => {
+  const log = memoryLog([batch(1, 0, [7]), batch(2, 1, [7]), { ...batch(3, 0, [7]), id: 'b1' }]);
+  const index = indexOf(log);
+  expect(await earlierOf(index, 'b2', [7])).toEqual(['b1']);
+  await index.find('none');
+  await index.remove(['b1']);
+  expect(log.removed).toEqual(['1-0', '3-0']);
+});
+
+test('the oldest are known by when they were read', async () => {
+  const index = indexOf(memoryLog([batch(1, 0, [7]), batch(2, 1, [7])]));
+  nowMs = 1_000;
+  await index.find('b2');
+  expect(index.readBefore(1_000, 10)).toEqual([]);
+  expect(index.readBefore(1_001, 1).map(({ id }) => id)).toEqual(['b1']);
+});
+
+test('a batch that no log has is not found, and reading ends', async () => {
+  expect(await indexOf(memoryLog([])).find('b1')).toBeUndefined();
+});

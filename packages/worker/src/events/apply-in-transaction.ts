@@ -1,0 +1,174 @@
+/**
+ * Applies operations in a transaction: loads what they touch, applies them, writes what changed. If an operation fails for a
+ * reason of its own, the others are applied without it.
+ *
+ * Part of step 9 of the walk, called by `process-commit-batch.ts` after the claim.
+ */
+import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import type { LoggedLane } from '@sluice/database/delivery/deliveries';
+import { nameOf } from '@sluice/database/delivery/lanes';
+import type { NumberStock } from '@sluice/database/people/numbers';
+import { insertDeadLetteredOperation } from '@sluice/database/events/dead-lettered-operations';
+import { inSavepoint } from '@sluice/database/connection/savepoint';
+import { isRefusedData } from '@sluice/database/connection/statement-failure';
+import { applyOperations } from '@sluice/domain/apply/apply-operations';
+import { AppError } from '@sluice/domain/values/errors';
+import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
+import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
+import { toStorableText } from '@sluice/domain/values/storable-text';
+import { loadState, SAFEST, type LoadOptions } from './load-state.ts';
+import type { TakenIdWatch } from './taken-id-watch.ts';
+import { writeChanges } from './write-changes.ts';
+
+export interface ProcessCommitBatchDeps {
+  readonly database: Database;
+  /** One a process. */
+  readonly numbers: NumberStock;
+  /** One a process. */
+  readonly takenIds: TakenIdWatch;
+  /** Makes ULIDs. */
+  readonly newId: () => string;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+/** What one commit batch came to. */
+export interface CommitBatchCounts {
+  /** Rows of events, activities included. */
+  readonly events: number;
+  readonly reports: number;
+  readonly issues: number;
+  /** Operations that could not be applied; each is an issue too. */
+  readonly parked: number;
+}
+
+/** What a transaction, or a part of one, came to. */
+export interface Applied {
+  readonly lanes: readonly LoggedLane[];
+  readonly counts: CommitBatchCounts;
+}
+
+export const NOTHING: Applied = {
+  lanes: [],
+  counts: { events: 0, reports: 0, issues: 0, parked: 0 },
+};
+
+/** Applies operations in order. */
+export async function applyTogether(
+  deps: ProcessCommitBatchDeps,
+  transaction: DatabaseOrTransaction,
+  operations: readonly Operation[],
+  options: LoadOptions = SAFEST,
+): Promise<Applied> {
+  const needs = findStateNeeds(operations);
+  const state = await loadState(transaction, needs, options);
+  if (state.takenEvents.length > 0) deps.takenIds.proved(deps.now());
+  await deps.numbers.reserve(transaction, needs.newNumbersMax);
+  const takeNumber = () => deps.numbers.take();
+  const changes = applyOperations(state, operations, {
+    newPersonId: takeNumber,
+    newObjectNumber: takeNumber,
+    newId: deps.newId,
+    nowMs: deps.now(),
+  });
+  const lanes = await writeChanges(transaction, changes);
+  const { events, reports, issues } = changes;
+  return {
+    lanes,
+    counts: { events: events.length, reports: reports.length, issues: issues.length, parked: 0 },
+  };
+}
+
+/**
+ * True for a failure that one operation causes and the others can be spared: a value that no row can hold, a fault of
+ * our own code.
+ */
+export function isContained(error: unknown): error is Error {
+  return (
+    isRefusedData(error) ||
+    error instanceof TypeError ||
+    error instanceof ReferenceError ||
+    error instanceof SyntaxError ||
+    (error instanceof AppError && error.code === 'BUG')
+  );
+}
+
+/** Keeps operations that fail from taking their neighbours along. Order is kept. */
+export async function applyIsolated(
+  deps: ProcessCommitBatchDeps,
+  transaction: DatabaseOrTransaction,
+  envelopeIds: ReadonlyMap<number | undefined, string>,
+  operations: readonly Operation[],
+): Promise<Applied> {
+  try {
+    return await inSavepoint(transaction, isContained, () =>
+      applyTogether(deps, transaction, operations),
+    );
+  } catch (error) {
+    if (!isContained(error)) throw error;
+    const [operation] = operations;
+    if (operation && operations.length === 1)
+      return deadLetter(
+        deps,
+        transaction,
+        envelopeIds.get(operation.envelopeNumber) ?? '',
+        operation,
+        error,
+      );
+  }
+  const middle = Math.ceil(operations.length / 2);
+  const first = await applyIsolated(deps, transaction, envelopeIds, operations.slice(0, middle));
+  const second = await applyIsolated(deps, transaction, envelopeIds, operations.slice(middle));
+  return both(first, second);
+}
+
+async function deadLetter(
+  deps: ProcessCommitBatchDeps,
+  transaction: DatabaseOrTransaction,
+  envelopeId: string,
+  operation: Operation,
+  error: Error,
+): Promise<Applied> {
+  await insertDeadLetteredOperation(transaction, {
+    environmentId: operation.environmentId,
+    parkedId: deps.newId(),
+    envelopeId,
+    operation: JSON.stringify({ ...operation, envelopeNumber: undefined }),
+    error: toStorableText(error.stack ?? error.message),
+  });
+  const record: RecordIssue = {
+    type: 'issue.record',
+    environmentId: operation.environmentId,
+    receivedAtMs: operation.receivedAtMs,
+    source: operation.type,
+    count: 1,
+    issue: {
+      code: isRefusedData(error) ? 'invalid' : 'parked',
+      field: null,
+      message: isRefusedData(error)
+        ? `The call was accepted and could not be stored: ${error.message}.`
+        : 'The call was accepted and met a fault of this service; it is kept, and applied once that is mended.',
+      sample: JSON.stringify(operation).slice(0, 200),
+    },
+  };
+  const { lanes, counts } = await applyTogether(deps, transaction, [record]);
+  return { lanes, counts: { ...counts, parked: 1 } };
+}
+
+/** What two steps came to together. */
+export function both(first: Applied, second: Applied): Applied {
+  return {
+    lanes: [...first.lanes, ...second.lanes],
+    counts: {
+      events: first.counts.events + second.counts.events,
+      reports: first.counts.reports + second.counts.reports,
+      issues: first.counts.issues + second.counts.issues,
+      parked: first.counts.parked + second.counts.parked,
+    },
+  };
+}
+
+/** Each lane once, with the later of its ends. */
+export function eachOnce(lanes: readonly LoggedLane[]): LoggedLane[] {
+  return [...new Map(lanes.map((lane) => [nameOf(lane), lane])).values()];
+}

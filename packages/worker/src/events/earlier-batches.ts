@@ -1,0 +1,138 @@
+/**
+ * The batches of other shards that must take effect before some operations: those that intake added earlier and that
+ * name the same people or objects, by whatever identifier.
+ *
+ * Two operations can be about one person and have no identifier in common: an event by email, a merge by id. So the
+ * operations' people are looked up, and all their identifiers count. That suffices: an operation that will give a person
+ * another identifier names one that the person has already, or names both.
+ *
+ * ```
+ *   shard 3   … [event of e] …          place 7   ◀─ earlier, and e is p's
+ *   shard 9   … [merge p <- s] …        place 9   ◀─ in progress
+ * ```
+ *
+ * The lowest place never waits, so there is no circle.
+ *
+ * Part of step 9 of the walk, called by `process-commit-batch.ts` after the claim.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import { listAppliedCommitBatches } from '@sluice/database/events/commit-batches';
+import { listNamesOfOwners } from '@sluice/database/people/person-names';
+import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { keysOf } from '@sluice/domain/operations/operation-keys';
+import { keyHashOf } from '@sluice/domain/operations/shard';
+import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
+
+/** A batch that is about to be applied. */
+export interface HeldBatch {
+  readonly batch: PendingBatch;
+  readonly operations: readonly Operation[];
+}
+
+/**
+ * Finds the batches that must be applied first.
+ *
+ * @param held - those that the transaction applies together; they are never in the answer.
+ */
+export async function findEarlierBatches(
+  transaction: DatabaseOrTransaction,
+  pending: PendingBatches,
+  held: readonly HeldBatch[],
+): Promise<PendingBatch[]> {
+  const waiting = held.filter(({ batch }) => pending.hasEarlier(batch));
+  if (waiting.length === 0) return [];
+  const operations = waiting.flatMap((each) => each.operations);
+  const keys = new Set<number>();
+  for (const operation of operations)
+    for (const key of keysOf(operation)) keys.add(keyHashOf(operation.environmentId, key));
+  const names = await listNamesOfOwners(transaction, findStateNeeds(operations));
+  for (const { environmentId, key } of names) keys.add(keyHashOf(environmentId, key));
+  const found = new Set<PendingBatch>();
+  // All keys for each batch: an earlier one of them can join people whom a batch between them names.
+  for (const { batch } of waiting)
+    for (const other of pending.earlier(batch, keys)) found.add(other);
+  const ids = new Set(held.map(({ batch }) => batch.id));
+  return [...found].filter(({ id }) => !ids.has(id));
+}
+
+/** Of batches that are applied because another one must come after them; more are applied in transactions of their own. */
+const EARLIER_OPERATIONS_MAX = 2_000;
+
+/** 5 s, as long as an intake waits for the broker. */
+const UNQUEUED_WAITS_MAX = 250;
+const UNQUEUED_WAIT_MS = 20;
+
+export interface PlacedCommitBatch {
+  readonly envelope: CommitBatch;
+  readonly batch: PendingBatch;
+}
+
+/**
+ * What is in earlier batches. One that is neither queued nor applied was logged by an intake that has not queued it yet (on
+ * a Redis Cluster), or never will: it is waited for, and then it does not count.
+ */
+export async function readEarlier(
+  database: Database,
+  pending: PendingBatches,
+  batches: readonly PendingBatch[],
+): Promise<PlacedCommitBatch[]> {
+  const read: PlacedCommitBatch[] = [];
+  let missing = batches;
+  for (let waits = 0; ; waits++) {
+    const found = await pending.read(missing);
+    for (const [index, batch] of missing.entries()) {
+      const commitBatch = found[index];
+      if (commitBatch) read.push({ envelope: commitBatch, batch });
+    }
+    missing = missing.filter((_, index) => found[index] === undefined);
+    if (missing.length === 0) return read;
+    const applied = await listAppliedCommitBatches(
+      database,
+      missing.map(({ id }) => id),
+    );
+    const gone = missing.filter(({ id }) => applied.has(id) || waits === UNQUEUED_WAITS_MAX);
+    await pending.remove(gone.map(({ id }) => id));
+    missing = missing.filter((batch) => !gone.includes(batch));
+    if (missing.length === 0) return read;
+    await sleep(UNQUEUED_WAIT_MS);
+  }
+}
+
+/** What one transaction applies. */
+export interface Run {
+  readonly envelopes: readonly CommitBatch[];
+  /** All are of the shard in progress: where the first one is applied already, the others are not to be. */
+  readonly isOfOneShard: boolean;
+  /** Nothing is left after it. */
+  readonly isLast: boolean;
+}
+
+/** The first of what is to be applied, in the order of places, as much as one transaction should hold. */
+export async function nextRun(
+  pending: PendingBatches | undefined,
+  earlier: readonly PlacedCommitBatch[],
+  together: readonly CommitBatch[],
+): Promise<Run> {
+  const [own] = together;
+  if (earlier.length === 0 || !own || !pending)
+    return { envelopes: together, isOfOneShard: true, isLast: true };
+  const batch = await pending.find(own.id);
+  const placed = batch ? [...earlier, { envelope: own, batch }] : earlier;
+  const ordered = placed
+    .toSorted((one, other) => one.batch.place - other.batch.place)
+    .map((each) => each.envelope);
+  let operationCount = 0;
+  const commitBatches = ordered.filter((each, place) => {
+    operationCount += each.operations.length;
+    return place === 0 || operationCount <= EARLIER_OPERATIONS_MAX;
+  });
+  return {
+    envelopes: batch ? commitBatches : [...commitBatches, own],
+    isOfOneShard: false,
+    isLast: commitBatches.length === ordered.length,
+  };
+}

@@ -1,0 +1,192 @@
+/**
+ * Calls about one person take effect in the order in which they were added, whatever identifiers they name and whichever
+ * shard is processed first. On both brokers; batches are processed by hand, in an order that each test chooses.
+ */
+import { writePlaces } from '@sluice/domain/operations/flush-places';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
+import { identify, merge, remove, track } from '@sluice/domain/testing/sample-operations';
+import { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import { openTakingSide } from '@sluice/platform/consumers/queue-taking';
+import { createLogger } from '@sluice/platform/process/logger';
+import { migrateQueues, openProducer } from '@sluice/platform/queue/queue';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
+import {
+  createCommitBatchWorld,
+  inEnvironment,
+  type CommitBatchWorld,
+} from '../support/commit-batch-world.ts';
+
+const SHARD_COUNT = 16;
+
+describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
+  let world: CommitBatchWorld;
+  const closes: (() => Promise<unknown>)[] = [];
+  let add: (calls: readonly (readonly Operation[])[]) => Promise<CommitBatch[]>;
+  let newPending: () => PendingBatches;
+
+  beforeAll(async () => {
+    world = await createCommitBatchWorld();
+    const options = {
+      databaseUrl: world.databaseUrl,
+      redisUrl: broker === 'redis' ? testRedisUrl() : undefined,
+      prefix: uniquePrefix(),
+      shardCount: SHARD_COUNT,
+      logger: createLogger('test', 'silent'),
+    };
+    if (broker === 'postgres') await migrateQueues(options.databaseUrl);
+    const producer = await openProducer(options);
+    const side = openTakingSide(options, 0, () => undefined);
+    closes.push(
+      () => producer.close(),
+      async () => side.leave(),
+      () => side.close(),
+    );
+    newPending = () =>
+      new PendingBatches(side.pendingLog, side.readBatches, () => performance.now());
+    add = async (calls) => {
+      const added: CommitBatch[] = [];
+      for (const operations of calls) {
+        const parts = partsOf(operations, world.newId);
+        await producer.addCommitBatches(parts);
+        added.push(...parts.map(({ envelope }) => envelope));
+      }
+      return added;
+    };
+  });
+  afterAll(async () => {
+    for (const close of closes) await close();
+  });
+
+  async function stateOf(environmentId: number): Promise<unknown> {
+    const people = await world.rowsOf(
+      'people',
+      environmentId,
+      'id, email, attributes, unsubscribed',
+    );
+    const { rows: events } = await sql<{ name: string | null }>`
+      select e.name, p.id, p.email
+        from events e left join people p using (environment_id, person_id)
+       where environment_id = ${environmentId}`.execute(world.database);
+    const texts = (rows: readonly object[]) => rows.map((row) => JSON.stringify(row)).toSorted();
+    return { people: texts(people), events: texts(events.filter(({ name }) => name !== null)) };
+  }
+
+  test('an event by email that was added before a merge by id is moved by the merge', async () => {
+    const environmentId = world.newEnvironment();
+    await world.process(
+      inEnvironment(environmentId, identify('id:s', { email: 's@x.y' }), identify('id:p')),
+    );
+    const [event, merged] = (await add([
+      inEnvironment(environmentId, track('email:s@x.y', 'bought')),
+      inEnvironment(environmentId, merge('id:p', 'id:s')),
+    ])) as [CommitBatch, CommitBatch];
+    const pending = newPending();
+    expect(await processCommitBatch(world.deps, merged, [], pending)).toMatchObject({
+      outcome: 'applied',
+    });
+    expect(await stateOf(environmentId)).toMatchObject({
+      events: [JSON.stringify({ name: 'bought', id: 'p', email: 's@x.y' })],
+    });
+    expect(await processCommitBatch(world.deps, event, [], pending)).toEqual({
+      outcome: 'already-applied',
+    });
+  });
+
+  test('a deletion by email that was added after an update by id leaves nobody', async () => {
+    const environmentId = world.newEnvironment();
+    await world.process(inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })));
+    const [update, removal] = await add([
+      inEnvironment(environmentId, identify('id:a', { plan: 'pro' })),
+      inEnvironment(environmentId, remove('email:a@x.y')),
+    ]);
+    const pending = newPending();
+    await processCommitBatch(world.deps, removal as CommitBatch, [], pending);
+    await processCommitBatch(world.deps, update as CommitBatch, [], pending);
+    expect(await world.countOf('people', environmentId)).toBe(0);
+  });
+
+  test('a batch about somebody else stays where it is', async () => {
+    const environmentId = world.newEnvironment();
+    const [other, own] = await add([
+      inEnvironment(environmentId, identify('id:one')),
+      inEnvironment(environmentId, identify('id:two')),
+    ]);
+    const pending = newPending();
+    await processCommitBatch(world.deps, own as CommitBatch, [], pending);
+    expect(await world.rowsOf('people', environmentId, 'id')).toEqual([{ id: 'two' }]);
+    await processCommitBatch(world.deps, other as CommitBatch, [], pending);
+    expect(await world.countOf('people', environmentId)).toBe(2);
+  });
+
+  test('whatever order shards are processed in, by whomever, the end is that of one call after another', async () => {
+    const names = ['id:a', 'id:b', 'id:c', 'email:a@x.y', 'email:b@x.y'] as const;
+    const name = fc.constantFrom(...names);
+    const email = fc.constantFrom('a@x.y', 'b@x.y');
+    const operation = fc.oneof(
+      fc.tuple(name, fc.nat(9)).map(([who, plan]) => identify(who, { plan })),
+      fc
+        .tuple(fc.constantFrom('id:a', 'id:b', 'id:c'), email)
+        .map(([who, given]) => identify(who, { email: given })),
+      name.map((who) => remove(who)),
+      fc.tuple(name, name).map(([primary, secondary]) => merge(primary, secondary)),
+      fc.tuple(name, fc.nat(9)).map(([who, number]) => track(who, `event ${number}`)),
+    );
+    const call = fc.array(operation, { minLength: 1, maxLength: 4 });
+    const calls = fc.array(call, { minLength: 2, maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(calls, fc.infiniteStream(fc.nat()), async (some, choices) => {
+        const inOrder = world.newEnvironment();
+        for (const operations of some)
+          await world.process(renewed(inEnvironment(inOrder, ...operations)));
+        const mixed = world.newEnvironment();
+        const added = await add(some.map((each) => renewed(inEnvironment(mixed, ...each))));
+        // Two processes; each shard's batches in their order, but shards in any.
+        const processes = [newPending(), newPending()];
+        const queues = [...Map.groupBy(added, shardOfBatch).values()];
+        while (queues.length > 0) {
+          const choice = choices.next().value;
+          const queue = queues[choice % queues.length] as CommitBatch[];
+          const batch = queue.shift() as CommitBatch;
+          if (queue.length === 0) queues.splice(queues.indexOf(queue), 1);
+          await processCommitBatch(world.deps, batch, [], processes[choice % 2]);
+        }
+        expect(await stateOf(mixed)).toEqual(await stateOf(inOrder));
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
+
+/** Event ids are unique in a workspace alone, but the two runs must not share operations. */
+const renewed = (operations: readonly Operation[]): Operation[] =>
+  operations.map((operation) => ({ ...operation }));
+
+const shardOfOperation = (operation: Operation): number =>
+  shardOf(operation.environmentId, shardKeyOf(operation), SHARD_COUNT);
+
+const shardOfBatch = ({ operations: [first] }: CommitBatch): number =>
+  shardOfOperation(first as Operation);
+
+/** One call as intake writes it: a batch for each shard, with the places where there are several. */
+function partsOf(
+  operations: readonly Operation[],
+  newId: () => string,
+): { shard: number; envelope: CommitBatch }[] {
+  const placed = operations.map((operation, place) => ({ operation, place }));
+  const shards = Map.groupBy(placed, ({ operation }) => shardOfOperation(operation));
+  const flushId = newId();
+  return [...shards].map(([shard, part]) => ({
+    shard,
+    envelope: {
+      id: newId(),
+      operations: part.map(({ operation }) => operation),
+      ...(shards.size > 1 && { flushId, places: writePlaces(part.map(({ place }) => place)) }),
+    },
+  }));
+}
