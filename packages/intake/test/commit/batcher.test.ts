@@ -96,7 +96,7 @@ describe('group commit', () => {
     ]);
     const [batch] = commitBatches;
     const keys = batch && 'keys' in batch.envelope ? [...batch.envelope.keys] : [];
-    expect(keys.toSorted()).toEqual([keyHashOf(1, 'object:1:acme'), keyHashOf(1, 'u1')].toSorted());
+    expect(new Set(keys)).toEqual(new Set([keyHashOf(1, 'object:1:acme'), keyHashOf(1, 'u1')]));
     broker.flushes[0]?.confirm();
     await batcher.drain();
   });

@@ -47,13 +47,12 @@ export function redisPendingLog(redis: RedisClient, key: string): PendingLog {
       const reads = redis.pipeline();
       reads.xrangeBuffer(key, from, '+', 'COUNT', count);
       reads.xrange(key, '-', '+', 'COUNT', 1);
-      const [entries, first] = (await reads.exec()) ?? [];
-      if (entries?.[0]) throw entries[0];
-      if (first?.[0]) throw first[0];
-      const firstEntries = first?.[1] as [string, string[]][];
+      const [entries = [null, []], first = [null, []]] = (await reads.exec()) ?? [];
+      if (entries[0]) throw entries[0];
+      if (first[0]) throw first[0];
       return {
-        entries: (entries?.[1] as StreamEntry[]).map(batchOf),
-        firstLogId: firstEntries[0]?.[0],
+        entries: (entries[1] as StreamEntry[]).map(batchOf),
+        firstLogId: (first[1] as [string, string[]][])[0]?.[0],
       };
     },
     async remove(logIds) {
