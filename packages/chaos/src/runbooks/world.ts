@@ -62,7 +62,7 @@ export interface WorldOptions {
   readonly proxy?: 'nginx';
 }
 
-export const CHECKOUT = fileURLToPath(new URL('../../../..', import.meta.url));
+export const CHECKOUT = fileURLToPath(new URL('../../../../', import.meta.url));
 const mainOf = (service: Service) => join(CHECKOUT, 'packages', service, 'src/main.ts');
 const run = promisify(execFile);
 /** Of a disk of its own: room that is given up first. */
