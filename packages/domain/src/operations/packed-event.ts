@@ -39,6 +39,10 @@ const isPacked = (queued: QueuedOperation): queued is PackedEvent => Array.isArr
 export const typeOfQueued = (queued: QueuedOperation): Operation['type'] =>
   isPacked(queued) ? 'event.track' : queued.type;
 
+/** False for an event that a newer intake has packed in a way that this version does not know. */
+export const isKnownFormat = (queued: QueuedOperation): boolean =>
+  !isPacked(queued) || queued[0] === PACKED_EVENT_FORMAT;
+
 /** @throws AppError ENVELOPE_INVALID where a newer intake has packed it in a way that this version does not know. */
 export function unpackOperation(queued: QueuedOperation): Operation {
   if (!isPacked(queued)) return queued;

@@ -9,13 +9,17 @@
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { keysOf } from '@sluice/domain/operations/operation-keys';
-import { unpackOperation } from '@sluice/domain/operations/packed-event';
+import { isKnownFormat, unpackOperation } from '@sluice/domain/operations/packed-event';
 import { keyHashOf } from '@sluice/domain/operations/shard';
 
-/** Hashes of all keys that the operations name, each once, in no order. */
+/**
+ * Hashes of all keys that the operations name, each once, in no order. An operation of a newer version, as on a disk that an
+ * older intake drains, has none: it waits for a worker that knows it.
+ */
 export function keyHashesOf({ operations }: Pick<CommitBatch, 'operations'>): Uint32Array {
   const hashes = new Set<number>();
   for (const queued of operations) {
+    if (!isKnownFormat(queued)) continue;
     const operation = unpackOperation(queued);
     for (const key of keysOf(operation)) hashes.add(keyHashOf(operation.environmentId, key));
   }
