@@ -45,7 +45,8 @@ export async function findEarlierBatches(
 ): Promise<PendingBatch[]> {
   const waiting = held.filter(({ batch }) => pending.hasEarlier(batch));
   if (waiting.length === 0) return [];
-  const operations = waiting.flatMap((each) => each.operations);
+  // Of all, the first one's too: it can give one of its names to somebody whom a later one names.
+  const operations = held.flatMap((each) => each.operations);
   const keys = new Set<number>();
   for (const operation of operations)
     for (const key of keysOf(operation)) keys.add(keyHashOf(operation.environmentId, key));

@@ -111,6 +111,21 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await world.countOf('people', environmentId)).toBe(0);
   });
 
+  test('what the oldest waiting batch names brings along the batches between', async () => {
+    const environmentId = world.newEnvironment();
+    const [made, removal, other] = await add([
+      inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })),
+      inEnvironment(environmentId, remove('id:a')),
+      inEnvironment(environmentId, identify('id:b', { email: 'a@x.y' })),
+    ]);
+    const pending = newPending();
+    for (const batch of [other, removal, made])
+      await processCommitBatch(world.deps, batch as CommitBatch, [], pending);
+    expect(await world.rowsOf('people', environmentId, 'id, email')).toEqual([
+      { id: 'b', email: 'a@x.y' },
+    ]);
+  });
+
   test('a batch about somebody else stays where it is', async () => {
     const environmentId = world.newEnvironment();
     const [other, own] = await add([
