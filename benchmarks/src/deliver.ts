@@ -6,6 +6,9 @@
  * - (b) `ours`: the worker process: rows in the log → signed POST → attempt and cursor recorded, in a
  *   Postgres that waits for its disk, woken through a Redis that does, or with `--queues postgres` through it
  *
+ * Each delivery is about another person, or about one of `--people 10` in turns: then at most ten of a webhook are in
+ * flight, for those about one person stand in line.
+ *
  * Everything shares the machine's cores, the receiver and Postgres too. Each round of ours stands between two
  * of the loop, whose mean it is compared with.
  */
@@ -52,6 +55,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       connections: { type: 'string', default: '128' },
       queues: { type: 'string', default: 'redis' },
       workers: { type: 'string', default: '1' },
+      people: { type: 'string' },
     },
   });
   const broker = values.queues;
@@ -59,6 +63,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
     throw new Error(`--queues wants redis or postgres, not ${broker}`);
   const cases = values.webhooks.split(',').map(Number);
   const rounds = Number(values.rounds);
+  const people = values.people === undefined ? undefined : Number(values.people);
   return withDeliveryWorld(async (world) => {
     const receiver = await startChildServer({
       file: join(import.meta.dirname, 'receiver-server.ts'),
@@ -140,7 +145,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       );
       const runRound = async (label: string): Promise<{ ours: Round; dispatch: Round }> => {
         const webhookIds = await replaceWebhooks(world.database, endpoints);
-        await logDeliveries(world.database, countEach);
+        await logDeliveries(world.database, countEach, people);
         // On both sides of ours, so that a machine that becomes faster or slower does not decide.
         const dispatchedBefore = await dispatchRound();
         const ours = await oursRound(webhookIds, countEach * webhooks);
@@ -170,13 +175,14 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       details[`cpu µs a delivery, ${name}`] = { ...last?.ours.cpuUs, ...last?.dispatch.cpuUs };
     }
     return {
-      bench: 'deliver',
+      bench: people === undefined ? 'deliver' : `deliver-${people}-people`,
       ratios,
       rates,
       latencyMs: {},
       details: {
         deliveries_a_round: Number(values.deliveries),
         dispatch_in_flight: Number(values.connections),
+        people_a_webhook: people ?? 'one a delivery',
         ...details,
         queues: broker,
         worker_processes: workers.length,

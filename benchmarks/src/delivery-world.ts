@@ -68,16 +68,22 @@ export async function replaceWebhooks(
 /**
  * Logs so many deliveries to every webhook, of a body of about 1 KB, while their lanes are paused:
  * `release` lets them go.
+ *
+ * @param peopleEach - how many people they are about, in turns; as many as there are deliveries where it is left out.
  */
-export async function logDeliveries(database: Database, countEach: number): Promise<void> {
+export async function logDeliveries(
+  database: Database,
+  countEach: number,
+  peopleEach = countEach,
+): Promise<void> {
   await database.transaction().execute(async (transaction) => {
     await sql`update lanes set is_paused = true where environment_id = ${DEMO.environmentId}`.execute(
       transaction,
     );
     await sql`
-      insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body)
+      insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, person_id, body)
       select environment_id, webhook_id, last_sequence + step, webhook_id || '-' || last_sequence + step,
-             'email_delivered', now(),
+             'email_delivered', now(), 1 + step % ${peopleEach}::bigint,
              jsonb_build_object('event_id', webhook_id || '-' || last_sequence + step, 'object_type', 'email',
                'metric', 'delivered', 'timestamp', 1700000000, 'data', jsonb_build_object(
                  'customer_id', 'person-' || step, 'delivery_id', md5(step::text), 'recipient', 'person@example.com',

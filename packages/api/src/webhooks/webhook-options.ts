@@ -114,7 +114,12 @@ export const optionFields = {
     description: 'Requests a second, evenly spaced, retries too; null: as fast as it goes.',
   }),
   window_max: z.int().min(1).max(WINDOW_MAX).nullable().meta({
-    description: 'Requests at the same time; null: as many as the installation allows.',
+    description:
+      'Requests at the same time; null: as many as the installation allows. Whatever it is, deliveries about one person are never reordered: at most one of them is in flight, and none overtakes an earlier one that has failed. Deliveries about different people may arrive in any order while several are in flight. Deliveries about no person (`purchase_ended`, alerts) are free, and so are tests, resends and replays.',
+  }),
+  ordering: z.enum(['person', 'strict']).meta({
+    description:
+      '`person`: deliveries about one person are never reordered. `strict`: none is, because only one request is in flight, whatever `window_max` says.',
   }),
   headers,
   attribute_filters: z.array(attributeFilter).max(FILTER_COUNT_MAX).nullable().meta({
@@ -128,6 +133,7 @@ export const newOptionFields = {
   standard_webhooks: optionFields.standard_webhooks.default(false),
   rate_limit_per_second: optionFields.rate_limit_per_second.default(null),
   window_max: optionFields.window_max.default(null),
+  ordering: optionFields.ordering.default('person'),
   headers: optionFields.headers.default({}),
   attribute_filters: optionFields.attribute_filters.default(null),
 };
@@ -137,6 +143,7 @@ export const shownOptions = {
   standard_webhooks: z.boolean(),
   rate_limit_per_second: z.int().nullable(),
   window_max: z.int().nullable(),
+  ordering: z.enum(['person', 'strict']),
   headers: z.record(z.string(), z.string()),
   attribute_filters: z
     .array(
@@ -159,7 +166,8 @@ export function optionsOf(
   environmentId: number,
   encryptedText: EncryptedText,
 ): Partial<DeliveryOptions> {
-  const { standard_webhooks, rate_limit_per_second, window_max, attribute_filters } = body;
+  const { standard_webhooks, rate_limit_per_second, window_max, ordering, attribute_filters } =
+    body;
   const names = Object.keys(body.headers ?? {});
   const inLowerCase = Object.fromEntries(
     Object.entries(body.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
@@ -168,6 +176,7 @@ export function optionsOf(
     ...(standard_webhooks !== undefined && { standardWebhooks: standard_webhooks }),
     ...(rate_limit_per_second !== undefined && { rateLimitPerSecond: rate_limit_per_second }),
     ...(window_max !== undefined && { windowMax: window_max }),
+    ...(ordering !== undefined && { ordering }),
     ...(body.headers !== undefined && {
       customHeaders:
         names.length === 0
@@ -191,6 +200,7 @@ export function showOptions(
     standard_webhooks: row.standardWebhooks,
     rate_limit_per_second: row.rateLimitPerSecond,
     window_max: row.windowMax,
+    ordering: row.ordering,
     headers:
       customHeaders === null
         ? {}

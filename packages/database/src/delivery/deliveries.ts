@@ -59,8 +59,9 @@ export async function appendDeliveries(
         ${textColumn(events, (event) => (event.content === undefined ? null : deliveryBody(event, true)))}::text[],
         ${booleanColumn([...events.keys()], (place) => repeats.has(place))}::boolean[],
         ${textColumn(events, (event) => event.causeEventId ?? null)}::text[],
-        ${bigintColumn(events, (event) => event.envelopeNumber ?? null)}::bigint[]
-      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, cause_event_id, envelope_number, place)
+        ${bigintColumn(events, (event) => event.envelopeNumber ?? null)}::bigint[],
+        ${bigintColumn(events, (event) => event.personId ?? null)}::bigint[]
+      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, cause_event_id, envelope_number, person_id, place)
     ), unwanted as (
       select * from unnest(
         ${integerColumn(unwanted, (pair) => pair.environmentId)}::int[],
@@ -68,7 +69,7 @@ export async function appendDeliveries(
         ${bigintColumn(unwanted, (pair) => pair.place)}::bigint[]
       ) as u (environment_id, webhook_id, place)
     ), matched as (
-      select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id, r.envelope_number,
+      select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id, r.envelope_number, r.person_id,
              case when webhooks.with_content then coalesce(r.body_with_content, r.body) else r.body end as body,
              row_number() over (partition by webhooks.environment_id, webhooks.webhook_id order by r.place) as step
         from reported r
@@ -91,8 +92,8 @@ export async function appendDeliveries(
        where lanes.environment_id = locked.environment_id and lanes.webhook_id = locked.webhook_id
       returning lanes.environment_id, lanes.webhook_id, last_sequence, last_sequence - locked.deliveries as end_before, state
     ), logged as (
-      insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body, cause_event_id, envelope_number)
-      select environment_id, webhook_id, end_before + step, event_id, event_type, occurred_at, body, cause_event_id, envelope_number
+      insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body, cause_event_id, envelope_number, person_id)
+      select environment_id, webhook_id, end_before + step, event_id, event_type, occurred_at, body, cause_event_id, envelope_number, person_id
         from matched join advanced using (environment_id, webhook_id)
     )
     select environment_id as "environmentId", webhook_id as "webhookId", last_sequence::float8 as "lastSequence"

@@ -5,9 +5,10 @@
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { HEAD_SEQUENCE } from './lane-snapshot.ts';
 import type { LaneKey } from './lanes.ts';
 
-/** The first delivery that is not delivered or abandoned. */
+/** The delivery that is tried alone while failing, else the first that is not delivered or abandoned. */
 export interface LaneHead {
   readonly sequence: number;
   readonly eventId: string;
@@ -60,7 +61,7 @@ export async function findLaneState(
            and a.sequence > lanes.cursor_sequence and a.sequence <= lanes.attempted_sequence
            and a.outcome <> 'retrying') finished
       left join delivery_log log on log.environment_id = lanes.environment_id and log.webhook_id = lanes.webhook_id
-                                and log.sequence = lanes.cursor_sequence + 1
+                                and log.sequence = ${HEAD_SEQUENCE}
       left join lateral (
         select attempt, started_at, status, failure, failure_message from delivery_attempts a
          where a.environment_id = log.environment_id and a.webhook_id = log.webhook_id and a.sequence = log.sequence

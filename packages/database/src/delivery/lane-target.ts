@@ -18,7 +18,7 @@ export interface LaneTarget {
   readonly standardWebhooks: boolean;
   /** Null: as fast as it goes. */
   readonly rateLimitPerSecond: number | null;
-  /** Null: what the worker allows. */
+  /** Null: what the worker allows; 1 where the webhook wants strict order. */
   readonly windowMax: number | null;
   /** As they are stored: encrypted JSON. */
   readonly customHeaders: string | null;
@@ -28,7 +28,7 @@ export const TARGET = sql`
   webhooks.endpoint, webhooks.endpoint_version as "endpointVersion", webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
   (extract(epoch from webhooks.next_signs_from) * 1000)::float8 as "nextSignsFromMs",
   webhooks.standard_webhooks as "standardWebhooks", webhooks.rate_limit_per_second as "rateLimitPerSecond",
-  webhooks.window_max as "windowMax", webhooks.custom_headers as "customHeaders"`;
+  case when webhooks.ordering = 'strict' then 1 else webhooks.window_max end as "windowMax", webhooks.custom_headers as "customHeaders"`;
 
 /** Only that of a row with more. */
 export function targetOf(row: LaneTarget): LaneTarget {

@@ -13,6 +13,7 @@ import {
   type RetryState,
 } from '@sluice/domain/delivery/delivery-schedule';
 import type { LaneDelivery } from '@sluice/domain/delivery/lane';
+import { personInBody } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
@@ -59,9 +60,10 @@ export async function listDeliveriesAfter(
     eventType: string;
     body: string;
     isTriedOnce: boolean;
+    personId: number | null;
   }>`${PREPARED}
     select asked.place::int, log.sequence, log.event_id as "eventId", (log.day - 1)::text as "readFromDay", log.event_type as "eventType", log.body,
-           log.origin <> 'event' as "isTriedOnce"
+           log.origin <> 'event' as "isTriedOnce", log.person_id::float8 as "personId"
       from unnest(
         ${integerColumn(requests, ({ lane }) => lane.environmentId)}::int[],
         ${integerColumn(requests, ({ lane }) => lane.webhookId)}::int[],
@@ -70,20 +72,18 @@ export async function listDeliveriesAfter(
         ${textColumn(requests, ({ readFromDay }) => readFromDay)}::text[]
       ) with ordinality as asked (environment_id, webhook_id, after, most, first_day, place)
      cross join lateral (
-        select sequence, day, event_id, event_type, body, origin from delivery_log
+        select sequence, day, event_id, event_type, body, origin, person_id from delivery_log
          where environment_id = asked.environment_id and webhook_id = asked.webhook_id and sequence > asked.after
            and day >= ${firstDay}::date and day >= coalesce(asked.first_day::date, '-infinity')
          order by sequence limit asked.most) log
      order by asked.place, log.sequence`.execute(database);
   const pages = requests.map((): LoggedDelivery[] => []);
-  for (const { place, sequence, eventId, readFromDay, eventType, body, isTriedOnce } of rows) {
+  for (const { place, sequence, personId, ...row } of rows) {
     pages[place - 1]?.push({
+      ...row,
       sequence: Number(sequence),
-      eventId,
-      readFromDay,
-      eventType,
-      body,
-      isTriedOnce,
+      // Older versions have logged no person. What an operator asked for is outside the order.
+      personId: row.isTriedOnce ? null : (personId ?? personInBody(row.body)),
       retry: NEVER_ATTEMPTED,
       isFinished: false,
     });

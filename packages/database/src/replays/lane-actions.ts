@@ -19,6 +19,7 @@ import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import { HEAD_SEQUENCE } from '../delivery/lane-snapshot.ts';
 import type { LaneKey } from '../delivery/lanes.ts';
 import { probeReplayNow } from './replays.ts';
 import { transactOnce } from '../changes/transact-once.ts';
@@ -52,7 +53,7 @@ export async function probeNow(
   return database.transaction().execute(async (transaction): Promise<ProbeOutcome> => {
     const { rows } = await sql<ProbedLane>`
       select state, is_paused as "isPaused", coalesce(lease_until > clock_timestamp(), false) as "isHeld",
-             cursor_sequence + 1 as head, next_probe_at as "probeAt"
+             ${HEAD_SEQUENCE} as head, next_probe_at as "probeAt"
         from lanes
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
          for no key update`.execute(transaction);
@@ -111,17 +112,16 @@ export async function skipHead(
     origin.call,
     isSkipped,
     async (transaction): Promise<SkipOutcome> => {
-      const { rows } = await sql<{ head: string; state: string; isHeld: boolean }>`
-      select cursor_sequence + 1 as head, state, coalesce(lease_until > clock_timestamp(), false) as "isHeld"
-        from lanes
+      const { rows } = await sql<{ state: string; isHeld: boolean }>`
+      select state, coalesce(lease_until > clock_timestamp(), false) as "isHeld" from lanes
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
          for no key update`.execute(transaction);
       const [row] = rows;
       if (!row) return 'not_found';
       if (row.state !== 'failing') return 'not_failing';
-      if (Number(row.head) !== skip.sequence) return 'not_head';
+      // Statements of their own, for they must see the attempts that were kept while the lock was waited for.
+      if ((await findHead(transaction, lane)) !== skip.sequence) return 'not_head';
       if (row.isHeld) return 'in_progress';
-      // A statement of its own, for it must see the attempts that were kept while the lock was waited for.
       const { rows: given } = await sql`
       insert into delivery_attempts
         (environment_id, webhook_id, sequence, attempt, started_at, duration_ms, outcome, failure, failure_message)
@@ -133,7 +133,8 @@ export async function skipHead(
       if (given.length === 0) return 'not_failing';
       await sql`
       update lanes
-         set state = 'healthy', next_probe_at = null, send_window = 1, cursor_sequence = ${skip.sequence},
+         set state = 'healthy', next_probe_at = null, send_window = 1,
+             cursor_sequence = case when cursor_sequence = ${skip.sequence - 1} then ${skip.sequence} else cursor_sequence end,
              attempted_sequence = greatest(attempted_sequence, ${skip.sequence}),
              fencing = fencing + 1, lease_until = null
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
@@ -145,6 +146,15 @@ export async function skipHead(
       return 'skipped';
     },
   );
+}
+
+async function findHead(transaction: Transaction, lane: LaneKey): Promise<number> {
+  const { rows } = await sql<{ head: string }>`
+    select ${HEAD_SEQUENCE} as head from lanes
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
+    transaction,
+  );
+  return Number(rows[0]?.head);
 }
 
 export type AppendOutcome =

@@ -140,6 +140,8 @@ export async function listReplayed(
         logSequence: sequence,
         ...row,
         isTriedOnce: false,
+        // A replay repeats what was in order once; its order is free.
+        personId: null,
         isFinished: earlier.some(({ outcome }) => outcome !== 'retrying'),
         retry: earlier.reduce(
           (retry, { startedAtMs, status, failure }) =>

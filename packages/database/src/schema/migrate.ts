@@ -45,6 +45,7 @@ import { bankPayments } from '../migrations/0037_bank_payments.ts';
 import { closedAccounts } from '../migrations/0038_closed_accounts.ts';
 import { importsWaitForRoom } from '../migrations/0039_imports_wait_for_room.ts';
 import { closedOnPlan } from '../migrations/0040_closed_on_plan.ts';
+import { peopleInOrder } from '../migrations/0041_people_in_order.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -100,6 +101,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0038_closed_accounts': closedAccounts,
   '0039_imports_wait_for_room': importsWaitForRoom,
   '0040_closed_on_plan': closedOnPlan,
+  '0041_people_in_order': peopleInOrder,
 };
 
 /**

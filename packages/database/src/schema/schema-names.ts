@@ -47,6 +47,7 @@ export const MIGRATION_NAMES = [
   '0038_closed_accounts',
   '0039_imports_wait_for_room',
   '0040_closed_on_plan',
+  '0041_people_in_order',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

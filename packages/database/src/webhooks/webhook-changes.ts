@@ -130,6 +130,7 @@ const auditState = (webhook: Webhook): AuditState<'reporting_webhook'> => ({
   standard_webhooks: webhook.standardWebhooks,
   rate_limit_per_second: webhook.rateLimitPerSecond,
   window_max: webhook.windowMax,
+  ordering: webhook.ordering,
   headers: webhook.customHeaders,
   attribute_filters: webhook.attributeFilters,
 });

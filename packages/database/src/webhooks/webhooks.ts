@@ -18,6 +18,8 @@ export interface DeliveryOptions {
   readonly rateLimitPerSecond: number | null;
   /** Requests at the same time; null: what the workers allow. */
   readonly windowMax: number | null;
+  /** `person`: deliveries about one person are never reordered. `strict`: none is, one request at a time. */
+  readonly ordering: 'person' | 'strict';
   /** Encrypted JSON, name to value; null where there are none. */
   readonly customHeaders: string | null;
   /** Null: every event of the chosen types. */
@@ -44,7 +46,7 @@ export interface Webhook extends WebhookSettings {
 const COLUMNS = sql`
   webhook_id as "webhookId", name, endpoint, events, disabled, full_resolution as "fullResolution",
   with_content as "withContent", standard_webhooks as "standardWebhooks",
-  rate_limit_per_second as "rateLimitPerSecond", window_max as "windowMax", custom_headers as "customHeaders",
+  rate_limit_per_second as "rateLimitPerSecond", window_max as "windowMax", ordering, custom_headers as "customHeaders",
   attribute_filters as "attributeFilters", created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** Makes a webhook, signing with its workspace's key, and its empty lane. Undefined where there is no such workspace. */
@@ -57,10 +59,10 @@ export async function insertWebhook(
     with made as (
       insert into webhooks
         (environment_id, name, endpoint, events, disabled, full_resolution, with_content, standard_webhooks,
-         rate_limit_per_second, window_max, custom_headers, attribute_filters, signing_key)
+         rate_limit_per_second, window_max, ordering, custom_headers, attribute_filters, signing_key)
       select environment_id, ${settings.name}, ${settings.endpoint}, ${settings.events}::text[], ${settings.disabled},
              ${settings.fullResolution}, ${settings.withContent}, ${settings.standardWebhooks ?? false},
-             ${settings.rateLimitPerSecond ?? null}::int, ${settings.windowMax ?? null}::int, ${settings.customHeaders ?? null},
+             ${settings.rateLimitPerSecond ?? null}::int, ${settings.windowMax ?? null}::int, ${settings.ordering ?? 'person'}, ${settings.customHeaders ?? null},
              ${jsonOf(settings.attributeFilters)}::jsonb, webhook_signing_key
         from environments where environment_id = ${environmentId}
       returning *
@@ -155,6 +157,7 @@ export async function updateWebhook(
              standard_webhooks = coalesce(${changes.standardWebhooks ?? null}::boolean, standard_webhooks),
              rate_limit_per_second = case when ${changes.rateLimitPerSecond !== undefined} then ${changes.rateLimitPerSecond ?? null}::int else rate_limit_per_second end,
              window_max = case when ${changes.windowMax !== undefined} then ${changes.windowMax ?? null}::int else window_max end,
+             ordering = coalesce(${changes.ordering ?? null}, ordering),
              custom_headers = case when ${changes.customHeaders !== undefined} then ${changes.customHeaders ?? null} else custom_headers end,
              attribute_filters = case when ${changes.attributeFilters !== undefined} then ${jsonOf(changes.attributeFilters)}::jsonb else attribute_filters end,
              updated_at = ${new Date(nowMs)},

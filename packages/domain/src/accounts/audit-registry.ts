@@ -85,6 +85,7 @@ export const AUDIT_OBJECTS = {
       standard_webhooks: 'shown',
       rate_limit_per_second: 'shown',
       window_max: 'shown',
+      ordering: 'shown',
       headers: 'secret',
       attribute_filters: 'shown',
       signing_key: 'secret',

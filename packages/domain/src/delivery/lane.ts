@@ -2,7 +2,8 @@
  * One webhook's ordered deliveries, as a machine without clock or network: which delivery may be
  * sent now, and what its ending means for the others.
  *
- *   healthy: up to `concurrencyLimit` deliveries in flight; the concurrency limit grows by one with each success.
+ *   healthy: up to `concurrencyLimit` deliveries in flight, at most one a person; the concurrency limit grows by one
+ *     │      with each success
  *     │ a failure: nothing new starts, what is in flight ends, the earliest failed is the head
  *     ▼
  *   failing: the head alone, one attempt at a time, at `nextProbeAtMs`: after its own wait, and after the
@@ -16,8 +17,15 @@
  *   sequence  1 2 3 4 5 6 7 8 9 …
  *             ✓ ✓ ✓ ✓ ✗ ✓ ✗ · ·      cursor 4, head 5, attempted through 7
  *
- * Invariants: deliveries start in order; while failing none starts but the head; what ended well is
- * never started again; the cursor only moves over what is finished.
+ * Deliveries about one person stand in a line: the next one starts once the one before it is finished. Deliveries about
+ * others pass those that stand in a line. So the head may have deliveries before it that were never attempted:
+ *
+ *   sequence  1 2 3 4 5 6 7 8 9 …
+ *   person    A A B A C D …
+ *             ✓ · ✓ · ✗ ✓ · · ·      cursor 1, head 5, attempted through 6
+ *
+ * Invariants: deliveries about one person start in order, and none before the one before it is finished; while failing
+ * none starts but the head; what ended well is never started again; the cursor only moves over what is finished.
  *
  * A snapshot taken at any moment is safe to continue from after a crash: as soon as a failure is
  * known it says `failing`, so that a crash cannot shorten a wait.
@@ -57,12 +65,18 @@ export interface LaneDelivery {
   readonly isFinished: boolean;
   /** An operator asked for it: its first failure ends it, so that it never blocks later deliveries. */
   readonly isTriedOnce: boolean;
+  /** The internal id of the person whom it is about. Null where it is about none, and where its order is free. */
+  readonly personId: number | null;
 }
 
 interface Entry<Delivery> {
   readonly delivery: Delivery;
   retry: RetryState;
   state: 'waiting' | 'in_flight' | 'finished';
+  /** An earlier delivery about the same person is not finished. */
+  isInLine: boolean;
+  /** The next delivery about the same person. */
+  follower: Entry<Delivery> | undefined;
 }
 
 /** One run over a lane: from a snapshot, through endings, to the next snapshot. */
@@ -70,18 +84,29 @@ export class LaneRun<Delivery extends LaneDelivery> {
   readonly #policy: LanePolicy;
   /** The deliveries loaded and beyond the cursor, by sequence. */
   readonly #entries = new Map<number, Entry<Delivery>>();
+  /** The last loaded delivery about each person who has unfinished ones. */
+  readonly #lastOfPeople = new Map<number, Entry<Delivery>>();
   #cursor: number;
   #attemptedThrough: number;
   #loadedThrough: number;
-  /** No waiting delivery has a lower sequence, unless the lane is failing. */
+  /** What waits with a lower sequence stands in a line or is in `#released`, unless the lane is failing. */
   #next: number;
+  /** Deliveries before `#next` whose turn in their line has come, in order. */
+  #released: Entry<Delivery>[] = [];
+  #inLineCount = 0;
   #inFlight = 0;
   #concurrencyLimit: number;
   /**
-   * Set exactly while failing: the earliest delivery known to have failed, and until when the endpoint is left alone
-   * because of its answer to any delivery (`ingestion-webhooks.md` §7: an hour).
+   * Set exactly while failing: the earliest delivery known to have failed (undefined until it is loaded), and until
+   * when the endpoint is left alone because of its answer to any delivery (`ingestion-webhooks.md` §7: an hour).
    */
-  #failing: { head: number; nextProbeAtMs: number; listedUntilMs: number } | undefined;
+  #failing:
+    | {
+        readonly head: number | undefined;
+        readonly nextProbeAtMs: number;
+        readonly listedUntilMs: number;
+      }
+    | undefined;
 
   constructor(snapshot: LaneSnapshot, policy: LanePolicy) {
     this.#policy = policy;
@@ -92,7 +117,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
     this.#concurrencyLimit = Math.min(Math.max(snapshot.concurrencyLimit, 1), policy.windowMax);
     if (snapshot.nextProbeAtMs !== null) {
       const { nextProbeAtMs } = snapshot;
-      this.#failing = { head: snapshot.cursor + 1, nextProbeAtMs, listedUntilMs: nextProbeAtMs };
+      this.#failing = { head: undefined, nextProbeAtMs, listedUntilMs: nextProbeAtMs };
     }
   }
 
@@ -110,6 +135,11 @@ export class LaneRun<Delivery extends LaneDelivery> {
     return this.#loadedThrough - Math.max(this.#next - 1, this.#cursor);
   }
 
+  /** How many loaded deliveries wait for an earlier one about the same person. */
+  get inLineCount(): number {
+    return this.#inLineCount;
+  }
+
   /** How many deliveries are held in memory: loaded, and not all before them finished. */
   get span(): number {
     return this.#loadedThrough - this.#cursor;
@@ -124,6 +154,11 @@ export class LaneRun<Delivery extends LaneDelivery> {
     return this.#failing?.nextProbeAtMs ?? null;
   }
 
+  /** True while failing where the delivery to probe with is still to be loaded. */
+  get isHeadUnknown(): boolean {
+    return this.#failing !== undefined && this.#failing.head === undefined;
+  }
+
   /**
    * Adds the next deliveries of the log, in order and without a gap.
    *
@@ -135,13 +170,18 @@ export class LaneRun<Delivery extends LaneDelivery> {
         throw new AppError('BUG', `lane log: ${delivery.sequence} follows ${this.#loadedThrough}`);
       }
       this.#loadedThrough = delivery.sequence;
-      this.#entries.set(delivery.sequence, {
+      const entry: Entry<Delivery> = {
         delivery,
         retry: delivery.retry,
         state: delivery.isFinished ? 'finished' : 'waiting',
-      });
+        isInLine: false,
+        follower: undefined,
+      };
+      this.#entries.set(delivery.sequence, entry);
+      if (!delivery.isFinished) this.#joinLine(entry);
     }
     this.#advance();
+    this.#findHead();
   }
 
   /** True where `start` would give one. */
@@ -153,6 +193,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
   start(nowMs: number): Delivery | undefined {
     const entry = this.#failing ? this.#probe(nowMs) : this.#nextWaiting();
     if (!entry) return undefined;
+    if (entry === this.#released[0]) this.#released.shift();
     entry.state = 'in_flight';
     this.#inFlight++;
     this.#attemptedThrough = Math.max(this.#attemptedThrough, entry.delivery.sequence);
@@ -205,9 +246,10 @@ export class LaneRun<Delivery extends LaneDelivery> {
     const listedUntilMs = verdict.isListedWait
       ? Math.max(known.listedUntilMs, verdict.nextAttemptAtMs)
       : known.listedUntilMs;
-    const ownProbeAtMs = sequence <= known.head ? verdict.nextAttemptAtMs : known.nextProbeAtMs;
+    const head = Math.min(known.head ?? sequence, sequence);
+    const ownProbeAtMs = sequence === head ? verdict.nextAttemptAtMs : known.nextProbeAtMs;
     this.#failing = {
-      head: Math.min(known.head, sequence),
+      head,
       nextProbeAtMs: Math.max(ownProbeAtMs, listedUntilMs),
       listedUntilMs,
     };
@@ -235,19 +277,71 @@ export class LaneRun<Delivery extends LaneDelivery> {
     };
   }
 
-  /** Everything started before a failure has ended, so the earliest unfinished is the head. */
+  /** Everything started before a failure has ended, so the earliest that failed is the head. */
   #probe(nowMs: number): Entry<Delivery> | undefined {
     if (this.#inFlight > 0 || nowMs < (this.#failing?.nextProbeAtMs ?? 0)) return undefined;
-    return this.#entries.get(this.#cursor + 1);
+    const head = this.#failing?.head;
+    return head === undefined ? undefined : this.#entries.get(head);
   }
 
   #nextWaiting(): Entry<Delivery> | undefined {
     if (this.#inFlight >= this.#concurrencyLimit) return undefined;
+    const [released] = this.#released;
+    if (released) return released;
     for (; this.#next <= this.#loadedThrough; this.#next++) {
       const entry = this.#entries.get(this.#next);
-      if (entry?.state === 'waiting') return entry;
+      if (entry?.state === 'waiting' && !entry.isInLine) return entry;
     }
     return undefined;
+  }
+
+  /**
+   * After a load: the head is the earliest delivery that was tried and is not finished. Where a crash took what was
+   * known of it, the earliest unfinished one takes its place.
+   */
+  #findHead(): void {
+    if (!this.#failing || this.#failing.head !== undefined) return;
+    let earliest: number | undefined;
+    for (const [sequence, { state, retry }] of this.#entries) {
+      if (state === 'finished') continue;
+      earliest ??= sequence;
+      if (retry.attempts === 0) continue;
+      this.#failing = { ...this.#failing, head: sequence };
+      return;
+    }
+    if (this.#loadedThrough >= this.#attemptedThrough)
+      this.#failing = { ...this.#failing, head: earliest };
+  }
+
+  #joinLine(entry: Entry<Delivery>): void {
+    const { personId } = entry.delivery;
+    if (personId === null) return;
+    const last = this.#lastOfPeople.get(personId);
+    if (last) {
+      last.follower = entry;
+      entry.isInLine = true;
+      this.#inLineCount++;
+    }
+    this.#lastOfPeople.set(personId, entry);
+  }
+
+  /** The next delivery about the same person need not wait for this one any more. */
+  #leaveLine(entry: Entry<Delivery>): void {
+    const { follower } = entry;
+    const { personId } = entry.delivery;
+    if (follower) {
+      follower.isInLine = false;
+      this.#inLineCount--;
+      if (follower.delivery.sequence < this.#next) this.#release(follower);
+    } else if (personId !== null) this.#lastOfPeople.delete(personId);
+  }
+
+  #release(entry: Entry<Delivery>): void {
+    const released = this.#released;
+    let place = released.length;
+    const { sequence } = entry.delivery;
+    while (place > 0 && (released[place - 1]?.delivery.sequence ?? 0) > sequence) place--;
+    released.splice(place, 0, entry);
   }
 
   #resume(): void {
@@ -255,11 +349,14 @@ export class LaneRun<Delivery extends LaneDelivery> {
     this.#concurrencyLimit = 1;
     // Deliveries that failed beside the head wait behind it.
     this.#next = this.#cursor + 1;
+    this.#released = [];
   }
 
   #finish(sequence: number): void {
-    this.#started(sequence).state = 'finished';
+    const entry = this.#started(sequence);
+    entry.state = 'finished';
     this.#inFlight--;
+    this.#leaveLine(entry);
     this.#advance();
   }
 

@@ -39,8 +39,10 @@ const knownWith = (own: readonly Attempt[], attempt: Attempt): readonly Attempt[
   attempt,
 ];
 
-function judge({ attempts, happenings, logged, crashes, finalCursor }: Life): void {
+function judge(life: Life): void {
+  const { attempts, happenings, logged, crashes, finalCursor } = life;
   const bySequence = Map.groupBy(attempts, (attempt) => attempt.sequence);
+  judgePeople(life, bySequence);
 
   // None is lost.
   expect(finalCursor).toBe(logged);
@@ -123,6 +125,44 @@ function judge({ attempts, happenings, logged, crashes, finalCursor }: Life): vo
   }
 }
 
+/**
+ * Of each person at most one is in flight, and none is sent before those about the same person that came before it are
+ * delivered or abandoned. What a crash took back counts as not sent.
+ */
+function judgePeople(
+  { happenings, people }: Life,
+  bySequence: ReadonlyMap<number, readonly Attempt[]>,
+): void {
+  let era = 0;
+  const inFlight = new Set<number>();
+  for (const { kind, attempt } of happenings) {
+    if (attempt.era > era) {
+      era = attempt.era;
+      inFlight.clear();
+    }
+    const personId = people[attempt.sequence - 1] ?? null;
+    if (personId === null) continue;
+    if (kind === 'ended') {
+      inFlight.delete(personId);
+      continue;
+    }
+    expect(inFlight.has(personId)).toBe(false);
+    inFlight.add(personId);
+    for (let earlier = attempt.sequence - 1; earlier > 0; earlier--) {
+      if (people[earlier - 1] !== personId) continue;
+      const isFinished = (bySequence.get(earlier) ?? []).some(
+        ({ verdict, isKept, era: itsEra, endedAtMs }) =>
+          verdict !== undefined &&
+          verdict !== 'retrying' &&
+          (isKept || itsEra === era) &&
+          endedAtMs <= attempt.startedAtMs,
+      );
+      expect(isFinished).toBe(true);
+      break;
+    }
+  }
+}
+
 const seed = Number(process.env['SLUICE_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const runs = Number(process.env['LANE_SIMULATION_RUNS'] ?? 250);
 
@@ -146,4 +186,9 @@ test('the histories have what the promises are about', () => {
   );
   expect(attempts.filter((attempt) => attempt.verdict === undefined).length).toBeGreaterThan(3);
   expect(lives.reduce((sum, life) => sum + life.crashes, 0)).toBeGreaterThan(50);
+  // Some waited for an earlier one about the same person, and others passed them.
+  const overtakings = lives.flatMap(({ attempts: own }) =>
+    own.filter(({ sequence }, place) => sequence < (own[place - 1]?.sequence ?? 0)),
+  );
+  expect(overtakings.length).toBeGreaterThan(100);
 });

@@ -92,6 +92,8 @@ interface Happening {
 export interface Life {
   readonly attempts: readonly Attempt[];
   readonly happenings: readonly Happening[];
+  /** Whom each delivery is about, by its sequence from 1. */
+  readonly people: readonly (number | null)[];
   readonly logged: number;
   readonly crashes: number;
   readonly finalCursor: number;
@@ -105,6 +107,10 @@ export function live(seed: number): Life {
   const bySequence = new Map<number, Attempt[]>();
   let unkept: Attempt[] = [];
   const happenings: Happening[] = [];
+  const people: (number | null)[] = [];
+  // From two people, who always stand in line, to forty, who hardly ever do. Chances of their own, so that the outages stay.
+  const chance = seededRandom(seed ^ 0x5eed);
+  const peopleCount = 2 + Math.floor(chance() * chance() * 40);
   let crashesLeft = Math.floor(random() * 12);
   let logged = 0;
   let era = 0;
@@ -137,7 +143,7 @@ export function live(seed: number): Life {
 
   const work = (): void => {
     run ??= new LaneRun<LaneDelivery>(kept, policy);
-    run.load(readLog(run.loadedThrough, logged, bySequence));
+    run.load(readLog(run.loadedThrough, people, bySequence));
     for (let next = run.start(agenda.nowMs); next; next = run.start(agenda.nowMs))
       send(next.sequence);
     const { nextProbeAtMs } = run.snapshot();
@@ -190,6 +196,8 @@ export function live(seed: number): Life {
     const burst = 1 + Math.floor(random() * random() * 12);
     agenda.at(atMs, () => {
       logged += burst;
+      while (people.length < logged)
+        people.push(chance() < 0.1 ? null : Math.floor(chance() * peopleCount));
       work();
     });
   }
@@ -198,6 +206,7 @@ export function live(seed: number): Life {
   return {
     attempts,
     happenings,
+    people,
     logged,
     crashes: era,
     finalCursor: run ? run.snapshot().cursor : kept.cursor,
@@ -207,11 +216,11 @@ export function live(seed: number): Life {
 /** As the database gives it: the log, with what the kept attempts came to. */
 function readLog(
   after: number,
-  through: number,
+  people: readonly (number | null)[],
   attempts: ReadonlyMap<number, readonly Attempt[]>,
 ): LaneDelivery[] {
   const page: LaneDelivery[] = [];
-  for (let sequence = after + 1; sequence <= through; sequence++) {
+  for (let sequence = after + 1; sequence <= people.length; sequence++) {
     let retry: RetryState = NEVER_ATTEMPTED;
     let isFinished = false;
     for (const attempt of attempts.get(sequence) ?? []) {
@@ -220,7 +229,8 @@ function readLog(
       if (attempt.failure !== null)
         retry = addFailure(retry, { ...attempt, failure: attempt.failure });
     }
-    page.push({ sequence, retry, isFinished, isTriedOnce: false });
+    const personId = people[sequence - 1] ?? null;
+    page.push({ sequence, retry, isFinished, isTriedOnce: false, personId });
   }
   return page;
 }

@@ -15,7 +15,7 @@ import { LaneRun } from '@sluice/domain/delivery/lane';
 import type { FairPermits, Permit, PermitRequester } from '../scheduling/fair-permits.ts';
 import { LaneAttempts } from './lane-attempts.ts';
 import { LaneLease } from './lane-lease.ts';
-import { firstConcurrencyLimit, LaneLog, pageSize } from './lane-log.ts';
+import { firstConcurrencyLimit, LaneLog, nextPageSize, wantsPage } from './lane-log.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import { LaneEndpoint } from './lane-endpoint.ts';
 import { TimeSlice } from '../scheduling/time-slice.ts';
@@ -206,8 +206,9 @@ export class LaneDrain {
   #mayLoad(): boolean {
     const run = this.#run;
     if (!this.#mayStart() || run.loadedThrough >= this.#log.end) return false;
-    if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
-    return run.ahead < pageSize(run.concurrencyLimit) / 2 && run.span < SPAN_MAX;
+    if (run.nextProbeAtMs !== null)
+      return run.isHeadUnknown && run.nextProbeAtMs <= this.#deps.now();
+    return wantsPage(run) && run.span < SPAN_MAX;
   }
 
   #waitsForProbe(): boolean {
@@ -216,8 +217,7 @@ export class LaneDrain {
   }
 
   async #load(): Promise<void> {
-    // A failing lane needs its head only.
-    const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.concurrencyLimit) : 1;
+    const limit = nextPageSize(this.#run);
     const { cursor } = this.#run.snapshot();
     try {
       this.#run.load(await this.#log.read(this.#run.loadedThrough, limit, cursor));

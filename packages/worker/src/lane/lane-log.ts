@@ -7,6 +7,7 @@
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
+import type { LaneDelivery, LaneRun } from '@sluice/domain/delivery/lane';
 import { AppError } from '@sluice/domain/values/errors';
 import type { LaneStore } from './lane-store.ts';
 
@@ -15,6 +16,11 @@ const PAGE_SIZE_MIN = 32;
 const PAGE_SIZE_MAX = 512;
 const PAGE_CONCURRENCY_LIMITS = 4;
 const FIRST_CONCURRENCY_LIMIT_MIN = 8;
+/**
+ * No more is loaded while so many stand in the lines of people: 10 people who take turns keep 10 requests in flight, 100
+ * nearly 64, and a backlog about one person takes little memory.
+ */
+const IN_LINE_MAX = 64;
 
 /** Deliveries to load at a time. */
 export function pageSize(concurrencyLimit: number): number {
@@ -22,6 +28,21 @@ export function pageSize(concurrencyLimit: number): number {
     Math.max(concurrencyLimit * PAGE_CONCURRENCY_LIMITS, PAGE_SIZE_MIN),
     PAGE_SIZE_MAX,
   );
+}
+
+/** True where so few are left to start that the next page is due. */
+export function wantsPage(
+  run: Pick<LaneRun<LaneDelivery>, 'ahead' | 'inLineCount' | 'concurrencyLimit'>,
+): boolean {
+  return run.ahead < pageSize(run.concurrencyLimit) / 2 && run.inLineCount < IN_LINE_MAX;
+}
+
+/** How much to load next: of a failing lane its head only, which may come after others that were never tried. */
+export function nextPageSize(
+  run: Pick<LaneRun<LaneDelivery>, 'nextProbeAtMs' | 'span' | 'inLineCount' | 'concurrencyLimit'>,
+): number {
+  if (run.nextProbeAtMs !== null) return run.span === 0 ? 1 : PAGE_SIZE_MAX;
+  return run.inLineCount < PAGE_SIZE_MIN ? pageSize(run.concurrencyLimit) : PAGE_SIZE_MIN;
 }
 
 /**

@@ -41,6 +41,7 @@ describe('POST', () => {
       standard_webhooks: false,
       rate_limit_per_second: null,
       window_max: null,
+      ordering: 'person',
       headers: {},
       attribute_filters: null,
     });
@@ -258,6 +259,7 @@ test('what is made, changed and deleted is in the audit log, with the key and th
     'full_resolution',
     'with_content',
     'standard_webhooks',
+    'ordering',
   ];
   expect(rows).toEqual([
     { ...common, action: 'created', attributes: all },

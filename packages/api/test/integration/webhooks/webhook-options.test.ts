@@ -10,6 +10,7 @@ const OPTIONS = {
   standard_webhooks: true,
   rate_limit_per_second: 50,
   window_max: 3,
+  ordering: 'strict',
   headers: { authorization: 'Bearer abc', 'x-tenant': 'one two' },
   attribute_filters: [
     { field: 'data.campaign_id', operator: 'eq', values: ['7', '8'] },
@@ -33,6 +34,7 @@ test('all of them are kept when a webhook is made, and taken back one by one', a
   for (const [change, shown] of [
     [{ rate_limit_per_second: null }, { rate_limit_per_second: null }],
     [{ window_max: null }, { window_max: null }],
+    [{ ordering: 'person' }, { ordering: 'person' }],
     [{ headers: {} }, { headers: {} }],
     [{ attribute_filters: [] }, { attribute_filters: null }],
   ]) {
@@ -73,6 +75,8 @@ describe('refused with the field named', () => {
     ['window_max', { window_max: 0 }],
     ['window_max', { window_max: 1_001 }],
     ['standard_webhooks', { standard_webhooks: 'yes' }],
+    ['ordering', { ordering: 'none' }],
+    ['ordering', { ordering: null }],
     ['headers', { headers: ['x'] }],
     ['headers.x', { headers: { x: 1 } }],
     ['headers.x', { headers: { x: '' } }],

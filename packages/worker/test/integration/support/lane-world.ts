@@ -79,8 +79,10 @@ export interface LaneWorld extends LaneKey {
   /** What workers ended with. */
   readonly endings: unknown[];
   behave: Behave;
-  /** Logs so many events, named e1, e2, … over the whole life of the world. */
+  /** Logs so many events about nobody, named e1, e2, … over the whole life of the world. */
   log(count: number): Promise<LoggedLane[]>;
+  /** Logs an event about each of these people, named as `log` does; null: about nobody. */
+  logAbout(people: readonly (number | null)[]): Promise<LoggedLane[]>;
   deliver(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
   /** Delivers until the lane answers something else than `more`. */
   deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
@@ -119,14 +121,17 @@ export async function createLaneWorld(
     endings: [],
     behave: () => OK,
 
-    async log(count) {
-      const events = Array.from({ length: count }, () => ({
+    log: (count) => world.logAbout(Array.from({ length: count }, () => null)),
+
+    async logAbout(people) {
+      const events = people.map((personId) => ({
         environmentId,
         eventId: `e${++logged}`,
         eventType: 'customer_subscribed' as const,
         objectType: 'customer' as const,
         metric: 'subscribed',
         occurredAtMs: world.nowMs,
+        ...(personId !== null && { personId }),
         data: { customer_id: '42' },
       }));
       return database.transaction().execute((transaction) => appendDeliveries(transaction, events));
