@@ -23,7 +23,7 @@ const FIRST_CONCURRENCY_LIMIT_MIN = 8;
 const IN_LINE_MAX = 64;
 
 /** Deliveries to load at a time. */
-export function pageSize(concurrencyLimit: number): number {
+function pageSize(concurrencyLimit: number): number {
   return Math.min(
     Math.max(concurrencyLimit * PAGE_CONCURRENCY_LIMITS, PAGE_SIZE_MIN),
     PAGE_SIZE_MAX,

@@ -203,6 +203,7 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
     standardWebhooks: fc.boolean(),
     rateLimitPerSecond: fc.option(fc.integer({ min: 1, max: 10_000 })),
     windowMax: fc.option(fc.integer({ min: 1, max: 1_000 })),
+    ordering: fc.constantFrom('person' as const, 'strict' as const),
     customHeaders: fc.constant(null),
     attributeFilters: fc.option(
       fc.array(fc.record({ field: texts, operator: fc.constant('exists' as const) }), {
