@@ -36,6 +36,7 @@ import { openDiskBuffer } from './commit/disk-buffer.ts';
 import { createFastPath } from './calls/fast-path.ts';
 import { stopServing } from './http/stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
+import { Turns } from './http/turns.ts';
 import { FastTrackParser } from './commit/fast-track-parser.ts';
 import { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
 
@@ -44,6 +45,7 @@ const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSe
 process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= '16384';
 const { startServer } = await import('./server.ts');
 const now = Date.now;
+const monotonicNow = () => performance.now();
 const newId = createIdGenerator(now);
 
 const tracer = await openTracer(settings, 'sluice-intake', logger);
@@ -165,7 +167,7 @@ lifecycle.defer('recording of refused authentications', async () => {
 
 const metrics = createMetrics('intake');
 watchClock({
-  measure: () => measureClock(database, { now, monotonicNow: () => performance.now() }),
+  measure: () => measureClock(database, { now, monotonicNow }),
   metrics,
   logger,
   lifecycle,
@@ -230,9 +232,12 @@ const server = await startServer({
           callTracer.acceptCall(accept, route, traceparent, requestId),
       }
     : { fastPath: createFastPath(acceptDependencies, parser) }),
+  ownerOf: (authorization) => keys.environmentIdOf(authorization) ?? 0,
   streams: {
     ...acceptDependencies,
     pause: (durationMs) => sleep(durationMs),
+    turns: new Turns(monotonicNow),
+    monotonicNow,
     countMax: settings.INTAKE_STREAM_COUNT_MAX,
     idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,
     ...(callTracer && {

@@ -24,6 +24,7 @@ import {
   type Accept,
   type ServerState,
 } from './http/exchange.ts';
+import { FairQueue } from './http/fair-queue.ts';
 import type { Page } from './http/page.ts';
 import { CORS_HEADERS, framingProblem, readHead, type Head } from './http/request-head.ts';
 import type { FastPath } from './calls/fast-path.ts';
@@ -41,6 +42,8 @@ export interface ServerOptions {
   /** Bytes of all bodies that have come in part; beyond it a call is answered 503. */
   readonly collectedSizeBytesMax: number;
   readonly streams: StreamOptions;
+  /** The workspace whose credentials an `Authorization` header has; 0: none's. */
+  readonly ownerOf: (authorization: string) => number;
   /** GET pages: health, metrics, the browser's settings, the tests of credentials. */
   readonly pages: Readonly<
     Record<
@@ -77,8 +80,10 @@ export function startServer(options: ServerOptions): Promise<Server> {
     refusedCounts: new Map(['400', '401', '429', '503'].map((status) => [status, 0])),
     collectedSizeBytes: 0,
     collectedSizeBytesMax: options.collectedSizeBytesMax,
-    inflations: { runningCount: 0, waiting: new Set() },
+    inflations: { runningCount: 0, waiting: new FairQueue() },
     streams: new Set(),
+    turns: options.streams.turns,
+    ownerOf: options.ownerOf,
   };
 
   const receive = (

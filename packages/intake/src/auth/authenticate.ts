@@ -132,6 +132,14 @@ export class KeyRing {
     if (!found) return { outcome: 'unknown', siteEnvironmentId: this.#sites.get(siteId) };
     return this.#trackHeaders.add(header, found);
   }
+
+  /** The workspace whose credentials of either API the header has; `undefined`: none's. */
+  environmentIdOf(header: string): number | undefined {
+    if (header === '') return undefined;
+    for (const found of [this.authenticatePipelines(header), this.authenticateTrack(header)])
+      if (found.outcome === 'known') return found.workspace.environmentId;
+    return undefined;
+  }
 }
 
 const hash = (secret: string): string => createHash('sha256').update(secret).digest('base64');

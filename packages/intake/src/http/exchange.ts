@@ -15,10 +15,16 @@ import type { Call } from '../calls/calls.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
 import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
-import { readBody, readContentEncoding, type Body } from '../calls/read-body.ts';
+import {
+  readBody,
+  readContentEncoding,
+  type Body,
+  type UninflatedBody,
+} from '../calls/read-body.ts';
 import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from './request-head.ts';
 import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
+import type { Turns } from './turns.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
 export interface ResponseWriter {
@@ -42,7 +48,13 @@ export interface ServerState extends InflationState {
   readonly refusedCounts: Map<string, number>;
   /** Open streams, to be ended by a stop. */
   readonly streams: Set<{ stop(): void }>;
+  readonly turns: Turns;
+  /** The workspace whose credentials the `Authorization` header has; 0: none's. */
+  readonly ownerOf: (authorization: string) => number;
 }
+
+/** A larger body waits for a turn of its own: it takes milliseconds to read. */
+const SMALL_BODY_SIZE_BYTES_MAX = 64 * 1_024;
 
 /**
  * Too many callers are in the middle of their bodies, or their bodies wait to be inflated. That passes, or ends by
@@ -156,7 +168,8 @@ export class Exchange implements FastPathCaller {
   #read(bytes: Uint8Array): void {
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'identity') {
-      this.#take(bytes);
+      if (bytes.length <= SMALL_BODY_SIZE_BYTES_MAX) this.#take(bytes);
+      else this.#hold(bytes);
     } else if (encoding === 'unsupported') {
       this.#submit(unsupportedEncoding(this.#contentEncoding));
     } else {
@@ -166,13 +179,39 @@ export class Exchange implements FastPathCaller {
 
   #inflate(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): void {
     const { sizeBytesMax } = this.call;
-    this.#stopWaiting = inflateInTurn(this.#state, bytes, encoding, sizeBytesMax, (inflated) => {
-      if (inflated instanceof Uint8Array) this.#take(inflated);
-      else this.#submit(inflated);
+    const owner = this.#state.ownerOf(this.authorization);
+    const take = (inflated: Uint8Array | UninflatedBody): Promise<void> => {
+      if (inflated instanceof Uint8Array) return this.#takeInTurn(inflated);
+      if (!this.#isAborted) this.#submit(inflated);
+      return Promise.resolve();
+    };
+    this.#stopWaiting = inflateInTurn(this.#state, owner, bytes, encoding, sizeBytesMax, take);
+    if (this.#stopWaiting === undefined) this.#refuseUnread();
+  }
+
+  /** Copies a large body until its turn. */
+  #hold(bytes: Uint8Array): void {
+    const state = this.#state;
+    if (state.collectedSizeBytes + bytes.length > state.collectedSizeBytesMax) {
+      this.#refuseUnread();
+      return;
+    }
+    state.collectedSizeBytes += bytes.length;
+    void this.#takeInTurn(bytes.slice()).finally(() => {
+      state.collectedSizeBytes -= bytes.length;
     });
-    if (this.#stopWaiting !== undefined) return;
+  }
+
+  #refuseUnread(): void {
     this.#isSubmitted = true;
     this.answer(OVERLOADED);
+  }
+
+  /** A body whose sender is gone is dropped: nobody hears that it was taken. */
+  async #takeInTurn(bytes: Uint8Array): Promise<void> {
+    if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX)
+      await this.#state.turns.next(this.#state.ownerOf(this.authorization));
+    if (!this.#isAborted) this.#take(bytes);
   }
 
   #take(bytes: Uint8Array): void {

@@ -7,6 +7,7 @@
  * Before: `exchange.ts` has collected the bytes. After: `read-body.ts`.
  */
 import { inflateBody, type UninflatedBody } from '../calls/read-body.ts';
+import type { FairQueue } from './fair-queue.ts';
 
 /** As many as Node's pool has threads: more at a time would only wait there, each with its output. */
 const RUNNING_COUNT_MAX = 4;
@@ -15,7 +16,8 @@ interface Inflation {
   readonly bytes: Uint8Array;
   readonly encoding: 'gzip' | 'deflate';
   readonly sizeBytesMax: number;
-  readonly take: (inflated: Uint8Array | UninflatedBody) => void;
+  /** The body keeps its place until this resolves: so few inflated bodies are held. */
+  readonly take: (inflated: Uint8Array | UninflatedBody) => Promise<void>;
 }
 
 /** Of all bodies of a server. */
@@ -25,8 +27,8 @@ export interface InflationState {
   readonly collectedSizeBytesMax: number;
   readonly inflations: {
     runningCount: number;
-    /** In the order in which they came. */
-    readonly waiting: Set<Inflation>;
+    /** By workspace; 0: those whose credentials are not in the header, or open nothing. */
+    readonly waiting: FairQueue<Inflation>;
   };
 }
 
@@ -40,6 +42,7 @@ export interface InflationState {
  */
 export function inflateInTurn(
   state: InflationState,
+  owner: number,
   bytes: Uint8Array,
   encoding: 'gzip' | 'deflate',
   sizeBytesMax: number,
@@ -50,28 +53,27 @@ export function inflateInTurn(
   // Copied: the socket's buffer is gone before the thread pool has read it.
   const inflation: Inflation = { bytes: bytes.slice(), encoding, sizeBytesMax, take };
   const { inflations } = state;
-  inflations.waiting.add(inflation);
+  inflations.waiting.add(owner, inflation);
   startNext(state);
   return () => {
-    if (inflations.waiting.delete(inflation)) state.collectedSizeBytes -= inflation.bytes.length;
+    if (inflations.waiting.delete(owner, inflation))
+      state.collectedSizeBytes -= inflation.bytes.length;
   };
 }
 
 function startNext(state: InflationState): void {
   const { inflations } = state;
   if (inflations.runningCount >= RUNNING_COUNT_MAX) return;
-  for (const inflation of inflations.waiting) {
-    inflations.waiting.delete(inflation);
-    inflations.runningCount++;
-    void run(state, inflation);
-    return;
-  }
+  const inflation = inflations.waiting.take();
+  if (inflation === undefined) return;
+  inflations.runningCount++;
+  void run(state, inflation);
 }
 
 async function run(state: InflationState, inflation: Inflation): Promise<void> {
   const { bytes, encoding, sizeBytesMax, take } = inflation;
   try {
-    take(await inflateBody(bytes, encoding, sizeBytesMax));
+    await take(await inflateBody(bytes, encoding, sizeBytesMax));
   } finally {
     state.collectedSizeBytes -= bytes.length;
     state.inflations.runningCount--;

@@ -11,8 +11,16 @@
  *
  * Before: `stream-exchange.ts`. After: `split-lines.ts`.
  */
-import { pipeline, Readable, type Transform } from 'node:stream';
-import { createGunzip, createInflate, createInflateRaw } from 'node:zlib';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import {
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  type Gunzip,
+  type Inflate,
+  type InflateRaw,
+} from 'node:zlib';
 import { isZlibWrapped } from '../calls/read-body.ts';
 
 /** `complete`: the sender said that it was all. `cut`: the connection ended. `stopping`: we end. `idle`: nothing came for too long. */
@@ -33,6 +41,7 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   #end: BytesEnd | undefined;
   #isPaused = false;
   #isDiscarding = false;
+  readonly #cut = new AbortController();
   #wake: (() => void) | undefined;
 
   constructor(throttle: Throttle, idleTimeoutMs: number) {
@@ -43,6 +52,11 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   /** Why there is no more; undefined while there may be. */
   get end(): BytesEnd | undefined {
     return this.#end;
+  }
+
+  /** Aborted when the connection ends before the body. */
+  get cut(): AbortSignal {
+    return this.#cut.signal;
   }
 
   /** A piece of the body; `bytes` are copied. */
@@ -60,7 +74,10 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   /** Ends it from our side. What was received is still read, except after a cut. */
   finish(end: BytesEnd): void {
     if (this.#end === undefined || end === 'cut') this.#end = end;
-    if (end === 'cut') this.#pieces = [];
+    if (end === 'cut') {
+      this.#pieces = [];
+      this.#cut.abort();
+    }
     this.#wake?.();
   }
 
@@ -98,12 +115,21 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
 
 const INFLATED_PIECE_SIZE_BYTES = 64 * 1024;
 
+/** Real lines reach 100; deflate's limit is 1,032. */
+export const INFLATION_RATIO_MAX = 500;
+/** The ratio of a body that has brought less says little, and a stream's pace bounds what it costs. */
+const RATIO_JUDGED_AFTER_SIZE_BYTES = 1_000_000;
+
+/** The body inflates to more than `INFLATION_RATIO_MAX` times its size. */
+export class InflationRatioExceeded extends Error {}
+
 /**
- * Inflates on the thread pool, a piece at a time: a bomb costs its lines, not its size. `deflate` is
- * taken with and without the zlib wrapper, as in `read-body.ts`.
+ * Inflates on the thread pool, a piece at a time and only while it is read: a bomb costs its lines, not its size. A cut
+ * ends the inflation in the middle of a piece. `deflate` is taken with and without the zlib wrapper, as in
+ * `read-body.ts`.
  *
- * @throws Error of zlib where the bytes are not what the encoding says; the last pieces before that
- *   may be missing.
+ * @throws InflationRatioExceeded
+ * @throws Error of zlib if the bytes are not what the encoding says; the last pieces before that may be missing.
  */
 export async function* inflated(
   bytes: StreamBytes,
@@ -118,8 +144,18 @@ export async function* inflated(
     highWaterMark: 1,
   });
   // Its errors are thrown by the loop below.
-  pipeline(source, inflater, () => undefined);
-  yield* inflater as AsyncIterable<Uint8Array>;
+  pipeline(source, inflater, { signal: bytes.cut }).catch(() => undefined);
+  let inflatedSizeBytes = 0;
+  for await (const piece of inflater as AsyncIterable<Uint8Array>) {
+    yield piece;
+    inflatedSizeBytes += piece.length;
+    const sizeBytes = inflater.bytesWritten;
+    if (
+      sizeBytes >= RATIO_JUDGED_AFTER_SIZE_BYTES &&
+      inflatedSizeBytes > INFLATION_RATIO_MAX * sizeBytes
+    )
+      throw new InflationRatioExceeded();
+  }
 }
 
 /** Enough bytes to tell what they are (`isZlibWrapped`): a client may send the first of them alone. */
@@ -142,7 +178,10 @@ async function* withFirst(
   yield* rest;
 }
 
-function createInflater(encoding: 'gzip' | 'deflate', first: Uint8Array): Transform {
+function createInflater(
+  encoding: 'gzip' | 'deflate',
+  first: Uint8Array,
+): Gunzip | Inflate | InflateRaw {
   const options = { chunkSize: INFLATED_PIECE_SIZE_BYTES };
   if (encoding === 'gzip') return createGunzip(options);
   return isZlibWrapped(first) ? createInflate(options) : createInflateRaw(options);

@@ -1,6 +1,6 @@
 /** How a stream ended, as its last line says it: the outcome of the taking, and why there were no more bytes. */
 import { isError } from '@sluice/domain/operations/issue';
-import type { BytesEnd } from './stream-bytes.ts';
+import { INFLATION_RATIO_MAX, type BytesEnd } from './stream-bytes.ts';
 import type { LineIssue, StreamOutcome } from './take-stream.ts';
 
 export interface StreamEnd {
@@ -8,6 +8,7 @@ export interface StreamEnd {
     | 'complete'
     | 'rejected'
     | 'invalid_encoding'
+    | 'inflation_ratio_exceeded'
     | 'unauthorized'
     | 'overloaded'
     | 'stopping'
@@ -45,6 +46,11 @@ export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefin
         };
       }
       break;
+    case 'inflation-ratio-exceeded':
+      return {
+        end: 'inflation_ratio_exceeded',
+        message: `the body inflates to more than ${INFLATION_RATIO_MAX} times its size; send the lines after this one with less compression`,
+      };
     case 'read-to-end':
       break;
   }

@@ -180,6 +180,7 @@ export class StreamExchange {
         writable: () => this.#writable(),
         isComplete: () => this.#bytes.end === 'complete',
         isCut: () => this.#bytes.end === 'cut',
+        isStopping: () => this.#bytes.end === 'stopping',
         isAuthorized: () => isStillAuthorized(this.#options, this.#authorization, request),
         stopReading: () => this.#bytes.finish('stopping'),
       });

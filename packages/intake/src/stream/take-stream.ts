@@ -24,9 +24,12 @@ import type { AcceptDependencies } from '../calls/accept.ts';
 import { recordIssues } from '../calls/call-issues.ts';
 import { sizeBytesMaxOf } from '../calls/strict-mode.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
+import { InflationRatioExceeded } from './stream-bytes.ts';
 import { isBlank, readLine, type LineOrigin } from './stream-line.ts';
+import { StreamPace } from './stream-pace.ts';
 import { TailedCall } from '../calls/tailed-call.ts';
 import type { StreamTrace } from '../http/trace-calls.ts';
+import type { Turn, Turns } from '../http/turns.ts';
 
 export interface StreamRequest extends LineOrigin {
   /** The number of the first line that comes. */
@@ -51,6 +54,7 @@ export type StreamOutcome =
   /** Strict mode: a line was refused. It and what came after it are not taken. */
   | { readonly outcome: 'rejected'; readonly issues: readonly LineIssue[] }
   | { readonly outcome: 'invalid-encoding'; readonly message: string }
+  | { readonly outcome: 'inflation-ratio-exceeded' }
   /** The key is no longer in force. What came after the last acknowledged line is not taken. */
   | { readonly outcome: 'unauthorized' }
   /** What came after the last acknowledged line could not be made durable. */
@@ -58,6 +62,9 @@ export type StreamOutcome =
 
 export interface StreamDependencies extends AcceptDependencies {
   readonly pause: (durationMs: number) => Promise<unknown>;
+  readonly turns: Turns;
+  /** Milliseconds that never go back. */
+  readonly monotonicNow: () => number;
 }
 
 export interface StreamPort {
@@ -65,6 +72,8 @@ export interface StreamPort {
   readonly acknowledge: (acknowledgement: Acknowledgement) => void;
   /** Resolves when the sender has capacity for more acknowledgements. */
   readonly writable: () => Promise<void>;
+  /** This process stops: nothing more comes, and the stream must end soon. */
+  readonly isStopping: () => boolean;
   /** The sender has said that it was all: what came after the last newline is a line too, and no half of one. */
   readonly isComplete: () => boolean;
   /** Nobody is there any more: what is not in flight is dropped. */
@@ -82,8 +91,10 @@ const GROUP_ISSUES_MAX = 100;
 /** How long a group waits for capacity among the calls of others before the stream is ended. */
 const CAPACITY_WAIT_MS_MAX = 10_000;
 const CAPACITY_RETRY_MS = 50;
-/** Lines that cost nothing (blank ones) must not keep the event loop. */
-const LINES_A_TURN_MAX = 10_000;
+/** So that a sender of blank lines is answered too, and its cut connection noticed. */
+const GROUP_LINES_MAX = 10_000;
+/** A piece of a few lines is read at once; it takes a tenth of a millisecond. */
+const SMALL_PIECE_SIZE_BYTES_MAX = 4_096;
 
 interface Group {
   operations: Operation[];
@@ -111,12 +122,14 @@ class StreamTaker {
   #group: Group;
   #inFlight: Promise<void> | undefined;
   #ending: StreamOutcome | undefined;
+  readonly #pace: StreamPace;
 
   constructor(deps: StreamDependencies, request: StreamRequest, port: StreamPort) {
     this.#deps = deps;
     this.#request = request;
     this.#port = port;
     this.#group = emptyGroup(request.firstLine - 1);
+    this.#pace = new StreamPace(deps.monotonicNow);
   }
 
   async take(bytes: AsyncIterable<Uint8Array>): Promise<StreamOutcome> {
@@ -125,25 +138,58 @@ class StreamTaker {
     try {
       for await (const piece of bytes) {
         splitter.add(piece);
-        for (let line = splitter.next(); line && !this.#ending; line = splitter.next()) {
-          if (this.#deps.rateLimiter !== undefined) await this.#waitForToken();
-          this.#take(line);
-          if (isFull(this.#group)) await this.#handOver();
-        }
-        if (this.#ending) break;
+        await this.#takePiece(piece.length, splitter);
+        if (this.#isDone()) break;
         this.#startCommit();
         // Not only for full groups: the answers to bad lines are much larger than the lines.
         await this.#port.writable();
+        await this.#waitForPace();
+        if (this.#isDone()) break;
       }
       const last = splitter.last();
       if (last && !this.#ending && this.#port.isComplete()) this.#take(last);
     } catch (error) {
-      this.#ending ??= { outcome: 'invalid-encoding', message: (error as Error).message };
+      this.#ending ??=
+        error instanceof InflationRatioExceeded
+          ? { outcome: 'inflation-ratio-exceeded' }
+          : { outcome: 'invalid-encoding', message: (error as Error).message };
     }
+    if (this.#port.isCut()) this.#group = emptyGroup(this.#group.line);
     this.#startCommit();
     // A commit that ends begins the next one.
     while (this.#inFlight !== undefined) await this.#inFlight;
     return this.#ending ?? { outcome: 'read-to-end' };
+  }
+
+  /** Takes the lines of a piece, in as many turns as that takes. */
+  async #takePiece(sizeBytes: number, splitter: LineSplitter): Promise<void> {
+    const { turns, rateLimiter } = this.#deps;
+    const { environmentId } = this.#request.workspace;
+    let turn: Turn | undefined;
+    if (sizeBytes > SMALL_PIECE_SIZE_BYTES_MAX) turn = await turns.next(environmentId);
+    let lineCount = 0;
+    for (; !this.#isDone(); lineCount++) {
+      const line = splitter.next();
+      if (line === undefined) break;
+      if (rateLimiter !== undefined) await this.#waitForToken();
+      this.#take(line);
+      if (isFull(this.#group)) await this.#handOver();
+      if (turn?.isOver()) turn = await turns.next(environmentId);
+    }
+    this.#pace.spend(sizeBytes, lineCount);
+  }
+
+  /** As for its rate: the sender waits. A stop ends the stream sooner than its pace would. */
+  async #waitForPace(): Promise<void> {
+    for (let waitMs = this.#pace.waitMs(); waitMs >= 1; waitMs = this.#pace.waitMs()) {
+      if (this.#isDone() || this.#port.isStopping()) return;
+      await this.#deps.pause(Math.min(waitMs, CAPACITY_RETRY_MS));
+    }
+  }
+
+  /** Nothing more is read: it has ended, or nobody is there. */
+  #isDone(): boolean {
+    return this.#ending !== undefined || this.#port.isCut();
   }
 
   /** Throttled rather than refused: the sender waits for its rate. */
@@ -228,11 +274,8 @@ class StreamTaker {
     return ending === 'overloaded' || ending === 'unauthorized' || this.#port.isCut();
   }
 
-  async #commit({ operations, sizeBytes, lineCount }: Group): Promise<boolean> {
-    if (operations.length === 0) {
-      if (lineCount >= LINES_A_TURN_MAX) await this.#deps.pause(0);
-      return true;
-    }
+  async #commit({ operations, sizeBytes }: Group): Promise<boolean> {
+    if (operations.length === 0) return true;
     const { batcher, pause, now } = this.#deps;
     for (const startedAtMs = now(); ;) {
       let answer: (isDurable: boolean) => void;
@@ -259,4 +302,4 @@ const isFull = (group: Group): boolean =>
   group.operations.length >= GROUP_OPERATIONS_MAX ||
   group.sizeBytes >= GROUP_SIZE_BYTES_MAX ||
   group.issues.length >= GROUP_ISSUES_MAX ||
-  group.lineCount >= LINES_A_TURN_MAX;
+  group.lineCount >= GROUP_LINES_MAX;

@@ -8,6 +8,8 @@ import {
   type ResponseWriter,
   type ServerState,
 } from '../../src/http/exchange.ts';
+import { FairQueue } from '../../src/http/fair-queue.ts';
+import { Turns } from '../../src/http/turns.ts';
 import type { Body } from '../../src/calls/read-body.ts';
 import { Head } from '../../src/http/request-head.ts';
 
@@ -24,8 +26,10 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   refusedCounts: new Map(),
   collectedSizeBytes: 0,
   collectedSizeBytesMax,
-  inflations: { runningCount: 0, waiting: new Set() },
+  inflations: { runningCount: 0, waiting: new FairQueue() },
   streams: new Set(),
+  turns: new Turns(() => performance.now()),
+  ownerOf: (authorization) => Number(authorization),
 });
 
 /** A caller that sends `body` in one piece; `taken` is called when its call is submitted. */
@@ -39,7 +43,12 @@ function send(state: ServerState, body: Uint8Array, taken: (body: Body) => void)
 }
 
 /** A caller whose body comes as `receive` is called; `taken` gets what is submitted. */
-function begin(state: ServerState, encoding: string, taken: (body: Body) => void) {
+function begin(
+  state: ServerState,
+  encoding: string,
+  taken: (body: Body) => void,
+  authorization = '1',
+) {
   const told: { status: string | undefined; abort: () => void } = {
     status: undefined,
     abort: () => undefined,
@@ -55,6 +64,7 @@ function begin(state: ServerState, encoding: string, taken: (body: Body) => void
   };
   const head = new Head();
   head.contentEncoding = encoding;
+  head.authorization = authorization;
   state.inFlightCount++;
   const accept: Accept = ({ body }, answer) => {
     taken(body);
@@ -67,16 +77,17 @@ function begin(state: ServerState, encoding: string, taken: (body: Body) => void
 describe('bodies that come in parts', () => {
   const part = (sizeBytes: number) => new Uint8Array(sizeBytes).fill(0x20).buffer;
 
-  test('are taken up to their limit, and are too large a byte beyond', () => {
-    const outcomeOf = (sizeBytes: number): string | undefined => {
+  test('are taken up to their limit, and are too large a byte beyond', async () => {
+    const outcomeOf = async (sizeBytes: number): Promise<string | undefined> => {
       let outcome: string | undefined;
       const { receive } = begin(stateWith(MEBIBYTE), '', (body) => ({ outcome } = body));
       receive(part(sizeBytes - 10), false);
       receive(part(10), true);
+      await vi.waitFor(() => expect(outcome).toBeDefined(), 5_000);
       return outcome;
     };
-    expect(outcomeOf(batch.sizeBytesMax)).toBe('invalid-json');
-    expect(outcomeOf(batch.sizeBytesMax + 1)).toBe('too-large');
+    expect(await outcomeOf(batch.sizeBytesMax)).toBe('invalid-json');
+    expect(await outcomeOf(batch.sizeBytesMax + 1)).toBe('too-large');
   });
 
   test('are held within the bound, and let go when their senders hang up', () => {
@@ -90,6 +101,52 @@ describe('bodies that come in parts', () => {
     expect(state.collectedSizeBytes).toBe(2_000);
     for (const caller of callers.slice(0, 2)) caller.abort();
     expect(state).toMatchObject({ collectedSizeBytes: 0, inFlightCount: 0 });
+  });
+});
+
+describe('large bodies', () => {
+  const large = new Uint8Array(100_000).fill(0x20);
+
+  test('are read one each iteration of the event loop, so that other calls are answered between two', async () => {
+    const state = stateWith(4 * MEBIBYTE);
+    let takenCount = 0;
+    for (let n = 0; n < 10; n++)
+      begin(state, '', () => takenCount++).receive(large.slice().buffer, true);
+    expect(state.collectedSizeBytes).toBe(10 * large.length);
+    const counts: number[] = [];
+    while (takenCount < 10) {
+      await new Promise((resolve) => setImmediate(resolve));
+      counts.push(takenCount);
+    }
+    expect(counts.length).toBeGreaterThanOrEqual(10);
+    await vi.waitFor(() => expect(state.collectedSizeBytes).toBe(0), 5_000);
+  });
+
+  test('of a workspace that sends many delay those of another by one turn', async () => {
+    const state = stateWith(16 * MEBIBYTE);
+    const taken: string[] = [];
+    const send1 = (authorization: string) =>
+      begin(state, '', () => taken.push(authorization), authorization).receive(
+        large.slice().buffer,
+        true,
+      );
+    for (let n = 0; n < 40; n++) send1('1');
+    send1('2');
+    await vi.waitFor(() => expect(taken).toHaveLength(41), 5_000);
+    expect(taken.indexOf('2')).toBeLessThanOrEqual(2);
+  });
+
+  test.each(['', 'gzip'])('(%s) whose sender hangs up are dropped', async (encoding) => {
+    const state = stateWith(4 * MEBIBYTE);
+    const body = new Uint8Array(encoding === '' ? large : gzipSync(large));
+    let isTaken = false;
+    const caller = begin(state, encoding, () => (isTaken = true));
+    caller.receive(body.buffer, true);
+    caller.abort();
+    await vi.waitFor(() => expect(state.collectedSizeBytes).toBe(0), 5_000);
+    expect(state.inflations.runningCount).toBe(0);
+    expect(isTaken).toBe(false);
+    expect(state.inFlightCount).toBe(0);
   });
 });
 

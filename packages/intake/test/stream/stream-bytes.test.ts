@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { inflated, StreamBytes } from '../../src/stream/stream-bytes.ts';
+import { InflationRatioExceeded, inflated, StreamBytes } from '../../src/stream/stream-bytes.ts';
 
 test.each([
   ['gzip', gzipSync],
@@ -35,4 +35,32 @@ test('a stream of one byte, or of none, is no deflate and no crash', async () =>
     if (bytes.length === 0) expect(await reading).toHaveLength(0);
     else await expect(reading).rejects.toThrow(/end of file/);
   }
+});
+
+test('a body that inflates to more than 500 times its size ends after 1 MB of input, and not before', async () => {
+  const bomb = gzipSync(Buffer.alloc(32 * 1_048_576));
+  const count = Math.ceil(1_000_000 / bomb.length);
+  const inflate = async (members: number): Promise<number> => {
+    const pieces = new StreamBytes({ pause() {}, resume() {} }, 1_000);
+    for (let n = 0; n < members; n++) pieces.push(bomb, n === members - 1);
+    let sizeBytes = 0;
+    for await (const piece of inflated(pieces, 'gzip')) sizeBytes += piece.length;
+    return sizeBytes;
+  };
+  await expect(inflate(count)).rejects.toThrow(InflationRatioExceeded);
+  expect(await inflate(1)).toBe(32 * 1_048_576);
+});
+
+test('a cut ends the inflation in the middle of a piece', async () => {
+  const pieces = new StreamBytes({ pause() {}, resume() {} }, 1_000);
+  pieces.push(gzipSync(Buffer.alloc(256 * 1_048_576)), true);
+  let sizeBytes = 0;
+  const reading = (async () => {
+    for await (const piece of inflated(pieces, 'gzip')) {
+      sizeBytes += piece.length;
+      if (sizeBytes > 1_048_576) pieces.finish('cut');
+    }
+  })();
+  await expect(reading).rejects.toThrow(/abort/i);
+  expect(sizeBytes).toBeLessThan(4 * 1_048_576);
 });

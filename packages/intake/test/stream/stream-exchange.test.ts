@@ -5,7 +5,9 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { KeyRing } from '../../src/auth/authenticate.ts';
 import { Batcher } from '../../src/commit/batcher.ts';
 import type { ServerState } from '../../src/http/exchange.ts';
+import { FairQueue } from '../../src/http/fair-queue.ts';
 import { Head } from '../../src/http/request-head.ts';
+import { Turns } from '../../src/http/turns.ts';
 import { StreamExchange } from '../../src/stream/stream-exchange.ts';
 
 const MEBIBYTE = 1_048_576;
@@ -40,6 +42,7 @@ function openStream(headers: { strictMode?: string } = {}) {
   let committedCount = 0;
   const keys = new KeyRing();
   keys.replace([writeKey(1)]);
+  const turns = new Turns(() => performance.now());
   const state: ServerState = {
     isStopping: false,
     inFlightCount: 0,
@@ -47,8 +50,10 @@ function openStream(headers: { strictMode?: string } = {}) {
     refusedCounts: new Map(),
     collectedSizeBytes: 0,
     collectedSizeBytesMax: MEBIBYTE,
-    inflations: { runningCount: 0, waiting: new Set() },
+    inflations: { runningCount: 0, waiting: new FairQueue() },
     streams: new Set(),
+    turns,
+    ownerOf: () => 1,
   };
   const batcher = new Batcher({
     shardCount: 1,
@@ -87,6 +92,8 @@ function openStream(headers: { strictMode?: string } = {}) {
     rateLimiter: undefined,
     now: Date.now,
     newId: () => 'id',
+    turns,
+    monotonicNow: () => performance.now(),
     // The pauses are those of the linger: they last until the sender has said that it was all.
     pause: () => new Promise(() => undefined),
     countMax: 4,

@@ -19,6 +19,7 @@ import { Batcher } from '../../../src/commit/batcher.ts';
 import { authPage, regionPage } from '../../../src/http/credential-pages.ts';
 import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
 import { startServer } from '../../../src/server.ts';
+import { Turns } from '../../../src/http/turns.ts';
 import type { StreamOptions } from '../../../src/stream/stream-exchange.ts';
 import { UnauthorizedRecorder } from '../../../src/auth/unauthorized-recorder.ts';
 
@@ -99,8 +100,11 @@ export async function startIntakeUnderTest(
       listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
       hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
     }),
+    ownerOf: (authorization) => keys.environmentIdOf(authorization) ?? 0,
     streams: {
       ...deps,
+      turns: new Turns(() => performance.now()),
+      monotonicNow: () => performance.now(),
       pause: (durationMs) => sleep(durationMs),
       countMax: 4,
       idleTimeoutMs: 60_000,

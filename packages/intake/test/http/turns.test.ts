@@ -1,0 +1,39 @@
+import { setImmediate as iteration } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { Turns } from '../../src/http/turns.ts';
+
+test('one turn begins in each iteration of the event loop', async () => {
+  const turns = new Turns(() => 0);
+  const begun: number[] = [];
+  for (let n = 0; n < 5; n++) void turns.next(1).then(() => begun.push(n));
+  for (let count = 0; count <= 5; count++) {
+    expect(begun.length).toBeLessThanOrEqual(count);
+    await iteration();
+  }
+  await iteration();
+  expect(begun).toEqual([0, 1, 2, 3, 4]);
+});
+
+test('owners take turns, whatever each of them has waiting', async () => {
+  const turns = new Turns(() => 0);
+  const begun: string[] = [];
+  const all: Promise<unknown>[] = [];
+  const add = (owner: number, name: string) =>
+    all.push(turns.next(owner).then(() => begun.push(name)));
+  for (let n = 0; n < 100; n++) add(1, `a${n}`);
+  for (let n = 0; n < 2; n++) add(2, `b${n}`);
+  add(3, 'c0');
+  await Promise.all(all);
+  expect(begun.slice(0, 6)).toEqual(['a0', 'b0', 'c0', 'a1', 'b1', 'a2']);
+  expect(begun).toHaveLength(103);
+});
+
+test('a turn is over after two milliseconds, by its own clock', async () => {
+  let nowMs = 100;
+  const turn = await new Turns(() => nowMs).next(1);
+  expect(turn.isOver()).toBe(false);
+  nowMs = 101.9;
+  expect(turn.isOver()).toBe(false);
+  nowMs = 102;
+  expect(turn.isOver()).toBe(true);
+});

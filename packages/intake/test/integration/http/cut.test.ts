@@ -1,0 +1,195 @@
+/** A sender that goes away, at any stage of any transport: the work ends, and what was held is free. */
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { deflateSync, gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import {
+  PIPELINES_AUTHORIZATION,
+  startIntakeUnderTest,
+  TRACK_AUTHORIZATION,
+  type IntakeUnderTest,
+} from '../support/intake-under-test.ts';
+import { expectUnharmed } from '../support/unharmed.ts';
+
+const MEBIBYTE = 1_048_576;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+let intake: IntakeUnderTest;
+beforeAll(async () => {
+  intake = await startIntakeUnderTest();
+});
+afterAll(() => intake.close());
+
+const line =
+  '{"type":"track","userId":"ann","event":"Order Placed","properties":{"amount":42.5}}\n';
+/** A megabyte of lines: many members of gzip behind each other are one body. */
+const lines = Buffer.from(line.repeat(10_000));
+const items = (count: number) => `{"batch":[${Array(count).fill(line.trim()).join(',')}]}`;
+
+interface Transport {
+  readonly name: string;
+  readonly path: string;
+  readonly encoding?: 'gzip' | 'deflate';
+  readonly authorization?: string;
+  readonly body: Buffer;
+}
+
+const TRANSPORTS: readonly Transport[] = [
+  { name: 'a call', path: '/v1/track', body: Buffer.from(line) },
+  { name: 'a call in gzip', path: '/v1/track', encoding: 'gzip', body: gzipSync(line) },
+  { name: 'a batch', path: '/v1/batch', body: Buffer.from(items(2_000)) },
+  { name: 'a batch in gzip', path: '/v1/batch', encoding: 'gzip', body: gzipSync(items(2_000)) },
+  {
+    name: 'a batch in deflate',
+    path: '/v1/batch',
+    encoding: 'deflate',
+    body: deflateSync(items(2_000)),
+  },
+  {
+    name: 'a batch of the Track API',
+    path: '/api/v2/batch',
+    authorization: TRACK_AUTHORIZATION,
+    encoding: 'gzip',
+    body: gzipSync(
+      JSON.stringify({
+        batch: Array(2_000).fill({
+          type: 'person',
+          action: 'event',
+          identifiers: { id: 'tom' },
+          name: 'e',
+        }),
+      }),
+    ),
+  },
+  { name: 'a batch that is too large', path: '/v1/batch', body: Buffer.alloc(2 * MEBIBYTE, 0x20) },
+  { name: 'a stream', path: '/v1/stream', body: Buffer.concat(Array(4).fill(lines)) },
+  {
+    name: 'a stream in gzip',
+    path: '/v1/stream',
+    encoding: 'gzip',
+    body: Buffer.concat(Array(100).fill(gzipSync(lines))),
+  },
+  {
+    name: 'a stream in deflate',
+    path: '/v1/stream',
+    encoding: 'deflate',
+    body: deflateSync(Buffer.concat(Array(10).fill(lines))),
+  },
+  {
+    name: 'a stream of blank lines',
+    path: '/v1/stream',
+    encoding: 'gzip',
+    body: gzipSync(Buffer.alloc(64 * MEBIBYTE, 0x0a)),
+  },
+  {
+    name: 'a stream of nested arrays',
+    path: '/v1/stream',
+    encoding: 'gzip',
+    body: gzipSync(Buffer.alloc(64 * MEBIBYTE, '[')),
+  },
+  {
+    name: 'a stream of bad lines',
+    path: '/v1/stream',
+    encoding: 'gzip',
+    body: gzipSync(Buffer.alloc(8 * MEBIBYTE, 'x\n')),
+  },
+];
+
+interface Cut {
+  readonly transport: Transport;
+  /** Of the request's bytes, from 0 to 1. */
+  readonly sentShare: number;
+  readonly waitMs: number;
+  readonly isReset: boolean;
+}
+
+const cuts: fc.Arbitrary<Cut> = fc.record({
+  transport: fc.constantFrom(...TRANSPORTS),
+  sentShare: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
+  waitMs: fc.constantFrom(0, 1, 5, 20, 100),
+  isReset: fc.boolean(),
+});
+
+/** Sends a part of a request, waits, and goes away. */
+async function sendAndCut({ transport, sentShare, waitMs, isReset }: Cut): Promise<void> {
+  const { path, encoding, authorization = PIPELINES_AUTHORIZATION, body } = transport;
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    'Host: x',
+    `Authorization: ${authorization}`,
+    ...(encoding ? [`Content-Encoding: ${encoding}`] : []),
+    `Content-Length: ${body.length}`,
+  ];
+  const request = Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]);
+  const socket = connect(intake.port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.write(request.subarray(0, Math.round(sentShare * request.length)));
+  await sleep(waitMs);
+  if (isReset) socket.resetAndDestroy();
+  else socket.destroy();
+}
+
+/** Bytes that are held, after a collection; what intake passed on is kept by the test, and not counted. */
+function heldSizeBytes(): number {
+  (intake.operations as unknown[]).length = 0;
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** The share of time in which the event loop had work, over half a second. */
+async function utilisation(): Promise<number> {
+  const before = performance.eventLoopUtilization();
+  await sleep(500);
+  return performance.eventLoopUtilization(before).utilization;
+}
+
+const isIdle = () =>
+  vi.waitFor(async () => expect(await utilisation()).toBeLessThan(0.05), { timeout: 10_000 });
+
+test(
+  'a call, a batch or a stream that is cut at any stage leaves no work and no memory',
+  { timeout: 60_000 },
+  async () => {
+    const warmUp = TRANSPORTS.map((transport) =>
+      sendAndCut({ transport, sentShare: 1, waitMs: 100, isReset: false }),
+    );
+    await Promise.all(warmUp);
+    await isIdle();
+    const before = heldSizeBytes();
+    await fc.assert(
+      fc.asyncProperty(fc.array(cuts, { minLength: 4, maxLength: 8 }), async (several) => {
+        await Promise.all(several.map(sendAndCut));
+      }),
+      { numRuns: 20 },
+    );
+    await isIdle();
+    expect(heldSizeBytes() - before).toBeLessThan(16 * MEBIBYTE);
+    await expectUnharmed(intake);
+  },
+);
+
+test.each(TRANSPORTS.filter(({ path }) => path === '/v1/stream'))(
+  '$name that is cut after 0.3 s costs nothing 2 s later',
+  async (transport) => {
+    await isIdle();
+    const before = heldSizeBytes();
+    const residentBefore = process.memoryUsage.rss();
+    let residentPeak = residentBefore;
+    const sampling = setInterval(() => {
+      residentPeak = Math.max(residentPeak, process.memoryUsage.rss());
+    }, 20);
+    await sendAndCut({ transport, sentShare: 1, waitMs: 300, isReset: false });
+    await sleep(1_500);
+    expect(await utilisation()).toBeLessThan(0.05);
+    clearInterval(sampling);
+    expect(heldSizeBytes() - before).toBeLessThan(16 * MEBIBYTE);
+    expect(residentPeak / residentBefore).toBeLessThan(1.5);
+  },
+);
