@@ -22,7 +22,7 @@ export const billingSettings = z.object({
     .min(8)
     .default(SIMULATOR_WEBHOOK_SECRET)
     .describe(
-      "secret with which the payment provider signs its events; the default is the simulator's public secret, which is unsafe in production",
+      "secret with which the payment provider signs its events; required with STRIPE_SECRET_KEY; the default is the simulator's public secret",
     ),
   SIMULATOR_URL: z
     .url()

@@ -1,5 +1,10 @@
 /** The settings of `npm start`. Everything else in the environment is handed on to the services. */
-import { flag, listenHost, integer, platformSettings } from '@sluice/platform/settings/config';
+import {
+  listenHost,
+  integer,
+  optionalFlag,
+  platformSettings,
+} from '@sluice/platform/settings/config';
 import { z } from 'zod';
 
 export const standaloneSettings = platformSettings.extend({
@@ -16,8 +21,8 @@ export const standaloneSettings = platformSettings.extend({
   SIMULATOR_PORT: integer(1, 65_535, 8091),
   /** Of the payment provider. Absent: the simulator is started too. */
   STRIPE_SECRET_KEY: z.string().optional(),
-  /** The demo's receivers are on this machine. */
-  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(true),
+  /** Absent: as `allowsPrivateAddresses` says. */
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: optionalFlag(),
   /** Where the data is; relative to the checkout. */
   SLUICE_DIRECTORY: z.string().default('.sluice'),
   /** Of the services' log on stderr. Absent: lines for people on a terminal, else JSON. */
@@ -37,6 +42,13 @@ export function demoRefusal(settings: StandaloneSettings): string | undefined {
   }
   return undefined;
 }
+
+/**
+ * Whether workers may send to private addresses. Receivers of the demo are on this machine; in production a stranger's
+ * webhook could read what else listens here.
+ */
+export const allowsPrivateAddresses = (settings: StandaloneSettings): boolean =>
+  settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES ?? settings.NODE_ENV !== 'production';
 
 /** The address to reach a service by from this machine, which differs from one that means "all". */
 export function addressOf(host: string, port: number): string {
@@ -63,7 +75,8 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   SHARD_COUNT                 queues that events are spread over; fixed once there is data (4)
   LOG_LEVEL                   trace, debug, info, warn, error, fatal, silent (info)
   LOG_FORMAT                  pretty or json (pretty on a terminal)
-  NODE_ENV=production         no demo workspace
+  NODE_ENV=production         no demo workspace; webhooks reach no private addresses unless
+                              WEBHOOK_ALLOW_PRIVATE_ADDRESSES=true
 
 The demo workspace is open on loopback addresses only. README.md lists every setting of the services.
 `;

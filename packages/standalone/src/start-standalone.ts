@@ -15,7 +15,12 @@ import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
 import { prepareDatabase } from './prepare-database.ts';
 import { startService, type Service } from './service-process.ts';
-import { addressOf, demoRefusal, type StandaloneSettings } from './settings.ts';
+import {
+  addressOf,
+  allowsPrivateAddresses,
+  demoRefusal,
+  type StandaloneSettings,
+} from './settings.ts';
 
 const DATABASE_NAME = 'sluice';
 /** A service ends itself when draining takes too long; this much later it is ended. */
@@ -189,6 +194,6 @@ function serviceEnvironment(
     SIMULATOR_HOST: settings.SIMULATOR_HOST,
     SIMULATOR_PORT: String(settings.SIMULATOR_PORT),
     SIMULATOR_URL: addressOf(settings.SIMULATOR_HOST, settings.SIMULATOR_PORT),
-    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: String(settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES),
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: String(allowsPrivateAddresses(settings)),
   };
 }

@@ -27,12 +27,15 @@ import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { registerBacklogMetrics } from './process/backlog-metrics.ts';
 import { createDeliveries } from './delivery/deliveries.ts';
+import { nameRefusedEndpoints } from './delivery/name-refused-endpoints.ts';
+import { resolveBySystem } from './http/vetted-connection.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
 import { createImportReconcileLoops } from './imports/reconcile-imports.ts';
 import { startExportTasks } from './maintenance/export-tasks.ts';
 import { startHealthServer, type Readiness } from './process/health-server.ts';
 import { registerProcessMetrics } from './process/process-metrics.ts';
 import { createPurchases } from './purchases/purchases.ts';
+import { listWebhookEndpoints } from '@sluice/database/webhooks/webhook-endpoints';
 import { listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { findOldestUntold } from '@sluice/database/changes/outbox';
 import { findOldestWaitingEvent } from '@sluice/database/billing/provider-events';
@@ -266,6 +269,24 @@ lifecycle.defer('sweeps', () => {
   return reconcileLoops.stop();
 });
 
+if (webhooks.allowPrivateAddresses) {
+  if (settings.NODE_ENV === 'production')
+    logger.warn(
+      'WEBHOOK_ALLOW_PRIVATE_ADDRESSES is true: every account can reach private addresses of this network through webhooks and imports; WEBHOOK_ALLOWED_NETWORKS allows single networks',
+    );
+} else {
+  const { allowedNetworks } = webhooks;
+  void nameRefusedEndpoints({
+    listEndpoints: (after, countMax) => listWebhookEndpoints(database, after, countMax),
+    resolve: resolveBySystem,
+    policy: { allowPrivate: false, allowedNetworks },
+    logger,
+    signal: stopping.signal,
+  }).catch((error: unknown) => {
+    if (!stopping.signal.aborted)
+      logger.warn({ error }, 'endpoints at refused addresses could not be named');
+  });
+}
 logger.info(
   { host: settings.WORKER_HOST, port: health.port, shards: settings.SHARD_COUNT },
   'worker is running',

@@ -8,8 +8,9 @@
  * with a stack.
  */
 import { AppError, reasonOf, type ErrorCode } from '@sluice/domain/values/errors';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { parseSettings } from '../settings/config.ts';
+import { findMisspeltSettings } from '../settings/misspelt-settings.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { createLogger, type Logger } from './logger.ts';
 
@@ -59,6 +60,7 @@ export function beginProcess<
 
   const settings = parseSettings(schema, process.env);
   logger = createLogger(service, settings.LOG_LEVEL);
+  warnOfMisspelt(logger, schema, process.env);
   const lifecycle = createLifecycle(logger);
   const stop = (reason: string): void => {
     if (isStopping) return;
@@ -77,6 +79,19 @@ export function beginProcess<
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const)
     process.on(signal, () => stop(signal));
   return { settings, logger, lifecycle, fail };
+}
+
+function warnOfMisspelt(
+  logger: Logger,
+  schema: z.ZodType,
+  environment: ServiceProcess['env'],
+): void {
+  if (!(schema instanceof z.ZodObject)) return;
+  for (const { name, nearestName } of findMisspeltSettings(environment, Object.keys(schema.shape)))
+    logger.warn(
+      { setting: name, nearest: nearestName },
+      `${name} is not a setting and has no effect; the nearest setting is ${nearestName}`,
+    );
 }
 
 /** What is said of an error that ends a process. */

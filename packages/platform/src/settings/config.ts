@@ -19,10 +19,14 @@ export const integer = (min: number, max: number, fallback: number) => {
 
 /** `true`/`false`/`1`/`0`. */
 export const flag = (fallback: boolean) =>
-  z
-    .enum(['true', 'false', '1', '0'])
-    .default(fallback ? 'true' : 'false')
-    .transform((text) => text === 'true' || text === '1');
+  flagText.default(fallback ? 'true' : 'false').transform(isTrue);
+
+/** A flag whose default depends on other settings; `undefined` if it is absent. */
+export const optionalFlag = () =>
+  flagText.optional().transform((text) => (text === undefined ? undefined : isTrue(text)));
+
+const flagText = z.enum(['true', 'false', '1', '0']);
+const isTrue = (text: z.infer<typeof flagText>): boolean => text === 'true' || text === '1';
 
 /** The `…_HOST` of a process that listens. */
 export const listenHost = (description = 'address to listen on') =>
@@ -56,10 +60,12 @@ export const importSettings = z.object({
 /** Settings that every process has. */
 export const platformSettings = z.object({
   NODE_ENV: z
-    .string()
+    .enum(['development', 'test', 'production'], {
+      error: 'must be development, test or production',
+    })
     .default('development')
     .describe(
-      'kind of environment; `production`: no demo workspace, and the API requires `API_SECRET`',
+      'kind of environment, `development`, `test` or `production`; `production`: no demo workspace, no private addresses unless allowed, and the API requires `API_SECRET`',
     ),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])

@@ -219,7 +219,7 @@ function onceOpen<Opening extends Socket>(
 /** No name server said anything of the name: not that it is gone. */
 const isUnanswered = ({ code }: NodeJS.ErrnoException): boolean => code === 'EAI_AGAIN';
 
-function resolveBySystem(hostname: string): Promise<LookupAddress[]> {
+export function resolveBySystem(hostname: string): Promise<LookupAddress[]> {
   return new Promise((fulfil, reject) => {
     systemLookup(hostname, { all: true, verbatim: true }, (error, addresses) => {
       if (error) reject(error);

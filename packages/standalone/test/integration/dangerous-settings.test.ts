@@ -1,0 +1,123 @@
+/** Settings that would open an installation without anybody noticing: each service, started as an operator starts it. */
+import { fileURLToPath } from 'node:url';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import {
+  beginServiceUnderTest,
+  runProgramUnderTest,
+  TEST_SEALING_KEYS,
+} from '@sluice/platform/testing/service-under-test';
+import { uniquePrefix } from '@sluice/platform/testing/testing';
+import { sql } from 'kysely';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { allowsPrivateAddresses, standaloneSettings } from '../../src/settings.ts';
+import { parseSettings } from '@sluice/platform/settings/config';
+
+const mainOf = (name: string) =>
+  fileURLToPath(new URL(`../../../${name}/src/main.ts`, import.meta.url));
+
+const SERVICES = ['intake', 'worker', 'api'] as const;
+type Service = (typeof SERVICES)[number];
+
+const portOf = (service: Service) => ({ [`${service.toUpperCase()}_PORT`]: '0' });
+
+/** Starts a service on a database that is there, and stops it at the test's end. */
+async function begin(service: Service, url: string, changes: Record<string, string>) {
+  const begun = await beginServiceUnderTest(mainOf(service), {
+    DATABASE_URL: url,
+    QUEUE_PREFIX: uniquePrefix(),
+    SHARD_COUNT: '1',
+    ...portOf(service),
+    ...changes,
+  });
+  onTestFinished(async () => void (await begun.kill('SIGTERM')));
+  return begun;
+}
+
+/** The last line of a service that does not start. */
+async function refusalOf(service: string, changes: Record<string, string>) {
+  const { code, output } = await runProgramUnderTest(mainOf(service), {
+    DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+    SEALING_KEYS: TEST_SEALING_KEYS,
+    ...changes,
+  });
+  expect(code).toBe(1);
+  return output.trim().split('\n').at(-1) ?? '';
+}
+
+test.each([...SERVICES, 'standalone'])(
+  '%s does not start with NODE_ENV=prod, which would count as development',
+  async (service) => {
+    expect(await refusalOf(service, { NODE_ENV: 'prod' })).toMatch(
+      /NODE_ENV: must be development, test or production/,
+    );
+  },
+);
+
+test.each(['prod', 'Production', 'staging', 'production '])('NODE_ENV=%s is no mode', (mode) => {
+  expect(() => parseSettings(standaloneSettings, { NODE_ENV: mode })).toThrow(/NODE_ENV/);
+});
+
+test.each(['development', 'production'])(
+  'the API does not start in %s with a real payment provider and a public secret for its events',
+  async (mode) => {
+    const changes = {
+      NODE_ENV: mode,
+      API_SECRET: 'a'.repeat(32),
+      STRIPE_SECRET_KEY: 'sk_live_key',
+    };
+    expect(await refusalOf('api', changes)).toMatch(/STRIPE_WEBHOOK_SECRET: required/);
+    const given = { ...changes, STRIPE_WEBHOOK_SECRET: 'whsec_simulator' };
+    expect(await refusalOf('api', given)).toMatch(/STRIPE_WEBHOOK_SECRET: required/);
+  },
+);
+
+test('the API does not start in production without a secret of its own', async () => {
+  expect(await refusalOf('api', { NODE_ENV: 'production' })).toMatch(/API_SECRET: required/);
+});
+
+test.each([
+  [{}, true],
+  [{ NODE_ENV: 'test' }, true],
+  [{ NODE_ENV: 'production' }, false],
+  [{ NODE_ENV: 'production', WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }, true],
+  [{ NODE_ENV: 'development', WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'false' }, false],
+  [{ NODE_ENV: 'production', WEBHOOK_ALLOW_PRIVATE_ADDRESSES: '' }, false],
+])('npm start with %j lets workers reach private addresses: %s', (environment, isAllowed) => {
+  expect(allowsPrivateAddresses(parseSettings(standaloneSettings, environment))).toBe(isAllowed);
+});
+
+test('a worker names each webhook whose endpoint it refuses; one that refuses none says so in production', async () => {
+  const { database, url } = await createTestDatabase();
+  await sql`insert into accounts (account_id, name) values (1, 'a')`.execute(database);
+  await sql`insert into environments (account_id, environment_id, name, webhook_signing_key)
+            values (1, 1, 'e', 'k')`.execute(database);
+  await sql`insert into webhooks (environment_id, name, endpoint, events, signing_key)
+            values (1, 'w', 'http://127.0.0.1:8092/metrics', array['x'], 'k')`.execute(database);
+  const closed = await begin('worker', url, { NODE_ENV: 'production' });
+  const open = await begin('worker', url, {
+    NODE_ENV: 'production',
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+  });
+  const hasLogged = (logs: readonly object[], line: object) =>
+    vi.waitFor(() => expect(logs).toContainEqual(expect.objectContaining(line)), 30_000);
+  await hasLogged(closed.logs, { environmentId: 1, webhookId: 1, host: '127.0.0.1:8092' });
+  const msg = expect.stringMatching(/WEBHOOK_ALLOW_PRIVATE_ADDRESSES is true/);
+  await hasLogged(open.logs, { msg });
+  expect(open.logs).not.toContainEqual(expect.objectContaining({ webhookId: 1 }));
+});
+
+test.each(SERVICES)(
+  '%s warns of a misspelt setting, with the right name, and starts',
+  async (service) => {
+    const { url } = await createTestDatabase();
+    const name = service.toUpperCase();
+    const changes = { [`${name}_HSOT`]: '0.0.0.0', DATABASE_POOLMAX: '5' };
+    const begun = await begin(service, url, changes);
+    await begun.started;
+    const warned = begun.logs.filter((line) => line.nearest !== undefined);
+    expect(warned).toMatchObject([
+      { setting: `${name}_HSOT`, nearest: `${name}_HOST` },
+      { setting: 'DATABASE_POOLMAX', nearest: 'DATABASE_POOL_MAX' },
+    ]);
+  },
+);
