@@ -27,6 +27,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'delivery',
     'accounts',
     'operations',
+    'value-rules',
     'values',
   ],
   database: [

@@ -17,9 +17,14 @@
  */
 
 import { DECLINED, passSpace, passValue } from './pass-json';
-import { endOf, isKey, passKey, readCall, startOf } from './read-call';
-import { BATCH, END_OF_CALL, END_OF_ITEM, isRow, TRACK, TYPE } from './rows';
-import { OPERATION_COUNT_MAX, OPERATION_SIZE_BYTES_MAX, writeOperation } from './write-operation';
+import { endOf, isKey, passKey, passPlainText, readCall, startOf } from './read-call';
+import { BATCH, END_OF_CALL, END_OF_ITEM, isRow, SENT_AT, TRACK, TYPE } from './rows';
+import {
+  correctTimes,
+  OPERATION_COUNT_MAX,
+  OPERATION_SIZE_BYTES_MAX,
+  writeOperation,
+} from './write-operation';
 
 export { table } from './rows';
 export { nextId, results } from './write-operation';
@@ -50,12 +55,21 @@ export function parseBatch(sizeBytes: i32, environmentId: f64, receivedAtMs: f64
   let at = begin(sizeBytes);
   let to = output;
   let count: i32 = 0;
+  let sentAt: i32 = 0;
+  let sentAtEnd: i32 = 0;
   if (load<u8>(at) != 0x7b) return 0;
   do {
     const start = passSpace(at + 1);
     at = passKey(start);
     if (at == DECLINED) return 0;
-    if (!isKey(BATCH, start)) {
+    if (isKey(SENT_AT, start)) {
+      // Twice, or another than a plain text.
+      if (sentAt != 0 || load<u8>(at) != 0x22) return 0;
+      sentAt = at + 1;
+      at = passPlainText(at);
+      if (at == DECLINED) return 0;
+      sentAtEnd = at - 1;
+    } else if (!isKey(BATCH, start)) {
       at = passValue(at, 1);
       if (at == DECLINED) return 0;
     } else {
@@ -75,7 +89,8 @@ export function parseBatch(sizeBytes: i32, environmentId: f64, receivedAtMs: f64
     }
     at = passSpace(at);
   } while (load<u8>(at) == 0x2c);
-  return load<u8>(at) == 0x7d && passSpace(at + 1) == input + sizeBytes ? count : 0;
+  if (load<u8>(at) != 0x7d || passSpace(at + 1) != input + sizeBytes) return 0;
+  return sentAt == 0 || correctTimes(count, sentAt, sentAtEnd, receivedAtMs) ? count : 0;
 }
 
 /** @returns where the body begins. Behind its end is then what no JSON has there. */

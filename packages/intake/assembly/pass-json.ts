@@ -111,10 +111,21 @@ function passDigits(from: i32): i32 {
 function passTextValue(from: i32): i32 {
   const end = passText(from);
   const sizeBytes = end - from - 2;
-  if (!isKept || sizeBytes < 16 || sizeBytes > 35) return end;
-  return load<u8>(from + 5) == 0x2d && load<u8>(from + 8) == 0x2d && load<u8>(from + 11) == 0x54
-    ? DECLINED
-    : end;
+  if (!isKept || sizeBytes < 14 || sizeBytes > 64) return end;
+  // 2024-05-01T10:20 and 20240501T1020.
+  const isExtended = load<u8>(from + 5) == 0x2d && load<u8>(from + 8) == 0x2d;
+  if (isExtended) return isLetterT(from + 11) ? DECLINED : end;
+  const isBasic = isDigit(from + 1) && isDigit(from + 8) && isLetterT(from + 9);
+  return isBasic && isDigit(from + 10) ? DECLINED : end;
+}
+
+function isDigit(at: i32): bool {
+  return <u32>load<u8>(at) - 0x30 <= 9;
+}
+
+/** `T` or `t`, between a date and its time of day. */
+function isLetterT(at: i32): bool {
+  return (load<u8>(at) | 0x20) == 0x74;
 }
 
 /** From a quote to behind the next. `\u` is declined: it may be a text that Postgres refuses. */

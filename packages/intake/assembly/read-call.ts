@@ -50,6 +50,13 @@ function keyOf(start: i32): i32 {
   return key;
 }
 
+/** A text that says what it says: an empty one would be absent, and blanks at the ends are cut. */
+export function passPlainText(from: i32): i32 {
+  const end = passText(from);
+  if (end == DECLINED || !isPlain || end - from == 2) return DECLINED;
+  return load<u8>(from + 1) == 0x20 || load<u8>(end - 2) == 0x20 ? DECLINED : end;
+}
+
 /** The value of a key. One of ours must not be there twice, and null is absent. */
 function readField(key: i32, from: i32): i32 {
   if (key == KEY_COUNT) return passValue(from, 1);
@@ -63,10 +70,8 @@ function readField(key: i32, from: i32): i32 {
     return end;
   }
   if (first != 0x22 || key == ORIGINAL_TIMESTAMP) return DECLINED;
-  const end = passText(from);
-  // An empty or blank one would be absent.
-  if (end == DECLINED || !isPlain || end - from == 2 || load<u8>(from + 1) == 0x20) return DECLINED;
-  setField(key, from + 1, end - 1);
+  const end = passPlainText(from);
+  if (end != DECLINED) setField(key, from + 1, end - 1);
   return end;
 }
 

@@ -20,27 +20,28 @@ export const MESSAGE_ID: i32 = 4;
 export const TYPE: i32 = 5;
 export const PROPERTIES: i32 = 6;
 export const ORIGINAL_TIMESTAMP: i32 = 7;
-export const KEY_COUNT: i32 = 8;
+export const SENT_AT: i32 = 8;
+export const KEY_COUNT: i32 = 9;
 // What else is looked for.
-export const BATCH: i32 = 8;
-export const TRACK: i32 = 9;
+export const BATCH: i32 = 9;
+export const TRACK: i32 = 10;
 // An operation's pieces.
-export const BEFORE_ENVIRONMENT_ID: i32 = 10;
-export const BEFORE_RECEIVED_AT: i32 = 11;
-export const BEFORE_ID: i32 = 12;
-export const BEFORE_EMAIL: i32 = 13;
-export const BEFORE_LONE_ANONYMOUS_ID: i32 = 14;
-export const BEFORE_ANONYMOUS_ID: i32 = 15;
-export const AFTER_ANONYMOUS_ID: i32 = 16;
-export const BEFORE_EVENT_ID: i32 = 17;
-export const BEFORE_NAME: i32 = 18;
-export const BEFORE_DATA: i32 = 19;
-export const NO_DATA: i32 = 20;
-export const BEFORE_OCCURRED_AT: i32 = 21;
-export const END_OF_CALL: i32 = 22;
-export const END_OF_ITEM: i32 = 23;
+export const BEFORE_ENVIRONMENT_ID: i32 = 11;
+export const BEFORE_RECEIVED_AT: i32 = 12;
+export const BEFORE_ID: i32 = 13;
+export const BEFORE_EMAIL: i32 = 14;
+export const BEFORE_LONE_ANONYMOUS_ID: i32 = 15;
+export const BEFORE_ANONYMOUS_ID: i32 = 16;
+export const AFTER_ANONYMOUS_ID: i32 = 17;
+export const BEFORE_EVENT_ID: i32 = 18;
+export const BEFORE_NAME: i32 = 19;
+export const BEFORE_DATA: i32 = 20;
+export const NO_DATA: i32 = 21;
+export const BEFORE_OCCURRED_AT: i32 = 22;
+export const END_OF_CALL: i32 = 23;
+export const END_OF_ITEM: i32 = 24;
 /** The events that mean more than themselves, up to an empty row. */
-export const COMMANDS: i32 = 24;
+export const COMMANDS: i32 = 25;
 
 export function rowSizeOf(row: i32): i32 {
   return load<i32>(table + row * ROW_SIZE_BYTES);

@@ -18,11 +18,17 @@ const BILLION: i64 = 1_000_000_000;
 export function writeInteger(to: i32, value: i64): i32 {
   const high = <u32>(value / BILLION);
   const low = <u32>(value - <i64>high * BILLION);
-  if (high == 0) return writeDigits(to, low, digitCountOf(low));
-  return writeDigits(writeDigits(to, high, digitCountOf(high)), low, 9);
+  if (high == 0) return writeDigits(to, low, countDigits(low));
+  return writeDigits(writeDigits(to, high, countDigits(high)), low, 9);
 }
 
-function digitCountOf(value: u32): i32 {
+/** Of a time in milliseconds. */
+export function digitCountOf(value: i64): i32 {
+  const high = <u32>(value / BILLION);
+  return high == 0 ? countDigits(<u32>value) : countDigits(high) + 9;
+}
+
+function countDigits(value: u32): i32 {
   let count: i32 = 1;
   for (let rest = value; rest >= 10; rest /= 10) count++;
   return count;

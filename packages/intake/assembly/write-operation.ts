@@ -27,11 +27,12 @@ import {
   NO_DATA,
   PROPERTIES,
   rowSizeOf,
+  SENT_AT,
   TIMESTAMP,
   USER_ID,
   writeRow,
 } from './rows';
-import { copy, writeInteger } from './write-bytes';
+import { copy, digitCountOf, writeInteger } from './write-bytes';
 
 export const OPERATION_COUNT_MAX: i32 = 2_500;
 /** What an operation has beside what is copied from its call is less. */
@@ -71,9 +72,15 @@ export function writeOperation(
   const eventIdSizeBytes = sizeOf(MESSAGE_ID);
   if (eventIdSizeBytes > ID_SIZE_BYTES_MAX || eventIdSizeBytes == ULID_SIZE_BYTES) return DECLINED;
   const receivedAt = <i64>receivedAtMs;
-  const occurredAt =
-    startOf(TIMESTAMP) == 0 ? receivedAt : readInstantMs(startOf(TIMESTAMP), endOf(TIMESTAMP));
-  if (occurredAt < 0) return DECLINED;
+  const isTimed = startOf(TIMESTAMP) != 0;
+  let occurredAt = isTimed ? readInstantMs(startOf(TIMESTAMP), endOf(TIMESTAMP)) : receivedAt;
+  if (isTimed && !isTaken(occurredAt, receivedAt)) return DECLINED;
+  const isSent = startOf(SENT_AT) != 0;
+  if (isTimed && isSent) {
+    const sentAt = readInstantMs(startOf(SENT_AT), endOf(SENT_AT));
+    if (sentAt < 0) return DECLINED;
+    occurredAt += correctionOf(receivedAt - sentAt);
+  }
 
   let to = writeRow(from, BEFORE_ENVIRONMENT_ID);
   to = writeInteger(to, <i64>environmentId);
@@ -99,6 +106,7 @@ export function writeOperation(
   to = writeRow(to, BEFORE_DATA);
   to = startOf(PROPERTIES) == 0 ? writeRow(to, NO_DATA) : writeField(to, PROPERTIES);
   to = writeRow(to, BEFORE_OCCURRED_AT);
+  store<i32>(correctables + index * 4, isTimed && !isSent ? to : 0);
   to = writeInteger(to, occurredAt);
   to = writeRow(to, ending);
 
@@ -110,6 +118,45 @@ export function writeOperation(
   store<i32>(result, from, 8);
   store<i32>(result, to, 12);
   return to;
+}
+
+/** Of each operation where its time is, if the `sentAt` of a batch around it corrects it; else 0. */
+const correctables: i32 = <i32>memory.data(OPERATION_COUNT_MAX * 4);
+
+/**
+ * Corrects what is written by the `sentAt` of the batch, which may come behind its items.
+ *
+ * @returns false where that is declined: nothing of the batch is of use then.
+ */
+export function correctTimes(count: i32, start: i32, end: i32, receivedAtMs: f64): bool {
+  const sentAt = readInstantMs(start, end);
+  if (sentAt < 0) return false;
+  const correction = correctionOf(<i64>receivedAtMs - sentAt);
+  if (correction == 0) return true;
+  for (let index = 0; index < count; index++) {
+    const from = load<i32>(correctables + index * 4);
+    if (from == 0) continue;
+    let at = from;
+    let occurredAt: i64 = 0;
+    for (; <u32>load<u8>(at) - 0x30 <= 9; at++) {
+      occurredAt = occurredAt * 10 + (<i64>load<u8>(at) - 0x30);
+    }
+    // The rest of the operation stays where it is. A time has another number of digits only around September 2001.
+    if (digitCountOf(occurredAt) != digitCountOf(occurredAt + correction)) return false;
+    writeInteger(from, occurredAt + correction);
+  }
+  return true;
+}
+
+/** By `domain/src/value-rules/time-rule.ts`. */
+function isTaken(occurredAt: i64, receivedAt: i64): bool {
+  return occurredAt >= 100_000_000_000 && occurredAt <= receivedAt + 366 * 86_400_000;
+}
+
+/** By `domain/src/pipelines/clock-correction.ts`. */
+function correctionOf(difference: i64): i64 {
+  const size = difference < 0 ? -difference : difference;
+  return size >= 1_000 && size <= 86_400_000 ? difference : 0;
 }
 
 /** As `recognisePerson` tells them apart. Declined is what may be a svc_id, and an email of rare characters. */

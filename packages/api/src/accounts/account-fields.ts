@@ -1,5 +1,6 @@
 /** What the fields of an account's bodies may be (`account-conventions.md` §4.1). Pure. */
-import { isEmail, INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { foldEmail, isEmail } from '@sluice/domain/value-rules/identifier-rule';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { isCountry, requiredParts } from '@sluice/domain/accounts/postal-address';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
@@ -26,6 +27,10 @@ export const email = text(EMAIL_LENGTH_MAX)
   .trim()
   .normalize('NFC')
   .refine(isEmail, { error: 'must be an email address' })
+  // `users_by_email` folds all of Unicode, so a mailbox that only looks like another would be the same user.
+  .refine((value) => foldEmail(value) === value.toLowerCase(), {
+    error: 'must have no capital letters but A to Z',
+  })
   .transform((value) => {
     const at = value.lastIndexOf('@');
     return value.slice(0, at) + value.slice(at).toLowerCase();

@@ -4,7 +4,7 @@
  */
 import { revokeCredential } from '@sluice/database/accounts/api-credential-changes';
 import { findCredential, listCredentials } from '@sluice/database/accounts/api-credentials';
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import {

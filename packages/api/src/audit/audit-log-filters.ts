@@ -6,7 +6,7 @@
  * more would be exported than was asked for.
  */
 import type { AuditLogFilter } from '@sluice/database/audit/audit-log-reads';
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { parseRfc3339Ms } from '@sluice/domain/parsing/rfc3339';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';

@@ -5,7 +5,7 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { findAuditLog, listAuditLogs } from '@sluice/database/audit/audit-log-reads';
 import { auditLogToWire, wholeAuditLogToWire } from '@sluice/domain/accounts/audit-entry';
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { checkFilter, filterQuery, toFilter } from './audit-log-filters.ts';

@@ -113,7 +113,7 @@ export function registerEventTrace(
         description:
           'By the id that its sender gave it, or by the `event_id` of a reporting webhook. What still waits to be ' +
           'processed is not found until it is; what a call brought besides events and metrics has no id.',
-        params: z.object({ event_id: text(EVENT_ID_SIZE_BYTES_MAX) }),
+        params: z.object({ event_id: text(EVENT_ID_SIZE_BYTES_MAX).trim() }),
         response: {
           200: z.object({ trace }),
           ...badRequest,

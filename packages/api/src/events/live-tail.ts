@@ -67,6 +67,7 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
           'null. Ids only show whether a line was seen. The filters match exactly, emails in any letter case.',
         querystring: z.object({
           person: text(FILTER_LENGTH_MAX)
+            .trim()
             .optional()
             .meta({ description: 'Any identifier of a person, as calls and reports name them.' }),
           name: text(FILTER_LENGTH_MAX)

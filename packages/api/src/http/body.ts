@@ -20,8 +20,7 @@ export function parseJsonBody(
       done(null, undefined);
       return;
     }
-    const encoding = request.headers['content-encoding'] ?? 'identity';
-    if (encoding.toLowerCase() !== 'identity') {
+    if (isEncoded(request.headers['content-encoding'] ?? '')) {
       done(
         new RequestRefused({
           code: 'unsupported_media_type',
@@ -40,3 +39,9 @@ export function parseJsonBody(
     void parseJson(request, text, done);
   };
 }
+
+/** True where the list names a coding; empty members and `identity` are none (RFC 9110 §8.4). */
+const isEncoded = (header: string): boolean =>
+  header
+    .split(',')
+    .some((member) => member.trim() !== '' && member.trim().toLowerCase() !== 'identity');

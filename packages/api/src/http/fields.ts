@@ -1,5 +1,5 @@
 /** Zod pieces that several route families share: what a string, an id or a time may be on this API. */
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { isStorableText } from '@sluice/domain/values/storable-text';
 import { z } from 'zod';
 import { PROBLEMS } from './problem.ts';

@@ -8,7 +8,7 @@
 import { cancelImport } from '@sluice/database/imports/import-changes';
 import { Readable } from 'node:stream';
 import { findImport, listImports } from '@sluice/database/imports/imports';
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';

@@ -6,7 +6,7 @@ import type {
   PersonRelationshipRow,
 } from '@sluice/database/people/customer-reads';
 import { isJsonObject, setKey, type Json, type JsonObject } from '@sluice/domain/values/json';
-import { PREFERENCES_ATTRIBUTE } from '@sluice/domain/state/subscription';
+import { PREFERENCES_ATTRIBUTE } from '@sluice/domain/parsing/read-preferences';
 import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';
 import { z } from 'zod';
 

@@ -14,6 +14,7 @@ import {
 } from '@sluice/database/people/customer-reads';
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { storedValue } from '@sluice/domain/operations/state-keys';
+import { VALUE_RULES } from '@sluice/domain/value-rules/value-rules';
 import { personIdOf } from '@sluice/domain/values/svc-id';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -80,11 +81,12 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
       },
     },
     async (request, reply) => {
-      const person = await findPersonProfile(database, {
-        environmentId: environmentOf(request),
-        kind: 'email',
-        value: storedValue('email', request.query.email),
-      });
+      const person = await findByIdentifier(
+        database,
+        environmentOf(request),
+        'email',
+        request.query.email,
+      );
       return reply.send({ results: person ? [toIdentifiers(person)] : [] });
     },
   );
@@ -206,16 +208,11 @@ async function findPerson(
 ): Promise<PersonProfile | undefined> {
   switch (type) {
     case 'id':
-      return findPersonProfile(database, { environmentId, kind: 'id', value: identifier });
     case 'email':
-      return findPersonProfile(database, {
-        environmentId,
-        kind: 'email',
-        value: storedValue('email', identifier),
-      });
+      return findByIdentifier(database, environmentId, type, identifier);
     case 'svc_id':
     case 'cio_id': {
-      const personId = personIdOf(identifier.replace(/^(?:svc|cio)_/, ''));
+      const personId = personIdOf(identifier.trim().replace(/^(?:svc|cio)_/, ''));
       if (personId === undefined) return undefined;
       return findPersonProfile(database, {
         environmentId,
@@ -224,6 +221,25 @@ async function findPerson(
       });
     }
   }
+}
+
+/**
+ * As an identifier is read at all doors, without blanks at its ends. People who were stored with some keep them, and are
+ * found where nobody else is meant.
+ */
+async function findByIdentifier(
+  database: Database,
+  environmentId: number,
+  kind: 'id' | 'email',
+  identifier: string,
+): Promise<PersonProfile | undefined> {
+  const verdict = VALUE_RULES.identifier(identifier, FILTER_LENGTH_MAX);
+  const find = (value: string) =>
+    findPersonProfile(database, { environmentId, kind, value: storedValue(kind, value) });
+  if (verdict.outcome !== 'read') return find(identifier);
+  return (
+    (await find(verdict.value)) ?? (verdict.change === undefined ? undefined : find(identifier))
+  );
 }
 
 /**

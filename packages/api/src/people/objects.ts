@@ -12,7 +12,7 @@ import {
   listObjectRelationships,
   listObjectTypes,
 } from '@sluice/database/people/object-reads';
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { objectNumberOf } from '@sluice/domain/values/svc-id';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -44,7 +44,7 @@ const OBJECT_ID_LENGTH_MAX = ID_SIZE_BYTES_MAX;
 
 const ID_TYPES = ['object_id', 'svc_object_id', 'cio_object_id'] as const;
 
-const params = z.object({ object_type_id: idInPath, object_id: text(OBJECT_ID_LENGTH_MAX) });
+const params = z.object({ object_type_id: idInPath, object_id: text(OBJECT_ID_LENGTH_MAX).trim() });
 const idType = {
   id_type: z
     .enum(ID_TYPES)

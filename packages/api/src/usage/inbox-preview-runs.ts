@@ -3,7 +3,7 @@
  * token needs the scope `usage:write`. Ours: the spec says what usage looks like, not how it comes.
  */
 import { findUsageOwners, type PreviewRun } from '@sluice/database/credits/inbox-preview-runs';
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import { billingAccountOf, isPaidPlan, refusedField } from '../billing/billing.ts';

@@ -8,7 +8,7 @@ import {
   type UsageNames,
   type UsagePosition,
 } from '@sluice/database/credits/inbox-preview-usage-reads';
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { integerInQuery } from '../http/text-value.ts';

@@ -5,7 +5,7 @@ import {
   findUsageNames,
   type UsageNames,
 } from '@sluice/database/credits/inbox-preview-usage-reads';
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { parseUtcDay, usageRange, utcDayOf, type DayRange } from '@sluice/domain/values/utc-day';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';

@@ -36,9 +36,9 @@ const criteria = z.object({
     .meta({ description: 'What became of the delivery; both where it is not given.' }),
   person: z
     .object({
-      id: text(PERSON_LENGTH_MAX).min(1).optional(),
-      email: text(PERSON_LENGTH_MAX).min(1).optional(),
-      svc_id: text(PERSON_LENGTH_MAX).min(1).optional(),
+      id: text(PERSON_LENGTH_MAX).trim().min(1).optional(),
+      email: text(PERSON_LENGTH_MAX).trim().min(1).optional(),
+      svc_id: text(PERSON_LENGTH_MAX).trim().min(1).optional(),
     })
     .refine((person) => Object.values(person).filter((each) => each !== undefined).length === 1, {
       error: 'must hold one of id, email, svc_id',

@@ -15,7 +15,7 @@ import {
   listReplays,
 } from '@sluice/database/replays/replays';
 import { findWebhook } from '@sluice/database/webhooks/webhooks';
-import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, keyNameOf } from '../auth/authenticate.ts';

@@ -8,17 +8,13 @@
  */
 import { isRemoval, isSameJson, mergeAttributes, noteChange } from '../state/merge-attributes.ts';
 import { changeIdentifier, isIdentifierOf } from './change-identifiers.ts';
+import { isTrue } from '../value-rules/boolean-rule.ts';
 import { setKey, type Json, type JsonObject } from '../values/json.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { LoadedPerson } from '../state/person-directory.ts';
 import { reportPreferences, reportSubscription } from './person-report.ts';
-import {
-  isTruthy,
-  mergePreferences,
-  namesPreferences,
-  PREFERENCES_ATTRIBUTE,
-  type PreferenceChange,
-} from '../state/subscription.ts';
+import { mergePreferences, type PreferenceChange } from '../state/subscription.ts';
+import { namesPreferences, PREFERENCES_ATTRIBUTE } from '../parsing/read-preferences.ts';
 import type { MessageChannel } from '../delivery/reporting-event.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
@@ -49,7 +45,7 @@ export function changeAttributes(
     const value = attributes[name] as Json;
     if (isIdentifierOf(person, name))
       noted = changeIdentifier(set, operation, person, name, value, mayReplaceIdentifiers, noted);
-    else if (name === 'unsubscribed') unsubscribed = isRemoval(value) ? null : isTruthy(value);
+    else if (name === 'unsubscribed') unsubscribed = isRemoval(value) ? null : isTrue(value);
     else if (namesPreferences(name)) preferenceChanges.push([name, value]);
     else if (!IGNORED.has(name)) setKey(patch, name, value);
   }

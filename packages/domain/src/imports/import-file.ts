@@ -13,11 +13,10 @@
  */
 import { cleanObject } from '../parsing/clean-json.ts';
 import { readEventName } from '../parsing/event-fields.ts';
-import { isEmail, readRequiredText } from '../parsing/identifiers.ts';
+import { readRequiredEmail, readRequiredText } from '../parsing/identifiers.ts';
 import { isError, type Issue } from '../operations/issue.ts';
 import { setKey, type JsonObject } from '../values/json.ts';
 import {
-  EMAIL_SIZE_BYTES_MAX,
   EVENT_NAME_SIZE_BYTES_MAX,
   ID_SIZE_BYTES_MAX,
   PIPELINES_REQUEST_SIZE_BYTES_MAX,
@@ -123,8 +122,7 @@ export function readImportRow(
           occurredAtMs,
           source: IMPORT_SOURCE,
         };
-  // The timestamp's warning has been made an error.
-  const issues = draft.issues.filter(({ code }) => code !== 'timestamp_invalid');
+  const { issues } = draft;
   return { event, issues: event === undefined ? issues.filter(isError) : issues };
 }
 
@@ -154,13 +152,10 @@ function readImportPerson(
   identifier: ImportIdentifier,
 ): string | undefined {
   const field = columnName(columns, columns.personAt);
-  const sizeBytesMax = identifier === 'email' ? EMAIL_SIZE_BYTES_MAX : ID_SIZE_BYTES_MAX;
-  const value = readRequiredText(draft, record[columns.personAt]?.trim(), field, sizeBytesMax);
-  if (value !== undefined && identifier === 'email' && !isEmail(value)) {
-    draft.refuse('invalid', field, `${field} is no email address`, value);
-    return undefined;
-  }
-  return value;
+  const cell = record[columns.personAt];
+  return identifier === 'email'
+    ? readRequiredEmail(draft, cell, field)
+    : readRequiredText(draft, cell, field, ID_SIZE_BYTES_MAX);
 }
 
 function readOccurredAtMs(
@@ -169,15 +164,9 @@ function readOccurredAtMs(
   record: readonly string[],
   receivedAtMs: number,
 ): number {
-  const text = record[columns.timestampAt]?.trim();
-  if (text === undefined || text === '') return receivedAtMs;
+  const text = record[columns.timestampAt];
   const field = columnName(columns, columns.timestampAt);
-  const occurredAtMs = readInstantMs(draft, text, field, 'it is left out');
-  if (occurredAtMs === undefined) {
-    const forms = 'Unix seconds, ISO 8601 or YYYY-MM-DD HH:MM:SS (UTC)';
-    draft.refuse('invalid', field, `${field} is not a time between 1970 and 9999: ${forms}`, text);
-  }
-  return occurredAtMs ?? receivedAtMs;
+  return readInstantMs(draft, text, field, 'it is refused') ?? receivedAtMs;
 }
 
 /** A dotted name is a key with a dot in it: a file has no nesting. */

@@ -19,6 +19,12 @@ export const ISSUE_CODES = {
   // taken, but not quite as sent
   timestamp_in_milliseconds: 'warning',
   timestamp_invalid: 'warning',
+  timestamp_out_of_range: 'warning',
+  identifier_trimmed: 'warning',
+  email_invalid: 'warning',
+  attributes_left_out: 'warning',
+  value_corrected: 'warning',
+  value_not_understood: 'warning',
   characters_replaced: 'warning',
   number_rounded: 'warning',
   // found while processing
@@ -33,6 +39,16 @@ export const ISSUE_CODES = {
 } as const satisfies Record<string, 'error' | 'warning'>;
 
 export type IssueCode = keyof typeof ISSUE_CODES;
+
+/**
+ * What permissive mode and Track put right, strict mode refuses: the warning, and the error that it is there. Whoever asks
+ * for strict mode wants to hear at the door of what would be left out.
+ */
+export const STRICT_ERRORS = {
+  timestamp_invalid: 'invalid',
+  email_invalid: 'invalid',
+  attributes_left_out: 'too_large',
+} as const satisfies Partial<Record<IssueCode, IssueCode>>;
 
 export interface Issue {
   readonly code: IssueCode;

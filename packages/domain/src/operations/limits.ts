@@ -8,7 +8,8 @@
  * Which API a bound applies to:
  * - Identifiers, event ids and event names: both. They become index keys, and Postgres refuses a
  *   B-tree entry over 2,704 bytes, which would take the whole commit batch down with it.
- * - Number, names and values of attributes: Track only. Every source of those bounds is Track's, while
+ * - Number of attributes: both. A person holds no more of them, so a call with more would be told later.
+ * - Names and values of attributes: Track only. Every source of those bounds is Track's, while
  *   `ingestion-webhooks.md` §7 lists each case that Pipelines refuses and has none of them; refusing
  *   a whole identify for one long trait would lose more than it protects, and 64 KB bounds it anyway.
  * - 100,000 bytes of event data and 100 KB of object attributes: held by construction, for no call or
@@ -55,7 +56,7 @@ export const EVENT_NAME_SIZE_BYTES_MAX = 100;
 /** A page's or screen's name: it is a URL where the page has no better one, and those reach 2,000 characters. */
 export const PAGE_NAME_SIZE_BYTES_MAX = 2_000;
 
-/** Attributes of one Track call (`ingestion-conventions.md` §1.7). */
+/** Attributes of one call (`ingestion-conventions.md` §1.7). */
 export const ATTRIBUTE_COUNT_MAX = 300;
 export const ATTRIBUTE_NAME_SIZE_BYTES_MAX = 150;
 /** Of a text its UTF-8, of anything else its compact JSON. */

@@ -6,6 +6,7 @@
  *
  * Before: `shard.ts`, whose key is the first of these. Pure.
  */
+import { foldEmail } from '../value-rules/identifier-rule.ts';
 import type { ObjectRelationship, Operation, PersonRelationship } from './operation.ts';
 import { identifierIn } from './state-keys.ts';
 import { objectKey, personKey, shardKeyOf } from './shard.ts';
@@ -43,7 +44,7 @@ export function keysOf(operation: Operation): string[] {
       for (const person of operation.named ?? []) keys.push(personKey(person));
       return keys;
     case 'metric.report':
-      if (operation.recipient?.includes('@')) keys.push(operation.recipient.toLowerCase());
+      if (operation.recipient?.includes('@')) keys.push(foldEmail(operation.recipient));
       return keys;
     case 'segment.change':
       for (const person of operation.people) keys.push(personKey(person));
@@ -66,7 +67,7 @@ export function keysOf(operation: Operation): string[] {
 function addIdentifying(keys: string[], attributes: Readonly<Record<string, Json>>): void {
   for (const kind of IDENTIFYING) {
     const value = Object.hasOwn(attributes, kind) ? identifierIn(attributes[kind]) : undefined;
-    if (value !== undefined) keys.push(kind === 'email' ? value.toLowerCase() : value);
+    if (value !== undefined) keys.push(kind === 'email' ? foldEmail(value) : value);
   }
 }
 

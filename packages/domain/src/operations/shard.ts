@@ -10,6 +10,7 @@
  * it names: many people write to one object and the last must win, while it does not matter which operation makes a
  * person.
  */
+import { foldEmail } from '../value-rules/identifier-rule.ts';
 import type { ObjectIdentifier, Operation, PersonIdentifier } from './operation.ts';
 import { unitAt } from '../values/unit-at.ts';
 
@@ -70,7 +71,7 @@ export function shardKeyOf(operation: Operation): string {
 
 /** The key of a person's identifier. The kind is left out, so that an id that looks like an email meets the email. */
 export function personKey(person: PersonIdentifier): string {
-  return person.kind === 'email' ? person.value.toLowerCase() : person.value;
+  return person.kind === 'email' ? foldEmail(person.value) : person.value;
 }
 
 /** The key of an object. */

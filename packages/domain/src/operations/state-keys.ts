@@ -2,6 +2,7 @@
  * How identifiers are stored and compared, and one text for each key of the loaded state (`loaded-state.ts`), by which
  * maps find it.
  */
+import { foldEmail } from '../value-rules/identifier-rule.ts';
 import type { Json } from '../values/json.ts';
 
 /** The identifiers that are stored as such; a svc_id is the person's number written differently. */
@@ -28,7 +29,7 @@ export function eventText(environmentId: number, eventId: string): string {
 
 /** How an identifier is stored and compared. */
 export function storedValue(kind: StoredIdentifierKind, value: string): string {
-  return kind === 'email' ? value.toLowerCase() : value;
+  return kind === 'email' ? foldEmail(value) : value;
 }
 
 /** An identifier inside attributes: text, or a number as its digits; undefined for anything else and for ''. */

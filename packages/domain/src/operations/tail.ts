@@ -8,6 +8,7 @@
  * `worker/src/lane/lane-attempts.ts` (step 13) make lines, `platform/src/tail/tail-source.ts` carries them to
  * `api/src/events/tail-hub.ts`.
  */
+import { foldEmail } from '../value-rules/identifier-rule.ts';
 import { isError, type Issue } from './issue.ts';
 import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
 import type { Operation, PersonIdentifier } from './operation.ts';
@@ -146,7 +147,7 @@ export function lineOfAttempt(attempt: TailAttempt, atMs: number): TailLine {
   };
 }
 
-const comparable = (value: string): string => (value.includes('@') ? value.toLowerCase() : value);
+const comparable = (value: string): string => (value.includes('@') ? foldEmail(value) : value);
 
 function peopleOf(operation: Operation): Record<string, string>[] {
   const people: Record<string, string>[] = [];

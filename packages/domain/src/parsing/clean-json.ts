@@ -13,7 +13,7 @@ import { setKey, type Json, type JsonObject } from '../values/json.ts';
 import { NESTING_DEPTH_MAX } from '../operations/limits.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
 import { isStorableText, toStorableText } from '../values/storable-text.ts';
-import { parseIsoMs } from './timestamps.ts';
+import { parseIsoMs } from '../value-rules/iso-instant.ts';
 
 const TOO_DEEP = 1;
 const NOT_FINITE = 2;

@@ -8,6 +8,7 @@ import { cleanKey, reportFlaws } from './clean-json.ts';
 import { readRequiredText } from './identifiers.ts';
 import { ID_SIZE_BYTES_MAX, METRIC_TEXT_SIZE_BYTES_MAX } from '../operations/limits.ts';
 import type { ReportMetric } from '../operations/operation.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
 import { isLongerThan, utf8SizeBytes } from '../values/storable-text.ts';
 
@@ -68,7 +69,7 @@ export function takeMetric(draft: CallDraft, report: MetricReport): void {
     ID_SIZE_BYTES_MAX,
   );
   const metric = readOneOf(draft, report.metric, report.metricField, report.metrics ?? METRICS);
-  if (metric === undefined && report.metric == null) {
+  if (metric === undefined && isAbsent(report.metric)) {
     draft.refuse('required', report.metricField, `${report.metricField} is required`);
   }
   const channel = readOneOf(draft, report.channel, 'channel', CHANNELS);
@@ -107,7 +108,7 @@ function readOneOf(
   field: string,
   choices: ReadonlySet<string>,
 ): string | undefined {
-  if (value === undefined || value === null) return undefined;
+  if (isAbsent(value)) return undefined;
   if (typeof value === 'string' && choices.has(value)) return value;
   draft.refuse('invalid', field, `${field} must be one of ${[...choices].join(', ')}`, value);
   return undefined;
@@ -115,7 +116,7 @@ function readOneOf(
 
 /** Nothing is looked up by these texts, so a character that cannot be stored is replaced. */
 function readFreeText(draft: CallDraft, value: unknown, field: string): string | undefined {
-  if (value === undefined || value === null || value === '') return undefined;
+  if (isAbsent(value)) return undefined;
   if (typeof value !== 'string' && !(typeof value === 'number' && Number.isFinite(value))) {
     draft.refuse('invalid', field, `${field} must be a string`, value);
     return undefined;

@@ -4,6 +4,7 @@
  * Some clients put a device's attributes flat beside its id, some under `attributes`; both are
  * attributes here, the latter winning. `_last_status` is the service's own and cannot be written.
  */
+import { isAbsent } from '../value-rules/verdict.ts';
 import { joinAttributes, readAttributes } from './read-attributes.ts';
 import { readRequiredText } from './identifiers.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
@@ -41,7 +42,7 @@ export function takeTrackDevice(
       flat,
       readAttributes(draft, nested, 'device.attributes', ATTRIBUTE_CONTROL_KEYS, 'other'),
     );
-  } else if (nested != null) {
+  } else if (!isAbsent(nested)) {
     draft.refuse('invalid', 'device.attributes', 'device.attributes must be an object', nested);
   }
   if (token === undefined || platform === undefined) return;
@@ -89,15 +90,14 @@ export function readDeviceToken(
 export function readPlatform(draft: CallDraft, value: unknown, field: string): string | undefined {
   const platform = platformOf(value);
   if (platform !== undefined) return platform;
-  if (value == null || value === '') draft.refuse('required', field, `${field} is required`);
+  if (isAbsent(value)) draft.refuse('required', field, `${field} is required`);
   else draft.refuse('invalid', field, `${field} must be ios or android`, value);
   return undefined;
 }
 
 /** The platform, where it is one. */
 export function platformOf(value: unknown): 'ios' | 'android' | undefined {
-  if (typeof value !== 'string' || value.length > 7) return undefined;
-  const platform = value.toLowerCase();
+  const platform = typeof value === 'string' ? value.trim().toLowerCase() : undefined;
   return platform === 'ios' || platform === 'android' ? platform : undefined;
 }
 

@@ -6,6 +6,7 @@
  * cannot be kept exactly is refused: altered, it could make two events look like one, and the second would be
  * dropped.
  */
+import { isAbsent } from '../value-rules/verdict.ts';
 import { cleanKey, cleanObject, reportFlaws } from './clean-json.ts';
 import { readExactText } from './identifiers.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
@@ -55,7 +56,7 @@ export function readEventId(draft: CallDraft, value: unknown, field: string): st
 
 /** Reads an object of any structure; null and absent are empty. */
 export function readData(draft: CallDraft, value: unknown, field: string): JsonObject {
-  if (value === undefined || value === null) return {};
+  if (isAbsent(value)) return {};
   if (isJsonObject(value)) return cleanObject(draft, value, field);
   draft.refuse('invalid', field, `${field} must be an object`, value);
   return {};

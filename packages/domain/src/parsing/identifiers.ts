@@ -5,7 +5,8 @@
  * the key says which. Finite numbers count as their text, for some clients send ids as numbers; null,
  * empty and blank count as absent.
  *
- * An identifier that cannot be kept exactly is refused, never mended: two people must not become
+ * What is an identifier, an email or a number is said by `value-rules/value-rules.ts`: blanks at the ends are no part of
+ * one (an issue tells), and what cannot be kept exactly is refused, never mended: two people must not become
  * one because both their ids held a character that Postgres cannot store, or more digits than a
  * double has.
  */
@@ -13,26 +14,15 @@ import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '../operations/limits.ts
 import { isJsonObject, type JsonObject } from '../values/json.ts';
 import type { ObjectIdentifier, PersonIdentifier } from '../operations/operation.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
+import { isEmail } from '../value-rules/identifier-rule.ts';
+import { VALUE_RULES } from '../value-rules/value-rules.ts';
+import { isAbsent, type Fault, type Verdict } from '../value-rules/verdict.ts';
 import { isLongerThan, isStorableText, utf8SizeBytes } from '../values/storable-text.ts';
-
-/** Postgres `integer`. */
-export const INTEGER_MAX = 2_147_483_647;
-
-/** One `@`; a local part and a domain with a dot; no spaces, quotes, brackets or list signs. Linear: no two parts can share a character. */
-const EMAIL = /^[^\s\p{Cc}"(),:;<>@[\\\]]+@(?:[\p{L}\p{N}\p{M}-]+\.)+[\p{L}\p{N}\p{M}-]{2,}$/u;
 
 const E164 = /^\+[1-9]\d{6,14}$/;
 
 /** True for a number in E.164 form: no other can identify anybody. */
 export const isPhone = (text: string): boolean => E164.test(text);
-
-/**
- * True for what the service takes for an email address when nothing else says so. Deliberately
- * plainer than RFC 5322: quoted local parts and literal addresses are ids here.
- */
-export function isEmail(text: string): boolean {
-  return text.includes('@') && EMAIL.test(text);
-}
 
 /** Hexadecimal, as `svc-id.ts` writes them. `svc_payments` is a client's own id. */
 const PREFIXED_SVC_ID = /^(?:cio|svc)_[0-9a-f]{6,}$/;
@@ -44,26 +34,47 @@ export function recognisePerson(text: string): PersonIdentifier {
   return { kind: isEmail(text) ? 'email' : 'id', value: text };
 }
 
-/** An exact text: id, email, token, delivery. `undefined` where it is absent, and where it was refused. */
+/** An exact text: id, token, delivery. `undefined` where it is absent, and where it was refused. */
 export function readExactText(
   draft: CallDraft,
   value: unknown,
   field: string,
   sizeBytesMax: number,
 ): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'string') return readNumberAsText(draft, value, field);
-  if (value === '' || (value.charCodeAt(0) <= 0x20 && value.trim() === '')) return undefined;
-  if (draft.checksTexts && !isStorableText(value)) {
-    draft.refuse(
-      'invalid',
-      field,
-      `${field} holds U+0000 or half of a surrogate pair, which cannot be stored`,
-      value,
-    );
-    return undefined;
+  const verdict = VALUE_RULES.identifier(value, sizeBytesMax, draft.checksTexts);
+  return takeIdentifier(draft, verdict, value, field);
+}
+
+/** Text that must be an email address. `undefined` where it is absent, and where it was refused. */
+export function readEmail(draft: CallDraft, value: unknown, field: string): string | undefined {
+  const verdict = VALUE_RULES.email(value, EMAIL_SIZE_BYTES_MAX, draft.checksTexts);
+  return takeIdentifier(draft, verdict, value, field);
+}
+
+function takeIdentifier(
+  draft: CallDraft,
+  verdict: Verdict<string>,
+  value: unknown,
+  field: string,
+): string | undefined {
+  if (verdict.outcome === 'absent') return undefined;
+  if (verdict.outcome === 'read') {
+    if (verdict.change === 'trimmed')
+      draft.warn(
+        'identifier_trimmed',
+        field,
+        `${field} has blanks or line breaks at its ends; it was read without them`,
+        value,
+      );
+    return verdict.value;
   }
-  return isWithin(draft, value, field, sizeBytesMax) ? value : undefined;
+  refuseValue(draft, verdict, value, field);
+  return undefined;
+}
+
+function refuseValue(draft: CallDraft, fault: Fault, value: unknown, field: string): void {
+  const code = fault.code === 'too_long' ? 'too_long' : 'invalid';
+  draft.refuse(code, field, `${field} ${fault.because}`, value);
 }
 
 /** An id of a person whose kind its shape tells: `userId`, a v1 path. */
@@ -114,10 +125,10 @@ export function readPersonIdentifiers(
   kinds: PersonKinds,
 ): PersonIdentifier | undefined {
   if (!isIdentifiersObject(draft, value, field)) return undefined;
-  const issueCountBefore = draft.issues.length;
+  const errorCountBefore = draft.errorCount;
   const id = readExactText(draft, value.id, fieldIn(field, 'id'), ID_SIZE_BYTES_MAX);
-  const email = readExactText(draft, value.email, fieldIn(field, 'email'), EMAIL_SIZE_BYTES_MAX);
-  const svcIdKey = value.svc_id == null ? 'cio_id' : 'svc_id';
+  const email = readEmail(draft, value.email, fieldIn(field, 'email'));
+  const svcIdKey = isAbsent(value.svc_id) ? 'cio_id' : 'svc_id';
   const svcId = readExactText(draft, value[svcIdKey], fieldIn(field, svcIdKey), ID_SIZE_BYTES_MAX);
   const phone = kinds.mayBePhone
     ? readPhone(draft, value.phone, fieldIn(field, 'phone'))
@@ -125,7 +136,7 @@ export function readPersonIdentifiers(
   const anonymousId = kinds.mayBeAnonymous
     ? readExactText(draft, value.anonymous_id, fieldIn(field, 'anonymous_id'), ID_SIZE_BYTES_MAX)
     : undefined;
-  if (draft.issues.length > issueCountBefore) return undefined;
+  if (draft.errorCount > errorCountBefore) return undefined;
 
   const found: PersonIdentifier[] = [];
   if (id !== undefined) found.push({ kind: 'id', value: id });
@@ -147,8 +158,8 @@ export function readObjectIdentifiers(
   field: string,
 ): ObjectIdentifier | undefined {
   if (!isIdentifiersObject(draft, value, field)) return undefined;
-  const issueCountBefore = draft.issues.length;
-  const svcKey = value.svc_object_id == null ? 'cio_object_id' : 'svc_object_id';
+  const errorCountBefore = draft.errorCount;
+  const svcKey = isAbsent(value.svc_object_id) ? 'cio_object_id' : 'svc_object_id';
   const svcObjectId = readExactText(
     draft,
     value[svcKey],
@@ -156,7 +167,7 @@ export function readObjectIdentifiers(
     ID_SIZE_BYTES_MAX,
   );
   if (svcObjectId !== undefined) {
-    if (value.object_id == null) return { svcObjectId: withoutPrefix(svcObjectId) };
+    if (isAbsent(value.object_id)) return { svcObjectId: withoutPrefix(svcObjectId) };
     draft.refuse(
       'invalid',
       field,
@@ -164,10 +175,10 @@ export function readObjectIdentifiers(
     );
     return undefined;
   }
-  if (draft.issues.length > issueCountBefore) return undefined;
+  if (draft.errorCount > errorCountBefore) return undefined;
   const typeField = fieldIn(field, 'object_type_id');
   const objectTypeId = readObjectTypeId(draft, value.object_type_id, typeField);
-  if (objectTypeId === undefined && draft.issues.length === issueCountBefore)
+  if (objectTypeId === undefined && draft.errorCount === errorCountBefore)
     draft.refuse('required', typeField, `${typeField} is required`);
   const objectId = readObjectId(draft, value.object_id, fieldIn(field, 'object_id'));
   return objectTypeId === undefined || objectId === undefined
@@ -187,9 +198,28 @@ export function readRequiredText(
   field: string,
   sizeBytesMax: number,
 ): string | undefined {
-  const issueCountBefore = draft.issues.length;
-  const text = readExactText(draft, value, field, sizeBytesMax);
-  if (text === undefined && draft.issues.length === issueCountBefore)
+  return requirePresent(draft, field, (fieldName) =>
+    readExactText(draft, value, fieldName, sizeBytesMax),
+  );
+}
+
+/** An email address that must be there. `undefined` after an issue. */
+export function readRequiredEmail(
+  draft: CallDraft,
+  value: unknown,
+  field: string,
+): string | undefined {
+  return requirePresent(draft, field, (fieldName) => readEmail(draft, value, fieldName));
+}
+
+function requirePresent(
+  draft: CallDraft,
+  field: string,
+  read: (field: string) => string | undefined,
+): string | undefined {
+  const errorCountBefore = draft.errorCount;
+  const text = read(field);
+  if (text === undefined && draft.errorCount === errorCountBefore)
     draft.refuse('required', field, `${field} is required`);
   return text;
 }
@@ -200,9 +230,7 @@ export function readObjectTypeId(
   value: unknown,
   field: string,
 ): number | undefined {
-  return value === undefined || value === null || value === ''
-    ? undefined
-    : readPositiveInteger(draft, value, field);
+  return isAbsent(value) ? undefined : readPositiveInteger(draft, value, field);
 }
 
 /** A positive integer of at most 2,147,483,647, also as text. `undefined` after an issue. */
@@ -211,15 +239,10 @@ export function readPositiveInteger(
   value: unknown,
   field: string,
 ): number | undefined {
-  const number = typeof value === 'string' && /^\d{1,10}$/.test(value) ? Number(value) : value;
-  if (
-    typeof number === 'number' &&
-    Number.isInteger(number) &&
-    number >= 1 &&
-    number <= INTEGER_MAX
-  )
-    return number;
-  draft.refuse('invalid', field, `${field} must be an integer from 1 to ${INTEGER_MAX}`, value);
+  const verdict = VALUE_RULES.positiveInteger(value);
+  if (verdict.outcome === 'read') return verdict.value;
+  if (verdict.outcome === 'absent') draft.refuse('required', field, `${field} is required`);
+  else refuseValue(draft, verdict, value, field);
   return undefined;
 }
 
@@ -242,22 +265,6 @@ function readPhone(draft: CallDraft, value: unknown, field: string): string | un
     );
   } else {
     return phone;
-  }
-  return undefined;
-}
-
-function readNumberAsText(draft: CallDraft, value: unknown, field: string): string | undefined {
-  if (typeof value !== 'number') {
-    draft.refuse('invalid', field, `${field} must be a string`, value);
-  } else if (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER) {
-    draft.refuse(
-      'invalid',
-      field,
-      `${field} has more digits than a JSON number keeps; send it as a string`,
-      value,
-    );
-  } else {
-    return String(value);
   }
   return undefined;
 }

@@ -6,7 +6,8 @@
  * `pipelines.ts`, `track-v1.ts` and `track-v2.ts`.
  *
  * Invariants: no JSON value makes a parser throw; a call or batch item with an error gives no
- * operation; strict and permissive mode get the same result, for the caller decides what to answer.
+ * operation; what is an error is so in both modes, and the caller decides what to answer. Strict mode has a few errors
+ * more (`STRICT_ERRORS`).
  * The body belongs to the parser from then on: operations hold parts of it, uncopied where nothing
  * had to be changed, and it is never written to.
  *
@@ -15,7 +16,12 @@
  * 0.26 µs where the body has no escapes; a compiled zod schema that only checks the outer shape takes
  * 0.26 µs, and one that looks into the properties cannot be compiled and takes 4.5 µs.
  */
-import type { Issue, IssueCode, ISSUE_CODES } from '../operations/issue.ts';
+import {
+  type Issue,
+  type ISSUE_CODES,
+  type IssueCode,
+  STRICT_ERRORS,
+} from '../operations/issue.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
 import type { Operation } from '../operations/operation.ts';
 import { toStorableText } from '../values/storable-text.ts';
@@ -29,6 +35,8 @@ export interface ParseContext {
   readonly newId: () => string;
   /** Whether the workspace lets a phone number identify a person (Track v2 only). */
   readonly phoneIdentifies: boolean;
+  /** Refuses what is otherwise put right (`STRICT_ERRORS`); absent: not. */
+  readonly isStrict?: boolean;
   /** The call's name, for the trace of an event; unknown, it is not kept. */
   readonly source?: string;
   /**
@@ -75,6 +83,8 @@ export class CallDraft {
   issues: Issue[] = NO_ISSUES;
   /** True once the present call or batch item has an error: it will give no operation. */
   isRefused = false;
+  /** How many errors there were, told or not: whoever compares it knows whether a part was refused. */
+  errorCount = 0;
   /** Whether texts from the body must be checked before they are stored. */
   readonly checksTexts: boolean;
   /** What `clean-json.ts` met in the value that it is cleaning, as bits. */
@@ -103,6 +113,7 @@ export class CallDraft {
     // The first error is always told, however many warnings came before it.
     const isTold = !this.isRefused || this.#hasCapacity();
     this.isRefused = true;
+    this.errorCount++;
     this.operations.length = this.#operationCountBefore;
     if (isTold) this.#record(code, field, message, value);
   }
@@ -110,6 +121,21 @@ export class CallDraft {
   /** Records a warning: something was corrected. */
   warn(code: CodeOf<'warning'>, field: string | null, message: string, value?: unknown): void {
     if (this.#hasCapacity()) this.#record(code, field, message, value);
+  }
+
+  /**
+   * Records that `field` was put right as `remedy` says; in strict mode it is an error instead. `problem` is a sentence
+   * about the field, which the remedy goes on with.
+   */
+  correct(
+    code: keyof typeof STRICT_ERRORS,
+    field: string,
+    problem: string,
+    remedy: string,
+    value?: unknown,
+  ): void {
+    if (this.context.isStrict === true) this.refuse(STRICT_ERRORS[code], field, problem, value);
+    else this.warn(code, field, `${problem}; ${remedy}`, value);
   }
 
   /** Takes the operation, unless the call or item has an error. */

@@ -1,12 +1,14 @@
 /**
  * Attributes of people, objects, relationships and devices: the keys that are not the client's own
- * are taken out or brought to one spelling, values are cleaned, Track's bounds are held.
+ * are taken out or brought to one spelling, values are cleaned, bounds are held.
  *
  * The one place where `cio_` names among attributes become `svc_` ones; where a call has both, ours
  * wins. Null and empty values stay: they remove the attribute, which is for the apply step to do.
  */
+import { isAbsent } from '../value-rules/verdict.ts';
 import { cleanKey, cleanMember, copyBefore, reportFlaws } from './clean-json.ts';
 import { readExactText } from './identifiers.ts';
+import { namesPreferences, readPreferences } from './read-preferences.ts';
 import { isJsonLargerThan, jsonSizeBytes } from '../values/json-size.ts';
 import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
 import {
@@ -18,7 +20,9 @@ import {
 } from '../operations/limits.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
 import { isLongerThan, utf8SizeBytes } from '../values/storable-text.ts';
-import { secondsFromMilliseconds } from './timestamps.ts';
+import { isEmail } from '../value-rules/identifier-rule.ts';
+import { VALUE_RULES } from '../value-rules/value-rules.ts';
+import { readUnixSeconds } from './timestamps.ts';
 
 /** Identity of an object: never an attribute, and not changed by one. */
 export const OBJECT_CONTROL_KEYS: ReadonlySet<string> = new Set([
@@ -39,7 +43,7 @@ export function readOptionalAttributes(
   value: unknown,
   field: string,
 ): JsonObject {
-  if (value === undefined || value === null) return {};
+  if (isAbsent(value)) return {};
   if (isJsonObject(value)) return readAttributes(draft, value, field, NO_CONTROL_KEYS, 'other');
   draft.refuse('invalid', field, `${field} must be an object`, value);
   return {};
@@ -53,35 +57,69 @@ export function readAttributes(
   controlKeys: ReadonlySet<string>,
   owner: AttributeOwner,
 ): JsonObject {
-  const isBounded = draft.dialect === 'track';
+  const isTrack = draft.dialect === 'track';
   let count = 0;
   let copy: JsonObject | undefined;
   for (const key in source) {
     const value = source[key] as Json;
     const name = controlKeys.has(key) ? undefined : storedName(draft, source, key, owner);
-    if (name === undefined) {
+    if (name !== undefined) count++;
+    const stored =
+      name === undefined ? undefined : readValue(draft, name, value, field, key, owner);
+    if (name === undefined || stored === undefined) {
       copy ??= copyBefore(source, key);
       continue;
     }
-    count++;
-    const stored = readValue(draft, name, value, field, key, owner);
-    if (isBounded) checkBounds(draft, key, stored, field);
+    if (isTrack) checkBounds(draft, key, stored, field);
     if (copy === undefined) {
       if (stored === value && name === key) continue;
       copy = copyBefore(source, key);
     }
     setKey(copy, name, stored);
   }
-  if (isBounded && count > ATTRIBUTE_COUNT_MAX) {
-    const place = field === '' ? 'the body' : field;
-    draft.refuse(
-      'too_large',
-      field || null,
-      `${place} has ${count} attributes; the bound is ${ATTRIBUTE_COUNT_MAX}`,
-    );
-  }
   if (draft.flaws !== 0) reportFlaws(draft, source, field);
-  return copy ?? source;
+  const attributes = copy ?? source;
+  return count > ATTRIBUTE_COUNT_MAX ? withoutExcess(draft, attributes, count, field) : attributes;
+}
+
+/** What the service itself reads of a person or object: it comes first where there are too many. */
+const RESERVED: ReadonlySet<string> = new Set([
+  'id',
+  'email',
+  'created_at',
+  'unsubscribed',
+  'phone',
+  'timezone',
+]);
+
+/**
+ * Nobody holds more attributes than one call may have, so more would be told later what is told here. Track and strict
+ * mode refuse; permissive mode keeps the first, and those that are reserved.
+ */
+function withoutExcess(
+  draft: CallDraft,
+  attributes: JsonObject,
+  count: number,
+  field: string,
+): JsonObject {
+  const place = field === '' ? 'the body' : field;
+  const problem = `${place} has ${count} attributes; the bound is ${ATTRIBUTE_COUNT_MAX}`;
+  if (draft.dialect === 'track') {
+    draft.refuse('too_large', field || null, problem);
+    return attributes;
+  }
+  const isReserved = (name: string): boolean => RESERVED.has(name) || namesPreferences(name);
+  const names = Object.keys(attributes);
+  let capacity = ATTRIBUTE_COUNT_MAX - names.filter(isReserved).length;
+  const kept: JsonObject = {};
+  let leftOut: string | undefined;
+  for (const name of names) {
+    if (isReserved(name) || capacity-- > 0) setKey(kept, name, attributes[name] as Json);
+    else leftOut ??= name;
+  }
+  const remedy = `${ATTRIBUTE_COUNT_MAX} are kept, the first that is left out is ${leftOut ?? ''}`;
+  draft.correct('attributes_left_out', field, problem, remedy, leftOut);
+  return kept;
 }
 
 /** Both in one object; the second wins. */
@@ -92,6 +130,7 @@ export function joinAttributes(first: JsonObject, second: JsonObject): JsonObjec
   return merged;
 }
 
+/** The value as it is stored; `undefined` where it is left out, which an issue says. */
 function readValue(
   draft: CallDraft,
   name: string,
@@ -99,27 +138,69 @@ function readValue(
   field: string,
   key: string,
   owner: AttributeOwner,
-): Json {
-  if (owner !== 'other') {
-    if (owner === 'person') {
-      if (name === 'id')
-        return readIdentifier(draft, value, fieldIn(field, key), ID_SIZE_BYTES_MAX);
-      if (name === 'email')
-        return readIdentifier(draft, value, fieldIn(field, key), EMAIL_SIZE_BYTES_MAX);
-    }
-    if (name === 'created_at') {
-      const cleaned = cleanMember(draft, value);
-      return typeof cleaned === 'number'
-        ? secondsFromMilliseconds(draft, cleaned, fieldIn(field, key))
-        : cleaned;
-    }
-  }
-  return cleanMember(draft, value);
+): Json | undefined {
+  if (owner === 'person') return readPersonValue(draft, name, value, field, key);
+  const cleaned = cleanMember(draft, value);
+  return owner === 'object' && name === 'created_at'
+    ? readUnixSeconds(draft, cleaned, fieldIn(field, key))
+    : cleaned;
 }
 
-/** An identifier among the attributes is kept exactly, like one outside them; null or blank asks for its removal. */
-function readIdentifier(draft: CallDraft, value: Json, field: string, sizeBytesMax: number): Json {
-  return readExactText(draft, value, field, sizeBytesMax) ?? null;
+/**
+ * One attribute of a person, which came as `key` of `field`: the names that the service reads itself have rules, all
+ * others are only cleaned. `undefined` where it is left out, which an issue says.
+ */
+export function readPersonValue(
+  draft: CallDraft,
+  name: string,
+  value: Json,
+  field: string,
+  key: string,
+): Json | undefined {
+  switch (name) {
+    case 'id':
+      // Null or blank asks for its removal.
+      return readExactText(draft, value, fieldIn(field, key), ID_SIZE_BYTES_MAX) ?? null;
+    case 'email':
+      return readEmailAttribute(draft, value, fieldIn(field, key));
+    case 'created_at':
+      return readUnixSeconds(draft, cleanMember(draft, value), fieldIn(field, key));
+    case 'unsubscribed':
+      checkBoolean(draft, value, fieldIn(field, key));
+      return cleanMember(draft, value);
+    default:
+      return namesPreferences(name)
+        ? readPreferences(draft, name, value, fieldIn(field, key))
+        : cleanMember(draft, value);
+  }
+}
+
+/** True of a value that is true by its rule; one that is neither true nor false counts as false, with an issue. */
+export function checkBoolean(draft: CallDraft, value: unknown, field: string): boolean {
+  const verdict = VALUE_RULES.boolean(value);
+  if (verdict.outcome === 'refused')
+    draft.warn(
+      'value_not_understood',
+      field,
+      `${field} ${verdict.because}; it counts as false`,
+      value,
+    );
+  return verdict.outcome === 'read' && verdict.value;
+}
+
+/** What is no address identifies nobody: `N/A` in a thousand rows would be one person. */
+function readEmailAttribute(draft: CallDraft, value: Json, field: string): Json | undefined {
+  const email = readExactText(draft, value, field, EMAIL_SIZE_BYTES_MAX);
+  if (email === undefined) return null;
+  if (isEmail(email)) return email;
+  draft.correct(
+    'email_invalid',
+    field,
+    `${field} is no email address`,
+    'it is left out, for it can identify nobody',
+    value,
+  );
+  return undefined;
 }
 
 /** The key's one spelling; `undefined` where the call has it under that spelling too. */

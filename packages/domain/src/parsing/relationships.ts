@@ -6,7 +6,8 @@
  */
 import { readOptionalAttributes } from './read-attributes.ts';
 import { readObjectIdentifiers, readPersonIdentifiers } from './identifiers.ts';
-import { isJsonObject, type JsonObject } from '../values/json.ts';
+import { isJsonObject, parsedText, type JsonObject } from '../values/json.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 import type { ObjectRelationship, PersonRelationship } from '../operations/operation.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
 
@@ -18,7 +19,7 @@ export interface RelationshipChange {
 
 /** The spelling that `source` uses; ours, where it has neither. */
 export function relationshipsKey(source: JsonObject): 'svc_relationships' | 'cio_relationships' {
-  return source.svc_relationships == null && source.cio_relationships != null
+  return isAbsent(source.svc_relationships) && !isAbsent(source.cio_relationships)
     ? 'cio_relationships'
     : 'svc_relationships';
 }
@@ -26,10 +27,11 @@ export function relationshipsKey(source: JsonObject): 'svc_relationships' | 'cio
 /** The v1 form, `{action, relationships}`. `undefined` where it is absent, and after an issue. */
 export function readRelationshipChange(
   draft: CallDraft,
-  value: unknown,
+  given: unknown,
   field: string,
 ): RelationshipChange | undefined {
-  if (value === undefined || value === null) return undefined;
+  if (isAbsent(given)) return undefined;
+  const value = parsedText(given);
   if (!isJsonObject(value)) {
     draft.refuse(
       'invalid',
@@ -86,11 +88,12 @@ export function readPersonRelationships(
 
 function readEntries<Entry>(
   draft: CallDraft,
-  value: unknown,
+  given: unknown,
   field: string,
   readEntry: (entry: JsonObject, entryField: string) => Entry | undefined,
 ): Entry[] | undefined {
-  if (value === undefined || value === null) return [];
+  if (isAbsent(given)) return [];
+  const value = parsedText(given);
   if (!Array.isArray(value)) {
     draft.refuse('invalid', field, `${field} must be an array`, value);
     return undefined;

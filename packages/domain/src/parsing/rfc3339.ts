@@ -5,10 +5,10 @@
  * Stricter than `parseIsoMs`: seconds, zone and both colons are needed. One mistake is forgiven, for
  * every client makes it: in a query `+02:00` that was not percent-encoded arrives as ` 02:00`.
  */
-import { parseIsoMs } from './timestamps.ts';
+import { parseIsoMs } from '../value-rules/iso-instant.ts';
 
 const RFC_3339 =
-  /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d{3}(?<beyond>\d{1,6})|\.\d{1,3})?(?:[Zz]|[+ -]\d{2}:\d{2})$/;
+  /^\d{4}-\d{2}-\d{2}[Tt ](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d{3}(?<beyond>\d{1,30})|\.\d{1,3})?(?:[Zz]|[+ -]\d{2}:\d{2})$/;
 
 /** Times are answered in UTC, and a zone may lead out of the years that RFC 3339 can write. */
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');

@@ -6,7 +6,7 @@ import type {
   PersonRelationship,
 } from '../operations/operation.ts';
 import type { CallDraft } from './parse.ts';
-import { readInstantMs } from './timestamps.ts';
+import { readOrderingMs } from './timestamps.ts';
 
 /** Takes the identify operation. `timestamp`, where sent, orders competing writes. */
 export function takeIdentifyObject(
@@ -24,7 +24,7 @@ export function takeIdentifyObject(
     attributes,
     relationships,
   };
-  const attributesAtMs = readInstantMs(draft, timestamp, 'timestamp', 'it is left out');
+  const attributesAtMs = readOrderingMs(draft, timestamp, 'timestamp');
   if (attributesAtMs !== undefined) operation.attributesAtMs = attributesAtMs;
   draft.take(operation);
 }

@@ -10,13 +10,14 @@ import type { JsonObject } from '../values/json.ts';
 import { ID_SIZE_BYTES_MAX } from '../operations/limits.ts';
 import type { IdentifyPerson, PersonIdentifier } from '../operations/operation.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
-import { readAttributes } from './read-attributes.ts';
+import { checkBoolean, readAttributes } from './read-attributes.ts';
 import {
   readRelationshipChange,
   relationshipsKey,
   type RelationshipChange,
 } from './relationships.ts';
-import { readInstantMs } from './timestamps.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
+import { readOrderingMs } from './timestamps.ts';
 
 /** Keys among a person's attributes that are not attributes. */
 export const PERSON_CONTROL_KEYS: ReadonlySet<string> = new Set([
@@ -60,17 +61,16 @@ export function takeIdentifyPerson(
     receivedAtMs: draft.context.receivedAtMs,
     person,
     attributes,
-    mayCreate: source._update !== true && source._update !== 'true',
+    mayCreate: !checkBoolean(draft, source._update, fieldIn(field, '_update')),
   };
   const anonymousId =
     extras.anonymousId ??
     readExactText(draft, source.anonymous_id, fieldIn(field, 'anonymous_id'), ID_SIZE_BYTES_MAX);
   if (anonymousId !== undefined && person.kind !== 'anonymous_id')
     operation.anonymousId = anonymousId;
-  const attributesAtMs =
-    source._timestamp == null
-      ? readInstantMs(draft, extras.timestamp, 'timestamp', 'it is left out')
-      : readInstantMs(draft, source._timestamp, fieldIn(field, '_timestamp'), 'it is left out');
+  const attributesAtMs = isAbsent(source._timestamp)
+    ? readOrderingMs(draft, extras.timestamp, 'timestamp')
+    : readOrderingMs(draft, source._timestamp, fieldIn(field, '_timestamp'));
   if (attributesAtMs !== undefined) operation.attributesAtMs = attributesAtMs;
   const relationships = readRelationships(draft, source, field, extras.relationships);
   if (relationships !== undefined) operation.relationships = relationships;

@@ -1,4 +1,5 @@
 /** What Pipelines' calls have in common: who they are about. */
+import { isAbsent } from '../value-rules/verdict.ts';
 import { readExactText } from '../parsing/identifiers.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
 import { ID_SIZE_BYTES_MAX } from '../operations/limits.ts';
@@ -32,7 +33,7 @@ export function readOptionalObject(
   value: unknown,
   field: string,
 ): JsonObject | undefined {
-  if (value === undefined || value === null) return {};
+  if (isAbsent(value)) return {};
   if (isJsonObject(value)) return value;
   draft.refuse('invalid', field, `${field} must be an object`, value);
   return undefined;

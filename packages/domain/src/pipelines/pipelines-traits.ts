@@ -5,16 +5,12 @@
  * calls were taken. Client clocks differ, and one that is ahead would keep every other source from writing. Senders
  * who want such an order send `_timestamp` among the traits, as on Track.
  */
-import {
-  isEmail,
-  readExactText,
-  readObjectId,
-  readObjectTypeId,
-  readPerson,
-} from '../parsing/identifiers.ts';
+import { readEmail, readObjectId, readObjectTypeId, readPerson } from '../parsing/identifiers.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
 import { EMAIL_SIZE_BYTES_MAX } from '../operations/limits.ts';
 import type { ObjectRelationship, PersonIdentifier } from '../operations/operation.ts';
+import { VALUE_RULES } from '../value-rules/value-rules.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 import { type CallDraft, fieldIn } from '../parsing/parse.ts';
 import {
   anonymousPerson,
@@ -56,10 +52,11 @@ export function readIdentify(draft: CallDraft, call: JsonObject): void {
   const anonymousId = readAnonymousId(draft, call);
   const traits = readOptionalObject(draft, call.traits, 'traits');
   if (traits === undefined || draft.isRefused) return;
-  const person = userId ?? emailOf(draft, traits) ?? anonymousPerson(anonymousId);
+  const person = userId ?? emailOf(traits) ?? anonymousPerson(anonymousId);
+  if (person === undefined) readEmail(draft, traits.email, 'traits.email');
   requireSomebody(draft, person, anonymousId);
   if (person === undefined) return;
-  if (traits.objectId == null || traits.objectId === '') {
+  if (isAbsent(traits.objectId)) {
     takeIdentifyPerson(draft, person, traits, 'traits', { anonymousId });
   } else {
     const relationships = readRelationship(draft, traits);
@@ -89,12 +86,10 @@ export function readGroup(draft: CallDraft, call: JsonObject): void {
   takeIdentifyObject(draft, { objectTypeId, objectId }, attributes, relationships, undefined);
 }
 
-/** An email among the traits identifies whom no userId does. */
-function emailOf(draft: CallDraft, traits: JsonObject): PersonIdentifier | undefined {
-  const { email } = traits;
-  if (typeof email !== 'string' || !isEmail(email)) return undefined;
-  const value = readExactText(draft, email, 'traits.email', EMAIL_SIZE_BYTES_MAX);
-  return value === undefined ? undefined : { kind: 'email', value };
+/** An email among the traits identifies whom no userId does. What is wrong with it otherwise is told with the traits. */
+function emailOf(traits: JsonObject): PersonIdentifier | undefined {
+  const verdict = VALUE_RULES.email(traits.email, EMAIL_SIZE_BYTES_MAX);
+  return verdict.outcome === 'read' ? { kind: 'email', value: verdict.value } : undefined;
 }
 
 function readRelationship(draft: CallDraft, traits: JsonObject): RelationshipChange | undefined {
@@ -110,20 +105,22 @@ function readRelationship(draft: CallDraft, traits: JsonObject): RelationshipCha
 
 /** Objects have type 1 unless the traits say otherwise. */
 function readTypeId(draft: CallDraft, traits: JsonObject): number {
-  const key = traits.object_type_id == null ? 'objectTypeId' : 'object_type_id';
+  const key = isAbsent(traits.object_type_id) ? 'objectTypeId' : 'object_type_id';
   return readObjectTypeId(draft, traits[key], fieldIn('traits', key)) ?? 1;
 }
 
 /** The spec's name for them comes before the field's. */
 function readRelationshipAttributes(draft: CallDraft, traits: JsonObject): JsonObject {
-  const key = traits.relationship_traits == null ? 'relationshipAttributes' : 'relationship_traits';
+  const key = isAbsent(traits.relationship_traits)
+    ? 'relationshipAttributes'
+    : 'relationship_traits';
   return readOptionalAttributes(draft, traits[key], fieldIn('traits', key));
 }
 
 /** Some sources put an object's attributes one level down. */
 function readNestedAttributes(draft: CallDraft, traits: JsonObject): JsonObject | undefined {
   const { objectAttributes } = traits;
-  if (objectAttributes === undefined || objectAttributes === null) return undefined;
+  if (isAbsent(objectAttributes)) return undefined;
   if (isJsonObject(objectAttributes)) {
     return readAttributes(
       draft,

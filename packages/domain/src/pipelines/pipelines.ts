@@ -25,10 +25,10 @@ import {
   readOptionalObject,
   requireSomebody,
 } from './pipelines-call.ts';
+import { readOccurredAtMs } from './clock-correction.ts';
 import { readGroup, readIdentify } from './pipelines-traits.ts';
 import { COMMANDS, LIFECYCLE_EVENTS, readContentEvent } from './semantic-events.ts';
 import { isLongerThan } from '../values/storable-text.ts';
-import { isInstantMs, readInstantMs } from '../parsing/timestamps.ts';
 
 export type PipelinesCall = 'identify' | 'track' | 'page' | 'screen' | 'group' | 'alias' | 'batch';
 
@@ -200,36 +200,6 @@ function takePersonEvent(
       occurredAtMs,
     );
   }
-}
-
-/**
- * `receivedAt − (sentAt − originalTimestamp)` where the client says both, which cancels a wrong clock;
- * else `timestamp`, else the time of receipt (`ingestion-conventions.md` §3.2).
- */
-function readOccurredAtMs(
-  draft: CallDraft,
-  call: JsonObject,
-  batch: JsonObject | undefined,
-): number {
-  const { receivedAtMs } = draft.context;
-  const otherwise = 'the time of receipt is used';
-  if (call.originalTimestamp != null) {
-    const sentAt = call.sentAt ?? batch?.sentAt;
-    if (sentAt != null) {
-      const sentAtMs = readInstantMs(draft, sentAt, 'sentAt', 'it is left out');
-      const originalMs = readInstantMs(
-        draft,
-        call.originalTimestamp,
-        'originalTimestamp',
-        'it is left out',
-      );
-      if (sentAtMs !== undefined && originalMs !== undefined) {
-        const occurredAtMs = receivedAtMs - (sentAtMs - originalMs);
-        if (isInstantMs(occurredAtMs)) return occurredAtMs;
-      }
-    }
-  }
-  return readInstantMs(draft, call.timestamp, 'timestamp', otherwise) ?? receivedAtMs;
 }
 
 function textOf(source: unknown, key: string): string | undefined {

@@ -10,6 +10,7 @@
  * `clicked_content`), as Track v2's actions of those names do: it is about no delivery, and no reporting
  * webhook knows it, so a metric would be a fact that nobody could read.
  */
+import { isAbsent } from '../value-rules/verdict.ts';
 import { joinAttributes, readOptionalAttributes } from '../parsing/read-attributes.ts';
 import { takeMetric } from '../parsing/delivery-metrics.ts';
 import {
@@ -224,8 +225,8 @@ function readDeviceAttributes(
 
 function readObject(draft: CallDraft, properties: JsonObject): ObjectIdentifier | undefined {
   const idKey =
-    properties.objectId == null && properties.object_id != null ? 'object_id' : 'objectId';
-  const typeKey = properties.object_type_id == null ? 'objectTypeId' : 'object_type_id';
+    isAbsent(properties.objectId) && !isAbsent(properties.object_id) ? 'object_id' : 'objectId';
+  const typeKey = isAbsent(properties.object_type_id) ? 'objectTypeId' : 'object_type_id';
   const objectId = readObjectId(draft, properties[idKey], `properties.${idKey}`);
   const objectTypeId = readObjectTypeId(draft, properties[typeKey], `properties.${typeKey}`) ?? 1;
   return objectId === undefined ? undefined : { objectTypeId, objectId };

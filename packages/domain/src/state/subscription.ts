@@ -6,28 +6,11 @@
  * object or one at a time under a dotted name (`svc_subscription_preferences.topics.topic_1`).
  */
 import { isRemoval, STORED_ATTRIBUTE_COUNT_MAX } from './merge-attributes.ts';
+import { PREFERENCES_ATTRIBUTE } from '../parsing/read-preferences.ts';
+import { isTrue } from '../value-rules/boolean-rule.ts';
 import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
 
-export const PREFERENCES_ATTRIBUTE = 'svc_subscription_preferences';
 const PREFERENCES_PREFIX = `${PREFERENCES_ATTRIBUTE}.`;
-
-/** "true" in any letter case, true, 1 and "1"; anything else is false (`ingestion-conventions.md` §1.3). */
-export function isTruthy(value: Json): boolean {
-  return (
-    value === true ||
-    value === 1 ||
-    value === '1' ||
-    (typeof value === 'string' && value.toLowerCase() === 'true')
-  );
-}
-
-/** True for the attribute names that this module owns. */
-export function namesPreferences(attribute: string): boolean {
-  return (
-    attribute.startsWith(PREFERENCES_ATTRIBUTE) &&
-    (attribute.length === PREFERENCES_ATTRIBUTE.length || attribute.startsWith(PREFERENCES_PREFIX))
-  );
-}
 
 /** Values a person can have in all groups together, as many as attributes. */
 const PREFERENCE_COUNT_MAX = STORED_ATTRIBUTE_COUNT_MAX;
@@ -115,7 +98,7 @@ class PreferencesDraft {
         return;
       }
       if (!isThere) this.#count++;
-      setKey(group, key, isTruthy(value));
+      setKey(group, key, isTrue(value));
     }
   }
 

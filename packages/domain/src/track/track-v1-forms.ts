@@ -15,6 +15,7 @@ import {
   type ParseContext,
   type Parsed,
 } from '../parsing/parse.ts';
+import { readPersonValue } from '../parsing/read-attributes.ts';
 import { pathDraft } from './track-call.ts';
 
 /** Names of the form itself, which some pages send among its fields, and the person's, which the operation has beside them. */
@@ -70,8 +71,13 @@ function readFields(draft: CallDraft, data: JsonObject): JsonObject {
       const field = fieldIn('data', key);
       draft.refuse('invalid', field, `${field} must be a string`, value);
     } else {
-      setKey(fields, key, String(value));
+      const field = readPersonValue(draft, nameOf(key), String(value), 'data', key);
+      if (field !== undefined) setKey(fields, nameOf(key), field);
     }
   }
   return cleanObject(draft, fields, 'data');
 }
+
+/** Preferences have one name, as among all attributes. */
+const nameOf = (key: string): string =>
+  key.startsWith('cio_subscription_preferences') ? `svc${key.slice(3)}` : key;

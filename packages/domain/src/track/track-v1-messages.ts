@@ -6,6 +6,8 @@ import { metadataTexts, PUSH_METRICS, takeMetric } from '../parsing/delivery-met
 import { readRequiredText } from '../parsing/identifiers.ts';
 import { ID_SIZE_BYTES_MAX } from '../operations/limits.ts';
 import { CallDraft, isBodyObject, type ParseContext, type Parsed } from '../parsing/parse.ts';
+import { isTrue } from '../value-rules/boolean-rule.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 import { pathDraft, readTimestamp } from './track-call.ts';
 
 /** `POST /api/v1/metrics` */
@@ -52,8 +54,8 @@ export function parsePushEvent(body: unknown, context: ParseContext): Parsed {
 export function parseUnsubscribe(deliveryId: string, body: unknown, context: ParseContext): Parsed {
   const draft = pathDraft(context);
   const id = readRequiredText(draft, deliveryId, 'delivery_id', ID_SIZE_BYTES_MAX);
-  if (isBodyObject(draft, body) && body.unsubscribe !== true && body.unsubscribe !== 'true') {
-    if (body.unsubscribe == null)
+  if (isBodyObject(draft, body) && !isTrue(body.unsubscribe)) {
+    if (isAbsent(body.unsubscribe))
       draft.refuse('required', 'unsubscribe', 'unsubscribe is required');
     else draft.refuse('invalid', 'unsubscribe', 'unsubscribe must be true', body.unsubscribe);
   }

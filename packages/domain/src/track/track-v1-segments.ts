@@ -2,12 +2,12 @@
  * Track v1 membership of manual segments (`ingestion-conventions.md` §1.1). Step 4 of the walk, like
  * `track-v1.ts`. One kind of identifier for the whole list.
  */
-import { readPositiveInteger, readRequiredText } from '../parsing/identifiers.ts';
 import {
-  EMAIL_SIZE_BYTES_MAX,
-  ID_SIZE_BYTES_MAX,
-  SEGMENT_MEMBER_COUNT_MAX,
-} from '../operations/limits.ts';
+  readPositiveInteger,
+  readRequiredEmail,
+  readRequiredText,
+} from '../parsing/identifiers.ts';
+import { ID_SIZE_BYTES_MAX, SEGMENT_MEMBER_COUNT_MAX } from '../operations/limits.ts';
 import type { ChangeSegment, PersonIdentifier } from '../operations/operation.ts';
 import {
   CallDraft,
@@ -86,12 +86,10 @@ function readMembers(
   const people: PersonIdentifier[] = [];
   for (let index = 0; index < ids.length; index++) {
     const field = fieldIn('ids', index);
-    const value = readRequiredText(
-      draft,
-      ids[index],
-      field,
-      kind === 'email' ? EMAIL_SIZE_BYTES_MAX : ID_SIZE_BYTES_MAX,
-    );
+    const value =
+      kind === 'email'
+        ? readRequiredEmail(draft, ids[index], field)
+        : readRequiredText(draft, ids[index], field, ID_SIZE_BYTES_MAX);
     if (value !== undefined) people.push({ kind, value });
   }
   return people;

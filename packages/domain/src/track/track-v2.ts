@@ -2,6 +2,7 @@
  * Track v2: what a body means is in its `type` and `action` (`ingestion-conventions.md` §2.1). Step 4
  * of the walk: after `intake/src/auth/rate-limit.ts`, before `intake/src/calls/accept.ts`; see `parse.ts`.
  */
+import { isAbsent } from '../value-rules/verdict.ts';
 import { OBJECT_CONTROL_KEYS, readAttributes } from '../parsing/read-attributes.ts';
 import { readBatch } from '../parsing/batch.ts';
 import { PUSH_METRICS, takeMetric } from '../parsing/delivery-metrics.ts';
@@ -256,7 +257,7 @@ function readObject(draft: CallDraft, body: JsonObject): ObjectIdentifier | unde
 /** Null and absent are no attributes. `undefined` after an issue. */
 function readAttributesObject(draft: CallDraft, body: JsonObject): JsonObject | undefined {
   const { attributes } = body;
-  if (attributes === undefined || attributes === null) return {};
+  if (isAbsent(attributes)) return {};
   if (isJsonObject(attributes)) return attributes;
   draft.refuse('invalid', 'attributes', 'attributes must be an object', attributes);
   return undefined;

@@ -28,3 +28,16 @@ export function setKey(target: JsonObject, key: string, value: Json): void {
     target[key] = value;
   }
 }
+
+/**
+ * The object or list that a text is the JSON of; any other value as it is. Some clients can send texts only, so what
+ * should be an object comes as its JSON.
+ */
+export function parsedText(value: unknown): unknown {
+  if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}

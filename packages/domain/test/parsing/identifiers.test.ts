@@ -1,6 +1,7 @@
-import { isEmail, recognisePerson } from '@sluice/domain/parsing/identifiers';
+import { recognisePerson } from '@sluice/domain/parsing/identifiers';
 import { parsePipelines } from '@sluice/domain/pipelines/pipelines';
 import { parseEntity } from '@sluice/domain/track/track-v2';
+import { isEmail } from '@sluice/domain/value-rules/identifier-rule';
 import { describe, expect, test } from 'vitest';
 import { CONTEXT, onlyIssue, onlyOperation, refusals } from '../support/parsing.ts';
 

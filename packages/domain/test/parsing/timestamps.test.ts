@@ -1,8 +1,8 @@
 import { CallDraft } from '@sluice/domain/parsing/parse';
-import { parseIsoMs, readInstantMs } from '@sluice/domain/parsing/timestamps';
-import fc from 'fast-check';
+import { readInstantMs, readOrderingMs, readUnixSeconds } from '@sluice/domain/parsing/timestamps';
 import { describe, expect, test } from 'vitest';
-import { CONTEXT } from '../support/parsing.ts';
+import type { Json } from '@sluice/domain/values/json';
+import { CONTEXT, RECEIVED_AT_MS } from '../support/parsing.ts';
 
 function read(value: unknown): { ms: number | undefined; codes: string[] } {
   const draft = new CallDraft(CONTEXT, 'track');
@@ -10,112 +10,16 @@ function read(value: unknown): { ms: number | undefined; codes: string[] } {
   return { ms, codes: draft.issues.map((issue) => issue.code) };
 }
 
-describe('ISO 8601', () => {
-  test('every millisecond of every year is read back as it was written', () => {
-    fc.assert(
-      fc.property(
-        fc.date({
-          min: new Date('0001-01-01'),
-          max: new Date('9999-12-31T23:59:59.999Z'),
-          noInvalidDate: true,
-        }),
-        (date) => {
-          expect(parseIsoMs(date.toISOString(), true)).toBe(date.getTime());
-        },
-      ),
-    );
-  });
-
-  test('an offset names the same instant in each of its three spellings', () => {
-    const expected = Date.parse('2024-05-01T08:20:30.123Z');
-    expect(parseIsoMs('2024-05-01T10:20:30.123+02:00', true)).toBe(expected);
-    expect(parseIsoMs('2024-05-01T10:20:30.123+0200', true)).toBe(expected);
-    expect(parseIsoMs('2024-05-01T10:20:30.123+02', true)).toBe(expected);
-    expect(parseIsoMs('2024-05-01T02:50:30.123-05:30', true)).toBe(expected);
-  });
-
-  test('digits beyond the millisecond are cut, missing ones are zero', () => {
-    expect(parseIsoMs('2024-05-01T00:00:00.123999999Z', true)).toBe(
-      Date.parse('2024-05-01T00:00:00.123Z'),
-    );
-    expect(parseIsoMs('2024-05-01T00:00:00.1Z', true)).toBe(Date.parse('2024-05-01T00:00:00.100Z'));
-    expect(parseIsoMs('2024-05-01T00:00Z', true)).toBe(Date.parse('2024-05-01T00:00:00Z'));
-  });
-
-  test.each([
-    '2024-02-30T00:00:00Z',
-    '2023-02-29T00:00:00Z',
-    '1900-02-29T00:00:00Z',
-    '2024-04-31T00:00:00Z',
-    '2024-13-01T00:00:00Z',
-    '2024-00-10T00:00:00Z',
-    '2024-01-00T00:00:00Z',
-    '2024-01-01T24:00:00Z',
-    '2024-01-01T23:60:00Z',
-    '2024-01-01T23:59:60Z',
-    '0000-01-01T00:00:00Z',
-  ])('%s does not exist and is not read', (text) => {
-    expect(parseIsoMs(text, false)).toBeUndefined();
-  });
-
-  test.each(['2000-02-29T00:00:00Z', '2024-02-29T00:00:00Z'])(
-    '%s is a leap day and is read',
-    (text) => {
-      expect(parseIsoMs(text, true)).toBe(Date.parse(text));
-    },
-  );
-
-  test.each([
-    '',
-    '2024-05-01T10:20:30.Z',
-    '2024-05-01T10:20:30.1234567890Z',
-    '2024-05-01T10:20:30ZZ',
-    '2024-05-01T10:20:30+2',
-    '2024-05-01T10:20:30+02:0',
-    '2024-05-01T10:20:30+24:00',
-    '2024-05-01T1:20:30Z',
-    '2024-5-01T10:20:30Z',
-    '٢٠٢٤-05-01T10:20:30Z',
-    '20240501T102030Z',
-    'order 2024-05-01',
-    '2024-05-01T10:20:30 Z',
-  ])('%j is not ISO 8601 and is not read', (text) => {
-    expect(parseIsoMs(text, false)).toBeUndefined();
-  });
-
-  test('a date alone and a time without a zone name no instant, but a timestamp field takes them as UTC', () => {
-    for (const text of ['2024-05-01', '2024-05-01T10:20:30', '2024-05-01 10:20:30+00:00']) {
-      expect(parseIsoMs(text, true)).toBeUndefined();
-      expect(parseIsoMs(text, false)).toBe(
-        Date.parse(text.includes('+') || text.length === 10 ? text : `${text}Z`),
-      );
-    }
-  });
-
-  test('no text makes it throw or gives a number that is none', () => {
-    fc.assert(
-      fc.property(
-        fc.oneof(fc.string(), fc.stringMatching(/^[-\d:TZ.+ ]{0,36}$/)),
-        fc.boolean(),
-        (text, mustBeInstant) => {
-          const ms = parseIsoMs(text, mustBeInstant);
-          expect(ms === undefined || Number.isSafeInteger(ms)).toBe(true);
-        },
-      ),
-    );
-  });
-});
-
 describe('a timestamp field', () => {
   test('reads Unix seconds as number and as text, with a fraction to the millisecond', () => {
     expect(read(1_714_559_999)).toEqual({ ms: 1_714_559_999_000, codes: [] });
     expect(read('1714559999')).toEqual({ ms: 1_714_559_999_000, codes: [] });
     expect(read(1_714_559_999.25)).toEqual({ ms: 1_714_559_999_250, codes: [] });
-    expect(read(0)).toEqual({ ms: 0, codes: [] });
+    expect(read(100_000_000)).toEqual({ ms: 100_000_000_000, codes: [] });
   });
 
   test('takes 1e12 and more for milliseconds, and says so', () => {
-    expect(read(999_999_999_999)).toEqual({ ms: undefined, codes: ['timestamp_invalid'] });
+    expect(read(999_999_999_999)).toEqual({ ms: undefined, codes: ['timestamp_out_of_range'] });
     expect(read(1e12)).toEqual({ ms: 1e12, codes: ['timestamp_in_milliseconds'] });
     expect(read('1714559999123')).toEqual({
       ms: 1_714_559_999_123,
@@ -131,22 +35,112 @@ describe('a timestamp field', () => {
   });
 
   test('is absent when null or empty, without a word', () => {
-    for (const value of [undefined, null, ''])
+    for (const value of [undefined, null, '', ' ', '\n'])
       expect(read(value)).toEqual({ ms: undefined, codes: [] });
   });
 
   test.each([
     ['a date that does not exist', '2024-02-30T00:00:00Z'],
-    ['a time before 1970', -1],
-    ['a date before 1970', '1969-12-31T23:59:59Z'],
-    ['microseconds', 1_714_559_999_000_000],
     ['infinity', Number.POSITIVE_INFINITY],
     ['a boolean', true],
     ['an object', {}],
     ['words', 'yesterday'],
-    ['a blank', ' '],
     ['a hexadecimal number', '0x10'],
   ])('%s is a warning and no time, never NaN', (_, value) => {
     expect(read(value)).toEqual({ ms: undefined, codes: ['timestamp_invalid'] });
+  });
+
+  test.each([
+    ['a date of eight digits', 20_261_120],
+    ['a date of eight digits as text', '20261120'],
+    ['the day of a spreadsheet', 45_981.5],
+    ['a year', 2026],
+    ['a time before 1970', -1],
+    ['a date before 1970', '1969-12-31T23:59:59Z'],
+    ['the last second before the bound', 99_999_999],
+    ['microseconds', 1_714_559_999_000_000],
+    ['fifty years ahead', '2074-05-01T12:00:00Z'],
+    ['367 days ahead', RECEIVED_AT_MS + 367 * 86_400_000],
+  ])('%s is of the right form and no time', (_, value) => {
+    expect(read(value)).toEqual({ ms: undefined, codes: ['timestamp_out_of_range'] });
+  });
+
+  test('a year ahead is within the bounds', () => {
+    expect(read('2025-05-01T12:00:00Z')).toEqual({
+      ms: Date.parse('2025-05-01T12:00:00Z'),
+      codes: [],
+    });
+  });
+
+  test('strict mode refuses what is no date, and not what is absurd', () => {
+    const draft = new CallDraft({ ...CONTEXT, isStrict: true }, 'pipelines');
+    readInstantMs(draft, 20_261_120, 'timestamp', 'the time of receipt is used');
+    expect(draft.isRefused).toBe(false);
+    readInstantMs(draft, 'yesterday', 'timestamp', 'the time of receipt is used');
+    expect(draft.isRefused).toBe(true);
+    expect(draft.issues.map(({ code, message }) => [code, message])).toEqual([
+      [
+        'timestamp_out_of_range',
+        'timestamp means 1970-08-23T12:05:20Z as Unix seconds; a time here is from 1973-03-03T09:46:40Z to 2025-05-02T12:00:00Z; the time of receipt is used',
+      ],
+      ['invalid', 'timestamp is neither Unix seconds nor an ISO 8601 date-time'],
+    ]);
+  });
+
+  test.each([
+    ['2024-02-30T00:00:00Z', 'is a date or a time of day that does not exist'],
+    ['2024-05-01T25:00:00Z', 'is a date or a time of day that does not exist'],
+    ['20240501T102061Z', 'is a date or a time of day that does not exist'],
+    ['May 1st', 'is neither Unix seconds nor an ISO 8601 date-time'],
+    [true, 'must be Unix seconds or an ISO 8601 date-time'],
+  ])('the message about %j is true of it', (value, problem) => {
+    const draft = new CallDraft(CONTEXT, 'track');
+    readInstantMs(draft, value, 'timestamp', 'it is left out');
+    expect(draft.issues[0]?.message).toBe(`timestamp ${problem}; it is left out`);
+  });
+});
+
+describe('a time that decides which write is the latest', () => {
+  const readOrdering = (value: unknown) => {
+    const draft = new CallDraft(CONTEXT, 'track');
+    const ms = readOrderingMs(draft, value, '_timestamp');
+    return { ms, codes: draft.issues.map(({ code }) => code) };
+  };
+
+  test('may be a day ahead and no more, or it would keep everybody from writing', () => {
+    const nowSeconds = Math.floor(RECEIVED_AT_MS / 1_000);
+    expect(readOrdering(nowSeconds + 86_400).codes).toEqual([]);
+    for (const value of [nowSeconds + 86_401, '9999-12-31T23:59:59Z', 253_402_300_799])
+      expect(readOrdering(value)).toEqual({ ms: undefined, codes: ['timestamp_out_of_range'] });
+  });
+});
+
+describe('a time among the attributes', () => {
+  const readAttribute = (value: Json) => {
+    const draft = new CallDraft(CONTEXT, 'track');
+    const stored = readUnixSeconds(draft, value, 'created_at');
+    return { stored, codes: draft.issues.map(({ code }) => code) };
+  };
+
+  test.each([1_714_558_830_123, '1714558830123', ' 1714558830123\n'])(
+    'milliseconds are converted with the same warning as number and as text: %j',
+    (value) => {
+      expect(readAttribute(value)).toEqual({
+        stored: 1_714_558_830,
+        codes: ['timestamp_in_milliseconds'],
+      });
+    },
+  );
+
+  test('seconds as text become the number', () => {
+    expect(readAttribute('1714558830')).toEqual({ stored: 1_714_558_830, codes: [] });
+  });
+
+  test('what is no time stays as it was sent, and what is absurd is told', () => {
+    expect(readAttribute('spring')).toEqual({ stored: 'spring', codes: [] });
+    expect(readAttribute(20_261_120)).toEqual({
+      stored: 20_261_120,
+      codes: ['timestamp_out_of_range'],
+    });
   });
 });

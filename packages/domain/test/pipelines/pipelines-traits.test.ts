@@ -1,6 +1,13 @@
 import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines/pipelines';
 import { describe, expect, test } from 'vitest';
-import { BASE, CONTEXT, onlyOperation, refusals } from '../support/parsing.ts';
+import {
+  BASE,
+  CONTEXT,
+  onlyOperation,
+  operationOf,
+  refusals,
+  warnings,
+} from '../support/parsing.ts';
 
 const parse = (call: PipelinesCall, body: unknown) => parsePipelines(call, body, CONTEXT);
 
@@ -31,9 +38,9 @@ describe('identify', () => {
       person: { kind: 'email', value: 'ada@example.com' },
       anonymousId: 'a1',
     });
-    const anonymous = onlyOperation(
-      parse('identify', { anonymousId: 'a1', traits: { email: 'nonsense' } }),
-    );
+    const nonsense = parse('identify', { anonymousId: 'a1', traits: { email: 'nonsense' } });
+    expect(warnings(nonsense)).toEqual(['email_invalid traits.email']);
+    const anonymous = operationOf(nonsense, 'person.identify');
     expect(anonymous).toMatchObject({ person: { kind: 'anonymous_id', value: 'a1' } });
     expect(anonymous).not.toHaveProperty('anonymousId');
   });

@@ -21,7 +21,7 @@ export const anonymous: fc.Arbitrary<PersonIdentifier> = fc.record({
 });
 export const someId = fc.stringMatching(/^[A-Za-z0-9_-]{1,40}$/);
 export const name = fc.stringMatching(/^[A-Za-z]([A-Za-z ]{0,30}[a-z])?$/);
-export const seconds = fc.integer({ min: 1, max: 4_000_000_000 });
+export const seconds = fc.integer({ min: 100_000_000, max: 1_714_564_800 });
 /** Keys that no interface has a use for. */
 export const attributes = fc.dictionary(
   fc.stringMatching(/^x_[a-z]{1,8}$/),

@@ -11,16 +11,14 @@ describe('manual segments', () => {
     ['cio_id', 'svc_id'],
     ['svc_id', 'svc_id'],
   ])('id_type %j names people by %s', (idType, kind) => {
-    const parsed = parseSegmentChange('add', '7', idType, { ids: ['a', 'b'] }, CONTEXT);
+    const ids = kind === 'email' ? ['a@example.com', 'b@example.com'] : ['a', 'b'];
+    const parsed = parseSegmentChange('add', '7', idType, { ids }, CONTEXT);
     expect(onlyOperation(parsed)).toStrictEqual({
       ...BASE,
       type: 'segment.change',
       segmentId: 7,
       action: 'add',
-      people: [
-        { kind, value: 'a' },
-        { kind, value: 'b' },
-      ],
+      people: ids.map((value) => ({ kind, value })),
     });
   });
 

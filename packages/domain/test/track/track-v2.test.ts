@@ -33,9 +33,11 @@ describe('a person', () => {
 
   test('_timestamp among the attributes goes before timestamp', () => {
     expect(
-      onlyOperation(person('identify', { attributes: { _timestamp: 5 }, timestamp: 9 })),
+      onlyOperation(
+        person('identify', { attributes: { _timestamp: 1_714_000_005 }, timestamp: 9 }),
+      ),
     ).toMatchObject({
-      attributesAtMs: 5_000,
+      attributesAtMs: 1_714_000_005_000,
     });
   });
 

@@ -4,7 +4,7 @@
  * authenticate (2) → rate (3) → parse (4) → group commit (6). It knows no HTTP: `answer.ts` (8) maps
  * the outcome to a status, after the flush has been made durable.
  *
- * Permissive mode (Pipelines without `X-Strict-Mode: 1`) answers `accepted` whatever was wrong and
+ * Permissive mode (Pipelines without `X-Strict-Mode`) answers `accepted` whatever was wrong and
  * records it; what is recorded travels in the same commit batch as what was taken, so it is as durable.
  *
  * Callback instead of a promise: at 100,000 calls/s the promise alone would cost 5 % of the core.
@@ -107,6 +107,7 @@ export function acceptCall(
       receivedAtMs,
       newId: deps.newId,
       phoneIdentifies: workspace.phoneIdentifies,
+      isStrict,
       source: call.name,
       bodySizeBytes: body.sizeBytes,
       hasEscapes: body.hasEscapes,

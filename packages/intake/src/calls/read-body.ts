@@ -7,7 +7,7 @@
  * Before: `exchange.ts` has collected the bytes, `inflate-in-turn.ts` says when a compressed one is inflated. After: `accept.ts`.
  */
 import { promisify } from 'node:util';
-import { gunzip, inflate, inflateRaw } from 'node:zlib';
+import { gunzip, inflate, inflateRaw, type ZlibOptions } from 'node:zlib';
 
 export type Body =
   | {
@@ -25,12 +25,20 @@ export type UninflatedBody = Extract<Body, { outcome: 'too-large' | 'invalid-enc
 
 export type ContentEncoding = 'identity' | 'gzip' | 'deflate' | 'unsupported';
 
-/** `Content-Encoding` as sent; several codings at once are not supported. */
+/**
+ * `Content-Encoding` as sent, a list in which empty members and `identity` say nothing (RFC 9110 §8.4); several codings at
+ * once are not supported.
+ */
 export function readContentEncoding(header: string): ContentEncoding {
   if (header === '') return 'identity';
-  switch (header.trim().toLowerCase()) {
-    case 'identity':
-      return 'identity';
+  const codings = header
+    .split(',')
+    .map((member) => member.trim().toLowerCase())
+    .filter((member) => member !== '' && member !== 'identity');
+  const [coding, another] = codings;
+  if (coding === undefined) return 'identity';
+  if (another !== undefined) return 'unsupported';
+  switch (coding) {
     case 'gzip':
     case 'x-gzip':
       return 'gzip';
@@ -68,10 +76,16 @@ export function readBody(bytes: Uint8Array): Body {
   }
 }
 
+type Inflate = (
+  bytes: Uint8Array,
+  options: ZlibOptions,
+) => Promise<{ buffer: Uint8Array; engine: { bytesWritten: number } }>;
+
+/** With `info` they tell how many bytes they read, which the types do not know. */
 const inflaters = {
-  gzip: promisify(gunzip),
-  deflate: promisify(inflate),
-  deflateRaw: promisify(inflateRaw),
+  gzip: promisify(gunzip) as unknown as Inflate,
+  deflate: promisify(inflate) as unknown as Inflate,
+  deflateRaw: promisify(inflateRaw) as unknown as Inflate,
 };
 
 /** Inflates at most `sizeBytesMax` bytes. `deflate` is taken with and without the zlib wrapper: clients send both. */
@@ -80,11 +94,12 @@ export async function inflateBody(
   encoding: 'gzip' | 'deflate',
   sizeBytesMax: number,
 ): Promise<Uint8Array | UninflatedBody> {
-  const options = { maxOutputLength: sizeBytesMax };
+  const options = { maxOutputLength: sizeBytesMax, info: true };
+  const form = encoding === 'deflate' && !isZlibWrapped(bytes) ? 'deflateRaw' : encoding;
   try {
-    return await inflaters[
-      encoding === 'deflate' && !isZlibWrapped(bytes) ? 'deflateRaw' : encoding
-    ](bytes, options);
+    const { buffer, engine } = await inflaters[form](bytes, options);
+    if (engine.bytesWritten === bytes.length) return buffer;
+    return { outcome: 'invalid-encoding', message: trailingBytes(encoding) };
   } catch (error) {
     if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
       return { outcome: 'too-large' };
@@ -94,6 +109,10 @@ export async function inflateBody(
     };
   }
 }
+
+/** What zlib passes over: the body is longer than what was compressed, and nobody knows what the rest was. */
+export const trailingBytes = (encoding: 'gzip' | 'deflate'): string =>
+  `the body is not valid ${encoding}: bytes follow its end`;
 
 /** A zlib stream begins with method 8 and a check that makes the first two bytes divisible by 31. */
 export function isZlibWrapped(bytes: Uint8Array): boolean {

@@ -1,14 +1,15 @@
 /**
- * Strict mode (`X-Strict-Mode: 1`): a call that is wrong is refused with its reasons. Without it the Pipelines API accepts
+ * Strict mode (`X-Strict-Mode: 1`, or `true`): a call that is wrong is refused with its reasons. Without it the Pipelines API accepts
  * the call and records the reasons in the issues log; the Track API always refuses (`ingestion-conventions.md` §3).
  *
  * The one place of the decision. A request and a stream ask {@link isStrictMode} for their head (`http/`, `stream/`); what
  * follows from it is in `accept.ts` and `stream/take-stream.ts`.
  */
+import { isTrue } from '@sluice/domain/value-rules/boolean-rule';
 import type { Call } from './calls.ts';
 
-/** True for the value of `X-Strict-Mode` that asks for strict mode; empty: the header was absent. */
-export const isStrictMode = (header: string): boolean => header === '1';
+/** True for a value of `X-Strict-Mode` that asks for strict mode, `1` or `true`; empty: the header was absent. */
+export const isStrictMode = (header: string): boolean => header !== '' && isTrue(header);
 
 /** True if a wrong call is accepted and recorded instead of refused. */
 export const isPermissive = (call: Pick<Call, 'api'>, isStrict: boolean): boolean =>

@@ -44,7 +44,7 @@ type ParseInMemory = (sizeBytes: number, environmentId: number, receivedAtMs: nu
 /** In the order in which the other side numbers them. */
 const ROWS: readonly string[] = [
   ...['userId', 'anonymousId', 'event', 'timestamp', 'messageId', 'type', 'properties'],
-  ...['originalTimestamp', 'batch', 'track'],
+  ...['originalTimestamp', 'sentAt', 'batch', 'track'],
   // The pieces of a `PackedEvent`, between what stands in it.
   `[${PACKED_EVENT_FORMAT},`,
   ',',

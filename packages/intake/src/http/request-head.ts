@@ -60,7 +60,9 @@ function readHeader(head: Head, name: string, value: string): void {
       if (value === '') head.isContentLengthEmpty = true;
       break;
     case 'content-encoding':
-      head.contentEncoding = value;
+      // Two lines of a list are one list.
+      head.contentEncoding =
+        head.contentEncoding === '' ? value : `${head.contentEncoding},${value}`;
       break;
     case 'transfer-encoding':
       head.transferEncoding = value;

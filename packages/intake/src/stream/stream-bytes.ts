@@ -21,7 +21,7 @@ import {
   type Inflate,
   type InflateRaw,
 } from 'node:zlib';
-import { isZlibWrapped } from '../calls/read-body.ts';
+import { isZlibWrapped, trailingBytes } from '../calls/read-body.ts';
 
 /** `complete`: the sender said that it was all. `cut`: the connection ended. `stopping`: we end. `idle`: nothing came for too long. */
 export type BytesEnd = 'complete' | 'cut' | 'stopping' | 'idle';
@@ -139,7 +139,8 @@ export async function* inflated(
   const first = await readFirst(pieces);
   if (!first) return;
   const inflater = createInflater(encoding, first);
-  const source = Readable.from(withFirst(first, pieces), {
+  const given = { sizeBytes: 0 };
+  const source = Readable.from(counted(withFirst(first, pieces), given), {
     objectMode: false,
     highWaterMark: 1,
   });
@@ -155,6 +156,18 @@ export async function* inflated(
       inflatedSizeBytes > INFLATION_RATIO_MAX * sizeBytes
     )
       throw new InflationRatioExceeded();
+  }
+  if (inflater.bytesWritten < given.sizeBytes) throw new Error(trailingBytes(encoding));
+}
+
+/** Adds up what was handed on. */
+async function* counted(
+  pieces: AsyncIterable<Uint8Array>,
+  given: { sizeBytes: number },
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const piece of pieces) {
+    given.sizeBytes += piece.length;
+    yield piece;
   }
 }
 

@@ -41,6 +41,7 @@ export function readLine(
     receivedAtMs,
     newId: id === undefined ? newId : idsOfLine(id, line.number),
     phoneIdentifies: workspace.phoneIdentifies,
+    isStrict,
     source: call.name,
     bodySizeBytes: body.sizeBytes,
     hasEscapes: body.hasEscapes,

@@ -71,6 +71,26 @@ describe('compressed bodies', () => {
     expect(await inflateBody(body, encoding, text.length)).toEqual(Buffer.from(text));
   });
 
+  test.each([
+    ['gzip', gzipSync(text)],
+    ['deflate', deflateSync(text)],
+    ['deflate', deflateRawSync(text)],
+  ] as const)(
+    'bytes behind the end of %s are refused, whatever they are',
+    async (encoding, body) => {
+      for (const rest of [Buffer.from('{}'), Buffer.alloc(1), Buffer.alloc(512)]) {
+        const inflated = await inflateBody(Buffer.concat([body, rest]), encoding, 10_000);
+        expect(inflated).toMatchObject({ outcome: 'invalid-encoding' });
+      }
+    },
+  );
+
+  test('gzip may have several members, empty ones too', async () => {
+    const empty = gzipSync('');
+    const body = Buffer.concat([empty, gzipSync(text.slice(0, 9)), empty, gzipSync(text.slice(9))]);
+    expect(await inflateBody(body, 'gzip', 10_000)).toEqual(Buffer.from(text));
+  });
+
   test('a bomb costs no more than the limit', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 1_048_576));
     const before = process.memoryUsage().arrayBuffers;
@@ -93,4 +113,18 @@ test('content encodings are recognised whatever their case', () => {
   expect(
     ['', 'identity', 'GZIP', 'x-gzip', ' deflate ', 'br', 'gzip, gzip'].map(readContentEncoding),
   ).toEqual(['identity', 'identity', 'gzip', 'gzip', 'deflate', 'unsupported', 'unsupported']);
+});
+
+test('empty members and identity in a list of codings say nothing', () => {
+  expect(
+    [
+      'gzip,',
+      ', gzip',
+      'identity, gzip',
+      'deflate,identity,',
+      ',',
+      'identity,identity',
+      'gzip,br',
+    ].map(readContentEncoding),
+  ).toEqual(['gzip', 'gzip', 'gzip', 'deflate', 'identity', 'identity', 'unsupported']);
 });

@@ -117,9 +117,20 @@ describe('a simple call', () => {
     ['of the last day of a month', text({ timestamp: '2026-12-31T23:59:59.999Z' })],
     ['of a leap day', text({ timestamp: '2000-02-29T00:00:00.000Z' })],
     ['with a time to the second', text({ timestamp: '2024-02-28T23:59:59Z' })],
+    ['with what is not read', text({ integrations: { All: true }, writeKey: 'k' })],
+    ['sent by a clock that is right', text({ sentAt: '2026-11-20T00:00:00.500Z' })],
+    ['sent by a clock that is ahead', text({ sentAt: '2026-11-20T10:00:01Z' })],
+    ['sent by a clock that is behind', text({ sentAt: '2026-11-19T23:59:59.000Z' })],
+    ['sent by a clock that is off by years', text({ sentAt: '2016-01-01T00:00:00Z' })],
     [
-      'with what is not read',
-      text({ integrations: { All: true }, sentAt: '2026-11-20T10:00:01Z', writeKey: 'k' }),
+      'sent by a clock, without a time',
+      text({ timestamp: undefined, sentAt: '2026-11-20T10:00:01Z' }),
+    ],
+    ['of a year ahead', text({ timestamp: '2027-11-21T00:00:00Z' })],
+    ['of the first second that is taken', text({ timestamp: '1973-03-03T09:46:40Z' })],
+    [
+      'with a text that has a t',
+      text({ properties: { a: 'a sheet to be seen', b: '2026 tons of it' } }),
     ],
     ['with spaces and lines', JSON.stringify(plain, null, '\t').replaceAll('\n', ' \r\n')],
     [
@@ -164,6 +175,18 @@ describe('a simple call', () => {
     ['an anonymous id that is too long', text({ anonymousId: 'a'.repeat(151) })],
     ['an event id that may be a ULID', text({ messageId: '01jd00000000000000000000zz' })],
     ['an event id that is too long', text({ messageId: 'm'.repeat(151) })],
+    ['an id that is trimmed', text({ userId: 'user-1 ' })],
+    ['an event id that is trimmed', text({ messageId: 'm ' })],
+    ['a time before the first that is taken', text({ timestamp: '1973-03-03T09:46:39Z' })],
+    ['a time more than a year ahead', text({ timestamp: '2027-11-21T00:00:01Z' })],
+    ['a clock that cannot be read', text({ sentAt: '2026-11-20' })],
+    ['a clock that is empty', text({ sentAt: '' })],
+    ['an instant in small letters', text({ properties: { at: '2026-11-20t10:00:00z' } })],
+    ['an instant in the basic form', text({ properties: { at: '20261120T1000Z' } })],
+    [
+      'an instant of many digits',
+      text({ properties: { at: `2026-11-20T10:00:00.${'1'.repeat(40)}Z` } }),
+    ],
     ['a time that is a number', text({ timestamp: 1_732_000_000 })],
     ['a time with an offset', text({ timestamp: '2026-11-20T10:00:00+02:00' })],
     ['a day that is not there', text({ timestamp: '2026-02-30T10:00:00Z' })],
@@ -217,6 +240,34 @@ describe('a batch', () => {
     bytesOf(
       JSON.stringify({ context: { a: 1 }, batch: items, sentAt: '2026-11-20T10:00:00Z', ...more }),
     );
+
+  test.each([
+    ['behind its items', { batch: [item()], sentAt: '2026-11-20T01:00:00Z' }],
+    ['before its items', { sentAt: '2026-11-20T01:00:00Z', batch: [item()] }],
+    [
+      'and some items say their own',
+      { batch: [item({ sentAt: '2026-11-20T02:00:00Z' }), item()], sentAt: '2026-11-20T01:00:00Z' },
+    ],
+    [
+      'and some items have no time',
+      { batch: [item({ timestamp: undefined }), item()], sentAt: '2026-11-20T01:00:00Z' },
+    ],
+    ['which is off by years', { batch: [item()], sentAt: '2020-11-20T01:00:00Z' }],
+  ])('that says when it was sent %s corrects the times of its items', (_, body) => {
+    expect(isParsedAlike(bytesOf(JSON.stringify(body)), 'batch')).toBe(true);
+  });
+
+  test.each([
+    ['no date', { batch: [item()], sentAt: 'now' }],
+    ['empty', { batch: [item()], sentAt: '' }],
+    ['a number', { batch: [item()], sentAt: 7 }],
+    [
+      'another number of digits away',
+      { batch: [item({ timestamp: '2001-09-09T01:46:30Z' })], sentAt: '2026-11-19T23:00:00Z' },
+    ],
+  ])('whose sentAt is %s is declined', (_, body) => {
+    expect(isParsedAlike(bytesOf(JSON.stringify(body)), 'batch')).toBe(false);
+  });
 
   test('of track calls takes the fast path, each to its shard', () => {
     const items = Array.from({ length: 300 }, (_, index) => item({ userId: `user-${index}` }));

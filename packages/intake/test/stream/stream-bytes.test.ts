@@ -64,3 +64,24 @@ test('a cut ends the inflation in the middle of a piece', async () => {
   await expect(reading).rejects.toThrow(/abort/i);
   expect(sizeBytes).toBeLessThan(4 * 1_048_576);
 });
+
+test.each([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['deflate', deflateRawSync],
+] as const)(
+  'bytes behind the end of %s are refused, in whatever piece they come',
+  async (encoding, compress) => {
+    const body = compress('a line\n');
+    for (const rest of [Buffer.from('{}'), Buffer.alloc(1)]) {
+      for (const pieces of [[body, rest], [Buffer.concat([body, rest])]]) {
+        const bytes = new StreamBytes({ pause() {}, resume() {} }, 1_000);
+        for (const [index, piece] of pieces.entries())
+          bytes.push(piece, index === pieces.length - 1);
+        await expect(buffer(inflated(bytes, encoding))).rejects.toThrow(
+          /follow its end|header check/,
+        );
+      }
+    }
+  },
+);

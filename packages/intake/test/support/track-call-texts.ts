@@ -69,8 +69,16 @@ const email = fc
 const id = mostly(5, oneOf('"user-1"', '"u"', '"user 2"', 'null'), email);
 const instant = oneOf(
   '"2026-11-20T10:00:00.123Z"',
+  '"2026-11-19T23:58:00Z"',
+  '"2001-09-09T01:46:39.500Z"',
   '"1970-01-01T00:00:00Z"',
   '"9999-12-28T23:59:59.999Z"',
+);
+
+const sentAt = mostly(
+  8,
+  oneOf('"2026-11-20T00:00:00.200Z"', '"2026-11-20T00:00:30Z"', '"2026-11-19T13:00:00.001Z"'),
+  oneOf('"2026-12-20T00:00:00Z"', '""', 'null', '"2026-11-20"', '7'),
 );
 
 /** A track call, or an item of a batch. */
@@ -85,6 +93,7 @@ export const trackCall = fc
     maybe(member('properties', object), 4),
     maybe(member('context', object)),
     maybe(member('originalTimestamp', oneOf('null'))),
+    maybe(member('sentAt', sentAt)),
     maybe(joined(quoted, oneOf(':'), value)),
     fc.tuple(space, fc.nat(30)),
   )
@@ -96,8 +105,16 @@ export const trackCall = fc
   });
 
 export const trackBatch = fc
-  .array(trackCall, { minLength: 1, maxLength: 3 })
-  .map((items) => `{"batch":[${items.join(',')}]}`);
+  .tuple(
+    fc.array(trackCall, { minLength: 1, maxLength: 3 }),
+    maybe(member('sentAt', sentAt)),
+    fc.boolean(),
+  )
+  .map(([items, sent, isFirst]) => {
+    const members = [`"batch":[${items.join(',')}]`];
+    if (sent !== undefined) members.splice(isFirst ? 0 : 1, 0, sent);
+    return `{${members.join(',')}}`;
+  });
 
 /** Which of the bytes are overwritten, left out or doubled; most often none. */
 export const damage = fc.oneof(

@@ -15,7 +15,7 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { WAIT } from './fleet-under-test.ts';
-import { PARKED, runProgram, SLUICE, type Program } from './program-under-test.ts';
+import { IDENTIFIERS, PARKED, runProgram, SLUICE, type Program } from './program-under-test.ts';
 
 const LOST_KEY = { id: 'lost', key: Buffer.alloc(32, 1) };
 
@@ -173,6 +173,38 @@ test('parked lists what is parked, queues it again once, and ends each time with
   const wrong = run(PARKED, ['forget']);
   expect(await wrong.ended).toBe(2);
   expect(wrong.errors).toMatch(/^usage: npm run parked -- list\|retry/);
+});
+
+test('identifiers lists those that no call names any more, with the person to merge or delete', async () => {
+  const made = await createTestDatabase();
+  await seedDemoWorkspace(made.database);
+  const given: readonly [string, string, number | null][] = [
+    ['id', 'plain', 1],
+    ['id', ' blank', 2],
+    ['id', 'line\n', 3],
+    ['anonymous_id', 'no-break\u00a0', 4],
+    ['email', 'ada@example.com', 1],
+    ['email', 'n/a', 5],
+    ['email', 'ada@example.com ', null],
+  ];
+  for (const [kind, value, personId] of given)
+    await sql`
+      insert into person_identifiers (environment_id, kind, value, person_id)
+      values (${DEMO.environmentId}, ${kind}, ${value}, ${personId})`.execute(made.database);
+
+  const listed = run(IDENTIFIERS, [], { DATABASE_URL: made.url });
+  expect(await listed.ended, listed.errors).toBe(0);
+  const found = listed.output
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(found.map(({ kind, value, svc_id }) => [kind, value, svc_id])).toEqual([
+    ['anonymous_id', 'no-break\u00a0', 'a3000004'],
+    ['email', 'ada@example.com ', null],
+    ['email', 'n/a', 'a3000005'],
+    ['id', ' blank', 'a3000002'],
+    ['id', 'line\n', 'a3000003'],
+  ]);
 });
 
 test('secrets lost names what does not open and changes it only when told to, and by which key', async () => {

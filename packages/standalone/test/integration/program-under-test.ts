@@ -7,6 +7,7 @@ import type { Fleet } from './fleet-under-test.ts';
 const pathOf = (path: string) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
 export const SLUICE = pathOf('packages/command-line/bin/sluice.mjs');
 export const PARKED = pathOf('scripts/parked.ts');
+export const IDENTIFIERS = pathOf('scripts/identifiers.ts');
 export const SECRETS = pathOf('scripts/secrets.ts');
 
 export interface Program {

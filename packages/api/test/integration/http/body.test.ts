@@ -37,6 +37,13 @@ describe('the body', () => {
     expectProblem(await post('{}', { 'content-type': type }), 415, 'unsupported_media_type');
   });
 
+  test('empty members and identity are no coding', async () => {
+    for (const list of ['identity', 'identity,', ', Identity', ','])
+      expect((await post('{', { ...json, 'content-encoding': list })).json()).toMatchObject({
+        code: 'invalid_json',
+      });
+  });
+
   test('compressed is 415', async () => {
     expectProblem(
       await post('{}', { ...json, 'content-encoding': 'gzip' }),

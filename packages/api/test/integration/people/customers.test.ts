@@ -43,16 +43,32 @@ describe('GET /v1/customers?email=', () => {
     }
   });
 
-  test.each([
-    'nobody@example.com',
-    'ada%',
-    '_da@example.com',
-    'ada@example.com ',
-    "'; drop table people; --",
-  ])('%j matches nobody: 200 with an empty list', async (email) => {
-    const answer = await api.call('GET', '/v1/customers', { query: { email } });
-    expect(answer.statusCode).toBe(200);
-    expect(answer.json()).toEqual({ results: [] });
+  test.each(['nobody@example.com', 'ada%', '_da@example.com', "'; drop table people; --"])(
+    '%j matches nobody: 200 with an empty list',
+    async (email) => {
+      const answer = await api.call('GET', '/v1/customers', { query: { email } });
+      expect(answer.statusCode).toBe(200);
+      expect(answer.json()).toEqual({ results: [] });
+    },
+  );
+
+  test('blanks and line breaks at the ends are no part of an identifier', async () => {
+    const answer = await api.call('GET', '/v1/customers', {
+      query: { email: ' ada@example.com\n' },
+    });
+    expect(answer.json()).toMatchObject({ results: [{ svc_id: ADA }] });
+    const attributes = `/v1/customers/${encodeURIComponent(' nomail\n')}/attributes`;
+    expect((await api.call('GET', attributes)).json()).toMatchObject({
+      customer: { id: 'nomail' },
+    });
+  });
+
+  test('a person who was stored with blanks is found by them, where nobody else is meant', async () => {
+    await insertPerson(api.database, api.a.environmentId, { personId: 9, id: 'before\n' });
+    const attributes = `/v1/customers/${encodeURIComponent('before\n')}/attributes`;
+    expect((await api.call('GET', attributes)).json()).toMatchObject({
+      customer: { id: 'before\n' },
+    });
   });
 
   test('a plus sign that was not encoded is a space and matches nobody', async () => {

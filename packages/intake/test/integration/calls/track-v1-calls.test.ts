@@ -157,7 +157,8 @@ describe('manual segments', () => {
     ['remove', '?other=1&id_type=cio_id', 'svc_id'],
     ['add', '?id_type=em%61il', 'email'],
   ])('%s_customers%s names people by %s', async (action, query, kind) => {
-    expect((await change(action, query, { ids: ['a', 'b'] })).status).toBe(200);
+    const ids = kind === 'email' ? ['a@example.com', 'b@example.com'] : ['a', 'b'];
+    expect((await change(action, query, { ids })).status).toBe(200);
     await vi.waitFor(
       () =>
         expect(seen()).toMatchObject([
@@ -166,10 +167,7 @@ describe('manual segments', () => {
             environmentId: 1,
             segmentId: 7,
             action,
-            people: [
-              { kind, value: 'a' },
-              { kind, value: 'b' },
-            ],
+            people: ids.map((value) => ({ kind, value })),
           },
         ]),
       5_000,

@@ -199,7 +199,7 @@ export function anyRequest(credentials: Credentials): fc.Arbitrary<AnyRequest> {
           body: where.method === 'HEAD' ? Buffer.alloc(0) : encode(drawn.body),
           chunkSizes: drawn.chunkSizes,
           opens: opened.get(last('authorization') ?? ''),
-          isStrict: last('x-strict-mode') === '1',
+          isStrict: ['1', 'true'].includes(last('x-strict-mode') ?? ''),
         };
       }),
   );

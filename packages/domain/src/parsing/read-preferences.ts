@@ -1,0 +1,113 @@
+/**
+ * Subscription preferences as clients write them → the one form that is stored, `{topics: {topic_1: true}, channels:
+ * {email: false}}` (`ingestion-conventions.md` §1.3).
+ *
+ * They say what a person does not want to get, so nothing of them is dropped without a word: their JSON as a text is read,
+ * a topic or channel outside its group is put into it, and what cannot be understood is an issue.
+ */
+import { isJsonObject, parsedText, setKey, type Json, type JsonObject } from '../values/json.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
+import { VALUE_RULES } from '../value-rules/value-rules.ts';
+import { cleanMember } from './clean-json.ts';
+import { type CallDraft, fieldIn } from './parse.ts';
+
+export const PREFERENCES_ATTRIBUTE = 'svc_subscription_preferences';
+const PREFERENCES_PREFIX = `${PREFERENCES_ATTRIBUTE}.`;
+
+/** True for the attribute of all preferences, and for those of parts of them, which have a path behind it. */
+export const namesPreferences = (attribute: string): boolean =>
+  attribute.startsWith(PREFERENCES_ATTRIBUTE) &&
+  (attribute.length === PREFERENCES_ATTRIBUTE.length || attribute.startsWith(PREFERENCES_PREFIX));
+
+const CHANNELS: ReadonlySet<string> = new Set([
+  'email',
+  'sms',
+  'push',
+  'in_app',
+  'whatsapp',
+  'slack',
+  'line',
+  'inbox',
+]);
+
+/**
+ * Reads one attribute that {@link namesPreferences}. Null and blank ask for the
+ * removal of what is named. `undefined` where nothing of it was understood.
+ */
+export function readPreferences(
+  draft: CallDraft,
+  name: string,
+  value: Json,
+  field: string,
+): Json | undefined {
+  if (isAbsent(value)) return null;
+  const path = name.slice(PREFERENCES_PREFIX.length);
+  const depth = path === '' ? 0 : path.includes('.') ? 2 : 1;
+  if (depth === 2) return readChoice(draft, value, field);
+  const given = cleanMember(draft, parsedText(value) as Json);
+  if (!isJsonObject(given)) {
+    warn(draft, field, 'is no object of topics and channels', 'it is left out', value);
+    return undefined;
+  }
+  return depth === 1 ? readGroup(draft, given, field) : readGroups(draft, given, field);
+}
+
+function readGroups(draft: CallDraft, given: JsonObject, field: string): JsonObject {
+  const groups: JsonObject = {};
+  const put = (group: string, choices: JsonObject): void => {
+    const before = Object.hasOwn(groups, group) ? groups[group] : undefined;
+    setKey(groups, group, isJsonObject(before) ? { ...before, ...choices } : choices);
+  };
+  for (const key in given) {
+    const value = given[key] as Json;
+    const path = fieldIn(field, key);
+    const group = parsedText(value) as Json;
+    const home = /^topic_\d+$/.test(key) ? 'topics' : CHANNELS.has(key) ? 'channels' : undefined;
+    if (isJsonObject(group)) {
+      put(key, readGroup(draft, group, path));
+    } else if (home !== undefined) {
+      const choice = isAbsent(value) ? null : readChoice(draft, value, path);
+      if (choice === undefined) continue;
+      const problem = `${path} is outside of ${home}; it is read as ${fieldIn(fieldIn(field, home), key)}`;
+      draft.warn('value_corrected', path, problem, value);
+      put(home, { [key]: choice });
+    } else if (isAbsent(value)) {
+      setKey(groups, key, null);
+    } else {
+      warn(draft, path, 'is no object of topics or channels', 'it is left out', value);
+    }
+  }
+  return groups;
+}
+
+function readGroup(draft: CallDraft, given: JsonObject, field: string): JsonObject {
+  const choices: JsonObject = {};
+  for (const key in given) {
+    const value = given[key] as Json;
+    const choice = isAbsent(value) ? null : readChoice(draft, value, fieldIn(field, key));
+    if (choice !== undefined) setKey(choices, key, choice);
+  }
+  return choices;
+}
+
+/** Anything but true is no consent (`ingestion-conventions.md` §1.3). */
+function readChoice(draft: CallDraft, value: Json, field: string): boolean | undefined {
+  const verdict = VALUE_RULES.boolean(value);
+  if (verdict.outcome === 'read') return verdict.value;
+  if (typeof value === 'object') {
+    warn(draft, field, 'is neither true nor false', 'it is left out', value);
+    return undefined;
+  }
+  warn(draft, field, 'is neither true nor false', 'it counts as false', value);
+  return false;
+}
+
+function warn(
+  draft: CallDraft,
+  field: string,
+  problem: string,
+  remedy: string,
+  value: unknown,
+): void {
+  draft.warn('value_not_understood', field, `${field} ${problem}; ${remedy}`, value);
+}

@@ -1,0 +1,18 @@
+/** Whole numbers that name something: object types, segments. */
+import { ABSENT, isAbsent, refused, type Verdict } from './verdict.ts';
+
+/** Postgres `integer`. */
+export const INTEGER_MAX = 2_147_483_647;
+
+/** An integer from 1 to 2,147,483,647, also as text; null, undefined and blank are absent. */
+export function judgePositiveInteger(value: unknown): Verdict<number> {
+  if (isAbsent(value)) return ABSENT;
+  const text = typeof value === 'string' ? value.trim() : undefined;
+  const number = text === undefined ? value : /^\d{1,10}$/.test(text) ? Number(text) : undefined;
+  return typeof number === 'number' &&
+    Number.isInteger(number) &&
+    number >= 1 &&
+    number <= INTEGER_MAX
+    ? { outcome: 'read', value: number }
+    : refused(`must be an integer from 1 to ${INTEGER_MAX}`);
+}

@@ -1,0 +1,68 @@
+import { parsePipelines } from '@sluice/domain/pipelines/pipelines';
+import { describe, expect, test } from 'vitest';
+import { CONTEXT, operationOf, RECEIVED_AT_MS, refusals, warnings } from '../support/parsing.ts';
+
+const HOUR_MS = 3_600_000;
+const iso = (ms: number) => new Date(ms).toISOString();
+const track = (times: object) =>
+  parsePipelines('track', { userId: 'u', event: 'e', ...times }, CONTEXT);
+const occurred = (times: object) => operationOf(track(times), 'event.track').occurredAtMs;
+
+describe('a client whose clock is wrong', () => {
+  test.each([
+    ['ahead by an hour', HOUR_MS],
+    ['behind by an hour', -HOUR_MS],
+    ['ahead by just a second', 1_000],
+    ['behind by just a day', -24 * HOUR_MS],
+  ])('%s is corrected by what its clock is off', (_, aheadMs) => {
+    const sentAtMs = RECEIVED_AT_MS + aheadMs;
+    const times = { timestamp: iso(sentAtMs - 5_000), sentAt: iso(sentAtMs) };
+    expect(occurred(times)).toBe(RECEIVED_AT_MS - 5_000);
+  });
+
+  test('the way here is no wrong clock, and more than a day is none either', () => {
+    const timestamp = iso(RECEIVED_AT_MS - 5_000);
+    for (const offMs of [0, 999, -999, 24 * HOUR_MS + 1, -24 * HOUR_MS - 1, 30 * 24 * HOUR_MS])
+      expect(occurred({ timestamp, sentAt: iso(RECEIVED_AT_MS + offMs) })).toBe(
+        RECEIVED_AT_MS - 5_000,
+      );
+  });
+
+  test('a timestamp that was back-dated on purpose is moved, not replaced', () => {
+    const sentAt = iso(RECEIVED_AT_MS - 60_000);
+    expect(occurred({ timestamp: '2023-01-01T00:00:00.000Z', sentAt })).toBe(
+      Date.parse('2023-01-01T00:01:00.000Z'),
+    );
+  });
+
+  test('sentAt of the item goes before the batch’s, and an empty one is none', () => {
+    const timestamp = iso(RECEIVED_AT_MS - 5_000);
+    const occurredInBatch = (sentAt: unknown) => {
+      const item = { type: 'track', userId: 'u', event: 'e', timestamp, sentAt };
+      const batch = { batch: [item], sentAt: iso(RECEIVED_AT_MS - HOUR_MS) };
+      return operationOf(parsePipelines('batch', batch, CONTEXT), 'event.track').occurredAtMs;
+    };
+    for (const absent of [undefined, null, '', ' '])
+      expect(occurredInBatch(absent)).toBe(RECEIVED_AT_MS - 5_000 + HOUR_MS);
+    expect(occurredInBatch(iso(RECEIVED_AT_MS))).toBe(RECEIVED_AT_MS - 5_000);
+  });
+
+  test('without a timestamp it is the time of receipt, whatever sentAt is', () => {
+    expect(occurred({ sentAt: iso(RECEIVED_AT_MS - HOUR_MS) })).toBe(RECEIVED_AT_MS);
+    expect(occurred({ sentAt: 'nonsense' })).toBe(RECEIVED_AT_MS);
+  });
+
+  test('originalTimestamp goes before timestamp and has no bounds: both were counted from one clock', () => {
+    const times = { originalTimestamp: '1999-12-31T23:59:00Z', sentAt: '2000-01-01T00:00:00Z' };
+    expect(occurred({ ...times, timestamp: iso(RECEIVED_AT_MS) })).toBe(RECEIVED_AT_MS - 60_000);
+  });
+
+  test('a sentAt that is no date is told, and refused in strict mode', () => {
+    const times = { timestamp: iso(RECEIVED_AT_MS - 5_000), sentAt: 'now' };
+    expect(warnings(track(times))).toEqual(['timestamp_invalid sentAt']);
+    expect(occurred(times)).toBe(RECEIVED_AT_MS - 5_000);
+    const strict = { ...CONTEXT, isStrict: true };
+    const call = { userId: 'u', event: 'e', ...times };
+    expect(refusals(parsePipelines('track', call, strict))).toEqual(['invalid sentAt']);
+  });
+});
