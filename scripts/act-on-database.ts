@@ -2,7 +2,9 @@
  * How the operator's programs work with Postgres: settings from the environment, one connection, and what goes
  * wrong is told in one line and ends with 2: 1 is for what a program has found (`verify`, `secrets lost`).
  */
+import { fileURLToPath } from 'node:url';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { findRunningStart } from '@sluice/command-line/running-start';
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { requireDatabase } from '@sluice/database/connection/database-away';
 import { checkSchema } from '@sluice/database/schema/schema-version';
@@ -14,6 +16,15 @@ const COULD_NOT = 2;
 
 /** The only setting of programs that need nothing but Postgres. */
 export const databaseSettings = platformSettings.pick({ DATABASE_URL: true });
+
+/** The environment; without a DATABASE_URL the settings of the `npm start` that runs from this checkout, if one does. */
+export function readEnvironment(): Readonly<Record<string, string | undefined>> {
+  if (process.env['DATABASE_URL']) return process.env;
+  const root = fileURLToPath(new URL('..', import.meta.url));
+  const start = findRunningStart(root, process.env, (pid) => void process.kill(pid, 0));
+  if (start === undefined) return process.env;
+  return { ...start.settings, ...process.env, DATABASE_URL: start.settings['DATABASE_URL'] };
+}
 
 /** What was typed; where that is no word of the program, it ends with 2 and how it is used. */
 export function readWords<Config extends ParseArgsConfig>(
@@ -48,7 +59,7 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
     process.exit(COULD_NOT);
   });
   try {
-    const settings = parseSettings(schema, process.env);
+    const settings = parseSettings(schema, readEnvironment());
     const database = createDatabase({
       url: settings.DATABASE_URL,
       poolMax: 1,

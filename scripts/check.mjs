@@ -46,6 +46,12 @@ const checks = [
   program('lint (oxlint)', 'oxlint', '--type-aware', '--deny-warnings'),
   program('format (oxfmt; "npm run format" mends it)', 'oxfmt', '--check'),
   program('boundaries (turbo)', 'turbo', 'boundaries'),
+  // Offline: what the lockfile lacks would have to be asked for.
+  program(
+    'package-lock.json ("npm install --package-lock-only" mends it)',
+    'npm',
+    ...['ci', '--dry-run', '--offline', '--ignore-scripts', '--loglevel=error'],
+  ),
   program('dead code (knip)', 'knip', '--no-progress', '--no-config-hints'),
   program(
     'generated docs ("npm run docs" mends them)',

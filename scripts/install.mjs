@@ -1,23 +1,39 @@
 /**
- * Installs what is missing, and nothing when nothing is: the first step of `npm start` and
- * `npm test`. Plain JavaScript for whatever Node the machine has (20 or later), with no package,
- * because it runs before there are any.
+ * Installs what is missing, and nothing when nothing is: the first step of every command of the checkout. Plain
+ * JavaScript for whatever Node the machine has (20 or later), with no package, because it runs before there are any.
  *
- * `npm install`, not `npm ci`: a lockfile written where the registry hides other platforms'
- * optional binaries fails `npm ci`.
- *
+ * Without words it installs what runs (`npm start`). `--with-tools`: also what tests, checks and benchmarks need.
  * `--with-redis`: also sees to a `redis-server`, which the tests run against.
+ *
+ * `npm install --no-save`, not `npm ci`: a lockfile written where the registry hides other platforms' optional
+ * binaries fails `npm ci`. It never writes `package-lock.json`, so a clone stays as it was cloned.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { whileLocked } from './install-lock.mjs';
+import { readLockedPackages } from './lockfile.mjs';
+import { provideRedis } from './provide-redis.mjs';
+import { fail, runQuietly } from './run-quietly.mjs';
+import { unpackArchives } from './unpack-archives.mjs';
+
+/** @typedef {'run' | 'tools'} Level */
 
 const NODE_MAJOR_MIN = 20;
-const PROGRESS_INTERVAL_MS = 5_000;
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const STAMP_FILE = `${ROOT}node_modules/.sluice-installed`;
-const PINNED_NODE = `${ROOT}node_modules/node/bin/node`;
+const STAMP_FILE = 'node_modules/.sluice-installed';
+const LOCK_FILE = 'node_modules/.sluice-installing';
+const PINNED_NODE = 'node_modules/.bin/node';
 
 const major = Number(process.versions.node.split('.')[0]);
 if (major < NODE_MAJOR_MIN) {
@@ -26,45 +42,127 @@ if (major < NODE_MAJOR_MIN) {
   );
 }
 process.chdir(ROOT);
-if (readStamp() !== currentStamp() || !pinnedNodeRuns()) await installPackages();
+const wanted = process.argv.includes('--with-tools') ? 'tools' : 'run';
+if (!isInstalled(wanted)) await installInTurn(wanted);
 if (process.argv.includes('--with-redis')) await provideRedis();
 
-async function installPackages() {
-  const npm = process.env.npm_execpath;
-  const [command, ...first] = npm?.endsWith('.js') ? [process.execPath, npm] : ['npm'];
+/** @param {Level} level */
+async function installInTurn(level) {
+  try {
+    mkdirSync('node_modules', { recursive: true });
+    accessSync('node_modules', constants.W_OK);
+  } catch (error) {
+    fail(
+      `${ROOT}node_modules cannot be written (${/** @type {Error} */ (error).message}): run "npm start" once as the owner of this folder`,
+    );
+  }
+  const onWait = () => console.error('another command installs packages here; waiting for it …');
+  await whileLocked(LOCK_FILE, onWait, async () => {
+    // Tools that are there are kept, whatever asks.
+    const { level: before } = readStamp();
+    if (!isInstalled(level)) await installPackages(before === 'tools' ? 'tools' : level);
+  });
+}
+
+/** @param {Level} level */
+async function installPackages(level) {
+  rmSync(STAMP_FILE, { force: true });
+  const packages = readLockedPackages('package-lock.json').filter(
+    ({ isTool }) => level === 'tools' || !isTool,
+  );
+  // Of tools there are hundreds, and npm does best with all of it at once.
+  const isWhole = level === 'tools' || !(await installInParts(packages));
+  if (isWhole) await npmInstall(packages, level === 'tools' ? ['--include=dev'] : ['--omit=dev']);
+  const abi = pinnedNodeAbi();
+  if (abi === undefined)
+    fail(
+      `the pinned Node (${ROOT}${PINNED_NODE}) was not installed, or does not run on this machine (${process.platform} ${process.arch})`,
+    );
+  removeForeignBinaries(abi);
+  writeFileSync(STAMP_FILE, JSON.stringify({ level, hash: currentHash() }));
+}
+
+/**
+ * npm's part and that of `tar` at the same time.
+ *
+ * @param {readonly import('./lockfile.mjs').LockedPackage[]} packages
+ * @returns {Promise<boolean>} false: it has to be done by npm alone.
+ */
+async function installInParts(packages) {
+  const [npm, ...words] = npmCommand();
+  const isType = /\/(@types\/|undici-types$)/;
+  const archives = packages.filter(({ path, isOptional }) => isOptional && !isType.test(path));
+  const [, reason] = await Promise.all([
+    npmInstall(
+      packages.filter(({ isOptional }) => !isOptional),
+      ['--omit=dev', '--omit=optional'],
+      packages,
+    ),
+    unpackArchives(npm, words, archives),
+  ]);
+  if (reason !== undefined) console.error(`${reason}\nnpm installs it all, which takes longer`);
+  return reason === undefined;
+}
+
+/**
+ * @param {readonly import('./lockfile.mjs').LockedPackage[]} packages what it installs
+ * @param {readonly string[]} words
+ * @param {readonly import('./lockfile.mjs').LockedPackage[]} [counted] what is installed meanwhile, by it and by others
+ */
+async function npmInstall(packages, words, counted = packages) {
+  const [npm, ...first] = npmCommand();
   // Errors only: dependencies that name a newer Node than the host's run on the pinned one.
-  const args = [...first, 'install', '--no-audit', '--no-fund', '--loglevel=error'];
-  await runWithProgress(
-    'installing dependencies (the first time takes about half a minute)',
-    command,
-    args,
-    'npm install',
-  );
-  if (!pinnedNodeRuns()) await installPinnedNode();
-  writeFileSync(STAMP_FILE, currentStamp());
+  const args = [
+    ...first,
+    'install',
+    '--no-save',
+    ...words,
+    ...(words.includes('--omit=optional') ? [] : ['--include=optional']),
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+  ];
+  const count = () =>
+    /** @type {const} */ ([
+      counted.filter(({ path }) => existsSync(`${path}/package.json`)).length,
+      counted.length,
+    ]);
+  const ran = await runQuietly('installing packages', npm, args, { unit: 'packages', count });
+  if (ran.code !== 0)
+    fail(
+      `${ran.output.trimEnd()}\ninstalling packages failed (${ran.code}). To try by hand: npm install --no-save`,
+    );
 }
 
-/** npm may have been told to run no install scripts; the pinned Node comes by one. */
-async function installPinnedNode() {
-  if (!existsSync('node_modules/node/installArchSpecificPackage.js'))
-    fail('the package "node" was not installed');
-  process.chdir('node_modules/node');
-  await runWithProgress(
-    'fetching the pinned Node',
-    process.execPath,
-    ['installArchSpecificPackage.js'],
-    'npm install',
-  );
-  process.chdir(ROOT);
-  if (!pinnedNodeRuns()) fail(`the pinned Node (${PINNED_NODE}) does not run on this machine`);
+/** @returns {[string, ...string[]]} npm as it runs us, or the one of the PATH */
+function npmCommand() {
+  const npm = process.env.npm_execpath;
+  return npm?.endsWith('npm-cli.js') ? [process.execPath, npm] : ['npm'];
 }
 
-function pinnedNodeRuns() {
-  return spawnSync(PINNED_NODE, ['--version'], { stdio: 'ignore' }).status === 0;
+/** uWebSockets.js comes with binaries for every platform and Node, 133 MB; one of them is ours. @param {string} abi */
+function removeForeignBinaries(abi) {
+  const folder = 'node_modules/uWebSockets.js/dist/bin';
+  const ours = `uws_${process.platform}_${process.arch}_${abi}.node`;
+  if (!existsSync(`${folder}/${ours}`)) return;
+  for (const name of readdirSync(folder)) if (name !== ours) rmSync(`${folder}/${name}`);
 }
 
-/** What an installation depends on. Written after it, because npm may bring the lockfile up to date. */
-function currentStamp() {
+/** @returns {string | undefined} nothing where it does not run */
+function pinnedNodeAbi() {
+  const ran = spawnSync(PINNED_NODE, ['-p', 'process.versions.modules'], { encoding: 'utf8' });
+  return ran.status === 0 ? ran.stdout.trim() : undefined;
+}
+
+/** @param {Level} level */
+function isInstalled(level) {
+  const stamp = readStamp();
+  if (stamp.level !== level && stamp.level !== 'tools') return false;
+  return stamp.hash === currentHash() && existsSync(PINNED_NODE);
+}
+
+/** What an installation depends on. */
+function currentHash() {
   const workspaces = readdirSync('packages').map((name) => `packages/${name}/package.json`);
   const files = ['package.json', 'package-lock.json', ...workspaces, 'benchmarks/package.json'];
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
@@ -73,90 +171,11 @@ function currentStamp() {
   return hash.digest('hex');
 }
 
+/** @returns {{ level?: string, hash?: string }} nothing in it where none was left, or one of an earlier version */
 function readStamp() {
-  return existsSync(STAMP_FILE) ? readFileSync(STAMP_FILE, 'utf8') : undefined;
-}
-
-async function provideRedis() {
-  if (process.env.TEST_REDIS_URL || redisServerRuns()) return;
-  const advice =
-    'install redis-server (Debian, Ubuntu: apt-get install redis-server; macOS: brew install redis)';
-  const isAptMachine = spawnSync('apt-get', ['--version'], { stdio: 'ignore' }).status === 0;
-  if (process.getuid?.() !== 0 || !isAptMachine)
-    fail(`the tests need a real Redis: ${advice}, or set TEST_REDIS_URL`);
-  await withoutStartingServices(async () => {
-    await runWithProgress('updating the package lists', 'apt-get', ['update', '-qq'], advice);
-    await runWithProgress(
-      'installing redis-server',
-      'apt-get',
-      ['install', '-y', '-qq', 'redis-server'],
-      advice,
-    );
-  });
-  if (!redisServerRuns()) fail(`apt-get installed no redis-server that runs: ${advice}`);
-}
-
-function redisServerRuns() {
-  return spawnSync('redis-server', ['--version'], { stdio: 'ignore' }).status === 0;
-}
-
-/**
- * Debian starts what it installs. The tests start their own Redis, and nobody asked for one on
- * port 6379: a policy that forbids starting stands while packages are installed.
- *
- * @param {() => Promise<void>} install
- */
-async function withoutStartingServices(install) {
-  const policy = '/usr/sbin/policy-rc.d';
-  const hasPolicy = existsSync(policy);
-  const removePolicy = () => rmSync(policy, { force: true });
-  if (!hasPolicy) {
-    process.once('exit', removePolicy);
-    writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  try {
+    return JSON.parse(readFileSync(STAMP_FILE, 'utf8'));
+  } catch {
+    return {};
   }
-  await install();
-  if (!hasPolicy) removePolicy();
-  if (existsSync('/run/systemd/system'))
-    spawnSync('systemctl', ['disable', 'redis-server'], { stdio: 'ignore' });
-}
-
-/**
- * Runs a command quietly, says every few seconds that it still works, and shows all it said when it fails.
- *
- * @param {string} what
- * @param {string} command
- * @param {string[]} args
- * @param {string} advice
- */
-async function runWithProgress(what, command, args, advice) {
-  const startedAtMs = Date.now();
-  const seconds = () => `${Math.round((Date.now() - startedAtMs) / 1000)} s`;
-  console.error(`${what} …`);
-  const ticker = setInterval(
-    () => console.error(`  still ${what.split(' (')[0]}: ${seconds()}`),
-    PROGRESS_INTERVAL_MS,
-  );
-  const child = spawn(command, args, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-  });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += chunk));
-  const code = await new Promise((resolve) => {
-    child.once('error', (error) => ((said += error.message), resolve(-1)));
-    child.once('close', resolve);
-  });
-  clearInterval(ticker);
-  if (code !== 0)
-    fail(`${said.trimEnd()}\n${what.split(' (')[0]} failed (${code}). To try by hand: ${advice}`);
-  console.error(`  done in ${seconds()}`);
-}
-
-/**
- * @param {string} message
- * @returns {never}
- */
-function fail(message) {
-  console.error(message);
-  process.exit(1);
 }

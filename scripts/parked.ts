@@ -1,4 +1,4 @@
-/** `npm run parked -- list|retry`: operations that a fault of ours kept from being applied. */
+/** `sluice parked list|retry`, `npm run parked -- list|retry`: operations that a fault of ours kept from being applied. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
 import { listDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
@@ -14,7 +14,7 @@ const SHOWN_MAX = 100;
 
 const [, , action] = process.argv;
 if (action !== 'list' && action !== 'retry') {
-  console.error('usage: npm run parked -- list|retry (the settings are those of a worker)');
+  console.error('usage: sluice parked list|retry (the settings are those of a worker)');
   process.exit(2);
 }
 const parkedSettings = platformSettings.extend(addingSettings);

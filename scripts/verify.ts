@@ -35,7 +35,7 @@ import {
 } from '@sluice/domain/billing/compare-purchases';
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { parseSettings } from '@sluice/platform/settings/config';
-import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
+import { actOnDatabase, databaseSettings, readEnvironment, readWords } from './act-on-database.ts';
 
 interface Check {
   readonly name: string;
@@ -146,7 +146,7 @@ async function verifyProvider(
 async function compareWithProvider(
   opened: Database,
 ): Promise<{ readonly found: readonly string[]; readonly summary: string }> {
-  const provider = await openPaymentProvider(parseSettings(billingSettings, process.env));
+  const provider = await openPaymentProvider(parseSettings(billingSettings, readEnvironment()));
   const invoices = await readAll((after) => provider.listInvoices(after));
   const reversed = await readReversed(provider);
   const subscriptions = await readAll((after) => provider.listSubscriptions(after));

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// Plain JavaScript for whatever Node the machine has: starts the real program on the pinned one.
+// Plain JavaScript for whatever Node the machine has: starts the real program on the pinned one, in the image on its own.
+// In a checkout `./sluice` installs what is missing and starts the same program.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
-const pinned = fileURLToPath(new URL('../../../node_modules/node/bin/node', import.meta.url));
+const pinned = fileURLToPath(new URL('../../../node_modules/.bin/node', import.meta.url));
 const program = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const child = spawn(
   existsSync(pinned) ? pinned : process.execPath,

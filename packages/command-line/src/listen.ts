@@ -25,6 +25,11 @@ const BODY_SIZE_BYTES_MAX = 1_048_576;
 /** @throws AppError COMMAND_FAILED where it cannot listen. */
 export async function listen(terminal: Terminal, options: ListenOptions): Promise<Listener> {
   const server = createServer((request, response) => {
+    // Somebody waits until it listens, or looks whether it does. Deliveries are POST.
+    if (request.method === 'GET') {
+      response.end('sluice listens here\n');
+      return;
+    }
     readBody(request).then(
       (body) => {
         const refusal =

@@ -2,11 +2,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '@sluice/domain/values/errors';
 import { printable } from '@sluice/domain/values/printable';
 import { CommanderError } from 'commander';
 import { createProgram } from './program.ts';
+import { findRunningStart } from './running-start.ts';
 import { withinRow, type Terminal } from './terminal.ts';
 
 /** Ctrl-C arrives twice, from the terminal and from `bin/sluice.mjs`: that is one wish. */
@@ -71,13 +73,17 @@ function createTerminal(isJson: boolean): Terminal {
   };
 }
 
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const runningStart = findRunningStart(ROOT, process.env, (pid) => void process.kill(pid, 0));
+
 const program = createProgram({
   terminal: createTerminal,
   signal: stopping.signal,
   runId: randomUUID,
+  runningStart,
   runScript: (name, words = []) =>
     new Promise((resolve, reject) => {
-      const file = fileURLToPath(new URL(`../../../scripts/${name}.ts`, import.meta.url));
+      const file = join(ROOT, 'scripts', `${name}.ts`);
       script = spawn(process.execPath, [...process.execArgv, file, ...words], { stdio: 'inherit' })
         .once('error', reject)
         .once('exit', (code, signal) => resolve(code ?? (signal ? endedBy(signal) : 1)));

@@ -19,6 +19,7 @@ import {
 import { addKeyCommands } from './key-commands.ts';
 import { listen } from './listen.ts';
 import { sampleCalls } from './sample-calls.ts';
+import type { RunningStart } from './running-start.ts';
 import { addScriptCommands, type RunScript } from './script-commands.ts';
 import { send } from './send.ts';
 import { readStatus, writeStatus } from './status.ts';
@@ -39,6 +40,8 @@ export interface ProgramDependencies {
   /** Aborted by Ctrl-C, and by SIGTERM. */
   readonly signal: AbortSignal;
   readonly runId: () => string;
+  /** The `npm start` beside; its addresses are the defaults. */
+  readonly runningStart: RunningStart | undefined;
   /** Resolves with the script's exit code. */
   readonly runScript: RunScript<number>;
   readonly setExitCode: (code: number) => void;
@@ -66,7 +69,7 @@ interface Context {
 
 /** The program with all its commands; `parseAsync` runs the one that was typed. */
 export function createProgram(deps: ProgramDependencies): Command {
-  const program = createBareProgram();
+  const program = createBareProgram(deps.runningStart);
   const options = () => program.opts<ProgramOptions>();
   const terminal = () => deps.terminal(options().json);
   const apiWith = (key: string, advice: Pick<ApiClientOptions, 'keyAdvice' | 'accountAdvice'>) =>
@@ -89,20 +92,20 @@ export function createProgram(deps: ProgramDependencies): Command {
 }
 
 /** The program without its commands. */
-function createBareProgram(): Command {
+function createBareProgram(start: RunningStart | undefined): Command {
   return (
     new Command('sluice')
       .description('Shows and operates a Sluice installation: processes, waiting work, deliveries.')
       .addOption(
         new Option('--api-url <url>', 'the API')
           .env('SLUICE_API_URL')
-          .default('http://127.0.0.1:8090')
+          .default(start?.apiUrl ?? 'http://127.0.0.1:8090')
           .argParser(address),
       )
       .addOption(
         new Option('--intake-url <url>', 'intake')
           .env('SLUICE_INTAKE_URL')
-          .default('http://127.0.0.1:8080')
+          .default(start?.intakeUrl ?? 'http://127.0.0.1:8080')
           .argParser(address),
       )
       .addOption(
@@ -128,16 +131,17 @@ Examples, beside a running npm start:
 }
 
 function addStatus({ program, deps, options, terminal }: Context): void {
+  const workerUrl = deps.runningStart?.workerUrl ?? 'http://127.0.0.1:8092';
   program
     .command('status')
     .description(
       'who runs, whether each is ready, and how far behind the fleet is; exits 1 where one is not ready',
     )
-    .option('--worker-url <url>', 'a worker; again for more (http://127.0.0.1:8092)', gather)
+    .option('--worker-url <url>', `a worker; again for more (${workerUrl})`, gather)
     .option('--also <url>', 'another process; again for more', gather)
     .action(async (given: { workerUrl?: string[]; also?: string[] }) => {
       const { intakeUrl, apiUrl } = options();
-      const workers = given.workerUrl ?? ['http://127.0.0.1:8092'];
+      const workers = given.workerUrl ?? [workerUrl];
       const found = await readStatus([intakeUrl, apiUrl, ...workers, ...(given.also ?? [])]);
       if (!writeStatus(terminal(), found)) deps.setExitCode(1);
     });

@@ -1,10 +1,10 @@
 /**
- * `sluice purchases …`, `secrets …`, `migrate` and `verify`: scripts of this checkout that ask the database of
- * DATABASE_URL, not a running API.
+ * `sluice purchases …`, `secrets …`, `parked …`, `migrate` and `verify`: scripts of this checkout that ask the database
+ * of DATABASE_URL (of a running `npm start` unless that is set), not a running API.
  */
 import type { Command } from 'commander';
 
-type ScriptName = 'migrate' | 'verify' | 'purchases' | 'secrets';
+type ScriptName = 'migrate' | 'verify' | 'purchases' | 'secrets' | 'parked';
 
 /** Runs a script of the checkout, with the pinned Node and this environment. */
 export type RunScript<Result> = (name: ScriptName, words?: readonly string[]) => Promise<Result>;
@@ -12,6 +12,7 @@ export type RunScript<Result> = (name: ScriptName, words?: readonly string[]) =>
 export function addScriptCommands(program: Command, runScript: RunScript<void>): void {
   addPurchases(program, runScript);
   addSecrets(program, runScript);
+  addParked(program, runScript);
   program
     .command('migrate')
     .description('brings the database of DATABASE_URL to this version')
@@ -44,6 +45,22 @@ function addPurchases(program: Command, runScript: RunScript<void>): void {
       'ends the purchase as failed; first void or refund its invoice at the payment provider',
     )
     .action((runId: string) => runScript('purchases', ['fail', runId]));
+}
+
+function addParked(program: Command, runScript: RunScript<void>): void {
+  const parked = program
+    .command('parked')
+    .description(
+      "dead-lettered operations, in the database of DATABASE_URL; with a worker's settings",
+    );
+  parked
+    .command('list')
+    .description('lists them, oldest first, one JSON document a line')
+    .action(() => runScript('parked', ['list']));
+  parked
+    .command('retry')
+    .description('queues all of them again')
+    .action(() => runScript('parked', ['retry']));
 }
 
 function addSecrets(program: Command, runScript: RunScript<void>): void {

@@ -1,5 +1,11 @@
-/** What `npm start` prints when it is ready: addresses, demo credentials, three lines to paste. */
+/** What `npm start` prints when it is ready: addresses, demo credentials, lines to paste. */
+import { join } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+
+/** `WEBHOOK_LISTED_FAILURE_WAIT_MS` of a worker that is not told otherwise (`ingestion-webhooks.md` §8). */
+const LISTED_FAILURE_WAIT_MS_DEFAULT = 3_600_000;
+/** Where `sluice listen` listens. */
+const RECEIVER = 'http://127.0.0.1:9000';
 
 export interface BannerFacts {
   readonly intake: string;
@@ -11,6 +17,10 @@ export interface BannerFacts {
   readonly simulator: string | undefined;
   readonly queues: string;
   readonly directory: string;
+  /** The checkout. */
+  readonly root: string;
+  /** Of a webhook's delivery that fails, before it is tried again. */
+  readonly firstWaitMs: number;
   readonly startedInMs: number;
   /** Why there is no demo workspace; nothing when there is. */
   readonly demoRefusal: string | undefined;
@@ -41,30 +51,51 @@ Demo workspace (account ${DEMO.accountId}, environment ${DEMO.environmentId})
   Account bearer        ${DEMO.accountToken}   account ${DEMO.accountId}, pays by card
                         ${DEMO.invoicedAccountToken}   account ${DEMO.invoicedAccountId}, pays by invoice
 
-Try it:
+Try it in another terminal, line by line or all at once: a receiver of webhooks, a webhook to it, a person, the person read back.
 
-${demoCommands(intake, api)
+${demoCommands(facts)
   .map((command) => `  ${command}`)
   .join('\n\n')}
+
+The receiver prints the signed delivery; "kill %1" ends it. A delivery that nothing answers waits, and the webhook's others behind it:
+${describeWait(facts.firstWaitMs)} "${sluiceOf(facts.root)} webhooks show 1" says until when, "… webhooks probe 1" tries it now.
 `;
 }
 
-/** A person comes in; a webhook is set up; the person is read back. Each is one line for a shell. */
-function demoCommands(intake: string, api: string): string[] {
+function describeWait(firstWaitMs: number): string {
+  const here = `${firstWaitMs / 1_000} s at first`;
+  return firstWaitMs === LISTED_FAILURE_WAIT_MS_DEFAULT
+    ? `${here} (WEBHOOK_LISTED_FAILURE_WAIT_MS).`
+    : `${here} in this demo, an hour elsewhere (WEBHOOK_LISTED_FAILURE_WAIT_MS).`;
+}
+
+/** An absolute path: the other terminal may be anywhere. */
+const sluiceOf = (root: string): string => {
+  const path = join(root, 'sluice');
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
+};
+
+/**
+ * Each is one line for a shell, and ends once what the next one needs is there: the receiver listens; the person, who
+ * comes through a queue, is stored.
+ */
+function demoCommands({ intake, api, root }: BannerFacts): string[] {
+  const curl = String.raw`curl -s -w '\n'`;
   const json = `-H 'Content-Type: application/json'`;
   const bearer = `-H 'Authorization: Bearer ${DEMO.appKey}'`;
   const person = JSON.stringify({
     userId: 'ada',
-    traits: { email: 'ada@example.com', plan: 'pro' },
+    traits: { email: 'ada@example.com', plan: 'pro', unsubscribed: false },
   });
   const webhook = JSON.stringify({
     name: 'My receiver',
-    endpoint: 'http://127.0.0.1:9000/hook',
+    endpoint: `${RECEIVER}/hook`,
     events: ['customer_subscribed', 'customer_unsubscribed'],
   });
   return [
-    `curl -u ${DEMO.writeKey}: -H 'X-Strict-Mode: 1' ${json} -d '${person}' ${intake}/v1/identify`,
-    `curl ${bearer} ${json} -d '${webhook}' ${api}/v1/reporting_webhooks`,
-    `curl ${bearer} '${api}/v1/customers?email=ada%40example.com'`,
+    `${sluiceOf(root)} listen --secret ${DEMO.signingKey} & curl -s --retry 30 --retry-delay 1 --retry-connrefused ${RECEIVER}/`,
+    `${curl} ${bearer} ${json} -d '${webhook}' ${api}/v1/reporting_webhooks`,
+    `${curl} -u ${DEMO.writeKey}: -H 'X-Strict-Mode: 1' ${json} -d '${person}' ${intake}/v1/identify`,
+    `${curl} -f --retry 30 --retry-delay 1 --retry-all-errors ${bearer} ${api}/v1/customers/ada/attributes`,
   ];
 }

@@ -16,6 +16,12 @@ const holderSchema = z.object({
   pid: z.int(),
   since: z.string(),
   addresses: z.array(z.string()),
+  /** For commands beside it (`packages/command-line/src/running-start.ts`). Earlier versions wrote none. */
+  urls: z.record(z.string(), z.string()).default({}),
+  /** Those of its settings that such commands need, no secrets. */
+  settings: z.record(z.string(), z.string()).default({}),
+  /** Of these, what is in files of the data directory; the environment of `npm start` had the others. */
+  kept: z.array(z.enum(['DATABASE_URL', 'SEALING_KEYS'])).default([]),
   /** The services' process ids. */
   services: z.array(z.object({ name: z.string(), pid: z.int() })),
 });

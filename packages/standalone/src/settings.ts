@@ -23,6 +23,8 @@ export const standaloneSettings = platformSettings.extend({
   STRIPE_SECRET_KEY: z.string().optional(),
   /** Absent: as `allowsPrivateAddresses` says. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: optionalFlag(),
+  /** Of the demo: who tries webhooks may well start the receiver second, and would wait an hour. */
+  WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 604_800_000, 10_000),
   /** Where the data is; relative to the checkout. */
   SLUICE_DIRECTORY: z.string().default('.sluice'),
   /** Of the services' log on stderr. Absent: lines for people on a terminal, else JSON. */
@@ -58,7 +60,7 @@ export function addressOf(host: string, port: number): string {
 
 export const HELP = `npm start: all of Sluice on this machine, with an embedded Postgres. Ctrl-C stops it.
 
-It keeps its data in .sluice/, prints addresses, demo credentials and three curl lines to try,
+It keeps its data in .sluice/, prints addresses, demo credentials and lines to try,
 and starts a service again when it dies. The services' log goes to stderr.
 
 Settings are environment variables: INTAKE_PORT=18080 npm start
@@ -71,6 +73,7 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   SLUICE_DIRECTORY            the data                     (.sluice)
   DATABASE_URL                a Postgres of yours, 15 or later, instead of the embedded one
   REDIS_URL                   a Redis for the queues, which are in Postgres otherwise
+  WEBHOOK_LISTED_FAILURE_WAIT_MS  first wait of a delivery that fails, an hour in production (10000)
   SEALING_KEYS                encryption keys for secrets (made once, kept with the data)
   SHARD_COUNT                 queues that events are spread over; fixed once there is data (4)
   LOG_LEVEL                   trace, debug, info, warn, error, fatal, silent (info)

@@ -100,6 +100,18 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
       pid: deps.pid,
       since,
       addresses: [intake, api],
+      urls: { intake, api, worker, ...(simulator !== undefined && { simulator }) },
+      settings: {
+        SHARD_COUNT: String(settings.SHARD_COUNT),
+        ...(simulator !== undefined && { SIMULATOR_URL: simulator }),
+      },
+      // With queues in a Redis, a command that knows the database alone would put work where no worker looks.
+      kept: [
+        ...(settings.DATABASE_URL === undefined && settings.REDIS_URL === undefined
+          ? (['DATABASE_URL'] as const)
+          : []),
+        ...(deps.environment['SEALING_KEYS'] ? [] : (['SEALING_KEYS'] as const)),
+      ],
       services: pids.flatMap(({ name, pid }) => (pid === undefined ? [] : [{ name, pid }])),
     });
   };
@@ -139,6 +151,8 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     postgres: database.description,
     queues: settings.REDIS_URL === undefined ? 'in Postgres' : 'in Redis, as REDIS_URL says',
     directory: directory.path,
+    root: deps.root,
+    firstWaitMs: settings.WEBHOOK_LISTED_FAILURE_WAIT_MS,
     startedInMs: performance.now() - startedAtMs,
     demoRefusal: refusal,
   });
@@ -174,6 +188,7 @@ function serviceEnvironment(
     ...(demoRefusal(settings) === undefined && {
       ANALYTICS_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
       ANALYTICS_WRITE_KEY: DEMO.writeKey,
+      WEBHOOK_LISTED_FAILURE_WAIT_MS: String(settings.WEBHOOK_LISTED_FAILURE_WAIT_MS),
     }),
     SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
     SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,

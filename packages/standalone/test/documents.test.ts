@@ -32,6 +32,18 @@ test('there are pages', () => {
   expect(pages.length).toBeGreaterThan(30);
 });
 
+/** Outside the checkout npm answers it with somebody else's package. */
+test('nobody is told to type npx sluice', () => {
+  const sources = readdirSync(join(ROOT, 'packages'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\/(src|bin)\/.*\.(ts|mjs)$/.test(name) && !name.includes('node_modules'))
+    .map((name) => join('packages', name));
+  expect(sources.length).toBeGreaterThan(300);
+  const texts = [...pages, ...sources].map((name) => [name, read(name)] as const);
+  expect(
+    texts.filter(([, text]) => /npx (--?\S+ )*sluice/.test(text)).map(([name]) => name),
+  ).toEqual([]);
+});
+
 test.each(pages)('%s leads somewhere', (page) => {
   for (const [link, path = '', anchor] of read(page).matchAll(/\]\(([^)#\s]*)(?:#([^)\s]+))?\)/g)) {
     if (/^\w+:/.test(path)) continue;

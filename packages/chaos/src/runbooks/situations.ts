@@ -166,9 +166,9 @@ export const situations: Readonly<Record<string, Situation>> = {
       assert('all are signed', world.endpoint.unsigned.length === 0);
       const old = await Promise.all([
         world.traffic.isKeyGood(DEMO.writeKey),
-        world.shell.run(`SLUICE_KEY=${DEMO.appKey} npx sluice webhooks list`).catch(() => ''),
+        world.shell.run(`SLUICE_KEY=${DEMO.appKey} sluice webhooks list`).catch(() => ''),
         world.shell
-          .run(`SLUICE_ACCOUNT_TOKEN=${DEMO.accountToken} npx sluice keys list`)
+          .run(`SLUICE_ACCOUNT_TOKEN=${DEMO.accountToken} sluice keys list`)
           .catch(() => ''),
       ]);
       assert(

@@ -205,7 +205,7 @@ async function openWorld(
   closes.push(() => traffic.stop());
 
   const shell = openOperatorShell(CHECKOUT, {
-    PATH: `${CHECKOUT}node_modules/.bin:${path}`,
+    PATH: `${CHECKOUT}:${CHECKOUT}node_modules/.bin:${path}`,
     HOME: directory,
     DATABASE_URL: databaseUrl,
     REDIS_URL: redis.url,

@@ -1,4 +1,4 @@
-/** `npx sluice keys`, at a real fleet. */
+/** `sluice keys`, at a real fleet. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startFleet, type Fleet } from './fleet-under-test.ts';

@@ -41,7 +41,7 @@ test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const)(
-  '%s to `npx sluice` alone ends the script that it has started, and is told as shells tell it',
+  '%s to `sluice` alone ends the script that it has started, and is told as shells tell it',
   async (signal, exitCode) => {
     await database.transaction().execute(async (transaction) => {
       // The script waits for it, so that it is there to be ended.
@@ -69,7 +69,7 @@ test.each(['release', 'fail'])(
   },
 );
 
-// `npx sluice verify | head -1`: 1 would say that something differs.
+// `sluice verify | head -1`: 1 would say that something differs.
 test('verify whose reader has had enough ends as one that could not look, and without a stack', async () => {
   const program = run(SLUICE, ['verify']);
   program.child.stdout.destroy();

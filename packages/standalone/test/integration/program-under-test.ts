@@ -30,6 +30,8 @@ export function runProgram(
     env: {
       PATH: process.env['PATH'],
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      // A developer's own `npm start` is none of the test's.
+      SLUICE_DIRECTORY: '/nowhere',
       ...settings,
     },
     detached: true,

@@ -12,9 +12,12 @@ const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
   scripts: Readonly<Record<string, string>>;
 };
 const named = readFileSync(`${ROOT}README.md`, 'utf8').matchAll(/\bnpm run ([\w-]+)/g);
-/** Those that are a process of its own: the others install what is missing first. */
+/** Those that are a process of its own. */
 const COMMANDS = [...new Set([...named].map(([, name = '']) => name))].flatMap((name) => {
-  const command = /^exec node_modules\/\.bin\/node ((?:--\S+ )*)(\S+)$/.exec(scripts[name] ?? '');
+  const command =
+    /^node scripts\/install\.mjs && exec node_modules\/\.bin\/node ((?:--\S+ )*)(packages\/(?!standalone)\S+)$/.exec(
+      scripts[name] ?? '',
+    );
   const [, flags = '', file = ''] = command ?? [];
   return command ? [{ name, file, flags: flags.split(' ').filter((flag) => flag !== '') }] : [];
 });

@@ -1,15 +1,16 @@
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { commandOfProcess } from '@sluice/database/embedded/process-command';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { linesToPaste, openShell } from './pasted-lines.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const SLUICE = fileURLToPath(new URL('../../../../sluice', import.meta.url));
 const FLAGS = ['--disable-warning=ExperimentalWarning'];
 /** A start is about two seconds, on a busy machine many more. */
 const TEST_TIMEOUT_MS = 90_000;
@@ -105,49 +106,27 @@ async function expectGone(ids: number[]): Promise<void> {
     await expect.poll(() => commandOfProcess(id), { timeout: 20_000 }).toBeUndefined();
 }
 
-/** Pastes a line into a shell whose `curl` says what it was given, and sends just that: machines without curl can test too. */
-async function paste(line: string): Promise<{ status: number; body: unknown }> {
-  const { stdout } = await promisify(execFile)('/bin/sh', [
-    '-c',
-    `curl() { printf '%s\\0' "$@"; }; ${line}`,
-  ]);
-  const words = stdout.split('\0').slice(0, -1);
-  const headers = new Headers();
-  let url = '';
-  let body: string | undefined;
-  for (let word = words.shift(); word !== undefined; word = words.shift()) {
-    if (word === '-u')
-      headers.set('authorization', `Basic ${Buffer.from(words.shift() ?? '').toString('base64')}`);
-    else if (word === '-H') headers.set(...((words.shift() ?? '').split(': ') as [string, string]));
-    else if (word === '-d') body = words.shift();
-    else url = word;
-  }
-  const answer = await fetch(
-    url,
-    body === undefined ? { headers } : { method: 'POST', headers, body },
-  );
-  return { status: answer.status, body: await answer.json() };
-}
-
 test(
-  'a start prints three lines that work when pasted, keeps the data to itself, and stops without a trace',
+  'a start prints lines that work when pasted at once, keeps the data to itself, and stops without a trace',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const first = start();
-    const banner = await first.says('v1/customers?email');
-    const lines = banner
-      .split('\n')
-      .flatMap((line) => (line.startsWith('  curl ') ? [line.trim()] : []));
-    expect(lines).toHaveLength(3);
-    const [identify, createWebhook, findPerson] = lines as [string, string, string];
-    expect(await paste(identify)).toMatchObject({ status: 200 });
-    expect(await paste(createWebhook)).toMatchObject({
-      status: 200,
-      body: { id: 1, name: 'My receiver' },
-    });
-    await expect
-      .poll(() => paste(findPerson), { timeout: 10_000 })
-      .toMatchObject({ status: 200, body: { results: [{ id: 'ada', email: 'ada@example.com' }] } });
+    const banner = await first.says('webhooks probe 1');
+    const lines = linesToPaste(banner);
+    expect(lines).toHaveLength(4);
+    const shell = await openShell({ ...environment, RECEIVER_PORT: String(await freePort()) });
+    shell.paste(lines);
+    // One after another: each line's output is there before the next one's.
+    expect(await shell.says('"plan":"pro"')).toMatch(
+      /sluice listens here\n.*"name":"My receiver".*\}\n\{\}\n.*"customer":\{"id":"ada"/s,
+    );
+    expect(await shell.says('"metric":"subscribed"')).toMatch(
+      / 200 genuine \{.*"ada@example\.com"/,
+    );
+    // Beside a start that has ports of its own.
+    shell.paste([`${SLUICE} --json status`]);
+    expect(await shell.says('"processes"')).toMatch(/\{"ready":true,/);
+    await shell.close();
 
     const second = start();
     await second.says(
@@ -168,15 +147,17 @@ test(
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const killed = start();
-    await killed.says('v1/customers?email');
+    await killed.says('webhooks probe 1');
     const ids = await processIds();
     killed.child.kill('SIGKILL');
 
     const next = start();
-    const banner = await next.says('v1/customers?email');
+    const banner = await next.says('webhooks probe 1');
     await expectGone(ids);
-    const findPerson = banner.split('\n').findLast((line) => line.startsWith('  curl ')) as string;
-    expect(await paste(findPerson)).toMatchObject({ body: { results: [{ id: 'ada' }] } });
+    const shell = await openShell(environment);
+    shell.paste(linesToPaste(banner).slice(-1));
+    await shell.says('"email":"ada@example.com"');
+    await shell.close();
 
     const [worker] = (await processIds()).slice(2, 3) as [number];
     process.kill(worker, 'SIGKILL');

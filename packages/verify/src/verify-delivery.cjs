@@ -2,27 +2,27 @@
  * Verifies that a request is a delivery of a webhook of yours: signed with its secret, just now.
  *
  * JavaScript and not TypeScript, and nothing imported but Node's own crypto, so that this file can
- * be copied into any receiver as it stands. The signature is the lowercase hex HMAC-SHA256 of
+ * be copied into any receiver as it stands. CommonJS, which `import` takes as well as `require` does, on every Node. The signature is the lowercase hex HMAC-SHA256 of
  * `v0:<x-svc-timestamp>:<raw body>`, with the characters of the secret as the key; while a secret is
  * rotated `x-svc-signature-next` has the new one's, and either header will do.
  *
  * Every signature is compared with every secret's, in constant time and without stopping at the
  * first that fits: how long it takes says nothing about the secrets.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+const { createHmac, timingSafeEqual } = require('node:crypto');
 
 const TOLERANCE_SECONDS = 300;
 const SIGNATURE_HEADERS = ['x-svc-signature', 'x-svc-signature-next'];
 const TIMESTAMP = /^\d{1,12}$/;
 const SIGNATURE = /^[0-9a-f]{64}$/;
 
-/** @type {typeof import('../verify-delivery.d.ts').verifyDelivery} */
-export function verifyDelivery(headers, body, secrets, options = {}) {
+/** @type {typeof import('../verify-delivery.d.cts').verifyDelivery} */
+function verifyDelivery(headers, body, secrets, options = {}) {
   return whyRefused(headers, body, secrets, options) === undefined;
 }
 
-/** @type {typeof import('../verify-delivery.d.ts').whyRefused} */
-export function whyRefused(headers, body, secrets, options = {}) {
+/** @type {typeof import('../verify-delivery.d.cts').whyRefused} */
+function whyRefused(headers, body, secrets, options = {}) {
   const { toleranceSeconds = TOLERANCE_SECONDS, nowMs = Date.now() } = options;
   const keys = typeof secrets === 'string' ? [secrets] : [...secrets];
   if (keys.length === 0 || keys.some((key) => typeof key !== 'string' || key === '')) {
@@ -52,7 +52,7 @@ export function whyRefused(headers, body, secrets, options = {}) {
 /**
  * The one value of a header; undefined where there is none, or more than one.
  *
- * @param {import('../verify-delivery.d.ts').DeliveryHeaders} headers
+ * @param {import('../verify-delivery.d.cts').DeliveryHeaders} headers
  * @param {string} name in lower case
  * @returns {string | undefined}
  */
@@ -63,3 +63,6 @@ function headerOf(headers, name) {
     .flatMap(([, value]) => value ?? []);
   return values.length === 1 && typeof values[0] === 'string' ? values[0] : undefined;
 }
+
+exports.verifyDelivery = verifyDelivery;
+exports.whyRefused = whyRefused;

@@ -1,0 +1,111 @@
+// Package sluice verifies that a request is a delivery of a webhook of yours: signed with its secret, just now.
+//
+// One file for Go 1.18 and later, without dependencies: copy it into your receiver. It has the rule of
+// src/verify-delivery.cjs, and packages/verify/test/ports.test.ts runs both on the same requests.
+//
+//	func hook(w http.ResponseWriter, r *http.Request) {
+//		body, err := io.ReadAll(r.Body)
+//		if err != nil || sluice.Verify(r.Header, body, []string{os.Getenv("WEBHOOK_SECRET")}, time.Now(), sluice.Tolerance) != nil {
+//			w.WriteHeader(http.StatusUnauthorized)
+//			return
+//		}
+//		take(body)
+//	}
+package sluice
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Tolerance is how far the time of the attempt may be from now, either way.
+const Tolerance = 300 * time.Second
+
+// Why a request is refused, for your log: never tell it to the caller.
+var (
+	ErrMalformedHeaders = errors.New("malformed_headers")
+	ErrTooOld           = errors.New("too_old")
+	ErrTooNew           = errors.New("too_new")
+	ErrWrongSignature   = errors.New("wrong_signature")
+	// ErrNoSecret is a mistake of the receiver: anybody could sign with an empty secret.
+	ErrNoSecret = errors.New("a delivery is verified with at least one secret, and none may be empty")
+)
+
+var (
+	signatureHeaders = []string{"x-svc-signature", "x-svc-signature-next"}
+	timestampForm    = regexp.MustCompile(`\A[0-9]{1,12}\z`)
+	signatureForm    = regexp.MustCompile(`\A[0-9a-f]{64}\z`)
+)
+
+// Verify takes a request's http.Header, and returns nil where the request was signed with one of the secrets, within the tolerance. The body is the raw
+// body, exactly as it came; secrets has the webhook's secret, and while it is rotated the old and the new one.
+func Verify(header map[string][]string, body []byte, secrets []string, now time.Time, tolerance time.Duration) error {
+	if len(secrets) == 0 {
+		return ErrNoSecret
+	}
+	for _, secret := range secrets {
+		if secret == "" {
+			return ErrNoSecret
+		}
+	}
+
+	timestamp := one(header, "x-svc-timestamp")
+	var signatures [][]byte
+	for _, name := range signatureHeaders {
+		if value := one(header, name); signatureForm.MatchString(value) {
+			decoded, _ := hex.DecodeString(value)
+			signatures = append(signatures, decoded)
+		}
+	}
+	if !timestampForm.MatchString(timestamp) || len(signatures) == 0 {
+		return ErrMalformedHeaders
+	}
+
+	seconds, _ := strconv.ParseInt(timestamp, 10, 64)
+	// Compared in seconds: the nanoseconds of a time that is far away would not fit.
+	age := float64(now.UnixMilli())/1000 - float64(seconds)
+	if age > tolerance.Seconds() {
+		return ErrTooOld
+	}
+	if age < -tolerance.Seconds() {
+		return ErrTooNew
+	}
+
+	// Every signature with every secret, in constant time: how long it takes says nothing about the secrets.
+	isSigned := false
+	for _, secret := range secrets {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte("v0:" + timestamp + ":"))
+		mac.Write(body)
+		expected := mac.Sum(nil)
+		for _, signature := range signatures {
+			if hmac.Equal(expected, signature) {
+				isSigned = true
+			}
+		}
+	}
+	if !isSigned {
+		return ErrWrongSignature
+	}
+	return nil
+}
+
+// one is the one value of a header, in whatever letter case; empty where there is none, or more than one.
+func one(header map[string][]string, name string) string {
+	var found []string
+	for key, values := range header {
+		if strings.EqualFold(key, name) {
+			found = append(found, values...)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}

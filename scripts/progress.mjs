@@ -1,0 +1,78 @@
+/**
+ * How far a command is that takes more than two seconds: one line on a terminal, rewritten in place; lines of JSON
+ * where nobody watches, for logs. Written to stderr: results are on stdout.
+ *
+ * Plain JavaScript without packages: `install.mjs` uses it before there are any.
+ */
+
+const SHOWN_INTERVAL_MS = 200;
+const LOGGED_INTERVAL_MS = 5_000;
+const BAR_WIDTH = 24;
+
+/**
+ * @typedef {object} ProgressOutput
+ * @property {boolean} [isTTY]
+ * @property {number} [columns]
+ * @property {(text: string) => unknown} write
+ */
+
+/**
+ * @typedef {object} Progress
+ * @property {(done: number, all?: number) => void} report what is done, and of how much where that is known; may be called often
+ * @property {(result?: string) => void} end the last line of it
+ */
+
+/**
+ * Says that it begins, and from then on how far it is.
+ *
+ * @param {string} what a noun phrase: `installing packages`
+ * @param {string} unit of what is counted, in the plural: `packages`
+ * @param {ProgressOutput} [output]
+ * @param {() => number} [now] milliseconds of any clock that only goes forward
+ * @returns {Progress}
+ */
+export function startProgress(what, unit, output = process.stderr, now = () => performance.now()) {
+  const startedAtMs = now();
+  let writtenAtMs = startedAtMs;
+  /** @type {{ done?: number, all?: number }} */
+  let last = {};
+  const elapsedMs = () => Math.round(now() - startedAtMs);
+
+  const write = (
+    /** @type {'began' | 'runs' | 'ended'} */ state,
+    /** @type {string} */ result = '',
+  ) => {
+    writtenAtMs = now();
+    if (!output.isTTY) {
+      const line = { progress: what, state, unit, ...last, elapsed_ms: elapsedMs() };
+      output.write(`${JSON.stringify(result === '' ? line : { ...line, result })}\n`);
+      return;
+    }
+    const seconds = `${Math.floor(elapsedMs() / 1_000)} s`;
+    const detail =
+      state === 'ended' ? result || `done in ${seconds}` : `${renderCount(last, unit)}${seconds}`;
+    const text = `${what}: ${detail}`;
+    const columns = output.columns ?? 0;
+    output.write(`\r\u001B[K${columns === 0 ? text : text.slice(0, columns - 1)}`);
+    if (state === 'ended') output.write('\n');
+  };
+
+  write('began');
+  return {
+    report(done, all) {
+      last = all === undefined ? { done } : { done, all };
+      const interval = output.isTTY ? SHOWN_INTERVAL_MS : LOGGED_INTERVAL_MS;
+      if (now() - writtenAtMs >= interval) write('runs');
+    },
+    end: (result) => write('ended', result),
+  };
+}
+
+/** @param {{ done?: number, all?: number }} counted @param {string} unit */
+function renderCount({ done, all }, unit) {
+  if (done === undefined) return '';
+  if (all === undefined || all === 0) return `${done} ${unit}, `;
+  const share = Math.min(1, done / all);
+  const bar = '#'.repeat(Math.round(share * BAR_WIDTH)).padEnd(BAR_WIDTH, '.');
+  return `[${bar}] ${done} of ${all} ${unit}, `;
+}

@@ -1,0 +1,29 @@
+/** Each command of a fresh clone installs what it needs first: no `command not found` meets whoever types it. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+
+const { scripts } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as { scripts: Readonly<Record<string, string>> };
+
+/** Nothing of ours runs in it, and it says itself what is missing. */
+const WITHOUT_PACKAGES = new Set(['alerts']);
+
+test.each(Object.entries(scripts).filter(([name]) => !WITHOUT_PACKAGES.has(name)))(
+  'npm run %s installs what is missing',
+  (name, command) => {
+    if (name === 'sluice') {
+      expect(command).toBe('./sluice');
+      const script = readFileSync(new URL('../../sluice', import.meta.url), 'utf8');
+      expect(script.indexOf('/scripts/install.mjs')).toBeGreaterThan(0);
+      return;
+    }
+    const [first = '', rest = ''] = command.split(/ && (.*)/s);
+    expect(first).toMatch(/^node scripts\/install\.mjs( --with-tools)?( --with-redis)?$/);
+    // What is not among the packages that run services has to be asked for.
+    const isService = /node_modules\/\.bin\/node (--\S+ )*(packages\/(?!chaos)|scripts\/)/.test(
+      rest,
+    );
+    expect(first.includes('--with-tools')).toBe(!isService);
+  },
+);

@@ -1,0 +1,43 @@
+/** How far a command is: one line on a terminal, JSON for whoever reads it later. */
+import { expect, test } from 'vitest';
+import { startProgress } from '../progress.mjs';
+
+function watched(terminal: { isTTY: boolean; columns?: number }) {
+  const written: string[] = [];
+  const clock = { nowMs: 0 };
+  const output = { ...terminal, write: (text: string) => written.push(text) };
+  const progress = startProgress('making a backup', 'tables', output, () => clock.nowMs);
+  return { written, clock, progress };
+}
+
+test('a log has JSON lines: the beginning, every five seconds, the end', () => {
+  const { written, clock, progress } = watched({ isTTY: false });
+  for (const done of [1, 2, 3, 4]) {
+    clock.nowMs += 2_500;
+    progress.report(done, 8);
+  }
+  progress.end('8 tables');
+  const what = { progress: 'making a backup', unit: 'tables' };
+  expect(written.map((line): unknown => JSON.parse(line))).toEqual([
+    { ...what, state: 'began', elapsed_ms: 0 },
+    { ...what, state: 'runs', done: 2, all: 8, elapsed_ms: 5_000 },
+    { ...what, state: 'runs', done: 4, all: 8, elapsed_ms: 10_000 },
+    { ...what, state: 'ended', done: 4, all: 8, elapsed_ms: 10_000, result: '8 tables' },
+  ]);
+  expect(written.every((line) => line.endsWith('\n'))).toBe(true);
+});
+
+test('a terminal has one line, no wider than it is', () => {
+  const { written, clock, progress } = watched({ isTTY: true, columns: 40 });
+  for (const done of [1, 2]) {
+    clock.nowMs += 150;
+    progress.report(done, 8);
+  }
+  progress.end();
+  expect(written).toHaveLength(4);
+  for (const text of written.slice(0, 3)) {
+    expect(text).toMatch(/^\r\u001B\[K[^\r\n]{0,39}$/);
+  }
+  expect(written[1]).toContain('[######....');
+  expect(written.slice(2).join('')).toBe('\r\u001B[Kmaking a backup: done in 0 s\n');
+});
