@@ -189,6 +189,10 @@ describe('rotating and revoking', () => {
     const { id } = made.api_credential;
     const account = `/v1/accounts/${api.a.accountId}`;
     expect((await call('GET', account, { key: made.secret })).statusCode).toBe(200);
+    // Its use is recorded beside the call, which does not wait for it. Written between the answers below, it would differ.
+    await expect
+      .poll(async () => (await call('GET', `${path}/${id}`)).json().api_credential.last_used_at)
+      .toBe(new Date(api.clock.nowMs).toISOString());
     const revoked = await call('DELETE', `${path}/${id}`);
     const revokedAt = new Date(api.clock.nowMs).toISOString();
     expect(revoked.json().api_credential.revoked_at).toBe(revokedAt);
