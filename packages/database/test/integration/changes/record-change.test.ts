@@ -254,6 +254,7 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
               standard_webhooks: webhook.standardWebhooks,
               rate_limit_per_second: webhook.rateLimitPerSecond,
               window_max: webhook.windowMax,
+              ordering: webhook.ordering,
               attribute_filters: webhook.attributeFilters,
             }),
         );
