@@ -33,6 +33,7 @@ import {
   noWebhook,
   readFailures,
   refuse,
+  wakeChanged,
   webhookParams,
   webhookTags,
 } from './webhook-route.ts';
@@ -68,14 +69,8 @@ export function registerLaneOperations(
   app: ApiServer,
   { database, now, giveUpAfterMs, newId, wakeLane }: LaneOperationEffects,
 ): void {
-  const wake = async (request: FastifyRequest, lane: LaneKey): Promise<void> => {
-    await wakeLane(lane).catch((error: unknown) => {
-      request.log.warn(
-        { error, ...lane },
-        'a delivery queue could not be woken; the reconciliation loop will find it',
-      );
-    });
-  };
+  const wake = (request: FastifyRequest, lane: LaneKey): Promise<void> =>
+    wakeChanged(request, lane, wakeLane);
 
   app.get(
     '/v1/reporting_webhooks/:webhook_id/state',

@@ -19,7 +19,14 @@ import { sendProblem } from '../http/error-handling.ts';
 import { atLimit, badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
 import { limitReached, notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
-import { laneOf, noWebhook, readFailures, webhookParams, webhookTags } from './webhook-route.ts';
+import {
+  laneOf,
+  noWebhook,
+  readFailures,
+  wakeChanged,
+  webhookParams,
+  webhookTags,
+} from './webhook-route.ts';
 import { registerWebhookDeliveries } from './webhook-deliveries.ts';
 import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
 
@@ -109,7 +116,7 @@ export function registerReportingWebhooks(
         tags: webhookTags,
         summary: 'Change a reporting webhook',
         description:
-          'After a change of the endpoint, or enabling, blocked deliveries are tried at once.',
+          'After a change of the endpoint, the headers or `standard_webhooks`, or enabling, blocked deliveries are tried at once.',
         params: webhookParams,
         body: webhookChanges,
         response: { 200: webhook, ...badRequest, ...missing, ...badBody, ...commonFailures },
@@ -121,19 +128,12 @@ export function registerReportingWebhooks(
         database,
         lane.environmentId,
         lane.webhookId,
-        toChanges(request.body, lane.environmentId, encryptedText),
+        (before) => toChanges(request.body, before, lane.environmentId, encryptedText),
         changeOriginOf(request),
         now(),
       );
       if (!updated) return noWebhook(request, reply);
-      if (updated.mustWake) {
-        await wakeLane(lane).catch((error: unknown) => {
-          request.log.warn(
-            { error, ...lane },
-            'a delivery queue could not be woken; the reconciliation loop will find it',
-          );
-        });
-      }
+      if (updated.mustWake) await wakeChanged(request, lane, wakeLane);
       return reply.send(toWire(updated.webhook, lane.environmentId, encryptedText));
     },
   );

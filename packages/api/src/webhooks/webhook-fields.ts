@@ -17,6 +17,7 @@ import { z } from 'zod';
 import { text } from '../http/fields.ts';
 import { webAddress } from '../http/url-field.ts';
 import {
+  changedOptionsOf,
   newOptionFields,
   optionFields,
   optionsOf,
@@ -130,9 +131,10 @@ export function toNew(
   };
 }
 
-/** What is to be changed, as the statements want it. */
+/** What is to be changed of a webhook, as the statements want it; headers only where they are others than before. */
 export function toChanges(
   body: z.infer<typeof webhookChanges>,
+  before: Webhook,
   environmentId: number,
   encryptedText: EncryptedText,
 ): Partial<WebhookSettings> {
@@ -145,7 +147,7 @@ export function toChanges(
     ...(disabled !== undefined && { disabled }),
     ...(fullResolution !== undefined && { fullResolution }),
     ...(withContent !== undefined && { withContent }),
-    ...optionsOf(body, environmentId, encryptedText),
+    ...changedOptionsOf(body, before, environmentId, encryptedText),
   };
 }
 

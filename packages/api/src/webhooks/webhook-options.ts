@@ -189,6 +189,38 @@ export function optionsOf(
   };
 }
 
+/** What is given for a webhook that is there. The same headers as before are no change, however they are encrypted. */
+export function changedOptionsOf(
+  body: OptionsInBody,
+  before: Webhook,
+  environmentId: number,
+  encryptedText: EncryptedText,
+): Partial<DeliveryOptions> {
+  const { customHeaders, ...changes } = optionsOf(body, environmentId, encryptedText);
+  if (customHeaders === undefined) return changes;
+  const headersOf = (encrypted: string | null): string | undefined => {
+    try {
+      const opened = openHeaders(encrypted, environmentId, encryptedText);
+      return JSON.stringify(Object.entries(opened).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+    } catch {
+      // The key that encrypted them is lost: whatever is given replaces them.
+      return undefined;
+    }
+  };
+  const isSame = headersOf(customHeaders) === headersOf(before.customHeaders);
+  return isSame ? changes : { ...changes, customHeaders };
+}
+
+function openHeaders(
+  encrypted: string | null,
+  environmentId: number,
+  encryptedText: EncryptedText,
+): Record<string, string> {
+  if (encrypted === null) return {};
+  const text = encryptedText.decrypt(encrypted, secretContext(environmentId));
+  return JSON.parse(text) as Record<string, string>;
+}
+
 /** The row as it is shown. */
 export function showOptions(
   row: Webhook,
@@ -201,13 +233,7 @@ export function showOptions(
     rate_limit_per_second: row.rateLimitPerSecond,
     window_max: row.windowMax,
     ordering: row.ordering,
-    headers:
-      customHeaders === null
-        ? {}
-        : (JSON.parse(encryptedText.decrypt(customHeaders, secretContext(environmentId))) as Record<
-            string,
-            string
-          >),
+    headers: openHeaders(customHeaders, environmentId, encryptedText),
     attribute_filters:
       attributeFilters?.map(({ field, operator, values }) => ({
         field,

@@ -32,6 +32,20 @@ export function laneOf(request: FastifyRequest, webhookId: number): LaneKey {
 export const noWebhook = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   sendProblem(request, reply, notFound('the reporting webhook was'));
 
+/** Has a lane drained after a change; where that is lost, the reconciliation loop finds it. */
+export async function wakeChanged(
+  request: FastifyRequest,
+  lane: LaneKey,
+  wakeLane: (lane: LaneKey) => Promise<void>,
+): Promise<void> {
+  await wakeLane(lane).catch((error: unknown) => {
+    request.log.warn(
+      { error, ...lane },
+      'a delivery queue could not be woken; the reconciliation loop will find it',
+    );
+  });
+}
+
 /** The present state does not allow it. */
 export const refuse = (
   request: FastifyRequest,

@@ -25,12 +25,15 @@ import {
   noWebhook,
   readFailures,
   refuse,
+  wakeChanged,
   webhookParams,
   webhookTags,
 } from './webhook-route.ts';
 
 export interface WebhookSecretEffects {
   readonly database: Database;
+  /** Lets a failing lane try with the present keys. */
+  readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly encryptedText: EncryptedText;
   /** Makes a secret that nobody can guess. */
   readonly newSecret: () => string;
@@ -95,7 +98,7 @@ const rotation = z
 
 export function registerWebhookSecrets(
   app: ApiServer,
-  { database, now, encryptedText, newSecret }: WebhookSecretEffects,
+  { database, now, encryptedText, newSecret, wakeLane }: WebhookSecretEffects,
 ): void {
   const list = (lane: LaneKey, keys: SigningKeys): z.infer<typeof secret>[] => {
     const hintOf = (encrypted: string) =>
@@ -144,7 +147,8 @@ export function registerWebhookSecrets(
         summary: 'Make a new secret for a reporting webhook',
         description:
           'Both sign for `overlap_seconds`: `x-svc-signature` stays with the old one and `x-svc-signature-next` ' +
-          'carries the new one’s. Then, or when it is promoted, the new one is the only one.',
+          'carries the new one’s. Then, or when it is promoted, the new one is the only one. ' +
+          'Each change of the secrets lets blocked deliveries be tried at once.',
         params: webhookParams,
         body: rotation,
         response: {
@@ -174,6 +178,7 @@ export function registerWebhookSecrets(
           reply,
           'a rotation is under way; promote its secret, or take it back, first',
         );
+      if (changed.mustWake) await wakeChanged(request, lane, wakeLane);
       // Read back from the row: an earlier run of the same call may have made another one.
       const kept = changed.keys.next?.signingKey ?? changed.keys.signingKey;
       const shown = encryptedText.decrypt(kept, secretContext(lane.environmentId));
@@ -201,6 +206,7 @@ export function registerWebhookSecrets(
       const changed = await promoteWebhookSecret(database, lane, changeOriginOf(request), now());
       if (changed.outcome === 'not_found') return noWebhook(request, reply);
       if (changed.outcome === 'not_now') return refuse(request, reply, NO_ROTATION);
+      if (changed.mustWake) await wakeChanged(request, lane, wakeLane);
       return reply.send({ secrets: list(lane, changed.keys) });
     },
   );
@@ -220,6 +226,8 @@ export function registerWebhookSecrets(
       const lane = laneOf(request, request.params.webhook_id);
       const origin = changeOriginOf(request);
       const changed = await cancelWebhookSecret(database, lane, origin, now());
+      if (changed.outcome === 'changed' && changed.mustWake)
+        await wakeChanged(request, lane, wakeLane);
       // A second call finds it done, which is no error.
       const keys =
         changed.outcome === 'changed' ? changed.keys : await findSigningKeys(database, lane, now());

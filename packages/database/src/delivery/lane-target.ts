@@ -7,7 +7,10 @@ import { sql } from 'kysely';
 /** Where and how the deliveries of a lane are sent now. */
 export interface LaneTarget {
   readonly endpoint: string;
-  /** Grows when the webhook is sent elsewhere, and when it is enabled: what failed before says nothing about now. */
+  /**
+   * Grows when the webhook is sent elsewhere or with other headers or another key, and when it is enabled: what failed
+   * before says nothing about now.
+   */
   readonly endpointVersion: number;
   /** As it is stored: encrypted. */
   readonly signingKey: string;

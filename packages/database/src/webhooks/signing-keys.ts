@@ -55,7 +55,8 @@ export async function findSigningKeys(
 }
 
 export type KeyChange =
-  | { readonly outcome: 'changed'; readonly keys: SigningKeys }
+  /** `mustWake`: something is to be sent, with the present keys; a failing lane probes now. Wake it after the commit. */
+  | { readonly outcome: 'changed'; readonly keys: SigningKeys; readonly mustWake: boolean }
   /** A rotation is under way, or, for what ends one, none is. */
   | { readonly outcome: 'not_now' }
   | { readonly outcome: 'not_found' };
@@ -130,15 +131,37 @@ export function replaceSigningKey(
   return changeKeys(database, lane, key, isUnchanged, nowMs);
 }
 
-/** Forgets the old key wherever a rotation is over; by `webhooks_rotating`. */
+/** Forgets the old key wherever a rotation is over, and lets failing lanes probe; by `webhooks_rotating`. */
 export async function promoteDueSigningKeys(
   database: DatabaseOrTransaction,
   nowMs: number,
 ): Promise<void> {
   await sql`
-    update webhooks set ${NEXT_IS_KEY}
-     where next_signs_from <= ${new Date(nowMs)}`.execute(database);
+    with changed as (
+      update webhooks set ${NEXT_IS_KEY}, endpoint_version = endpoint_version + 1
+       where next_signs_from <= ${new Date(nowMs)}
+      returning environment_id, webhook_id, endpoint_version
+    ), locked as (
+      -- In the order of their key, as everywhere.
+      select lanes.environment_id, lanes.webhook_id, changed.endpoint_version
+        from lanes join changed using (environment_id, webhook_id)
+       order by environment_id, webhook_id
+         for no key update of lanes
+    )
+    update lanes set ${probesNow(sql`locked`, nowMs)}
+      from locked
+     where lanes.environment_id = locked.environment_id and lanes.webhook_id = locked.webhook_id`.execute(
+    database,
+  );
 }
+
+/**
+ * Columns of a lane whose webhook signs otherwise from now on: an endpoint that refused the old key may take the new one,
+ * so its hour is over, as after a change of the endpoint.
+ */
+const probesNow = (changed: RawBuilder<unknown>, nowMs: number) => sql`
+  endpoint_version = ${changed}.endpoint_version,
+  next_probe_at = case when next_probe_at is null then null else least(next_probe_at, ${new Date(nowMs)}) end`;
 
 /** Sets columns of one webhook; `not_now` where the condition does not hold. */
 async function changeKeys(
@@ -148,11 +171,22 @@ async function changeKeys(
   condition: RawBuilder<unknown>,
   nowMs: number,
 ): Promise<KeyChange> {
-  const { rows } = await sql<Row>`
-    update webhooks set ${columns} where ${isWebhook(lane)} and ${condition}
-    returning ${COLUMNS}`.execute(database);
+  const { rows } = await sql<Row & { mustWake: boolean }>`
+    with changed as (
+      update webhooks set ${columns}, endpoint_version = endpoint_version + 1
+       where ${isWebhook(lane)} and ${condition}
+      returning *
+    ), lane as (
+      update lanes set ${probesNow(sql`changed`, nowMs)}
+        from changed
+       where lanes.environment_id = changed.environment_id and lanes.webhook_id = changed.webhook_id
+      returning lanes.webhook_id, not is_paused and last_sequence > cursor_sequence as must_wake
+    )
+    select ${COLUMNS}, must_wake as "mustWake" from changed join lane using (webhook_id)`.execute(
+    database,
+  );
   const [row] = rows;
-  if (row) return { outcome: 'changed', keys: keysOf(row, nowMs) };
+  if (row) return { outcome: 'changed', keys: keysOf(row, nowMs), mustWake: row.mustWake };
   const found = await findSigningKeys(database, lane, nowMs);
   return { outcome: found ? 'not_now' : 'not_found' };
 }

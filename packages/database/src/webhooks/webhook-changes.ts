@@ -53,13 +53,15 @@ export async function makeWebhook(
 /**
  * Changes what is given, as `updateWebhook` does; undefined where there is no such webhook.
  *
+ * @param changes - or what gives them for the webhook as it is: headers that stay the same are encrypted differently each
+ * time, and only their owner can tell.
  * @param storedHeaders - where the stored headers differ, nothing is changed and undefined is returned.
  */
 export async function changeWebhook(
   database: Database,
   environmentId: number,
   webhookId: number,
-  changes: Partial<WebhookSettings>,
+  changes: Partial<WebhookSettings> | ((before: Webhook) => Partial<WebhookSettings>),
   origin: ChangeOrigin,
   nowMs: number,
   storedHeaders?: string,
@@ -69,7 +71,8 @@ export async function changeWebhook(
     const before = await lockWebhook(transaction, environmentId, webhookId);
     if (accountId === undefined || !before) return undefined;
     if (storedHeaders !== undefined && before.customHeaders !== storedHeaders) return undefined;
-    const updated = await updateWebhook(transaction, environmentId, webhookId, changes, nowMs);
+    const given = typeof changes === 'function' ? changes(before) : changes;
+    const updated = await updateWebhook(transaction, environmentId, webhookId, given, nowMs);
     if (!updated) return undefined;
     await recordChange(
       transaction,

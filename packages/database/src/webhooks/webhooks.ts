@@ -127,9 +127,9 @@ export async function lockWebhook(
 /**
  * Changes what is given and leaves the rest; undefined where there is no such webhook.
  *
- * Disabling keeps what is blocked and keeps later events out. Enabling, or a changed endpoint, lets a failing lane
- * probe at `nowMs` instead of when it was due: wake the lane after the commit where `mustWake` says that there is
- * something to send.
+ * Disabling keeps what is blocked and keeps later events out. Enabling, or whatever changes what is sent or where
+ * (endpoint, headers, `standardWebhooks`; a signing key: `signing-keys.ts`), lets a failing lane probe at `nowMs` instead of
+ * when it was due: wake the lane after the commit where `mustWake` says that there is something to send.
  */
 export async function updateWebhook(
   database: DatabaseOrTransaction,
@@ -142,6 +142,8 @@ export async function updateWebhook(
     with before as (
       select endpoint, disabled,
              endpoint <> coalesce(${changes.endpoint ?? null}, endpoint)
+             or standard_webhooks <> coalesce(${changes.standardWebhooks ?? null}::boolean, standard_webhooks)
+             or ${changes.customHeaders !== undefined} and custom_headers is distinct from ${changes.customHeaders ?? null}
              or disabled and not coalesce(${changes.disabled ?? null}::boolean, disabled) as is_fresh
         from webhooks
        where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null

@@ -163,6 +163,47 @@ describe('PUT', () => {
       expect(await nextProbe()).toBe(0);
     });
 
+    test.each([
+      { headers: { authorization: 'Bearer right' } },
+      { standard_webhooks: true },
+      { headers: { authorization: 'Bearer right' }, endpoint: CONFIGURATION.endpoint },
+    ])('what is sent otherwise is tried at once: %j', async (body) => {
+      const { id, lane, nextProbe } = await makeBlocked();
+      await api.call('PUT', `${PATH}/${id}`, { body });
+      expect(api.woken).toContainEqual(lane);
+      expect(await nextProbe()).toBe(0);
+    });
+
+    test('a configuration that is written back as it is changes no time, headers too', async () => {
+      const { id, nextProbe } = await makeBlocked();
+      const headers = { authorization: 'Bearer a', 'x-tenant': 'b' };
+      await api.call('PUT', `${PATH}/${id}`, { body: { headers } });
+      await sql`
+        update lanes set next_probe_at = ${new Date(api.clock.nowMs + 3_600_000)}
+         where environment_id = ${api.a.environmentId} and webhook_id = ${id}`.execute(
+        api.database,
+      );
+      const asItIs = (await api.call('GET', `${PATH}/${id}`)).json();
+      for (const body of [asItIs, { headers: { 'X-Tenant': 'b', Authorization: 'Bearer a' } }]) {
+        const answer = await api.call('PUT', `${PATH}/${id}`, { body });
+        expect(answer.json()).toEqual(asItIs);
+      }
+      expect(await nextProbe()).toBe(3_600_000);
+      // The next ones are others.
+      await api.call('PUT', `${PATH}/${id}`, { body: { headers: {} } });
+      expect(await nextProbe()).toBe(0);
+    });
+
+    test.each([
+      ['POST', '', { overlap_seconds: 0 }],
+      ['POST', '', {}],
+    ] as const)('a changed secret is tried at once: %s %j', async (method, path, body) => {
+      const { id, lane, nextProbe } = await makeBlocked();
+      await api.call(method, `${PATH}/${id}/secrets${path}`, { body });
+      expect(api.woken).toEqual([lane]);
+      expect(await nextProbe()).toBe(0);
+    });
+
     test('disabling wakes nobody, enabling tries at once', async () => {
       const { id, lane, nextProbe } = await makeBlocked();
       await api.call('PUT', `${PATH}/${id}`, { body: { disabled: true } });

@@ -2,6 +2,12 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import {
+  cancelRotation,
+  promoteDueSigningKeys,
+  promoteSigningKey,
+  startRotation,
+} from '@sluice/database/webhooks/signing-keys';
 import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -10,6 +16,7 @@ import {
   createGate,
   createLaneWorld,
   eventIds,
+  HOUR_MS,
   OK,
   status,
   until,
@@ -89,6 +96,92 @@ describe('a webhook that is changed meanwhile', () => {
     await world.change({ endpoint: 'http://elsewhere.test/' });
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+  });
+
+  describe('sent otherwise: a failing lane is tried at once with', () => {
+    const rotation = (signingKey: string, overlapMs: number) => (world: LaneWorld) =>
+      startRotation(
+        database,
+        world,
+        { signingKey, signsFromMs: world.nowMs + overlapMs },
+        world.nowMs,
+      );
+    const RIGHT_HEADERS = '{"authorization":"Bearer right"}';
+
+    test.each<[string, (world: LaneWorld) => Promise<unknown>]>([
+      ['other headers', (world) => world.change({ customHeaders: RIGHT_HEADERS })],
+      ['the headers of Standard Webhooks', (world) => world.change({ standardWebhooks: true })],
+      ['another secret', rotation('another', 0)],
+      ['a next secret beside it', rotation('another', HOUR_MS)],
+      [
+        'a secret that is promoted',
+        async (world) => {
+          await rotation('another', HOUR_MS)(world);
+          await world.deliverAll();
+          world.sent.length = 0;
+          return promoteSigningKey(database, world, world.nowMs);
+        },
+      ],
+      [
+        'the old secret alone, the next one being taken back',
+        async (world) => {
+          await rotation('another', HOUR_MS)(world);
+          await world.deliverAll();
+          world.sent.length = 0;
+          return cancelRotation(database, world, world.nowMs);
+        },
+      ],
+      [
+        'the next secret whose time has come',
+        async (world) => {
+          await rotation('another', 60_000)(world);
+          await world.deliverAll();
+          world.sent.length = 0;
+          world.nowMs += 60_000;
+          await promoteDueSigningKeys(database, world.nowMs);
+        },
+      ],
+    ])('%s', async (_, change) => {
+      const world = await createLaneWorld(database);
+      await world.log(2);
+      world.behave = () => status(401);
+      expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+      world.sent.length = 0;
+      await change(world);
+      world.behave = () => OK;
+      expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+      expect(world.sent).toEqual(['e1', 'e2']);
+    });
+
+    test('nothing where something else is changed: the hour stays', async () => {
+      const world = await createLaneWorld(database);
+      await world.log(2);
+      world.behave = () => status(401);
+      await world.deliver();
+      await world.change({
+        name: 'another',
+        windowMax: 3,
+        withContent: true,
+        events: ['customer_subscribed'],
+      });
+      await world.change({ standardWebhooks: false, endpoint: 'http://receiver.test/hook' });
+      expect(await world.deliverAll()).toMatchObject({
+        outcome: 'waiting',
+        untilMs: world.nowMs + HOUR_MS + 3,
+      });
+    });
+
+    test('other headers, while an attempt with the old ones was under way', async () => {
+      const world = await createLaneWorld(database);
+      await world.log(2);
+      world.behave = async ({ headers }) => {
+        if (headers['authorization'] === 'Bearer right') return OK;
+        await world.change({ customHeaders: RIGHT_HEADERS });
+        return status(401);
+      };
+      expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+      expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+    });
   });
 
   test('sent elsewhere while an attempt was under way: its failure costs no wait', async () => {
