@@ -217,8 +217,8 @@ function openHeaders(
   encryptedText: EncryptedText,
 ): Record<string, string> {
   if (encrypted === null) return {};
-  const text = encryptedText.decrypt(encrypted, secretContext(environmentId));
-  return JSON.parse(text) as Record<string, string>;
+  const opened = encryptedText.decrypt(encrypted, secretContext(environmentId));
+  return JSON.parse(opened) as Record<string, string>;
 }
 
 /** The row as it is shown. */
