@@ -63,6 +63,8 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
     const database = createDatabase({
       url: settings.DATABASE_URL,
       poolMax: 1,
+      // One that is silent is told of while somebody still looks.
+      connectMsMax: 3_000,
       applicationName: `sluice-${program}`,
       onError: (error) => console.error(error.message),
     });

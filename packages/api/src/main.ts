@@ -13,6 +13,7 @@ import { secretContext } from '@sluice/domain/delivery/webhook';
 import { checkSchema } from '@sluice/database/schema/schema-version';
 import { listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { beginProcess } from '@sluice/platform/process/begin-process';
+import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer } from '@sluice/platform/queue/queue';
@@ -41,6 +42,8 @@ const TAIL_DURATION_MS_MAX = 3_600_000;
 const SECRET_SIZE_BYTES = 32;
 
 const { settings, logger, lifecycle, fail } = beginProcess(process, 'api', apiSettings);
+if (settings.REDIS_URL !== undefined)
+  void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
 const now = Date.now;
 const secret = settings.API_SECRET ?? temporarySecret();
 

@@ -13,6 +13,7 @@ import {
 } from '@sluice/database/accounts/workspace-keys';
 import { reasonOf } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/process/begin-process';
+import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer, type ShardCommitBatch } from '@sluice/platform/queue/queue';
@@ -41,6 +42,8 @@ import { FastTrackParser } from './commit/fast-track-parser.ts';
 import { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
 
 const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
+if (settings.REDIS_URL !== undefined)
+  void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
 /** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */
 process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= '16384';
 const { startServer } = await import('./server.ts');

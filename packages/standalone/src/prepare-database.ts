@@ -5,6 +5,9 @@ import { migrate } from '@sluice/database/schema/migrate';
 import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 
+/** One that is silent is told of within five seconds of the start. */
+const CONNECT_MS_MAX = 3_000;
+
 /**
  * May be run at every start.
  *
@@ -15,6 +18,7 @@ export async function prepareDatabase(url: string, hasDemo: boolean): Promise<vo
     url,
     poolMax: 2,
     applicationName: 'sluice-standalone',
+    connectMsMax: CONNECT_MS_MAX,
     // A statement that fails because of it says so itself.
     onError: () => {},
   });

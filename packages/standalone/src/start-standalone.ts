@@ -9,7 +9,9 @@ import { DEMO } from '@sluice/database/demo/seed-demo';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { requireFreePort } from '@sluice/platform/process/port-taken';
 import { keepApiSecret, keepEncryptionKeys } from './keep-secret.ts';
+import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
+import { openingData, readOwnVersion, recordVersion } from './data-version.ts';
 import { keepPostgres } from './keep-postgres.ts';
 import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
@@ -83,11 +85,8 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     });
   }
 
-  const database =
-    settings.DATABASE_URL === undefined
-      ? await startDatabase(deps, directory)
-      : { url: settings.DATABASE_URL, description: 'as DATABASE_URL says' };
-  await prepareDatabase(database.url, refusal === undefined);
+  if (settings.REDIS_URL !== undefined) void reportRedisAway(settings.REDIS_URL, onNote);
+  const database = await openDatabase(deps, directory, refusal === undefined);
 
   const environment = {
     API_SECRET: await keepApiSecret(directory.path),
@@ -155,6 +154,25 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     firstWaitMs: settings.WEBHOOK_LISTED_FAILURE_WAIT_MS,
     startedInMs: performance.now() - startedAtMs,
     demoRefusal: refusal,
+  });
+}
+
+/** The database, ready for the services. */
+async function openDatabase(
+  deps: StandaloneDeps,
+  directory: DataDirectory,
+  hasDemo: boolean,
+): Promise<{ url: string; description: string }> {
+  const { DATABASE_URL: url } = deps.settings;
+  if (url !== undefined) {
+    await prepareDatabase(url, hasDemo);
+    return { url, description: 'as DATABASE_URL says' };
+  }
+  return openingData(directory.path, async () => {
+    const database = await startDatabase(deps, directory);
+    await prepareDatabase(database.url, hasDemo);
+    await recordVersion(directory.path, await readOwnVersion(deps.root, Date.now()));
+    return database;
   });
 }
 

@@ -15,6 +15,7 @@ import { countPurchasesInReview } from '@sluice/database/billing/purchases-in-re
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { AppError } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/process/begin-process';
+import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer } from '@sluice/platform/queue/queue';
@@ -55,6 +56,8 @@ import { webhookOptions } from './process/webhook-settings.ts';
 import { WorkerClock } from './process/worker-clock.ts';
 
 const { settings, logger, lifecycle, fail } = beginProcess(process, 'worker', workerSettings);
+if (settings.REDIS_URL !== undefined)
+  void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
 const now = Date.now;
 const monotonicNow = () => performance.now();
 const webhooks = webhookOptions(settings);

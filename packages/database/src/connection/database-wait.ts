@@ -43,6 +43,8 @@ const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 5_000;
 /** To be reached and to answer. A pooler whose Postgres is away lets clients in and says nothing for two minutes. */
 const ANSWER_MS_MAX = 5_000;
+/** The first time: with the time to load a process, whoever starts it reads within five seconds what it waits for. */
+const FIRST_ANSWER_MS_MAX = 3_000;
 /** The first line is written at once. */
 const LINE_INTERVAL_MS = 60_000;
 
@@ -64,7 +66,8 @@ export async function waitForDatabase<Joined>(
   let saidAtMs: number | undefined;
   for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
     try {
-      await knock(options, stopping.signal);
+      const answerMsMax = saidAtMs === undefined ? FIRST_ANSWER_MS_MAX : ANSWER_MS_MAX;
+      await knock(options, answerMsMax, stopping.signal);
       const joined = await join();
       await unlessStopped(stopping.signal);
       if (saidAtMs !== undefined)
@@ -91,12 +94,13 @@ export async function waitForDatabase<Joined>(
 /** @throws AppError DATABASE_UNAVAILABLE, with the cause, unless Postgres answers the smallest question in time. */
 async function knock(
   { url, applicationName }: Pick<DatabaseWaitOptions<unknown>, 'url' | 'applicationName'>,
+  answerMsMax: number,
   signal: AbortSignal,
 ): Promise<void> {
   const client = new pg.Client({
     connectionString: url,
     application_name: applicationName,
-    connectionTimeoutMillis: ANSWER_MS_MAX,
+    connectionTimeoutMillis: answerMsMax,
   });
   // One that breaks between two statements; a statement fails by itself.
   client.on('error', () => undefined);
@@ -106,7 +110,7 @@ async function knock(
   const timer = setTimeout(() => {
     isLate = true;
     cut();
-  }, ANSWER_MS_MAX);
+  }, answerMsMax);
   signal.addEventListener('abort', cut, { once: true });
   try {
     await client.connect();
@@ -115,7 +119,7 @@ async function knock(
   } catch (error) {
     cut();
     throw databaseUnavailable(
-      isLate ? new Error(`Connection terminated: no answer in ${ANSWER_MS_MAX} ms`) : error,
+      isLate ? new Error(`Connection terminated: no answer in ${answerMsMax} ms`) : error,
     );
   } finally {
     clearTimeout(timer);

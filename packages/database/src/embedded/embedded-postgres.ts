@@ -71,6 +71,7 @@ export async function startEmbeddedPostgres(
     durability,
     onProgress,
     initdb: binaries.initdb,
+    majorVersion: binaries.majorVersion,
   });
   await stopStaleServer({ dataPath, account, pgCtl: binaries.pgCtl, onProgress });
 

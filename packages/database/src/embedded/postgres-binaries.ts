@@ -18,6 +18,8 @@ export interface PostgresBinaries {
   readonly postgres: string;
   readonly initdb: string;
   readonly pgCtl: string;
+  /** What data must be of: a server opens those of its own major version only. */
+  readonly majorVersion: string;
 }
 
 /** Where root keeps what the lent account must reach. Ours alone: made by root, written by root. */
@@ -30,7 +32,7 @@ export async function locatePostgresBinaries(
 ): Promise<PostgresBinaries> {
   const source = findPackage();
   await createMissingLinks(source.directory);
-  if (await isRunnable(source.native, account)) return binariesIn(source.native);
+  if (await isRunnable(source.native, account)) return binariesIn(source.native, source.version);
 
   const name = `postgres-${source.version}`;
   let lastFailure: unknown;
@@ -41,7 +43,7 @@ export async function locatePostgresBinaries(
         onProgress(`copying Postgres to ${copy}, because its account cannot enter this folder`);
         await copyTree(source.native, copy);
       }
-      if (await isRunnable(copy, account)) return binariesIn(copy);
+      if (await isRunnable(copy, account)) return binariesIn(copy, source.version);
     } catch (error) {
       lastFailure = error;
     }
@@ -84,15 +86,16 @@ async function createMissingLinks(packageDirectory: string): Promise<void> {
   }
 }
 
-const binariesIn = (native: string): PostgresBinaries => ({
+const binariesIn = (native: string, version: string): PostgresBinaries => ({
   postgres: join(native, 'bin', 'postgres'),
   initdb: join(native, 'bin', 'initdb'),
   pgCtl: join(native, 'bin', 'pg_ctl'),
+  majorVersion: version.replace(/\..*$/, ''),
 });
 
 /** `initdb` runs `postgres` and reads `share`; that a version is printed would not show the latter. */
 async function isRunnable(native: string, account: ServerAccount): Promise<boolean> {
-  const postgres = await runAs(account, binariesIn(native).postgres, ['--version']);
+  const postgres = await runAs(account, join(native, 'bin', 'postgres'), ['--version']);
   if (postgres.exitCode !== 0) return false;
   const share = await runAs(account, '/bin/sh', [
     '-c',

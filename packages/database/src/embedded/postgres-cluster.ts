@@ -32,6 +32,8 @@ export interface ClusterOptions {
   readonly directory: string;
   readonly account: ServerAccount;
   readonly initdb: string;
+  /** Of the server that will open it. */
+  readonly majorVersion: string;
   readonly durability: Durability;
   readonly onProgress: (line: string) => void;
 }
@@ -55,6 +57,7 @@ export async function prepareCluster(options: ClusterOptions): Promise<Cluster> 
   await mkdir(directory, { recursive: true });
   const link = dataLink(directory);
   const dataPath = (await realpath(link).catch(() => undefined)) ?? (await createCluster(options));
+  await requireMajorVersion(dataPath, options.majorVersion);
   await claimOutsideData(directory, dataPath);
 
   const password = await readFile(passwordFile(directory), 'utf8').catch((cause: unknown) => {
@@ -78,6 +81,16 @@ export async function prepareCluster(options: ClusterOptions): Promise<Cluster> 
   await writeFile(join(outside, HOME_FILE), await realpath(directory), { mode: 0o600 });
   await rm(`${link}.moved`, { recursive: true });
   return { dataPath: outside, password };
+}
+
+/** Postgres itself would say so in its log only, after a start that fails. */
+async function requireMajorVersion(dataPath: string, wanted: string): Promise<void> {
+  const found = await readFile(join(dataPath, 'PG_VERSION'), 'utf8').catch(() => undefined);
+  if (found === undefined || found.trim() === wanted) return;
+  throw new AppError(
+    'DATABASE_START_FAILED',
+    `the data in ${dataPath} are of Postgres ${found.trim()}, and this version of Sluice has Postgres ${wanted}`,
+  );
 }
 
 /** Removes the data, wherever it is. The server must be stopped. */

@@ -14,6 +14,11 @@ const MESSAGES_MAX = 100;
 /** `queue` where the connection is a queue's own. */
 export type WarnOfConnection = (error: Error, queue?: string) => void;
 
+/** Of a connection that cannot be made the stack says nothing; the message has the address. */
+const describe = (error: Error): { readonly reason: string } | { readonly error: Error } =>
+  'code' in error && NETWORK_CODE.test(String(error.code)) ? { reason: error.message } : { error };
+const NETWORK_CODE = /^(E(CONN|HOST|NET|TIMEDOUT|PIPE)|ENOTFOUND$|EAI_AGAIN$)/;
+
 /** `now`: Unix milliseconds. */
 export function connectionWarnings(
   logger: Pick<Logger, 'warn'>,
@@ -31,7 +36,7 @@ export function connectionWarnings(
     said.set(error.message, { atMs, unsaidCount: 0 });
     const unsaidCount = last?.unsaidCount ?? 0;
     logger.warn(
-      { error, ...(queue && { queue }), ...(unsaidCount > 0 && { unsaidCount }) },
+      { ...describe(error), ...(queue && { queue }), ...(unsaidCount > 0 && { unsaidCount }) },
       'the broker or a connection to it failed; it is tried again',
     );
   };

@@ -35,8 +35,14 @@ const retryStrategy = (attempt: number): number => Math.min(attempt * 50, RECONN
 /**
  * For adding jobs: a command fails at once while the connection is away, and after `commandTimeoutMs` when it hangs.
  * Resolves when Redis first answers, first fails, or has done neither in that time; it goes on trying.
+ *
+ * @param onFailure - told of the first failure, where one came first.
  */
-export async function connectProducer(url: string, commandTimeoutMs: number): Promise<RedisClient> {
+export async function connectProducer(
+  url: string,
+  commandTimeoutMs: number,
+  onFailure: (error: Error) => void = () => {},
+): Promise<RedisClient> {
   const redis = connect(parseRedisUrl(url), 2 * commandTimeoutMs, false, {
     maxRetriesPerRequest: 0,
     commandTimeout: commandTimeoutMs,
@@ -47,7 +53,10 @@ export async function connectProducer(url: string, commandTimeoutMs: number): Pr
   await Promise.race([
     new Promise<void>((resolve) => {
       redis.once('ready', resolve);
-      redis.once('error', () => resolve());
+      redis.once('error', (error: Error) => {
+        onFailure(error);
+        resolve();
+      });
     }),
     // A Cluster that refuses its slots says neither.
     sleep(commandTimeoutMs, undefined, { signal: waiting.signal }).catch(() => undefined),

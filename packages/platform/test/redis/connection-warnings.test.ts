@@ -24,6 +24,13 @@ test('what forty connections say together is logged once, and later with how oft
   expect(lines[1]).toEqual({ error, unsaidCount: 40 });
 });
 
+test('a connection that cannot be made is told without a stack', () => {
+  const { lines, warn } = startWarnings();
+  const message = 'connect ECONNREFUSED 127.0.0.1:6379';
+  warn(Object.assign(new Error(message), { code: 'ECONNREFUSED' }));
+  expect(lines).toEqual([{ reason: message }]);
+});
+
 test('another message is logged at once', () => {
   const { lines, warn } = startWarnings();
   warn(new Error('read ECONNRESET'));

@@ -1,19 +1,18 @@
 /**
- * Every process of a fleet replaced under load, one after another, as an orchestrator does it: the new
- * one first, then SIGTERM to the old one. Clients keep their connections; one that the server closed
- * without an answer is what HTTP lets a client repeat, with the same ids. Nothing else may happen.
+ * Every process of a fleet replaced under load, one after another, by `npm run roll`: the new one first, then SIGTERM to
+ * the old one. Clients keep their connections; one that the server closed without an answer is what HTTP lets a client
+ * repeat, with the same ids. Nothing else may happen.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { findFreePort } from '@sluice/platform/testing/free-port';
-import {
-  startServiceUnderTest,
-  type ServiceUnderTest,
-} from '@sluice/platform/testing/service-under-test';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 
 const mainOf = (service: 'intake' | 'worker') =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
@@ -23,6 +22,7 @@ const WAIT = { timeout: 30_000, interval: 50 };
 const STANDSTILL_MS_MAX = 30_000;
 const CLIENTS = 6;
 const CALLS_BETWEEN = 150;
+const CALLS_MIN = 10_000;
 /** What `fetch` says of a connection that ended before any answer. */
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
@@ -66,11 +66,45 @@ function startClients(url: string) {
       const wanted = acknowledged.length + count;
       return vi.waitFor(() => expect(acknowledged.length).toBeGreaterThan(wanted), WAIT);
     },
+    until: (count: number) =>
+      vi.waitFor(() => expect(acknowledged.length).toBeGreaterThanOrEqual(count), {
+        ...WAIT,
+        timeout: 120_000,
+      }),
     async stop() {
       isStopping = true;
       await running;
     },
   };
+}
+
+const ROLL = fileURLToPath(new URL('../../../../scripts/roll.mjs', import.meta.url));
+
+/** The processes that are new; they end with the test. */
+async function roll(service: 'intake' | 'worker', databaseUrl: string): Promise<number[]> {
+  const child = spawn(process.execPath, [ROLL, service], {
+    env: { PATH: process.env['PATH'], DATABASE_URL: databaseUrl },
+  });
+  let output = '';
+  let errors = '';
+  child.stdout.on('data', (chunk: Buffer) => void (output += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => void (errors += chunk.toString()));
+  const [code] = (await once(child, 'close')) as [number];
+  const pids = output
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => (JSON.parse(line) as { by: number }).by);
+  onTestFinished(() => pids.forEach(kill));
+  expect(code, errors).toBe(0);
+  return pids;
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
 }
 
 test('every intake and every worker is replaced under load, and no call is refused, lost or doubled', async () => {
@@ -94,19 +128,17 @@ test('every intake and every worker is replaced under load, and no call is refus
   await clients.more(CALLS_BETWEEN);
 
   const replace = async (
-    fleet: ServiceUnderTest[],
-    start: () => Promise<ServiceUnderTest>,
+    service: 'intake' | 'worker',
+    old: readonly { readonly ended: Promise<number | null> }[],
   ): Promise<void> => {
-    const old = [...fleet];
-    for (const service of old) {
-      fleet.push(await start());
-      fleet.splice(fleet.indexOf(service), 1);
-      expect(await service.kill('SIGTERM')).toBe(0);
-      await clients.more(CALLS_BETWEEN);
-    }
+    expect(await roll(service, url)).toHaveLength(old.length);
+    // Each ended by itself, drained, before the next was started.
+    expect(await Promise.all(old.map(({ ended }) => ended))).toEqual(old.map(() => 0));
+    await clients.more(CALLS_BETWEEN);
   };
-  await replace(intakes, () => startIntake(port));
-  await replace(workers, startWorker);
+  await replace('intake', intakes);
+  await replace('worker', workers);
+  await clients.until(CALLS_MIN);
   await clients.stop();
 
   expect(clients.refused).toEqual([]);
@@ -134,5 +166,4 @@ test('every intake and every worker is replaced under load, and no call is refus
     { timeout: 240_000, interval: 200 },
   );
   expect(storedCount).toBe(clients.acknowledged.length);
-  await Promise.all([...intakes, ...workers].map((service) => service.kill('SIGKILL')));
 }, 360_000);

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -209,6 +209,22 @@ test(
     await once(refused.child, 'close');
     expect(refused.child.exitCode).toBe(1);
     expect(refused.output()).toMatch(/^DATABASE_UNAVAILABLE: .*DATABASE_URL.*ECONNREFUSED.*\n$/);
+  },
+);
+
+test(
+  'a Postgres of its own that is silent is that line too, and not after ten seconds',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const refused = start({ DATABASE_URL: `postgres://sluice@127.0.0.1:${port}/sluice` });
+    await once(refused.child, 'close');
+    for (const socket of sockets) socket.destroy();
+    silent.close();
+    expect(refused.output()).toMatch(/^DATABASE_UNAVAILABLE: .*DATABASE_URL.*timeout.*\n$/);
   },
 );
 

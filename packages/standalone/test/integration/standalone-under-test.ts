@@ -1,0 +1,64 @@
+/** For tests: `npm start` as the process that it is, on ports of its own, with its data where the test says. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { findFreePort } from '@sluice/platform/testing/free-port';
+import { expect, onTestFinished } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
+
+/** @param root - the checkout whose version it is. It ends with the test. */
+export async function startStandaloneUnderTest(directory: string, root = ROOT) {
+  const [intake, api, worker, simulator] = await Promise.all(
+    Array.from({ length: 4 }, () => findFreePort()),
+  );
+  const child = spawn(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', `${root}packages/standalone/src/main.ts`],
+    {
+      env: {
+        PATH: process.env['PATH'],
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+        SLUICE_DIRECTORY: directory,
+        INTAKE_PORT: String(intake),
+        API_PORT: String(api),
+        WORKER_PORT: String(worker),
+        SIMULATOR_PORT: String(simulator),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGTERM');
+    await once(child, 'close');
+  });
+  let output = '';
+  child.stderr.resume();
+  child.stdout.on('data', (chunk: Buffer) => void (output += chunk.toString()));
+  while (!/Sluice is ready[^]*\/v1\/customers/.test(output)) {
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`npm start ended before it was ready:\n${output}`);
+    await Promise.race([once(child.stdout, 'data'), once(child, 'close')]);
+  }
+  return {
+    apiUrl: `http://127.0.0.1:${api}`,
+    /** To intake, as the demo workspace. */
+    call: (path: string, body: object) =>
+      fetch(`http://127.0.0.1:${intake}${path}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Basic ${btoa(`${DEMO.writeKey}:`)}`,
+          'x-strict-mode': '1',
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify(body),
+      }),
+    async stop(): Promise<void> {
+      child.kill('SIGTERM');
+      const [code] = (await once(child, 'close')) as [number | null];
+      expect(code).toBe(0);
+    },
+  };
+}
