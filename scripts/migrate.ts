@@ -1,7 +1,9 @@
 /** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
 import { migrate, MIGRATIONS } from '@sluice/database/schema/migrate';
+import { readSchemaState } from '@sluice/database/schema/schema-version';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
+import { startProgress } from './progress.mjs';
 
 const { values } = readWords('usage: sluice migrate [--json]', {
   options: { json: { type: 'boolean', default: false } },
@@ -10,8 +12,17 @@ await actOnDatabase(
   'migrate',
   databaseSettings,
   async (database, settings) => {
-    const names = await migrate(database, MIGRATIONS, (name) => console.error(name));
+    const { applied } = await readSchemaState(database);
+    const all = Object.keys(MIGRATIONS).filter((name) => !applied.includes(name)).length;
+    const progress = startProgress('migrating', 'migrations', { silentMs: 2_000 });
+    // Of one on a large table nothing is heard for minutes: that it goes on is all there is to say.
+    let begun = 0;
+    const ticker = setInterval(() => progress.report(Math.max(0, begun - 1), all), 500);
+    const names = await migrate(database, MIGRATIONS, () => void begun++).finally(() =>
+      clearInterval(ticker),
+    );
     await migrateQueues(settings.DATABASE_URL);
+    progress.end();
     if (values.json) return console.log(JSON.stringify({ migrated: names }));
     console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);
   },

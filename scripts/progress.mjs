@@ -23,16 +23,23 @@ const BAR_WIDTH = 24;
  */
 
 /**
- * Says that it begins, and from then on how far it is.
+ * Says that it begins, and from then on how far it is; where it may be over at once, nothing for `silentMs`.
  *
  * @param {string} what a noun phrase: `installing packages`
  * @param {string} unit of what is counted, in the plural: `packages`
- * @param {ProgressOutput} [output]
- * @param {() => number} [now] milliseconds of any clock that only goes forward
+ * @param {object} [options]
+ * @param {number} [options.silentMs] one that ends earlier says nothing at all
+ * @param {ProgressOutput} [options.output]
+ * @param {() => number} [options.now] milliseconds of any clock that only goes forward
  * @returns {Progress}
  */
-export function startProgress(what, unit, output = process.stderr, now = () => performance.now()) {
+export function startProgress(
+  what,
+  unit,
+  { silentMs = 0, output = process.stderr, now = () => performance.now() } = {},
+) {
   const startedAtMs = now();
+  let hasSpoken = false;
   let writtenAtMs = startedAtMs;
   /** @type {{ done?: number, all?: number }} */
   let last = {};
@@ -43,6 +50,7 @@ export function startProgress(what, unit, output = process.stderr, now = () => p
     /** @type {string} */ result = '',
   ) => {
     writtenAtMs = now();
+    hasSpoken = true;
     if (!output.isTTY) {
       const line = { progress: what, state, unit, ...last, elapsed_ms: elapsedMs() };
       output.write(`${JSON.stringify(result === '' ? line : { ...line, result })}\n`);
@@ -57,14 +65,17 @@ export function startProgress(what, unit, output = process.stderr, now = () => p
     if (state === 'ended') output.write('\n');
   };
 
-  write('began');
+  if (silentMs === 0) write('began');
   return {
     report(done, all) {
       last = all === undefined ? { done } : { done, all };
       const interval = output.isTTY ? SHOWN_INTERVAL_MS : LOGGED_INTERVAL_MS;
-      if (now() - writtenAtMs >= interval) write('runs');
+      const wait = hasSpoken ? interval : silentMs;
+      if (now() - writtenAtMs >= wait) write('runs');
     },
-    end: (result) => write('ended', result),
+    end(result) {
+      if (hasSpoken) write('ended', result);
+    },
   };
 }
 

@@ -36,6 +36,7 @@ import {
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { parseSettings } from '@sluice/platform/settings/config';
 import { actOnDatabase, databaseSettings, readEnvironment, readWords } from './act-on-database.ts';
+import { startProgress } from './progress.mjs';
 
 interface Check {
   readonly name: string;
@@ -56,7 +57,6 @@ type Reversed = Pick<BilledInvoice, 'taken' | 'returned'>;
 const NOT_REVERSED: Reversed = { taken: 0, returned: 0 };
 /** Of one check; what is beyond is counted. */
 const PRINTED_MAX = 100;
-const PROGRESS_INTERVAL_MS = 2_000;
 
 const { values } = readWords('usage: sluice verify [--json]', {
   options: { json: { type: 'boolean', default: false } },
@@ -86,16 +86,15 @@ async function verifyAuditLogs(
 ): Promise<string> {
   const accounts = await listAuditedAccounts(opened);
   let entryCount = 0;
-  let saidAtMs = performance.now();
+  const progress = startProgress('verifying the audit log', 'entries', { silentMs: 2_000 });
   for (const accountId of accounts) {
-    const verified = await verifyAuditChain(opened, accountId, (done, all) => {
-      if (performance.now() - saidAtMs < PROGRESS_INTERVAL_MS) return;
-      saidAtMs = performance.now();
-      console.error(`       account ${accountId}: ${done} of ${all} entries`);
-    });
+    const verified = await verifyAuditChain(opened, accountId, (done) =>
+      progress.report(entryCount + done),
+    );
     entryCount += verified.entryCount;
     for (const { message } of verified.findings) report(`account ${accountId}: ${message}`);
   }
+  progress.end();
   return `${accounts.length} accounts, ${entryCount} entries`;
 }
 

@@ -16,6 +16,18 @@ export async function runSuite(catalogue: Readonly<Record<string, Benchmark>>): 
   for (const [place, [name, { about, bars, short }]] of benchmarks.entries()) {
     const minutes = ((performance.now() - startedAtMs) / 60_000).toFixed(1);
     console.log(`\n[${place + 1}/${benchmarks.length}, ${minutes} min] ${name}: ${about}`);
+    // For whoever reads the log of a run that nobody watched, as of every command that takes long.
+    if (!process.stderr.isTTY)
+      console.error(
+        JSON.stringify({
+          progress: 'measuring',
+          state: 'runs',
+          unit: 'benchmarks',
+          done: place,
+          all: benchmarks.length,
+          elapsed_ms: Math.round(performance.now() - startedAtMs),
+        }),
+      );
     const ended = await runBenchmark(CHECKOUT, [name, ...short, '--no-file'], (line) =>
       console.log(`  ${line}`),
     );

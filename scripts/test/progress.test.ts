@@ -5,11 +5,15 @@ import { startProgress } from '../progress.mjs';
 /** Goes to the start of the line, and removes it. */
 const TO_THE_START = '\r\u001B[K';
 
-function watched(terminal: { isTTY: boolean; columns?: number }) {
+function watched(terminal: { isTTY: boolean; columns?: number }, silentMs = 0) {
   const written: string[] = [];
   const clock = { nowMs: 0 };
   const output = { ...terminal, write: (text: string) => written.push(text) };
-  const progress = startProgress('making a backup', 'tables', output, () => clock.nowMs);
+  const progress = startProgress('making a backup', 'tables', {
+    silentMs,
+    output,
+    now: () => clock.nowMs,
+  });
   return { written, clock, progress };
 }
 
@@ -45,4 +49,21 @@ test('a terminal has one line, no wider than it is', () => {
   }
   expect(written[1]).toContain('[######....');
   expect(written.slice(2).join('')).toBe(`${TO_THE_START}making a backup: done in 0 s\n`);
+});
+
+test('what may be over at once says nothing until it takes long', () => {
+  const quick = watched({ isTTY: false }, 2_000);
+  quick.clock.nowMs += 1_999;
+  quick.progress.report(7, 8);
+  quick.progress.end();
+  expect(quick.written).toEqual([]);
+
+  const slow = watched({ isTTY: false }, 2_000);
+  slow.clock.nowMs += 2_000;
+  slow.progress.report(1, 8);
+  slow.progress.end();
+  expect(slow.written.map((line) => (JSON.parse(line) as { state: string }).state)).toEqual([
+    'runs',
+    'ended',
+  ]);
 });

@@ -45,7 +45,7 @@ const WRONG_WORDS = 2;
 /** The exit code that a shell gives to what a signal ended. */
 const endedBy = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
-const LOGGED_PROGRESS_INTERVAL_MS = 10_000;
+const LOGGED_PROGRESS_INTERVAL_MS = 5_000;
 
 function createTerminal(isJson: boolean): Terminal {
   const isInPlace = process.stderr.isTTY;
@@ -56,7 +56,7 @@ function createTerminal(isJson: boolean): Terminal {
     hasColor: !isJson && process.stdout.isTTY && process.stdout.hasColors(),
     line: (text) => void process.stdout.write(`${text}\n`),
     note: (text) => void process.stderr.write(`${text}\n`),
-    progress(text) {
+    progress(text, counted) {
       hasProgress = true;
       if (isInPlace) {
         process.stderr.write(`\r\u001B[K${withinRow(text, process.stderr.columns)}`);
@@ -64,7 +64,7 @@ function createTerminal(isJson: boolean): Terminal {
       }
       if (performance.now() - loggedAtMs < LOGGED_PROGRESS_INTERVAL_MS) return;
       loggedAtMs = performance.now();
-      process.stderr.write(`${text}\n`);
+      process.stderr.write(`${JSON.stringify(counted)}\n`);
     },
     progressDone() {
       if (isInPlace && hasProgress) process.stderr.write('\n');

@@ -78,7 +78,7 @@ export function createProgram(deps: ProgramDependencies): Command {
   const context = { program, deps, options, terminal, api };
 
   addStatus(context);
-  addWebhookCommands(program, api, terminal);
+  addWebhookCommands(program, api, terminal, { ...timeUntil(deps.signal), signal: deps.signal });
   addKeyCommands(program, terminal, (token) => apiWith(token, ACCOUNT_ADVICE));
   addTrace(context);
   addIssues(context);

@@ -74,6 +74,12 @@ export async function send(
     const bar = '#'.repeat(share).padEnd(30, '.');
     terminal.progress(
       `[${bar}] ${accepted} of ${options.count} taken, ${Math.round(accepted / seconds)} a second`,
+      {
+        progress: 'sending',
+        done: accepted,
+        all: options.count,
+        elapsed_ms: Math.round(now() - startedAtMs),
+      },
     );
   };
   const takeBatch = (): SampleCall[] => {

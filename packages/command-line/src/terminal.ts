@@ -10,8 +10,11 @@ export interface Terminal {
   line(text: string): void;
   /** A line beside the result. */
   note(text: string): void;
-  /** Beside the result. Rewritten in place on a terminal, else a line now and then, so that a log stays short. */
-  progress(text: string): void;
+  /**
+   * Beside the result: how far it is. `text` is rewritten in place on a terminal; elsewhere `counted` is a line of JSON now
+   * and then, so that a log stays short.
+   */
+  progress(text: string, counted: Readonly<Record<string, number | string | null>>): void;
   /** Ends what `progress` wrote. */
   progressDone(): void;
   readonly isJson: boolean;

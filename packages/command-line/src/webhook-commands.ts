@@ -2,12 +2,14 @@
 import type { Command } from 'commander';
 import type { ApiClient } from './api-client.ts';
 import { instantSeconds, positiveInteger } from './arguments.ts';
+import { followReplay, type FollowDependencies } from './follow-replay.ts';
 import { writeFields, writeRows, type Terminal } from './terminal.ts';
 
 export function addWebhookCommands(
   program: Command,
   api: () => ApiClient,
   terminal: () => Terminal,
+  waiting: Pick<FollowDependencies, 'pause' | 'signal'>,
 ): void {
   const webhooks = program
     .command('webhooks')
@@ -88,6 +90,7 @@ export function addWebhookCommands(
     .option('--state <state...>', 'only delivered or abandoned')
     .option('--rate <deliveries>', 'a second', positiveInteger)
     .option('--dry-run', 'only count')
+    .option('--wait', 'until it has ended, and show how far it is')
     .description(
       'sends again what matches, beside the live deliveries, which are not delayed; it goes on without this command',
     )
@@ -100,7 +103,15 @@ export function addWebhookCommands(
         ...(options.rate === undefined ? {} : { rate_per_second: options.rate }),
         ...(options.dryRun === true ? { dry_run: true } : {}),
       };
-      writeFields(terminal(), await api().request('POST', path(id, '/replays'), body));
+      const made = await api().request('POST', path(id, '/replays'), body);
+      const { id: replayId } = (made['replay'] ?? {}) as { readonly id?: number };
+      const list = async () => (await api().request('GET', path(id, '/replays')))['replays'];
+      writeFields(
+        terminal(),
+        options.wait !== true || replayId === undefined
+          ? made
+          : { replay: await followReplay({ list, terminal: terminal(), ...waiting }, replayId) },
+      );
     });
   webhooks
     .command('replays')
@@ -136,4 +147,5 @@ interface ReplayOptions {
   readonly state?: string[];
   readonly rate?: number;
   readonly dryRun?: boolean;
+  readonly wait?: boolean;
 }
