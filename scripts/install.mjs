@@ -90,15 +90,13 @@ async function installPackages(level) {
  */
 async function installInParts(packages) {
   const [npm, ...words] = npmCommand();
+  // Types, which are optional peers of what runs, are for developers.
   const isType = /\/(@types\/|undici-types$)/;
-  const archives = packages.filter(({ path, isOptional }) => isOptional && !isType.test(path));
+  const optional = packages.filter(({ path, isOptional }) => isOptional && !isType.test(path));
+  const others = packages.filter(({ isOptional }) => !isOptional);
   const [, reason] = await Promise.all([
-    npmInstall(
-      packages.filter(({ isOptional }) => !isOptional),
-      ['--omit=dev', '--omit=optional'],
-      packages,
-    ),
-    unpackArchives(npm, words, archives),
+    npmInstall(others, ['--omit=dev', '--omit=optional'], [...others, ...optional]),
+    unpackArchives(npm, words, optional),
   ]);
   if (reason !== undefined) console.error(`${reason}\nnpm installs it all, which takes longer`);
   return reason === undefined;

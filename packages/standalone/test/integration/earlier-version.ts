@@ -90,12 +90,16 @@ export async function unpackVersion(
   ]);
   await run('tar', ['-xf', archive, '-C', folder]);
   await rm(archive);
-  // Its own packages, and everybody else's as they are installed here.
+  await linkPackages(root, folder);
+  return `${folder}/`;
+}
+
+/** Gives a folder everybody else's packages as they are installed in `root`, and its own. */
+export async function linkPackages(root: string, folder: string): Promise<void> {
   const [ours, theirs] = [join(root, 'node_modules'), join(folder, 'node_modules')];
   await mkdir(join(theirs, '@sluice'), { recursive: true });
   for (const name of await readdir(ours))
     if (name !== '@sluice') await symlink(join(ours, name), join(theirs, name));
   for (const name of await readdir(join(folder, 'packages')))
     await symlink(join(folder, 'packages', name), join(theirs, '@sluice', name));
-  return `${folder}/`;
 }

@@ -84,6 +84,25 @@ describe('compose.yaml and the manifests', () => {
     }
   });
 
+  test('run in an image whose scripts have what they import', async () => {
+    const dockerfile = (await read('Dockerfile')).replaceAll('\\\n', ' ');
+    const [, list = ''] = /^COPY ((?:scripts\/\S+\s+)+)scripts\/$/m.exec(dockerfile) ?? [];
+    const copied = list.split(/\s+/).filter((name) => name !== '');
+    expect(copied).toContain('scripts/migrate.ts');
+    for (const name of copied) {
+      const text = await readFile(join(ROOT, name), 'utf8');
+      for (const [, imported = ''] of text.matchAll(/from '\.\/([\w.-]+)'/g))
+        expect(copied, name).toContain(`scripts/${imported}`);
+    }
+    // And those that the command line runs are there.
+    const commands = await readFile(
+      join(ROOT, 'packages/command-line/src/script-commands.ts'),
+      'utf8',
+    );
+    for (const [, script = ''] of commands.matchAll(/runScript\('(\w+)'/g))
+      expect(copied).toContain(`scripts/${script}.ts`);
+  });
+
   test('run programs that there are', async () => {
     const compose = parse(await read('compose.yaml'), { merge: true }) as {
       services: Record<string, { image: string; command: string }>;
