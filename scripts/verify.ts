@@ -33,6 +33,7 @@ import {
   compareSubscriptions,
   type BilledInvoice,
 } from '@sluice/domain/billing/compare-purchases';
+import { compareProrations } from '@sluice/domain/billing/compare-prorations';
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { parseSettings } from '@sluice/platform/settings/config';
 import { actOnDatabase, databaseSettings, readEnvironment, readWords } from './act-on-database.ts';
@@ -157,6 +158,8 @@ async function compareWithProvider(
         purchases,
         invoices.map((each) => ({ ...each, ...(reversed.get(each.invoiceId) ?? NOT_REVERSED) })),
       ),
+      // They are listed newest first.
+      ...compareProrations(invoices.toReversed()),
       ...compareSubscriptions(
         subscribers,
         subscriptions.map((each) => ({

@@ -48,12 +48,23 @@ export interface ProviderInvoice {
   readonly runId: string | null;
   readonly accountId: number | null;
   readonly lineCount: number;
+  /** Those for a subscription, all of them where the invoice is listed; otherwise the first ten. */
+  readonly subscriptionLines: readonly SubscriptionLine[];
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
   /** Set by `findInvoice` only; null where nothing was tried. */
   readonly payment: InvoicePayment | null;
   /** The subscription that it is for; null where it is for one purchase. */
   readonly subscriptionId: string | null;
+}
+
+/** What an invoice takes for time of a subscription, or gives back for time that is not used. */
+export interface SubscriptionLine {
+  readonly subscriptionId: string;
+  readonly priceId: string;
+  /** In minor units of the invoice's currency, after discounts; negative: given back. */
+  readonly amount: number;
+  readonly periodEndMs: number;
 }
 
 /** Money that was taken, and how much of it went back. */

@@ -8,6 +8,7 @@ import {
   payInvoice,
   voidInvoice,
 } from './objects/simulator-invoices.ts';
+import { linesOf } from './objects/simulator-lines.ts';
 import { attachPaymentMethod } from './objects/simulator-payments.ts';
 import {
   flagOf,
@@ -175,6 +176,12 @@ const ROUTES: Readonly<Record<string, Handler>> = {
     return list(call, 'invoice', isWanted, showInvoice(call));
   },
   'GET /v1/invoices/:id': (call) => showInvoice(call)(invoiceOf(call)),
+  'GET /v1/invoices/:id/lines': (call) => ({
+    object: 'list',
+    url: `/v1/invoices/${call.id}/lines`,
+    has_more: false,
+    data: linesOf(invoiceOf(call)),
+  }),
   'POST /v1/invoices/:id/finalize': (call) =>
     showInvoice(call)(finalizeInvoice(call.state, invoiceOf(call))),
   'POST /v1/invoices/:id/pay': (call) =>

@@ -117,7 +117,11 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
     },
 
     listInvoices: (after) =>
-      callStripe(async () => pageOf(await stripe.invoices.list(part(after)), toInvoice)),
+      callStripe(async () => {
+        const page = await stripe.invoices.list(part(after));
+        for (const invoice of page.data) await completeLines(stripe, invoice);
+        return pageOf(page, toInvoice);
+      }),
 
     findInvoiceOfRun: (customerId, runId) =>
       callStripe(async () => {
@@ -132,6 +136,15 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
   };
 }
 
+/** An invoice shows its first ten lines. */
+async function completeLines(stripe: Stripe, invoice: Stripe.Invoice): Promise<void> {
+  if (!invoice.lines.has_more || invoice.id === undefined) return;
+  const lines: Stripe.InvoiceLineItem[] = [];
+  for await (const line of stripe.invoices.listLineItems(invoice.id, { limit: LOOKUP_COUNT_MAX }))
+    lines.push(line);
+  invoice.lines.data = lines;
+}
+
 const deletedInvoice = (invoiceId: string): ProviderInvoice => ({
   invoiceId,
   customerId: '',
@@ -141,6 +154,7 @@ const deletedInvoice = (invoiceId: string): ProviderInvoice => ({
   runId: null,
   accountId: null,
   lineCount: 0,
+  subscriptionLines: [],
   clientSecret: null,
   payment: null,
   subscriptionId: null,

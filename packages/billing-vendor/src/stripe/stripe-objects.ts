@@ -5,6 +5,7 @@ import type {
   InvoicePayment,
   InvoiceStatus,
   SubscriptionItem,
+  SubscriptionLine,
   ProviderCustomer,
   ProviderInvoice,
   ProviderSubscription,
@@ -19,10 +20,30 @@ export const toInvoice = (invoice: Stripe.Invoice): ProviderInvoice => ({
   runId: invoice.metadata?.['run_id'] ?? runIdOfChange(invoice),
   accountId: accountIdOf(invoice.metadata?.['account_id']),
   lineCount: invoice.lines.data.length,
+  subscriptionLines: invoice.lines.data.flatMap((line) => toSubscriptionLine(line)),
   clientSecret: invoice.confirmation_secret?.client_secret ?? null,
   payment: paymentOf(invoice),
   subscriptionId: idOf(invoice.parent?.subscription_details?.subscription),
 });
+
+/** A change within a period makes lines of either parent. Empty where it is for one purchase. */
+function toSubscriptionLine(line: Stripe.InvoiceLineItem): SubscriptionLine[] {
+  const { parent, pricing, amount, discount_amounts: discounts, period } = line;
+  const details = parent?.subscription_item_details ?? parent?.invoice_item_details;
+  const subscriptionId = details?.subscription;
+  const priceId = idOf(pricing?.price_details?.price);
+  if (subscriptionId == null || priceId === null) return [];
+  const discount = (discounts ?? []).reduce((sum, each) => sum + Math.abs(each.amount), 0);
+  const isCredit = amount < 0;
+  return [
+    {
+      subscriptionId,
+      priceId,
+      amount: isCredit ? Math.min(0, amount + discount) : amount - discount,
+      periodEndMs: period.end * 1_000,
+    },
+  ];
+}
 
 /** The payment provider keeps one intent an invoice, whose state is that of the latest attempt. */
 function paymentOf({ payments }: Stripe.Invoice): InvoicePayment | null {

@@ -1,5 +1,7 @@
 /** Subscriptions by way of the payment provider's own SDK, against the simulator. */
 import { describe, expect, test } from 'vitest';
+import { compareProrations } from '@sluice/domain/billing/compare-prorations';
+import { renewSubscriptions } from '../../src/simulator/objects/simulator-renewals.ts';
 import { collectEverything, listCharges } from '../../src/simulator/simulator-controls.ts';
 import { newCustomer, ok, startProvider } from '../support/provider-under-test.ts';
 
@@ -99,4 +101,131 @@ describe('a subscription', () => {
       expect(found && { subscriptionId: found.subscriptionId }).toEqual(left);
     },
   );
+});
+
+describe('unused time of a subscription', () => {
+  const PREMIUM = 'price_premium_month';
+  const DAY_MS = 86_400_000;
+
+  /** The price is 100,000 a month; what a change to the Builder plan, which costs nothing, gives back. */
+  async function leave(
+    coupon: { percent_off?: number; amount_off?: number; duration?: string } | null,
+    days: number,
+    between?: (world: Awaited<ReturnType<typeof startProvider>>, id: string) => Promise<unknown>,
+  ) {
+    const world = await startProvider();
+    const { provider, simulator } = world;
+    const { state } = simulator;
+    if (coupon)
+      state.save('coupon', {
+        ...state.get('coupon', 'FIFTY')!,
+        percent_off: null,
+        amount_off: null,
+        ...coupon,
+      });
+    const customerId = await newCustomer(provider, 'pm_card_visa');
+    const couponCode = coupon ? 'FIFTY' : null;
+    const bought = await ok(
+      provider.createSubscription(
+        { customerId, priceId: PREMIUM, quantity: 1, couponCode, runId: 'run_s' },
+        'run_s:subscribe:1',
+      ),
+    );
+    await between?.(world, bought.subscriptionId);
+    state.advanceClock(days * DAY_MS);
+    const now = await ok(provider.findSubscription(customerId));
+    const change = {
+      items: [{ priceId: 'price_builder_month', quantity: 1, itemId: now!.items[0]!.itemId }],
+      couponCode: null,
+      prorationAtMs: state.now(),
+      runId: 'run_b',
+    };
+    const preview = await ok(provider.previewChange(bought.subscriptionId, change));
+    await ok(provider.changeSubscription(bought.subscriptionId, change, 'run_b:subscribe:1'));
+    expect(preview.amount).toBe(0);
+    const invoices = await ok(provider.listInvoices(undefined));
+    return { ...world, customerId, invoices: invoices.items.toReversed() };
+  }
+
+  const creditOf = async (world: Awaited<ReturnType<typeof leave>>) =>
+    (await ok(world.provider.readCustomer(world.customerId))).credit.amount;
+
+  test.each([
+    ['without a coupon', null, 100_000],
+    ['with a coupon of a share', { percent_off: 33.33 }, 66_670],
+    ['with a coupon of an amount', { amount_off: 5_000 }, 95_000],
+    ['with a coupon of more than its price', { amount_off: 500_000 }, 0],
+    ['with a coupon of all of it', { percent_off: 100 }, 0],
+  ])('%s is worth what was paid, and not the list price', async (_, coupon, paid) => {
+    const world = await leave(coupon, 0);
+    expect(await creditOf(world)).toBe(paid);
+    expect(compareProrations(world.invoices)).toEqual([]);
+    expect(listCharges(world.simulator.state).map(({ amount }) => amount)).toEqual(
+      paid === 0 ? [] : [paid],
+    );
+  });
+
+  test('of a period that was renewed under a coupon is worth what the renewal took', async () => {
+    const world = await leave(
+      { percent_off: 100, duration: 'forever' },
+      0,
+      async ({ simulator }) => {
+        simulator.state.advanceClock(32 * DAY_MS);
+        renewSubscriptions(simulator.state);
+      },
+    );
+    expect(await creditOf(world)).toBe(0);
+    expect(compareProrations(world.invoices)).toEqual([]);
+  });
+
+  test('of half a period is worth half of it', async () => {
+    const credit = await creditOf(await leave({ percent_off: 50 }, 15));
+    expect(credit).toBeGreaterThan(23_000);
+    expect(credit).toBeLessThan(27_000);
+  });
+
+  test('after a change with a coupon is worth what the change took', async () => {
+    const world = await leave(null, 0, async ({ provider, simulator: { state } }, id) => {
+      state.save('coupon', {
+        ...state.get('coupon', 'FIFTY')!,
+        percent_off: 100,
+        amount_off: null,
+      });
+      const { items } = (await ok(provider.readSubscription(id)))!;
+      const change = {
+        items: [{ priceId: PREMIUM, quantity: 3, itemId: items[0]!.itemId }],
+        couponCode: 'FIFTY',
+        prorationAtMs: state.now(),
+        runId: 'run_q',
+      };
+      await ok(provider.changeSubscription(id, change, 'run_q:subscribe:1'));
+    });
+    // The first 100,000 came back with the change; the three that followed cost nothing.
+    expect(await creditOf(world)).toBe(100_000);
+    expect(compareProrations(world.invoices)).toEqual([]);
+  });
+
+  test('is compared line by line, also on an invoice of more lines than it shows', async () => {
+    const { provider, simulator } = await startProvider();
+    const { state } = simulator;
+    const customerId = await newCustomer(provider, 'pm_card_visa');
+    const bought = await ok(
+      provider.createSubscription(
+        { customerId, priceId: PREMIUM, quantity: 1, couponCode: null, runId: 'run_s' },
+        'run_s:subscribe:1',
+      ),
+    );
+    const prices = Array.from({ length: 12 }, (_, index) => `price_addon_${index}`);
+    for (const id of prices)
+      state.save('price', { ...state.get('price', 'price_addon_sms_month')!, id });
+    const change = {
+      items: prices.map((priceId) => ({ priceId, quantity: 1 })),
+      couponCode: null,
+      prorationAtMs: state.now(),
+      runId: 'run_a',
+    };
+    await ok(provider.changeSubscription(bought.subscriptionId, change, 'run_a:apply:1'));
+    const { items } = await ok(provider.listInvoices(undefined));
+    expect(items[0]!.subscriptionLines.map(({ priceId }) => priceId)).toEqual(prices);
+  });
 });

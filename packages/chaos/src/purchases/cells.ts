@@ -42,7 +42,9 @@ export type Workflow =
   | 'add-ons, declined'
   | 'checkout'
   | 'checkout, declined'
-  | 'change of plan';
+  | 'change of plan'
+  /** For the Builder plan, of one that was bought with a coupon: it gives back what was paid. */
+  | 'plan left again';
 
 interface WorkflowShape {
   /** Those that ask the payment provider. */
@@ -72,6 +74,7 @@ export const WORKFLOWS: Readonly<Record<Workflow, WorkflowShape>> = {
   checkout: { steps: ['subscribe'], isCustomerKnown: true, ending: 'success' },
   'checkout, declined': { steps: ['subscribe'], isCustomerKnown: true, ending: 'failed' },
   'change of plan': { steps: ['subscribe'], isCustomerKnown: true, ending: 'success' },
+  'plan left again': { steps: ['subscribe'], isCustomerKnown: true, ending: 'success' },
 };
 
 /** What is being done when the process dies. */

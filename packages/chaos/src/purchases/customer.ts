@@ -57,10 +57,13 @@ export async function prepare(
 ): Promise<void> {
   if (workflow.startsWith('card')) return;
   const isDeclined = workflow.endsWith('declined');
-  const hasPlan = workflow.startsWith('add-ons') || workflow === 'change of plan';
+  const isLeaving = workflow === 'plan left again';
+  const hasPlan = workflow.startsWith('add-ons') || workflow === 'change of plan' || isLeaving;
   await putCard(fleet, customer, isDeclined && !hasPlan ? BAD_CARD : GOOD_CARD);
   if (!hasPlan) return;
-  await post(fleet, customer, '/plans/essentials_month', {}, [200, 409]);
+  const plan = isLeaving ? '/plans/premium_month' : '/plans/essentials_month';
+  const coupon = isLeaving ? { coupon_code: 'WELCOME20' } : {};
+  await post(fleet, customer, plan, coupon, [200, 409]);
   await waitForPlan(fleet, customer);
   if (isDeclined) await putCard(fleet, customer, BAD_CARD);
 }
@@ -102,6 +105,8 @@ export async function buy(
     case 'checkout, declined':
       // Bought, declined or pending: each shows that the purchase has begun.
       return void (await post(fleet, customer, '/plans/premium_month', {}, [200, 402, 409]));
+    case 'plan left again':
+      return void (await post(fleet, customer, '/plans/builder', {}, [200, 402, 409]));
     case 'card, paid':
     case 'card, not paid': {
       const path = '/inbox_previews/payment_intent';

@@ -74,9 +74,25 @@ export async function findLedgerDifferences(fleet: PurchaseFleet): Promise<strin
     simulator.state.list('subscription').map((each) => String(each['customer'])),
   ))
     wrong.push(`${customer} has two subscriptions`);
+  wrong.push(...listCreditFromNothing(simulator));
   const verified = await verify(fleet);
   if (verified !== undefined) wrong.push(verified);
   return wrong;
+}
+
+/**
+ * What the payment provider owes a customer is at most what it has taken from them. Beside `verify`, which compares
+ * line by line: this needs nothing but the record of charges.
+ */
+function listCreditFromNothing({ state }: PurchaseFleet['simulator']): string[] {
+  const charges = listCharges(state).filter(({ status }) => status === 'succeeded');
+  return state.list('customer').flatMap((customer) => {
+    const owed = -Number(customer['balance']);
+    const taken = charges
+      .filter((charge) => charge.customer === customer.id)
+      .reduce((sum, { amount }) => sum + amount, 0);
+    return owed > taken ? [`${customer.id} has ${owed} in credit, and has paid ${taken}`] : [];
+  });
 }
 
 /** `npm run verify`; what it finds. */

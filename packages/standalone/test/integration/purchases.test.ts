@@ -4,6 +4,12 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import type { SimulatorState } from '@sluice/billing-vendor/simulator/engine/simulator-state';
+import {
+  addLine,
+  createInvoice,
+  finalizeInvoice,
+} from '@sluice/billing-vendor/simulator/objects/simulator-invoices';
 import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
@@ -295,6 +301,33 @@ test(
   },
 );
 
+/** @returns the invoice's id. */
+function finalizeUnusedTime(state: SimulatorState, customer: string): string {
+  const { id } = createInvoice(state, {
+    customer,
+    currency: 'usd',
+    metadata: {},
+    collectionMethod: 'charge_automatically',
+    autoAdvance: false,
+    subscription: null,
+  });
+  addLine(state, state.get('invoice', id)!, {
+    amount: -10_001,
+    description: 'Unused time',
+    metadata: {},
+    of: {
+      subscriptionId: 'sub_gone',
+      itemId: 'si_gone',
+      priceId: 'price_premium_month',
+      isProration: true,
+      start: 0,
+      end: 1,
+    },
+  });
+  finalizeInvoice(state, state.get('invoice', id)!);
+  return id;
+}
+
 test(
   '`npm run verify` finds nothing in these ledgers, and whatever is changed in either',
   { timeout: TEST_TIMEOUT_MS },
@@ -313,6 +346,14 @@ test(
     expect(differing.output).toMatch(/FAILED payment provider/);
     services.simulator.state.save('invoice', invoice!);
     expect((await verify()).code).toBe(0);
+    // As if the payment provider gave back a list price of which nothing was paid.
+    const given = finalizeUnusedTime(services.simulator.state, String(invoice!['customer']));
+    const fromNothing = await verify();
+    expect(fromNothing.code).toBe(1);
+    expect(fromNothing.output).toContain(
+      `invoice ${given}: gives back 10001 for unused time of price_premium_month, for which 0 was paid`,
+    );
+    services.simulator.state.delete('invoice', given);
     // As if the payment provider's event had never come.
     const charge = services.simulator.state.get('charge', first?.id)!;
     const { amount } = charge;

@@ -1,6 +1,9 @@
 /** Invoices of the simulated payment provider as its answers show them. */
 import { wireOf, type SimulatorState, type ProviderObject } from '../engine/simulator-state.ts';
 
+/** The others are a list of their own, as with the payment provider. */
+const SHOWN_LINE_COUNT_MAX = 10;
+
 /** What the wire shows: client secret and payments only where they are asked for, as with the payment provider. */
 export function renderInvoice(
   state: SimulatorState,
@@ -9,6 +12,13 @@ export function renderInvoice(
 ): ProviderObject {
   const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
   const wire = wireOf(invoice);
+  const lines = (invoice['lines'] as { data: unknown[] }).data;
+  wire['lines'] = {
+    object: 'list',
+    data: lines.slice(0, SHOWN_LINE_COUNT_MAX),
+    has_more: lines.length > SHOWN_LINE_COUNT_MAX,
+    url: `/v1/invoices/${invoice.id}/lines`,
+  };
   if (intent && expand.some((path) => path.endsWith('confirmation_secret')))
     wire['confirmation_secret'] = {
       client_secret: intent['client_secret'],

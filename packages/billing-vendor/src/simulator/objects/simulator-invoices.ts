@@ -5,17 +5,11 @@
  * has in credit pays for it as it is finalized, wholly or in part.
  */
 import { emit } from '../engine/simulator-events.ts';
-import { reduced } from './simulator-items.ts';
+import { shareDiscount } from './simulator-items.ts';
+import { linesOf, netOf, toLine, type InvoiceLine, type NewLine } from './simulator-lines.ts';
 import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator-payments.ts';
 import { invalid, ProviderRefusal } from '../engine/simulator-request.ts';
 import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
-
-export interface InvoiceLine {
-  readonly id: string;
-  readonly amount: number;
-  readonly description: string | null;
-  readonly metadata: Readonly<Record<string, string>>;
-}
 
 export interface NewInvoice {
   readonly customer: string;
@@ -74,19 +68,15 @@ export function createInvoice(state: SimulatorState, request: NewInvoice): Provi
 export function addLine(
   state: SimulatorState,
   invoice: ProviderObject,
-  line: Omit<InvoiceLine, 'id'>,
+  line: NewLine,
 ): InvoiceLine {
   if (invoice['status'] !== 'draft')
     throw invalid('Invoice items can only be added to draft invoices.', {
       code: 'invoice_not_editable',
     });
-  const made = { id: state.newId('il'), ...line };
-  const lines = [...linesOf(invoice), made];
-  const coupon = state.get('coupon', invoice['simulated_coupon']) ?? null;
-  const total = reduced(
-    lines.reduce((sum, each) => sum + each.amount, 0),
-    coupon,
-  );
+  const made = toLine(state.newId('il'), line, state.nowSeconds());
+  const lines = withDiscounts(state, invoice, [...linesOf(invoice), made]);
+  const total = lines.reduce((sum, each) => sum + netOf(each), 0);
   state.save('invoice', {
     ...invoice,
     lines: { object: 'list', data: lines, has_more: false },
@@ -97,8 +87,23 @@ export function addLine(
   return made;
 }
 
-const linesOf = (invoice: ProviderObject): InvoiceLine[] =>
-  (invoice['lines'] as { data: InvoiceLine[] }).data;
+/** With what the invoice's coupon takes off each of them. */
+function withDiscounts(
+  state: SimulatorState,
+  invoice: ProviderObject,
+  lines: readonly InvoiceLine[],
+): readonly InvoiceLine[] {
+  const coupon = state.get('coupon', invoice['simulated_coupon']);
+  if (!coupon) return lines;
+  const discounts = shareDiscount(
+    lines.map(({ amount }) => amount),
+    coupon,
+  );
+  return lines.map((line, index) => ({
+    ...line,
+    discount_amounts: [{ amount: discounts[index] ?? 0, discount: coupon.id }],
+  }));
+}
 
 export function finalizeInvoice(state: SimulatorState, invoice: ProviderObject): ProviderObject {
   if (invoice['status'] !== 'draft')

@@ -1,5 +1,6 @@
 /** What a subscription of the simulated payment provider is made of, and what a change of that would cost. */
 import { discountedAmount, proratedAmount } from '@sluice/domain/values/money';
+import { linesOf, netOf, subscriptionItemOf, type NewLine } from './simulator-lines.ts';
 import { periodEnd } from './simulator-periods.ts';
 import {
   flagOf,
@@ -25,11 +26,7 @@ export interface Item {
 /** What a change of items would cost, and the items after it. */
 export interface Change {
   readonly items: readonly Item[];
-  readonly lines: readonly {
-    amount: number;
-    description: string;
-    metadata: Record<string, string>;
-  }[];
+  readonly lines: readonly NewLine[];
   /** Where a new cycle begins with it. */
   readonly anchor?: number;
 }
@@ -51,10 +48,17 @@ export const currencyOf = (items: readonly Item[]): string => {
 export const intervalOf = (price: ProviderObject): string =>
   (price['recurring'] as { interval: string }).interval;
 
+/**
+ * Unused time is worth what was paid for it, as with the payment provider: after its coupons, never its list price. New
+ * time is what the coupon leaves of its price.
+ *
+ * @param coupon - of the change; null where there is none.
+ */
 export function changeItems(
   state: SimulatorState,
   subscription: ProviderObject,
   body: Form,
+  coupon: ProviderObject | null,
 ): Change {
   const existing = itemsOf(subscription);
   const [first] = existing;
@@ -68,7 +72,9 @@ export function changeItems(
 
   let items = [...existing];
   let anchor: number | undefined;
-  const lines: { amount: number; description: string; metadata: Record<string, string> }[] = [];
+  const credits: NewLine[] = [];
+  const debits: NewLine[] = [];
+  const subscriptionId = subscription.id;
   for (const each of formsOf(body['items'])) {
     const id = textOf(each['id']);
     const old = items.find((item) => item.id === id);
@@ -76,7 +82,19 @@ export function changeItems(
     const metadata = metadataOf(each['metadata']);
     if (old) {
       items = items.filter((item) => item !== old);
-      lines.push({ amount: -share(old.price, old.quantity), description: 'Unused time', metadata });
+      credits.push({
+        ...unusedTime(state, old.id, at),
+        description: 'Unused time',
+        metadata,
+        of: {
+          subscriptionId,
+          itemId: old.id,
+          priceId: old.price.id,
+          isProration: true,
+          start: at,
+          end,
+        },
+      });
       if (flagOf(each['deleted'])) continue;
     }
     const price = priceOf(state, textOf(each['price']) ?? old?.price.id ?? '');
@@ -87,25 +105,78 @@ export function changeItems(
     const isNewCycle = !isTrial && intervalOf(price) !== intervalOf(first.price);
     if (isNewCycle) anchor = at;
     const quantity = integerOf(each['quantity'], 'quantity') ?? old?.quantity ?? 1;
+    const itemId = old?.id ?? state.newId('si');
+    const itemEnd = isNewCycle ? periodEnd(at, at, intervalOf(price)) : end;
     items.push({
-      id: old?.id ?? state.newId('si'),
+      id: itemId,
       price,
       quantity,
       metadata,
       current_period_start: isNewCycle ? at : start,
-      current_period_end: isNewCycle ? periodEnd(at, at, intervalOf(price)) : end,
+      current_period_end: itemEnd,
     });
-    lines.push({
+    debits.push({
       amount: isNewCycle ? Number(price['unit_amount']) * quantity : share(price, quantity),
       description: 'Remaining time',
       metadata,
+      of: {
+        subscriptionId,
+        itemId,
+        priceId: price.id,
+        isProration: true,
+        start: at,
+        end: itemEnd,
+      },
     });
   }
+  const discounts = shareDiscount(
+    debits.map(({ amount }) => amount),
+    coupon,
+  );
+  const lines = [
+    ...credits,
+    ...debits.map((line, index) => ({ ...line, amount: line.amount - (discounts[index] ?? 0) })),
+  ];
   return { items, lines, ...(anchor !== undefined && { anchor }) };
 }
 
+/** Of the line that was paid last for an item: the share of its time that is left, as a negative amount. */
+function unusedTime(
+  state: SimulatorState,
+  itemId: string,
+  atSeconds: number,
+): Pick<NewLine, 'amount' | 'credited'> {
+  for (const invoice of state.list('invoice').toReversed()) {
+    if (invoice['status'] === 'void') continue;
+    const line = linesOf(invoice).findLast(
+      (each) => subscriptionItemOf(each) === itemId && each.amount >= 0,
+    );
+    if (!line) continue;
+    const { start, end } = line.period;
+    const left = proratedAmount(netOf(line), end - atSeconds, end - start);
+    return { amount: 0 - left, credited: { invoiceId: invoice.id, lineId: line.id } };
+  }
+  return { amount: 0 };
+}
+
+/** What a coupon takes off each of these amounts: together exactly what it takes off their sum, and of none more than it is. */
+export function shareDiscount(
+  amounts: readonly number[],
+  coupon: ProviderObject | null,
+): readonly number[] {
+  const sum = amounts.reduce((total, amount) => total + amount, 0);
+  const discount = sum - reduced(sum, coupon);
+  let before = 0;
+  return amounts.map((amount) => {
+    const off =
+      proratedAmount(discount, before + amount, sum) - proratedAmount(discount, before, sum);
+    before += amount;
+    return off;
+  });
+}
+
 /** What is left of an amount under a coupon. */
-export const reduced = (amount: number, coupon: ProviderObject | null): number =>
+const reduced = (amount: number, coupon: ProviderObject | null): number =>
   discountedAmount(
     amount,
     coupon && {

@@ -51,7 +51,7 @@ function renewOnce(state: SimulatorState, subscription: ProviderObject): boolean
     current_period_start: start,
     current_period_end: end,
   }));
-  const invoice = billPeriod(state, subscription, start);
+  const invoice = billPeriod(state, subscription, start, end);
   const isPaid = invoice['status'] === 'paid' || pay(state, invoice);
   const renewed = state.save('subscription', {
     ...subscription,
@@ -70,6 +70,7 @@ function billPeriod(
   state: SimulatorState,
   subscription: ProviderObject,
   startSeconds: number,
+  endSeconds: number,
 ): ProviderObject {
   const items = itemsOf(subscription);
   const draft = createInvoice(state, {
@@ -86,11 +87,19 @@ function billPeriod(
       cause: {},
     },
   });
-  for (const { price, quantity } of items)
+  for (const { id, price, quantity } of items)
     addLine(state, state.get('invoice', draft.id) as ProviderObject, {
       amount: Number(price['unit_amount']) * quantity,
       description: `From ${new Date(startSeconds * 1_000).toISOString()}`,
       metadata: {},
+      of: {
+        subscriptionId: subscription.id,
+        itemId: id,
+        priceId: price.id,
+        isProration: false,
+        start: startSeconds,
+        end: endSeconds,
+      },
     });
   return finalizeInvoice(state, state.get('invoice', draft.id) as ProviderObject);
 }

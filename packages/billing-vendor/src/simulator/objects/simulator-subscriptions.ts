@@ -12,14 +12,8 @@ import {
   returnBalance,
   type NewInvoice,
 } from './simulator-invoices.ts';
-import {
-  changeItems,
-  currencyOf,
-  intervalOf,
-  priceOf,
-  reduced,
-  type Item,
-} from './simulator-items.ts';
+import { changeItems, currencyOf, intervalOf, priceOf, type Item } from './simulator-items.ts';
+import { toLine, type NewLine } from './simulator-lines.ts';
 import { periodEnd } from './simulator-periods.ts';
 import {
   flagOf,
@@ -59,14 +53,24 @@ export function createSubscription(state: SimulatorState, body: Form): ProviderO
   });
   const id = state.newId('sub');
   const metadata = metadataOf(body['metadata']);
-  const total = isTrial
-    ? 0
-    : items.reduce((sum, item) => sum + Number(item.price['unit_amount']) * item.quantity, 0);
   const invoice = payAtOnce(state, {
     customer,
     subscription: { id, metadata, reason: 'subscription_create', cause: metadata },
     currency: currencyOf(items),
-    lines: [{ amount: reduced(total, coupon), description: 'Subscription', metadata }],
+    couponId: coupon?.id,
+    lines: items.map((item) => ({
+      amount: isTrial ? 0 : Number(item.price['unit_amount']) * item.quantity,
+      description: 'Subscription',
+      metadata,
+      of: {
+        subscriptionId: id,
+        itemId: item.id,
+        priceId: item.price.id,
+        isProration: false,
+        start: item.current_period_start,
+        end: item.current_period_end,
+      },
+    })),
     paymentMethodId: textOf(body['default_payment_method']),
   });
   const subscription = state.save('subscription', {
@@ -99,15 +103,11 @@ export function updateSubscription(
     throw invalid('A canceled subscription can only update its cancellation_details.');
   const given = couponOf(state, body['discounts']);
   const coupon = given ?? runningCoupon(state, subscription, state.nowSeconds());
-  const change = changeItems(state, subscription, body);
+  const change = changeItems(state, subscription, body, coupon);
   const metadata = {
     ...(subscription['metadata'] as Record<string, string>),
     ...metadataOf(body['metadata']),
   };
-  const total = Math.max(
-    0,
-    change.lines.reduce((sum, line) => sum + line.amount, 0),
-  );
   const [line] = change.lines;
   const invoice =
     line && textOf(body['proration_behavior']) === 'always_invoice'
@@ -120,7 +120,7 @@ export function updateSubscription(
             cause: line.metadata,
           },
           currency: String(subscription['currency']),
-          lines: coupon ? [{ ...line, amount: reduced(total, coupon) }] : change.lines,
+          lines: change.lines,
           paymentMethodId: textOf(body['default_payment_method']),
         })
       : undefined;
@@ -155,22 +155,23 @@ export function previewInvoice(state: SimulatorState, body: Form): ProviderObjec
   const id = required(body['subscription'], 'subscription');
   const subscription = state.get('subscription', id);
   if (!subscription) throw noSuch('subscription', id);
-  const { lines } = changeItems(state, subscription, body['subscription_details'] as Form);
-  const total = reduced(
-    Math.max(
-      0,
-      lines.reduce((sum, line) => sum + line.amount, 0),
-    ),
-    couponOf(state, body['discounts']) ?? runningCoupon(state, subscription, state.nowSeconds()),
-  );
+  const coupon =
+    couponOf(state, body['discounts']) ?? runningCoupon(state, subscription, state.nowSeconds());
+  const details = body['subscription_details'] as Form;
+  const { lines } = changeItems(state, subscription, details, coupon);
+  const total = lines.reduce((sum, line) => sum + line.amount, 0);
   return {
     id: 'upcoming_in',
     object: 'invoice',
     currency: subscription['currency'],
     customer: subscription['customer'],
-    lines: { object: 'list', data: lines, has_more: false },
+    lines: {
+      object: 'list',
+      data: lines.map((line, index) => toLine(`il_upcoming_${index}`, line, state.nowSeconds())),
+      has_more: false,
+    },
     total,
-    amount_due: total,
+    amount_due: Math.max(0, total),
   };
 }
 
@@ -178,11 +179,9 @@ interface ImmediatePayment {
   readonly customer: string;
   readonly subscription: NewInvoice['subscription'];
   readonly currency: string;
-  readonly lines: readonly {
-    amount: number;
-    description: string;
-    metadata: Record<string, string>;
-  }[];
+  /** Taken off its lines. Absent: none, or the lines are without it already. */
+  readonly couponId?: string | undefined;
+  readonly lines: readonly NewLine[];
   readonly paymentMethodId: string | undefined;
 }
 
@@ -194,6 +193,7 @@ function payAtOnce(state: SimulatorState, payment: ImmediatePayment): ProviderOb
     metadata: {},
     collectionMethod: 'charge_automatically',
     autoAdvance: true,
+    couponId: payment.couponId,
     subscription: payment.subscription,
   });
   for (const line of payment.lines)

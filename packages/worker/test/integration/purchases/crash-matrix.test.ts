@@ -10,6 +10,7 @@ import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-co
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
+import { compareProrations } from '@sluice/domain/billing/compare-prorations';
 import type { StepName } from '@sluice/domain/billing/workflow-steps';
 import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';
 import { sql } from 'kysely';
@@ -29,7 +30,8 @@ type Workflow =
   | 'card paid'
   | 'card unpaid'
   | 'add-ons'
-  | 'checkout';
+  | 'checkout'
+  | 'plan left again';
 const WORKFLOWS: Record<Workflow, StepName[]> = {
   invoiced: [...INVOICE_STEPS, 'pay'],
   'invoiced declined': [...INVOICE_STEPS, 'pay', 'void'],
@@ -37,6 +39,7 @@ const WORKFLOWS: Record<Workflow, StepName[]> = {
   'card unpaid': [...INVOICE_STEPS, 'void'],
   'add-ons': ['customer', 'inspect', 'apply'],
   checkout: ['customer', 'subscribe'],
+  'plan left again': ['customer', 'subscribe'],
 };
 
 /** A slow answer is none that a crash could meet. */
@@ -57,6 +60,11 @@ async function begin(world: Subscriptions, workflow: Workflow): Promise<Purchase
   const rail = workflow.startsWith('card') || workflow === 'add-ons' ? 'card' : 'invoiced';
   const accountId = await world.addAccount(card, rail);
   if (workflow === 'checkout') return world.checkout(accountId, 'premium_month');
+  if (workflow === 'plan left again') {
+    // What it gives back is what was paid, not its price.
+    await world.finish(await world.checkout(accountId, 'premium_month', { couponCode: 'FIFTY' }));
+    return world.checkout(accountId, 'builder');
+  }
   if (workflow !== 'add-ons') return world.buyPack(accountId, rail);
   await world.finish(await world.checkout(accountId, 'premium_month'));
   return world.start(accountId, 'card', 'addons', {
@@ -109,6 +117,7 @@ test(
         'card unpaid': 'failed',
         'add-ons': 'success',
         checkout: 'success',
+        'plan left again': 'success',
       }[workflow];
       expect({ workflow, point, status: ended.status }).toEqual({
         workflow,
@@ -121,8 +130,15 @@ test(
 );
 
 async function expectLedgersToMatch(world: Subscriptions): Promise<void> {
-  const { rows: workflows } = await sql<{ runId: string; status: string; review: string | null }>`
-    select run_id as "runId", status, review_reason as review from runs`.execute(world.database);
+  const { rows: workflows } = await sql<{
+    runId: string;
+    status: string;
+    review: string | null;
+    charged: number;
+  }>`
+    select run_id as "runId", status, review_reason as review,
+           coalesce((result #>> '{charged,amount}')::int, 0) as charged
+      from runs`.execute(world.database);
   expect(
     workflows.filter(
       (purchaseWorkflow) =>
@@ -131,9 +147,9 @@ async function expectLedgersToMatch(world: Subscriptions): Promise<void> {
   ).toEqual([]);
   const paid = world.succeeded();
   const succeeded = workflows
-    .filter((purchaseWorkflow) => purchaseWorkflow.status === 'success')
+    .filter(({ status, charged }) => status === 'success' && charged > 0)
     .map((purchaseWorkflow) => purchaseWorkflow.runId);
-  // One charge for each purchase that succeeded, and none for any other.
+  // One charge for each purchase that succeeded and cost something, and none for any other.
   expect(new Set(paid.map((charge) => charge.runId))).toEqual(new Set(succeeded));
   expect(paid).toHaveLength(succeeded.length);
   const { rows: grants } = await sql<{ key: string }>`
@@ -149,4 +165,13 @@ async function expectLedgersToMatch(world: Subscriptions): Promise<void> {
   expect(grants).toHaveLength(packs.length);
   expect(await listCreditDifferences(world.database)).toEqual([]);
   expect(collectEverything(world.simulator.state)).toEqual([]);
+  const invoices = [];
+  for (let after: string | undefined, isLast = false; !isLast;) {
+    const page = await world.provider.listInvoices(after);
+    if (page.outcome !== 'ok') throw new Error(page.outcome);
+    invoices.push(...page.value.items);
+    after = page.value.next;
+    isLast = after === undefined;
+  }
+  expect(compareProrations(invoices.toReversed())).toEqual([]);
 }

@@ -129,3 +129,20 @@ test('a plan that costs less leaves a credit with the payment provider, which pa
   const spent = pack.result!.charged!.amount;
   expect(customers.map((each) => each['balance'])).toEqual([-(100_000 - 10_000 - spent)]);
 });
+
+test('a plan that a coupon paid for leaves no credit when it is left again: nothing is bought with money that nobody paid', async () => {
+  const { state } = world.simulator;
+  state.save('coupon', { ...state.get('coupon', 'FIFTY')!, percent_off: 100, amount_off: null });
+  const accountId = await world.addAccount('pm_card_visa');
+  const free = await world.checkout(accountId, 'premium_month', { couponCode: 'FIFTY' });
+  expect(await world.finish(free)).toMatchObject({ result: { charged: { amount: 0 } } });
+  expect(await world.finish(await world.checkout(accountId, 'builder'))).toMatchObject({
+    status: 'success',
+    result: { charged: { amount: 0 } },
+  });
+  expect(state.list('customer').map((each) => Number(each['balance']))).toEqual([0]);
+  expect(world.charges()).toEqual([]);
+  // What is bought next is paid with the card.
+  await world.finish(await world.buyPack(accountId));
+  expect(world.succeeded()).toMatchObject([{ amount: 2_000 }]);
+});

@@ -1,0 +1,79 @@
+/** Nobody is given money back that was never paid: what a change of subscription returns, against what was charged. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { compareProrations, type ProratedInvoice } from '../../src/billing/compare-prorations.ts';
+
+type Line = ProratedInvoice['subscriptionLines'][number];
+
+const line = (amount: number, changes: Partial<Line> = {}): Line => ({
+  subscriptionId: 'sub_1',
+  priceId: 'price_premium',
+  amount,
+  periodEndMs: 1_000,
+  ...changes,
+});
+let count = 0;
+const invoice = (subscriptionLines: readonly Line[], status = 'paid'): ProratedInvoice => ({
+  invoiceId: `in_${++count}`,
+  status,
+  subscriptionLines,
+});
+
+describe('unused time', () => {
+  test('gives back at most what was paid for it', () => {
+    expect(compareProrations([invoice([line(80)]), invoice([line(-80)])])).toEqual([]);
+    const given = invoice([line(-100)]);
+    expect(compareProrations([invoice([line(80)]), given])).toEqual([
+      `invoice ${given.invoiceId}: gives back 100 for unused time of price_premium, for which 80 was paid`,
+    ]);
+  });
+
+  test.each([
+    ['a line that a coupon left nothing of', [invoice([line(0)]), invoice([line(-1)])]],
+    ['an invoice that is not paid', [invoice([line(80)], 'open'), invoice([line(-80)])]],
+    ['an invoice that was given up', [invoice([line(80)], 'uncollectible'), invoice([line(-80)])]],
+    ['an invoice that is void', [invoice([line(80)], 'void'), invoice([line(-80)])]],
+    ['nothing at all', [invoice([line(-80)])]],
+    ['another price', [invoice([line(80, { priceId: 'price_other' })]), invoice([line(-80)])]],
+    [
+      'another subscription',
+      [invoice([line(80, { subscriptionId: 'sub_2' })]), invoice([line(-80)])],
+    ],
+    ['another period', [invoice([line(80, { periodEndMs: 2_000 })]), invoice([line(-80)])]],
+    [
+      'what was given back before',
+      [invoice([line(80)]), invoice([line(-50)]), invoice([line(-50)])],
+    ],
+    [
+      'an earlier price of the same time, which was given back for this one',
+      [invoice([line(80)]), invoice([line(-80), line(0)]), invoice([line(-1)])],
+    ],
+  ])('is not given back for %s', (_, invoices) => {
+    expect(compareProrations(invoices)).toHaveLength(1);
+  });
+
+  test('of a changed quantity is given back and charged on one invoice, in any order of its lines', () => {
+    const later = [line(160), line(-80)];
+    for (const lines of [later, later.toReversed()])
+      expect(
+        compareProrations([invoice([line(80)]), invoice(lines), invoice([line(-160)])]),
+      ).toEqual([]);
+  });
+
+  test('is not given by an invoice that is void', () => {
+    expect(compareProrations([invoice([line(-80)], 'void')])).toEqual([]);
+  });
+
+  test('never adds up to more than was paid, whatever the order of changes', () => {
+    const changes = fc.array(fc.integer({ min: -100, max: 100 }), { maxLength: 20 });
+    fc.assert(
+      fc.property(changes, (amounts) => {
+        const invoices = amounts.map((amount) => invoice([line(amount)]));
+        if (compareProrations(invoices).length > 0) return;
+        const paid = amounts.filter((amount) => amount > 0).reduce((sum, each) => sum + each, 0);
+        const given = amounts.filter((amount) => amount < 0).reduce((sum, each) => sum - each, 0);
+        expect(given).toBeLessThanOrEqual(paid);
+      }),
+    );
+  });
+});
