@@ -42,6 +42,9 @@ export async function insertAccounts(database: Database, count: number): Promise
     database,
   );
   await sql`
+    insert into vendor_customers (account_id, customer_id, has_card)
+    select n, 'cus_bench_' || n, true from ${numbers}`.execute(database);
+  await sql`
     insert into environments (account_id, environment_id, name, webhook_signing_key)
     select n, n, 'Bench', 'key' from ${numbers}`.execute(database);
   await sql`

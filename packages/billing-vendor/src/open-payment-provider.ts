@@ -77,6 +77,7 @@ const CALLS: Readonly<Record<keyof PaymentProvider, true>> = {
   readSubscription: true,
   findDefaultCard: true,
   setDefaultCard: true,
+  isCouponValid: true,
 };
 
 function openedByCalls(open: () => Promise<PaymentProvider>): PaymentProvider {

@@ -50,7 +50,7 @@ Demo workspace (account ${DEMO.accountId}, environment ${DEMO.environmentId})
   Webhook signing key   ${DEMO.signingKey}
   Account bearer        ${DEMO.accountToken}   account ${DEMO.accountId}, pays by card
                         ${DEMO.invoicedAccountToken}   account ${DEMO.invoicedAccountId}, pays by invoice
-
+${facts.simulator === undefined ? '' : `                        ${DEMO.paidAccountToken}   account ${DEMO.paidAccountId}, pays by card, with a plan and a card on file\n`}
 Try it in another terminal, line by line or all at once: a receiver of webhooks, a webhook to it, a person, the person read back.
 
 ${demoCommands(facts)

@@ -16,6 +16,7 @@ import { keepPostgres } from './keep-postgres.ts';
 import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
 import { prepareDatabase } from './prepare-database.ts';
+import { subscribeDemo } from './subscribe-demo.ts';
 import { startService, type Service } from './service-process.ts';
 import {
   addressOf,
@@ -141,6 +142,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   }
   tellWhoHolds();
   await Promise.all(services.map((service) => service.ready));
+  if (refusal === undefined && simulator !== undefined) await subscribeDemo(api, onNote);
 
   return renderBanner({
     intake,

@@ -57,7 +57,8 @@ const account = z
 
 export const accountResponse = z.object({ account }).meta({ id: 'AccountResponse' });
 
-export function accountToWire(row: Account): z.infer<typeof accountResponse> {
+/** @param currency - the catalogue's: an account is charged in no other. */
+export function accountToWire(row: Account, currency: string): z.infer<typeof accountResponse> {
   return {
     account: {
       id: row.accountId,
@@ -74,7 +75,7 @@ export function accountToWire(row: Account): z.infer<typeof accountResponse> {
         trial_ends_at: row.planStatus === 'trialing' ? instantOrNull(row.trialEndsAt) : null,
       },
       billing_rail: row.billingRail,
-      currency: row.currency,
+      currency,
       timezone: row.timezone,
       website: row.website,
       billing_email: row.billingEmail,

@@ -8,6 +8,7 @@ import {
 } from '@sluice/database/accounts/account-changes';
 import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts/accounts';
 import { PRODUCTS } from '@sluice/domain/accounts/account';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
 import { updateAccountInput, updateAddressInput } from './account-fields.ts';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
@@ -19,6 +20,7 @@ import type { ApiServer } from '../http/api-server.ts';
 
 export interface AccountEffects {
   readonly database: Database;
+  readonly catalogue: Pick<Catalogue, 'currency'>;
   readonly now: () => number;
 }
 
@@ -111,7 +113,7 @@ export function registerAccounts(scope: ApiServer, effects: AccountEffects): voi
   );
 }
 
-function registerReads(scope: ApiServer, { database }: AccountEffects): void {
+function registerReads(scope: ApiServer, { database, catalogue }: AccountEffects): void {
   scope.get(
     '/v1/accounts/:account_id',
     {
@@ -126,7 +128,7 @@ function registerReads(scope: ApiServer, { database }: AccountEffects): void {
     async (request, reply) => {
       const account = await findAccount(database, accountCallerOf(request).accountId);
       if (!account) return sendProblem(request, reply, notFound('account'));
-      return reply.send(accountToWire(account));
+      return reply.send(accountToWire(account, catalogue.currency));
     },
   );
 
@@ -149,12 +151,12 @@ function registerReads(scope: ApiServer, { database }: AccountEffects): void {
         request.params.environment_id,
       );
       if (!account) return sendProblem(request, reply, notFound('account'));
-      return reply.send(accountToWire(account));
+      return reply.send(accountToWire(account, catalogue.currency));
     },
   );
 }
 
-function registerSettings(scope: ApiServer, { database, now }: AccountEffects): void {
+function registerSettings(scope: ApiServer, { database, catalogue, now }: AccountEffects): void {
   scope.put(
     '/v1/accounts/:account_id',
     {
@@ -194,7 +196,7 @@ function registerSettings(scope: ApiServer, { database, now }: AccountEffects): 
         };
         return sendProblem(request, reply, validationFailed([detail]));
       }
-      return reply.send(accountToWire(outcome));
+      return reply.send(accountToWire(outcome, catalogue.currency));
     },
   );
 
@@ -219,7 +221,7 @@ function registerSettings(scope: ApiServer, { database, now }: AccountEffects): 
         now(),
       );
       if (!account) return sendProblem(request, reply, notFound('account'));
-      return reply.send(accountToWire(account));
+      return reply.send(accountToWire(account, catalogue.currency));
     },
   );
 }

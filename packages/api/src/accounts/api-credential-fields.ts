@@ -28,6 +28,9 @@ export const credential = z
     service_account_id: z.int().nullable(),
     site_id: z.string().nullable().meta({ description: 'Of type tracking only.' }),
     token_hint: z.string().meta({ description: 'The last four characters of the secret.' }),
+    role: z.enum(ROLES).nullable().meta({
+      description: 'What a service account may do; null for the other types.',
+    }),
     scopes: z.array(z.string()),
     ip_allowlist: z.array(z.string()),
     read_only: z.boolean(),
@@ -136,6 +139,7 @@ export const credentialToWire = (row: Credential): z.infer<typeof credential> =>
   service_account_id: row.serviceAccountId,
   site_id: row.siteId,
   token_hint: row.secretHint,
+  role: row.role,
   scopes: [...row.scopes],
   ip_allowlist: [...row.ipAllowlist],
   read_only: row.isReadOnly,

@@ -15,6 +15,7 @@ import {
 } from '@sluice/database/accounts/signups';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { newKey, newServiceAccountToken } from '@sluice/platform/secrets/secrets';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
 import { instant } from './account-view.ts';
@@ -35,6 +36,7 @@ import { CODE_LIFETIME_MS, isCode } from './signup-code.ts';
 export interface SignupEffects {
   readonly database: Database;
   readonly secret: string;
+  readonly catalogue: Pick<Catalogue, 'currency'>;
   readonly now: () => number;
 }
 
@@ -56,7 +58,10 @@ const TRIES_PER_HOUR_AND_IP = 100;
 
 const failures = { ...badRequest, ...badBody, ...unprocessable, ...tooMany, ...commonFailures };
 
-export function registerSignup(scope: ApiServer, { database, secret, now }: SignupEffects): void {
+export function registerSignup(
+  scope: ApiServer,
+  { database, secret, catalogue, now }: SignupEffects,
+): void {
   const tries = new CallLimit({
     name: 'signup code from',
     countMax: TRIES_PER_HOUR_AND_IP,
@@ -146,6 +151,7 @@ export function registerSignup(scope: ApiServer, { database, secret, now }: Sign
           firstName: given.first_name,
           lastName: given.last_name,
           dataCenter: given.data_center,
+          currency: catalogue.currency,
           isSandbox: given.sandbox,
           token,
           tokenScopes: ['usage:write'],

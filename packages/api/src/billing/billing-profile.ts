@@ -79,7 +79,7 @@ export function registerBillingProfile(
   scope: ApiServer,
   effects: Pick<BillingEffects, 'database' | 'provider' | 'catalogue' | 'now'>,
 ): void {
-  const { database, catalogue, provider, now } = effects;
+  const { database, catalogue, provider } = effects;
   scope.get(
     '/v1/accounts/:account_id/billing/info',
     {
@@ -203,7 +203,7 @@ export function registerBillingProfile(
       requirePaymentMethodType(account, 'invoiced');
       const customerId = await findProviderCustomer(database, account.accountId);
       const { coupons } = request.query;
-      const { currency } = account;
+      const { currency } = catalogue;
       const customer =
         customerId === undefined ? null : answerOf(await provider.readCustomer(customerId));
       return reply.send({
@@ -215,9 +215,9 @@ export function registerBillingProfile(
           net_terms_days: 0,
           tax_exempt: customer?.taxExempt ?? 'none',
           tax_ids: taxIdsOf(account),
-          credit_balance: customer?.credit ?? { amount: 0, currency },
+          credit_balance: { amount: customer?.creditAmount ?? 0, currency },
           ...(coupons !== undefined && {
-            coupons: coupons.map((code) => couponToWire(catalogue, code, now())),
+            coupons: await Promise.all(coupons.map((code) => couponToWire(effects, code))),
           }),
         },
       });
@@ -247,8 +247,12 @@ function nextInvoice(
   };
 }
 
-function couponToWire(catalogue: Catalogue, code: string, nowMs: number) {
-  const coupon = findCoupon(catalogue, code, nowMs);
+/** The catalogue says what it takes off, the payment provider whether it may still be used. */
+async function couponToWire(
+  { catalogue, provider, now }: Pick<BillingEffects, 'catalogue' | 'provider' | 'now'>,
+  code: string,
+) {
+  const coupon = findCoupon(catalogue, code, now());
   return {
     code,
     name: coupon?.name ?? null,
@@ -256,6 +260,6 @@ function couponToWire(catalogue: Catalogue, code: string, nowMs: number) {
     amount_off:
       coupon?.amountOff == null ? null : { amount: coupon.amountOff, currency: catalogue.currency },
     expires_at: coupon?.expiresAtMs == null ? null : new Date(coupon.expiresAtMs).toISOString(),
-    valid: coupon !== undefined,
+    valid: coupon !== undefined && answerOf(await provider.isCouponValid(code)),
   };
 }

@@ -3,10 +3,18 @@ import type { PurchaseReversal, PurchaseResult } from '@sluice/domain/billing/pu
 import type { Grant } from '@sluice/domain/billing/credit-ledger';
 import { viewBalance } from '@sluice/domain/billing/credit-ledger';
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { z } from 'zod';
 import { idInPath } from '../http/fields.ts';
 
-export const accountParams = z.object({ account_id: idInPath });
+/** The demo's account with a plan and a card: `npm start` has it, and the examples of billing work in it. */
+const EXAMPLE_ACCOUNT = DEMO.paidAccountId;
+/** Its workspace. */
+export const EXAMPLE_ENVIRONMENT = DEMO.paidEnvironmentId;
+
+export const accountParams = z.object({
+  account_id: idInPath.meta({ ...idInPath.meta(), examples: [EXAMPLE_ACCOUNT] }),
+});
 
 export const moneyShape = z
   .object({ amount: z.int(), currency: z.string() })

@@ -6,7 +6,7 @@
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { findReceipt } from '@sluice/database/billing/receipts';
-import type { Receipt } from '@sluice/domain/billing/purchase-receipt';
+import type { ShownReceipt } from '@sluice/domain/billing/purchase-receipt';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { sendProblem } from '../http/error-handling.ts';
@@ -61,8 +61,11 @@ export function registerReceipts(
   );
 }
 
+const REVERSALS = { refund: 'Refunded', dispute: 'Returned by the bank' } as const;
+
 /** The page. Pure. */
-function renderReceipt(receipt: Receipt): string {
+function renderReceipt(receipt: ShownReceipt): string {
+  const { reversal } = receipt;
   const money = (amount: number): string => escape(formatAmount(amount, receipt.currency));
   return [
     '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -75,7 +78,14 @@ function renderReceipt(receipt: Receipt): string {
       ({ description, quantity, amount }) =>
         `<tr><td>${escape(description)}</td><td class="amount">${escape(String(quantity))}</td><td class="amount">${money(amount)}</td></tr>`,
     ),
-    `</tbody><tfoot><tr><th colspan="2">Total</th><th class="amount">${money(receipt.total)}</th></tr></tfoot></table>`,
+    `</tbody><tfoot><tr><th colspan="2">Total</th><th class="amount">${money(receipt.total)}</th></tr>`,
+    ...(reversal
+      ? [
+          `<tr><th colspan="2">${REVERSALS[reversal.cause]} on ${new Date(reversal.atMs).toISOString().slice(0, 10)}</th><th class="amount">${money(-reversal.amount.amount)}</th></tr>`,
+          `<tr><th colspan="2">Total after that</th><th class="amount">${money(receipt.total - reversal.amount.amount)}</th></tr>`,
+        ]
+      : []),
+    '</tfoot></table>',
     receipt.paymentMethod === null ? '' : `<p>Paid with ${escape(receipt.paymentMethod)}</p>`,
     '</body></html>',
   ].join('\n');

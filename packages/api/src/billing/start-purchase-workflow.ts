@@ -3,12 +3,17 @@
  * that finds the lane taken joins the purchase there or is refused (`domain/src/billing/purchase-workflow.ts`). The
  * database's unique index decides, so any number may ask at the same moment, in any process.
  *
+ * Purchases by card exclude nobody, but the same one of credits that is not paid yet is joined, and so is one that the
+ * customer's credit has paid within the last two minutes: a double click, or a call whose answer was lost, buys once.
+ * Starts of one account wait for each other for that.
+ *
  * A wake-up that is lost is made good by the workers' reconcile loop. After:
  * `worker/src/purchases/advance-purchase-workflow.ts`.
  */
 import { recordChange, type ChangeOrigin } from '@sluice/database/changes/record-change';
 import { holdAccountToBuy } from '@sluice/database/billing/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
+import { extendPurchase, findSamePurchase } from '@sluice/database/billing/same-purchases';
 import {
   findPendingPurchase,
   findPurchaseWorkflow,
@@ -82,9 +87,18 @@ async function createOrJoin(
   const fingerprint = fingerprintOf(kind, request.sameness);
   const nowMs = effects.now();
   const runId = `run_${effects.newId()}`;
-  const state = await holdAccountToBuy(transaction, accountId);
+  const isOfCredits = request.content.type === 'purchase';
+  const state = await holdAccountToBuy(transaction, accountId, isOfCredits);
   if (state === 'closed') return { outcome: 'closed' };
   if (state === 'card-changing' && lane !== 'card') return { outcome: 'card-changing' };
+  const expiresAtMs = lane === 'card' ? nowMs + effects.cardPaymentMs : null;
+  const same = isOfCredits
+    ? await findSamePurchase(transaction, accountId, { lane, fingerprint }, nowMs)
+    : undefined;
+  if (same) {
+    if (expiresAtMs !== null) await extendPurchase(transaction, same, expiresAtMs);
+    return { outcome: 'joined', workflow: same };
+  }
   const workflow = await insertPurchaseWorkflow(
     transaction,
     {
@@ -96,7 +110,7 @@ async function createOrJoin(
       fingerprint,
       content: request.content,
       origin,
-      expiresAtMs: lane === 'card' ? nowMs + effects.cardPaymentMs : null,
+      expiresAtMs,
     },
     nowMs,
   );

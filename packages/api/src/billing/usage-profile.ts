@@ -11,6 +11,7 @@ import type { Grant } from '@sluice/domain/billing/credit-ledger';
 import { METERS, readMeters, type MeterLine } from '@sluice/domain/billing/meters';
 import type { ProviderSubscription } from '@sluice/billing-vendor/port/payment-provider';
 import type { FastifyRequest } from 'fastify';
+import { findPaidPlan } from '@sluice/database/billing/earlier-purchases';
 import { z } from 'zod';
 import { billingAccountOf, requirePaymentMethodType } from './billing.ts';
 import type { BillingEffects } from './billing-effects.ts';
@@ -142,12 +143,19 @@ async function metersOf(
   account: BillingAccount,
 ): Promise<MeterLine[]> {
   const { accountId } = account;
-  const plan = catalogue.plans.find((each) => each.id === account.planId);
+  // Until a bank has paid for a plan, the one before is what is paid.
+  const plan = account.isPlanUnpaid
+    ? await findPaidPlan(database, accountId)
+    : catalogue.plans.find((each) => each.id === account.planId);
   const balances = await listBalances(database, accountId, ['inbox_previews', 'llm', 'builder']);
-  const monthEndMs = new Date(calendarMonth(now()).end).getTime();
+  const { start, end } = calendarMonth(now());
+  const isOfMonth = ({ expiresAtMs }: Grant): boolean =>
+    expiresAtMs !== null &&
+    expiresAtMs > new Date(start).getTime() &&
+    expiresAtMs <= new Date(end).getTime();
   const usedOf = (grants: readonly Grant[] = []) =>
     grants
-      .filter((grant) => grant.pool === 'monthly_allowance' && grant.expiresAtMs === monthEndMs)
+      .filter((grant) => grant.pool === 'monthly_allowance' && isOfMonth(grant))
       .reduce((sum, grant) => sum + grant.used, 0);
   return readMeters(catalogue, plan, {
     profiles: await countProfiles(database, accountId),

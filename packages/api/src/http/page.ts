@@ -45,15 +45,19 @@ export function writePageToken(position: readonly (string | number)[]): string {
 /**
  * The position that `start` names; undefined on the first page.
  *
- * @throws RequestRefused where it is not a token of a list with this shape of position.
+ * @throws RequestRefused where it is not a token of a list with this shape of position, in the form that
+ *   `writePageToken` writes.
  */
 export function readStart<Position extends z.ZodType>(
   start: string | undefined,
   position: Position,
 ): z.infer<Position> | undefined {
   if (start === undefined || start === '') return undefined;
-  const parsed = position.safeParse(readJson(Buffer.from(start, 'base64url').toString('utf8')));
-  if (parsed.success) return parsed.data;
+  const given = readJson(Buffer.from(start, 'base64url').toString('utf8'));
+  const parsed = position.safeParse(given);
+  // Decoding forgives padding, the other alphabet and characters of neither, and JSON forgives blanks.
+  const isAsWritten = Buffer.from(JSON.stringify(given) ?? '').toString('base64url') === start;
+  if (parsed.success && isAsWritten) return parsed.data;
   const message = 'start must be the next of an earlier page of this list';
   throw new RequestRefused(
     invalidRequest([

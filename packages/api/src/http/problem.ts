@@ -89,10 +89,10 @@ export const PROBLEMS = {
     meaning:
       'Another purchase of the account is still running; `meta.run_id` names it. Try again when it has ended.',
   },
-  nothing_to_pay: {
+  payment_method_required: {
     status: 409,
     meaning:
-      'The purchase was paid by what the customer has in credit, so there is no payment to confirm; `meta.run_id` names its run. Do not buy again.',
+      'There is no card on file that could be charged; nothing was started. Put one on file with `POST /v1/accounts/{account_id}/billing/payment_method/default`, then buy again.',
   },
   checkout_pending: {
     status: 409,

@@ -1,5 +1,7 @@
 /** `/v1/accounts/{account_id}/billing/addons`: recurring add-ons onto the subscription, by card only. */
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
+import { findTwoPrices } from '@sluice/domain/billing/addon-decision';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
 import {
   billingAccountOf,
@@ -19,24 +21,39 @@ import {
 } from '../billing/billing-shapes.ts';
 import { findPurchaseToPoll } from './credit-purchases.ts';
 import { accountFailures, accountReadFailures, badBody, inFlight } from '../http/fields.ts';
+import { invalidRequest } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 const ADDON_COUNT_MAX = 20;
 
-const addonsRequest = z
-  .strictObject({
-    skus: z.strictObject({
-      add: z
-        .array(z.string().regex(/^[\w-]{1,100}$/, 'must be a price'))
-        .min(1)
-        .max(ADDON_COUNT_MAX)
-        .refine((skus) => new Set(skus).size === skus.length, {
-          error: 'must not name a price twice',
-        }),
-      remove: z.array(z.unknown()).max(0).optional().meta({ description: 'Must be empty.' }),
-    }),
-  })
-  .meta({ requestExamples: [{ skus: { add: ['price_addon_ip_month'] } }] });
+function addonsRequestOf({ addons }: Catalogue) {
+  const sold = addons.filter(({ isRetired }) => !isRetired);
+  const sku = z
+    .string()
+    .regex(/^[\w-]{1,100}$/, 'must be a price')
+    .meta(sold.length === 0 ? {} : { enum: sold.map((price) => price.sku) });
+  return z
+    .strictObject({
+      skus: z.strictObject({
+        add: z
+          .array(sku)
+          .min(1)
+          .max(ADDON_COUNT_MAX)
+          .refine((skus) => new Set(skus).size === skus.length, {
+            error: 'must not name a price twice',
+          }),
+        remove: z.array(z.unknown()).max(0).optional().meta({ description: 'Must be empty.' }),
+      }),
+    })
+    .meta({
+      // Of the cycle that the demo's subscription has.
+      requestExamples: sold
+        .filter(({ interval }) => interval === 'month')
+        .slice(0, 1)
+        .map((price) => ({ skus: { add: [price.sku] } })),
+    });
+}
 
 const addonsStatus = z.object({
   run_id: z.string(),
@@ -73,7 +90,7 @@ export function registerAddons(
         description:
           'The prorated amount is charged at once to the card on file. All of them or none; poll the status.',
         params: accountParams,
-        body: addonsRequest,
+        body: addonsRequestOf(catalogue),
         response: {
           200: purchaseStarted,
           ...inFlight,
@@ -90,6 +107,13 @@ export function registerAddons(
       for (const [index, sku] of skus.entries())
         if (!sold.has(sku))
           throw refusedField(`skus.add.${index}`, 'unsupported', 'is no price of an add-on');
+      const [first, second] = findTwoPrices(catalogue, skus) ?? [];
+      if (first !== undefined && second !== undefined) {
+        const field = `skus.add.${skus.indexOf(second)}`;
+        const message = `${field}: ${first} and ${second} are two prices of one add-on; name one of them`;
+        const source = { pointer: `/${field.replaceAll('.', '/')}` };
+        throw new RequestRefused(invalidRequest([{ field, reason: 'invalid', message, source }]));
+      }
       const workflow = await startPurchase(request, effects, account, {
         kind: 'addons',
         rail: account.rail,

@@ -11,14 +11,16 @@ import {
   findPurchaseOfInvoice,
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
-import { listPurchaseSteps } from '@sluice/database/billing/purchase-steps';
+import { listPurchaseSteps, type PurchaseStep } from '@sluice/database/billing/purchase-steps';
 import {
   pricePack,
   priceCredits,
   type Catalogue,
+  type CreditOffer,
   type CreditPurchase,
   type CreditType,
 } from '@sluice/domain/billing/catalogue';
+import { AppError } from '@sluice/domain/values/errors';
 import type { Money } from '@sluice/domain/values/money';
 import type { PaymentMethodType } from '@sluice/domain/billing/purchase-workflow';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -34,9 +36,18 @@ import {
 } from '../billing/billing.ts';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { balanceToWire, moneyShape } from '../billing/billing-shapes.ts';
+import { requirePaymentMethod } from '../billing/require-payment-method.ts';
 import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import { waitForPurchaseWorkflow } from '../billing/start-purchase-workflow.ts';
+
+/** A quantity that is sold, as the document says it; `priceCreditsOf` checks it. */
+export const quantityOf = ({ multiple, quantityMax }: CreditOffer) =>
+  z
+    .int()
+    .min(1)
+    .max(1_000_000_000)
+    .meta({ minimum: multiple, maximum: quantityMax, multipleOf: multiple });
 
 /** What is bought, or why not. @throws RequestRefused 422 */
 export function priceCreditsOf(
@@ -76,14 +87,16 @@ export function pricePackOf(
   return purchase;
 }
 
+/** @throws RequestRefused 409 where nothing could pay for it, or another purchase is in flight. */
 export async function startCreditPurchase(
   request: FastifyRequest,
-  effects: StartRunEffects,
+  effects: StartRunEffects & Pick<BillingEffects, 'provider'>,
   account: BillingAccount,
   purchase: CreditPurchase,
   rail: PaymentMethodType,
 ): Promise<PurchaseWorkflow> {
   const isPack = purchase.kind === 'inbox_previews';
+  if (rail === 'invoiced') await requirePaymentMethod(effects, account, purchase.price);
   return startPurchase(request, effects, account, {
     kind: isPack ? 'inbox_previews' : 'credits',
     rail,
@@ -95,41 +108,90 @@ export async function startCreditPurchase(
 }
 
 /** What the customer pays with. */
-export const paymentShape = z.object({
-  client_secret: z.string(),
-  invoice_id: z.string(),
-  amount: moneyShape,
+const paymentShape = z
+  .object({
+    client_secret: z.string(),
+    invoice_id: z.string(),
+    amount: moneyShape.meta({
+      description: "What is still due: the customer's credit goes first.",
+    }),
+  })
+  .meta({ id: 'Payment' });
+
+const GRANTED_AT_ONCE =
+  "`granted`: the customer's credit with the payment provider has paid it, and the credits are there. Then `payment` and `client_secret` are null; there is nothing to confirm.";
+
+/** Of every answer that starts a purchase of credits. */
+export const startedPayment = {
+  payment: paymentShape.nullable(),
+  client_secret: z.string().nullable().meta({ description: 'Of `payment`.' }),
+};
+
+/** What starting a purchase by invoice answers. */
+export const invoicedStarted = z.object({
+  run_id: z.string(),
+  status: z.enum(['pending', 'granted']).meta({ description: GRANTED_AT_ONCE }),
+  // Only where there is nothing to pay.
+  payment: z.null().optional(),
+  client_secret: z.null().optional(),
 });
 
+export const invoicedStartedToWire = (
+  workflow: PurchaseWorkflow,
+): z.infer<typeof invoicedStarted> =>
+  workflow.status === 'success'
+    ? { run_id: workflow.runId, status: 'granted', payment: null, client_secret: null }
+    : { run_id: workflow.runId, status: 'pending' };
+
+/** What asking for an invoice to pay answers. */
+export const cardPurchase = z.object({
+  status: z.enum(['open', 'granted']).meta({ description: GRANTED_AT_ONCE }),
+  ...startedPayment,
+  invoice_id: z.string().nullable(),
+  amount: moneyShape.meta({ description: 'What is still due.' }),
+});
+
+interface CardPayment {
+  /** As it was at last. */
+  readonly workflow: PurchaseWorkflow;
+  /** Null: the customer's credit has paid it. */
+  readonly payment: z.infer<typeof paymentShape> | null;
+}
+
 /**
- * Payment by card: waits until the workers have made the invoice.
+ * Payment by card: waits until the workers have made the invoice, or the customer's credit with the payment provider has
+ * paid it.
  *
- * @returns null where there is nothing to pay with a card: the customer's credit with the payment provider has paid it.
  * @throws RequestRefused 503, 502
  */
 export async function waitForPayment(
   { database, purchaseWaitMs }: Pick<BillingEffects, 'database' | 'purchaseWaitMs'>,
-  workflow: PurchaseWorkflow,
-): Promise<z.infer<typeof paymentShape> | null> {
+  started: PurchaseWorkflow,
+): Promise<CardPayment> {
+  const isOpen = ({ step, state, output }: PurchaseStep): boolean =>
+    step === 'finalize' &&
+    state === 'done' &&
+    (output as FinalizeOutput | undefined)?.clientSecret !== undefined;
   const state = await waitForPurchaseWorkflow(
     database,
-    workflow,
+    started,
     purchaseWaitMs,
-    ({ workflow: current, steps }) =>
-      current.status !== 'pending' ||
-      steps.some((step) => step.step === 'finalize' && step.state === 'done'),
+    ({ workflow, steps }) => workflow.status !== 'pending' || steps.some((step) => isOpen(step)),
   );
-  const output = state?.steps.find((step) => step.step === 'finalize' && step.state === 'done')
-    ?.output as { clientSecret?: string; invoiceId?: string; total?: Money } | undefined;
-  if (output?.clientSecret && output.invoiceId !== undefined && output.total)
+  const workflow = state?.workflow ?? started;
+  if (workflow.status === 'success') return { workflow, payment: null };
+  const output = state?.steps.find((step) => isOpen(step))?.output as FinalizeOutput | undefined;
+  if (workflow.status === 'pending' && output?.clientSecret)
     return {
-      client_secret: output.clientSecret,
-      invoice_id: output.invoiceId,
-      amount: output.total,
+      workflow,
+      payment: {
+        client_secret: output.clientSecret,
+        invoice_id: output.invoiceId,
+        amount: { ...output.total, amount: output.amountDue ?? output.total.amount },
+      },
     };
-  if (state?.workflow.status === 'success') return null;
   throw new RequestRefused(
-    state?.workflow.status === 'failed'
+    workflow.status === 'failed'
       ? { code: 'vendor_refused', message: 'the payment provider refused the purchase' }
       : {
           code: 'unavailable',
@@ -140,18 +202,13 @@ export async function waitForPayment(
   );
 }
 
-/** `waitForPayment` for answers that are of no use without a payment. @throws RequestRefused 503, 502, 409 */
-async function waitForCardPayment(
-  effects: Pick<BillingEffects, 'database' | 'purchaseWaitMs'>,
-  workflow: PurchaseWorkflow,
-): Promise<z.infer<typeof paymentShape>> {
-  const payment = await waitForPayment(effects, workflow);
-  if (payment) return payment;
-  throw new RequestRefused({
-    code: 'nothing_to_pay',
-    message: 'what the customer has in credit paid the purchase; the credits are granted',
-    meta: { run_id: workflow.runId },
-  });
+/** What the worker keeps of an invoice that is ready to be paid. */
+interface FinalizeOutput {
+  readonly clientSecret?: string;
+  readonly invoiceId: string;
+  readonly total: Money;
+  /** In minor units. Absent: an earlier version did not keep it. */
+  readonly amountDue?: number;
 }
 
 /**
@@ -162,7 +219,7 @@ async function waitForCardPayment(
 export async function buyInvoiced(
   request: FastifyRequest,
   reply: FastifyReply,
-  effects: StartRunEffects,
+  effects: StartRunEffects & Pick<BillingEffects, 'provider'>,
   purchaseFor: (account: BillingAccount) => CreditPurchase,
 ): Promise<PurchaseWorkflow> {
   const workflow = await buyOnRail(request, effects, 'invoiced', purchaseFor);
@@ -170,19 +227,36 @@ export async function buyInvoiced(
   return workflow;
 }
 
-/** Payment by card: makes the invoice that the customer pays. @throws RequestRefused 422, 409, 503, 502 */
+/**
+ * Payment by card: makes the invoice that the customer pays, unless their credit pays it.
+ *
+ * @throws RequestRefused 422, 503, 502
+ */
 export async function buyByCard(
   request: FastifyRequest,
-  effects: StartRunEffects & Pick<BillingEffects, 'purchaseWaitMs'>,
+  effects: StartRunEffects & Pick<BillingEffects, 'provider' | 'purchaseWaitMs'>,
   purchaseFor: (account: BillingAccount) => CreditPurchase,
-): Promise<z.infer<typeof paymentShape>> {
-  const workflow = await buyOnRail(request, effects, 'card', purchaseFor);
-  return waitForCardPayment(effects, workflow);
+): Promise<z.infer<typeof cardPurchase>> {
+  const started = await buyOnRail(request, effects, 'card', purchaseFor);
+  const { workflow, payment } = await waitForPayment(effects, started);
+  return {
+    status: payment ? 'open' : 'granted',
+    payment,
+    client_secret: payment?.client_secret ?? null,
+    invoice_id: payment?.invoice_id ?? workflow.invoiceId,
+    amount: payment?.amount ?? { ...priceOf(workflow), amount: 0 },
+  };
+}
+
+/** @throws AppError BUG where it buys no credits. */
+function priceOf({ content }: PurchaseWorkflow): Money {
+  if (content.type !== 'purchase') throw new AppError('BUG', 'the run is no purchase of credits');
+  return content.purchase.price;
 }
 
 async function buyOnRail(
   request: FastifyRequest,
-  effects: StartRunEffects,
+  effects: StartRunEffects & Pick<BillingEffects, 'provider'>,
   rail: PaymentMethodType,
   purchaseFor: (account: BillingAccount) => CreditPurchase,
 ): Promise<PurchaseWorkflow> {

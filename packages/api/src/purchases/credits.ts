@@ -2,6 +2,7 @@
  * `/v1/accounts/{account_id}/billing/credits`: balances, the ledger, and buying credits by either payment method type.
  */
 import { listBalances, listLedger } from '@sluice/database/credits/credit-reads';
+import type { Catalogue, CreditType } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { billingAccountOf, isPaidPlan, setPollHeader } from '../billing/billing.ts';
@@ -17,9 +18,10 @@ import {
   balanceOf,
   cardStatusOf,
   findPurchase,
-  paymentShape,
   priceCreditsOf,
+  quantityOf,
   startCreditPurchase,
+  startedPayment,
   waitForPayment,
 } from './credit-purchases.ts';
 import {
@@ -37,23 +39,30 @@ import type { ApiServer } from '../http/api-server.ts';
 
 const tags = ['billing'];
 const types = ['llm', 'builder'] as const;
-const quantity = z.strictObject({ quantity: z.int().min(1).max(1_000_000_000) });
 
-const purchaseRequest = z
-  .strictObject({ llm: quantity.optional(), builder: quantity.optional() })
-  .refine((body) => (body.llm === undefined) !== (body.builder === undefined), {
-    error: 'must name exactly one credit type: llm or builder',
-  })
-  .meta({ requestExamples: [{ llm: { quantity: 1_000 } }] });
+const purchaseRequestOf = ({ credits }: Catalogue) => {
+  const wanted = (type: CreditType) =>
+    z.strictObject({ quantity: quantityOf(credits[type]) }).optional();
+  return z
+    .strictObject({ llm: wanted('llm'), builder: wanted('builder') })
+    .refine((body) => (body.llm === undefined) !== (body.builder === undefined), {
+      error: 'must name exactly one credit type: llm or builder',
+    })
+    .meta({
+      requestExamples: types.map((type) => ({ [type]: { quantity: credits[type].multiple } })),
+    });
+};
 
 const purchaseResponse = z.object({
   purchase_id: z.string(),
   rail: z.enum(['card', 'invoiced']),
   credit_type: z.enum(types),
   quantity: z.int(),
-  status: z.literal('pending'),
+  status: z.enum(['pending', 'granted']).meta({
+    description: "`granted`: the customer's credit with the payment provider has paid it.",
+  }),
   run_id: z.string().nullable(),
-  payment: paymentShape.nullable(),
+  ...startedPayment,
   poll_after_seconds: z.int(),
 });
 
@@ -190,9 +199,9 @@ export function registerCredits(
         tags,
         summary: 'Buy credits',
         description:
-          "Uses the account's payment method type: `invoiced` charges the card on file; `card` answers with an invoice that the customer pays. The same purchase joins the one in flight; another purchase is refused with 409.",
+          "Uses the account's payment method type: `invoiced` charges the card on file; `card` answers with an invoice that the customer pays. The same purchase joins the one that is not paid yet; by invoice another one is refused with 409. What the customer's credit pays is bought once: the same call within two minutes gets the same purchase.",
         params: accountParams,
-        body: purchaseRequest,
+        body: purchaseRequestOf(catalogue),
         response: {
           200: purchaseResponse,
           ...inFlight,
@@ -207,9 +216,12 @@ export function registerCredits(
       const wanted = request.body[type]?.quantity ?? 0;
       const account = await billingAccountOf(request, database);
       const purchase = priceCreditsOf(catalogue, type, wanted, `${type}.quantity`);
-      const workflow = await startCreditPurchase(request, effects, account, purchase, account.rail);
-      const payment = account.rail === 'card' ? await waitForPayment(effects, workflow) : null;
       const { accountId, rail } = account;
+      const started = await startCreditPurchase(request, effects, account, purchase, rail);
+      const { workflow, payment } =
+        rail === 'card'
+          ? await waitForPayment(effects, started)
+          : { workflow: started, payment: null };
       const handle = { accountId, rail, runId: workflow.runId };
       setPollHeader(reply, workflow, now());
       return reply.send({
@@ -217,9 +229,10 @@ export function registerCredits(
         rail,
         credit_type: type,
         quantity: wanted,
-        status: 'pending' as const,
+        status: workflow.status === 'success' ? ('granted' as const) : ('pending' as const),
         run_id: rail === 'card' ? null : workflow.runId,
         payment,
+        client_secret: payment?.client_secret ?? null,
         poll_after_seconds: pollAfterSeconds(workflow, now()),
       });
     },

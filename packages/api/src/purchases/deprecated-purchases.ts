@@ -2,12 +2,20 @@
  * The deprecated ways to buy AI credits and builder credits (`account-billing.md` §9). They start the
  * same purchase workflows in the same lanes as `credits.ts`, and say on every answer what has replaced them.
  */
-import type { CreditType } from '@sluice/domain/billing/catalogue';
+import type { CreditOffer, CreditType } from '@sluice/domain/billing/catalogue';
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { z } from 'zod';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
-import { accountParams, purchaseStarted } from '../billing/billing-shapes.ts';
-import { buyByCard, buyInvoiced, paymentShape, priceCreditsOf } from './credit-purchases.ts';
+import { accountParams } from '../billing/billing-shapes.ts';
+import {
+  buyByCard,
+  buyInvoiced,
+  cardPurchase,
+  invoicedStarted,
+  invoicedStartedToWire,
+  priceCreditsOf,
+  quantityOf,
+} from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, providerFailed } from '../http/fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -15,9 +23,10 @@ import type { ApiServer } from '../http/api-server.ts';
 /** RFC 9745: since when, in Unix seconds (2026-01-01). */
 const DEPRECATED_SINCE = '@1767225600';
 
-const quantityRequest = z
-  .strictObject({ quantity: z.int().min(1).max(1_000_000_000) })
-  .meta({ requestExamples: [{ quantity: 1_000 }] });
+const quantityRequestOf = (offer: CreditOffer) =>
+  z
+    .strictObject({ quantity: quantityOf(offer) })
+    .meta({ requestExamples: [{ quantity: offer.multiple }] });
 const deprecated = { tags: ['billing'], deprecated: true, params: accountParams } as const;
 
 export function registerDeprecatedPurchases(
@@ -48,7 +57,7 @@ const isOf = (type: CreditType) => (workflow: PurchaseWorkflow) =>
 
 function registerInvoiced(
   scope: ApiServer,
-  effects: StartRunEffects & Pick<BillingEffects, 'catalogue'>,
+  effects: StartRunEffects & Pick<BillingEffects, 'provider' | 'catalogue'>,
 ): void {
   const { catalogue } = effects;
   const base = '/v1/accounts/:account_id/billing/ai_credits';
@@ -59,16 +68,16 @@ function registerInvoiced(
       schema: {
         ...deprecated,
         summary: 'Buy AI credits, charging the card on file',
-        description: 'Replaced by `credits/purchase` with an `llm` body.',
-        body: quantityRequest,
-        response: { 200: purchaseStarted, ...inFlight, ...badBody, ...accountFailures },
+        description: `For accounts with the payment method type \`invoiced\`. Replaced by \`credits/purchase\` with an \`llm\` body.`,
+        body: quantityRequestOf(catalogue.credits.llm),
+        response: { 200: invoicedStarted, ...inFlight, ...badBody, ...accountFailures },
       },
     },
     async (request, reply) => {
       const workflow = await buyInvoiced(request, reply, effects, () =>
         priceCreditsOf(catalogue, 'llm', request.body.quantity, 'quantity'),
       );
-      return reply.send({ run_id: workflow.runId, status: 'pending' as const });
+      return reply.send(invoicedStartedToWire(workflow));
     },
   );
   registerInvoicedStatus(scope, effects, {
@@ -94,10 +103,10 @@ function registerCard(
       schema: {
         ...deprecated,
         summary: `An invoice for ${type} credits, which the customer pays`,
-        description: `Replaced by \`credits/purchase\` with a \`${type}\` body.`,
-        body: quantityRequest,
+        description: `For accounts with the payment method type \`card\`. Replaced by \`credits/purchase\` with a \`${type}\` body.`,
+        body: quantityRequestOf(catalogue.credits[type]),
         response: {
-          200: paymentShape,
+          200: cardPurchase,
           ...badBody,
           ...providerFailed,
           ...accountFailures,

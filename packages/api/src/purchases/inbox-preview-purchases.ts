@@ -1,9 +1,17 @@
 /** Buying packs of inbox previews, by either payment method type, and the state of such a purchase. */
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
 import type { BillingEffects, StartRunEffects } from '../billing/billing-effects.ts';
 import { accountParams } from '../billing/billing-shapes.ts';
-import { buyByCard, buyInvoiced, paymentShape, pricePackOf } from './credit-purchases.ts';
+import {
+  buyByCard,
+  buyInvoiced,
+  cardPurchase,
+  invoicedStarted,
+  invoicedStartedToWire,
+  pricePackOf,
+} from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, providerFailed } from '../http/fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -12,15 +20,22 @@ const tags = ['billing'];
 const base = '/v1/accounts/:account_id/billing/inbox_previews';
 
 /** The server maps it to a price, so no amount is ever sent. */
-const packRequest = z
-  .strictObject({ pack: z.string().max(100) })
-  .meta({ requestExamples: [{ pack: 'pack_100' }] });
+const packRequestOf = ({ packs }: Catalogue) =>
+  z
+    .strictObject({
+      pack: z
+        .string()
+        .max(100)
+        .meta({ enum: packs.map(({ id }) => id) }),
+    })
+    .meta({ requestExamples: packs.slice(0, 1).map(({ id }) => ({ pack: id })) });
 
 export function registerInboxPreviewPurchases(
   scope: ApiServer,
   effects: StartRunEffects & Pick<BillingEffects, 'provider' | 'catalogue' | 'purchaseWaitMs'>,
 ): void {
   const { catalogue } = effects;
+  const packRequest = packRequestOf(catalogue);
   scope.post(
     `${base}/invoiced_purchase`,
     {
@@ -33,7 +48,7 @@ export function registerInboxPreviewPurchases(
         params: accountParams,
         body: packRequest,
         response: {
-          200: z.object({ run_id: z.string(), status: z.literal('pending'), pack: z.string() }),
+          200: invoicedStarted.extend({ pack: z.string() }),
           ...inFlight,
           ...badBody,
           ...accountFailures,
@@ -44,11 +59,7 @@ export function registerInboxPreviewPurchases(
       const workflow = await buyInvoiced(request, reply, effects, (account) =>
         pricePackOf(catalogue, account, request.body.pack),
       );
-      return reply.send({
-        run_id: workflow.runId,
-        status: 'pending' as const,
-        pack: request.body.pack,
-      });
+      return reply.send({ ...invoicedStartedToWire(workflow), pack: request.body.pack });
     },
   );
 
@@ -60,11 +71,11 @@ export function registerInboxPreviewPurchases(
         tags,
         summary: 'An invoice for a pack, which the customer pays',
         description:
-          'For accounts with the payment method type `card`. Confirm the payment with the client secret, then poll `purchase_status`.',
+          "For accounts with the payment method type `card`. Confirm the payment with the client secret, then poll `purchase_status`. The same pack joins the purchase that is not paid yet. What the customer's credit pays is `granted` at once and bought once: the same call within two minutes gets the same purchase.",
         params: accountParams,
         body: packRequest,
         response: {
-          200: paymentShape.extend({ pack: z.string() }),
+          200: cardPurchase.extend({ pack: z.string() }),
           ...badBody,
           ...providerFailed,
           ...accountFailures,

@@ -3,8 +3,8 @@
  * outlives the wait goes on, and the answer is 409 with when to ask again, and for what.
  */
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
-import { findCoupon } from '@sluice/domain/billing/catalogue';
-import { isSameMoney, type Money } from '@sluice/domain/values/money';
+import { findCoupon, type Plan } from '@sluice/domain/billing/catalogue';
+import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/values/money';
 import { isCheckoutRefusal, type CheckoutRefusal } from '@sluice/domain/billing/decline-message';
 import { judgeCheckout } from '@sluice/domain/billing/purchase-workflow';
 import type { BoughtSubscription } from '@sluice/domain/billing/purchase-content';
@@ -19,6 +19,7 @@ import {
   pollAfterSeconds,
   runIdText,
 } from '../billing/billing-shapes.ts';
+import { requirePaymentMethod } from '../billing/require-payment-method.ts';
 import { findPurchaseToPoll } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, paymentDeclined } from '../http/fields.ts';
 import { notFound, type ProblemCode } from '../http/problem.ts';
@@ -27,7 +28,17 @@ import type { ApiServer } from '../http/api-server.ts';
 import { waitForPurchaseWorkflow } from '../billing/start-purchase-workflow.ts';
 
 const tags = ['billing'];
-const planId = z.string().regex(/^[\w-]{1,100}$/, 'must be a plan');
+const planIdOf = (plans: readonly Plan[]) =>
+  z
+    .string()
+    .regex(/^[\w-]{1,100}$/, 'must be a plan')
+    .meta({
+      enum: plans.map(({ id }) => id),
+      examples: plans
+        .filter(({ tier, interval }) => tier !== 'builder' && interval === 'month')
+        .slice(0, 1)
+        .map(({ id }) => id),
+    });
 const couponCode = z.string().regex(/^[\w-]{1,100}$/, 'must be a coupon code');
 
 const subscriptionRequest = z
@@ -59,7 +70,7 @@ const subscriptionShape = z.object({
 
 export function registerPlanCheckout(
   scope: ApiServer,
-  effects: StartRunEffects & Pick<BillingEffects, 'catalogue' | 'purchaseWaitMs'>,
+  effects: StartRunEffects & Pick<BillingEffects, 'provider' | 'catalogue' | 'purchaseWaitMs'>,
 ): void {
   const { database, catalogue, now, purchaseWaitMs } = effects;
   scope.post(
@@ -71,7 +82,9 @@ export function registerPlanCheckout(
         summary: 'Buy a plan',
         description:
           'Waits for the checkout. Concurrent checkouts of an account share a run: who asked for another plan, quantity or coupon than was bought gets 409 `checkout_conflict`. One that outlives the wait gets 409 `checkout_pending` and goes on.',
-        params: accountParams.extend({ plan_id: planId }),
+        params: accountParams.extend({
+          plan_id: planIdOf(catalogue.plans.filter(({ isRetired }) => !isRetired)),
+        }),
         body: subscriptionRequest,
         response: {
           200: z.object({ subscription: subscriptionShape, run_id: z.string() }),
@@ -89,6 +102,11 @@ export function registerPlanCheckout(
       const { coupon_code: code = null, quantity, expected_amount: expectedAmount } = request.body;
       if (code !== null && !findCoupon(catalogue, code, now()))
         throw refusedField('coupon_code', 'invalid', 'is no coupon in force');
+      if (request.body.payment_method_id === undefined) {
+        const coupon = code === null ? null : (findCoupon(catalogue, code, now()) ?? null);
+        const amount = discountedAmount(plan.amount * quantity, coupon);
+        await requirePaymentMethod(effects, account, { amount, currency: catalogue.currency });
+      }
       const started = await startPurchase(request, effects, account, {
         kind: 'checkout',
         rail: account.rail,
@@ -128,7 +146,7 @@ export function registerPlanCheckout(
         params: accountParams,
         querystring: z.object({
           run_id: runIdText,
-          plan_id: planId,
+          plan_id: planIdOf(catalogue.plans),
           coupon_code: couponCode.optional(),
         }),
         response: {

@@ -23,7 +23,7 @@ export function writePurchaseHandle(
   );
 }
 
-/** @returns undefined where it was not made by us for this account. */
+/** Takes the one form that `writePurchaseHandle` writes. @returns undefined where it was not made by us for this account. */
 export function readPurchaseHandle(
   secret: string,
   accountId: number,
@@ -31,6 +31,8 @@ export function readPurchaseHandle(
 ): { readonly rail: PaymentMethodType; readonly runId: string } | undefined {
   if (!handle.startsWith(PREFIX)) return undefined;
   const decoded = Buffer.from(handle.slice(PREFIX.length), 'base64url').toString('utf8');
+  // Decoding forgives padding, the other alphabet and characters of neither.
+  if (handle !== PREFIX + Buffer.from(decoded).toString('base64url')) return undefined;
   const match = /^(1\.(card|invoiced)\.([\w-]{1,64}))\.([\w-]{22})$/.exec(decoded);
   if (!match) return undefined;
   const [, text = '', rail, runId = '', given = ''] = match;

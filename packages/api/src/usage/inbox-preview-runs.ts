@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import { billingAccountOf, isPaidPlan, refusedField } from '../billing/billing.ts';
 import type { BillingEffects } from '../billing/billing-effects.ts';
-import { accountParams } from '../billing/billing-shapes.ts';
+import { EXAMPLE_ENVIRONMENT, accountParams } from '../billing/billing-shapes.ts';
 import { accountFailures, badBody, conflicting } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import { recordPreviewRun, refundRecordedRun } from './record-preview-run.ts';
@@ -35,7 +35,14 @@ const runRequest = z
   })
   .meta({
     id: 'PreviewRunRequest',
-    requestExamples: [{ preview_job_id: 'job-1', environment_id: 1, user_id: null, quantity: 12 }],
+    requestExamples: [
+      {
+        preview_job_id: 'job-1',
+        environment_id: EXAMPLE_ENVIRONMENT,
+        user_id: null,
+        quantity: 12,
+      },
+    ],
   });
 
 const runShape = z

@@ -76,7 +76,8 @@ export function readUsageCursor(
   given: string,
   nowMs: number,
 ): CursorRead {
-  const [text = '', tag = ''] = given.split('.');
+  const [text = '', tag = '', ...rest] = given.split('.');
+  if (rest.length > 0) return { outcome: 'malformed' };
   const expected = Buffer.from(tagOf(secret, accountId, text));
   const found = Buffer.from(tag);
   if (found.length !== expected.length || !timingSafeEqual(found, expected))

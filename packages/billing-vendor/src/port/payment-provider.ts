@@ -44,6 +44,8 @@ export interface ProviderInvoice {
   readonly total: Money;
   /** What is still to be paid of it, in minor units of its currency: what the customer has in credit goes first. */
   readonly amountRemaining: number;
+  /** In minor units: what the customer's credit left of it, paid or not. */
+  readonly amountDue: number;
   /** Of the purchase that made it, with its account. */
   readonly runId: string | null;
   readonly accountId: number | null;
@@ -114,8 +116,10 @@ export interface ProviderSubscription {
 export interface ProviderCustomer {
   /** `none`, `exempt` or `reverse`. */
   readonly taxExempt: string;
-  /** What the next invoices are reduced by. */
-  readonly credit: Money;
+  /** What the next invoices are reduced by, in minor units of the catalogue's currency. */
+  readonly creditAmount: number;
+  /** A card, or a bank account, that purchases can charge. */
+  readonly hasPaymentMethod: boolean;
 }
 
 export interface CardOnFile {
@@ -260,6 +264,8 @@ export interface PaymentProvider {
   ): Promise<ProviderResult<ProviderSubscription | null>>;
   /** In whatever state; null where there never was one. */
   readSubscription(subscriptionId: string): Promise<ProviderResult<ProviderSubscription | null>>;
+  /** False where it is used up or has expired, or there is none of that name. */
+  isCouponValid(code: string): Promise<ProviderResult<boolean>>;
   findDefaultCard(customerId: string): Promise<ProviderResult<CardOnFile | null>>;
   /** Saves it where it is not the customer's yet, and charges it from now on. */
   setDefaultCard(customerId: string, paymentMethodId: string): Promise<ProviderResult<null>>;

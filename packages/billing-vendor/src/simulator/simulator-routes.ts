@@ -1,4 +1,5 @@
 /** The part of the payment provider's API that the simulator has: method and path → what is done. */
+import { renderCoupon } from './objects/simulator-coupons.ts';
 import { saveCustomer } from './objects/simulator-customers.ts';
 import { renderInvoice } from './objects/simulator-invoice-wire.ts';
 import {
@@ -149,7 +150,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   'GET /v1/payment_methods/:id': (call) => wireOf(find(call, 'payment_method', 'PaymentMethod')),
   'GET /v1/payment_methods': (call) => list(call, 'payment_method', ofCustomer(call)),
   'GET /v1/prices/:id': (call) => wireOf(find(call, 'price', 'price')),
-  'GET /v1/coupons/:id': (call) => wireOf(find(call, 'coupon', 'coupon')),
+  'GET /v1/coupons/:id': (call) => renderCoupon(find(call, 'coupon', 'coupon')),
   'POST /v1/invoices': (call) => {
     const customer = required(call.body['customer'], 'customer');
     if (!call.state.get('customer', customer)) throw noSuch('customer', customer);

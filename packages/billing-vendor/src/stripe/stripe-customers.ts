@@ -83,7 +83,8 @@ export function createStripeCustomers(stripe: Stripe): Customers {
 
 const NO_CUSTOMER: ProviderCustomer = {
   taxExempt: 'none',
-  credit: { amount: 0, currency: 'usd' },
+  creditAmount: 0,
+  hasPaymentMethod: false,
 };
 
 /** Empty text unsets what was there; leaving it out would keep it. */

@@ -151,6 +151,7 @@ const deletedInvoice = (invoiceId: string): ProviderInvoice => ({
   status: 'deleted',
   total: { amount: 0, currency: '' },
   amountRemaining: 0,
+  amountDue: 0,
   runId: null,
   accountId: null,
   lineCount: 0,

@@ -17,6 +17,7 @@ export const toInvoice = (invoice: Stripe.Invoice): ProviderInvoice => ({
   status: (invoice.status ?? 'draft') as InvoiceStatus,
   total: { amount: invoice.total, currency: invoice.currency },
   amountRemaining: invoice.amount_remaining,
+  amountDue: invoice.amount_due,
   runId: invoice.metadata?.['run_id'] ?? runIdOfChange(invoice),
   accountId: accountIdOf(invoice.metadata?.['account_id']),
   lineCount: invoice.lines.data.length,
@@ -117,7 +118,8 @@ export const withInvoiceOf = (
 /** The payment provider's balance is what the customer owes, so credit is a negative number. */
 export const toCustomer = (customer: Stripe.Customer): ProviderCustomer => ({
   taxExempt: customer.tax_exempt ?? 'none',
-  credit: { amount: Math.max(0, -customer.balance), currency: customer.currency ?? 'usd' },
+  creditAmount: Math.max(0, -customer.balance),
+  hasPaymentMethod: customer.invoice_settings.default_payment_method != null,
 });
 
 export const toCard = (method: Stripe.PaymentMethod): CardOnFile => ({

@@ -15,6 +15,7 @@ type Subscriptions = Pick<
   | 'findSubscriptionOfRun'
   | 'readSubscription'
   | 'listSubscriptions'
+  | 'isCouponValid'
 >;
 
 export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
@@ -121,6 +122,16 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
             return withInvoiceOf(runId, subscription, invoice);
         }
         return null;
+      }),
+
+    isCouponValid: (code) =>
+      callStripe(async () => {
+        try {
+          return (await stripe.coupons.retrieve(code)).valid;
+        } catch (error) {
+          if (isMissing(error)) return false;
+          throw error;
+        }
       }),
 
     readSubscription: (subscriptionId) =>

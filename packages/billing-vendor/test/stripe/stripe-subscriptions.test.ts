@@ -148,7 +148,7 @@ describe('unused time of a subscription', () => {
   }
 
   const creditOf = async (world: Awaited<ReturnType<typeof leave>>) =>
-    (await ok(world.provider.readCustomer(world.customerId))).credit.amount;
+    (await ok(world.provider.readCustomer(world.customerId))).creditAmount;
 
   test.each([
     ['without a coupon', null, 100_000],

@@ -4,6 +4,7 @@
  *
  * Statements find by the primary key (account_id, credential_id).
  */
+import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
@@ -19,6 +20,8 @@ export interface Credential {
   /** Track only. */
   readonly siteId: string | null;
   readonly secretHint: string;
+  /** Of its service account; null for the keys of a workspace. */
+  readonly role: Role | null;
   readonly scopes: readonly string[];
   readonly ipAllowlist: readonly string[];
   readonly isReadOnly: boolean;
@@ -44,10 +47,13 @@ export const CREDENTIAL_TYPES = {
 export const isInForce = (nowMs: number) =>
   sql`(revoked_at is null and (expires_at is null or expires_at > ${new Date(nowMs)}))`;
 
-/** A row as it is read. */
+/** A row of `api_credentials` as it is read, with the role of its service account by that one's primary key. */
 export const CREDENTIAL_COLUMNS = sql`
   credential_id::int as "credentialId", kind, name, environment_id as "environmentId",
   service_account_id as "serviceAccountId", site_id as "siteId", secret_hint as "secretHint", scopes,
+  (select s.role from service_accounts s
+    where s.account_id = api_credentials.account_id
+      and s.service_account_id = api_credentials.service_account_id) as role,
   ip_allowlist as "ipAllowlist", is_read_only as "isReadOnly", is_test as "isTest", created_by_user_id as "createdByUserId",
   last_used_at as "lastUsedAt", last_used_ip as "lastUsedIp", expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt"`;

@@ -154,6 +154,8 @@ export interface NewAccount {
   readonly firstName: string;
   readonly lastName: string;
   readonly dataCenter: 'us' | 'eu';
+  /** The catalogue's, for the audit log. */
+  readonly currency: string;
   readonly isSandbox: boolean;
   readonly token: ShownSecret;
   readonly tokenScopes: readonly string[];
@@ -204,8 +206,10 @@ async function insertAccount(
   const now = new Date(nowMs);
   const made = await sql<{ accountId: number; environmentId: number; userId: number }>`
     with account as (
-      insert into accounts (name, data_center, is_sandbox, billing_email, created_at, updated_at)
-      values (${given.companyName}, ${given.dataCenter}, ${given.isSandbox}, ${given.email}, ${now}, ${now})
+      insert into accounts
+        (name, data_center, currency, is_sandbox, billing_email, created_at, updated_at)
+      values (${given.companyName}, ${given.dataCenter}, ${given.currency}, ${given.isSandbox}, ${given.email},
+              ${now}, ${now})
       returning account_id
     ), environment as (
       insert into environments (account_id, name, webhook_signing_key, created_at)

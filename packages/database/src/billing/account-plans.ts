@@ -13,7 +13,6 @@ export interface BillingAccount {
   readonly accountId: number;
   readonly name: string;
   readonly rail: PaymentMethodType;
-  readonly currency: string;
   readonly billingEmail: string | null;
   readonly address: Address | null;
   readonly planId: string;
@@ -22,13 +21,20 @@ export interface BillingAccount {
   readonly planStatus: string;
   /** A bank still has to pay for the plan, so it brings no allowance yet. */
   readonly isPlanUnpaid: boolean;
+  /** A card was put on file here; where it is false, one may have been at the payment provider. */
+  readonly hasCardOnFile: boolean;
+  /** No purchase starts meanwhile (`card-changes.ts`). */
+  readonly isCardChanging: boolean;
 }
 
 const BILLING_ACCOUNT = sql`
-  account_id::int as "accountId", name, billing_rail as rail, currency,
+  account_id::int as "accountId", name, billing_rail as rail,
   billing_email as "billingEmail", address, plan_id as "planId",
   plan_name as "planName", plan_tier as "planTier",
-  plan_status as "planStatus", plan_unpaid_run_id is not null as "isPlanUnpaid"`;
+  plan_status as "planStatus", plan_unpaid_run_id is not null as "isPlanUnpaid",
+  exists (select from vendor_customers c
+           where c.account_id = accounts.account_id and c.has_card) as "hasCardOnFile",
+  coalesce(card_changing_until > clock_timestamp(), false) as "isCardChanging"`;
 
 /** Index: the primary key. */
 export async function findBillingAccount(

@@ -56,13 +56,16 @@ export async function endCardChange(
  *
  * @returns the entry's id.
  */
-export function recordCardOnFile(
+export async function recordCardOnFile(
   transaction: Transaction,
   accountId: number,
   origin: ChangeOrigin,
   paymentMethodId: string,
   nowMs: number,
 ): Promise<number | undefined> {
+  await sql`
+    update vendor_customers set has_card = true
+     where account_id = ${accountId} and not has_card`.execute(transaction);
   const change = {
     objectType: 'payment_method',
     objectId: accountId,
@@ -76,15 +79,21 @@ export function recordCardOnFile(
  * For the start of a purchase. Where it is `free`, no change of the card begins and the account is not closed until the
  * transaction ends: whoever sees the account closed sees this purchase too. `for share`, since closing it is an update
  * that touches no key.
+ *
+ * @param isAlone - true: another start of this account that says so waits until the transaction ends, and sees what it
+ *   has started.
  */
 export async function holdAccountToBuy(
   transaction: Transaction,
   accountId: number,
+  isAlone: boolean,
 ): Promise<'free' | 'card-changing' | 'closed'> {
   const { rows } = await sql<{ state: 'free' | 'card-changing' | 'closed' }>`
     select case when status = 'closed' then 'closed'
                 when card_changing_until > clock_timestamp() then 'card-changing'
                 else 'free' end as state
-      from accounts where account_id = ${accountId} for share`.execute(transaction);
+      from accounts where account_id = ${accountId} for ${isAlone ? sql`no key update` : sql`share`}`.execute(
+    transaction,
+  );
   return rows[0]?.state ?? 'closed';
 }

@@ -7,7 +7,6 @@
  * Indexes: the primary key; `runs_in_flight` holds one pending purchase workflow an account and lane;
  * `runs_by_time` for lists; `runs_due` for the reconcile loop.
  */
-import type { BoughtAddon } from '@sluice/domain/billing/addon-decision';
 import type {
   PaymentMethodType,
   PurchaseEnding,
@@ -54,7 +53,8 @@ export type NewPurchaseWorkflow = Pick<
   readonly expiresAtMs: number | null;
 };
 
-const PURCHASE_WORKFLOW = sql`
+/** Columns of `runs`. */
+export const PURCHASE_WORKFLOW = sql`
   account_id::int as "accountId", run_id as "runId", lane, kind, rail, fingerprint, status, message,
   content, result, invoice_id as "invoiceId", origin, fence::int, wait_count as "waitCount",
   expires_at as "expiresAt", review_reason as "reviewReason", created_at as "createdAt",
@@ -130,39 +130,6 @@ export async function listPurchaseWorkflows(
   return rows;
 }
 
-/** The payment provider's prices of the plans that the account has bought, as they were then. Index: `runs_by_time`. */
-export async function listBoughtPlanPrices(
-  database: DatabaseOrTransaction,
-  accountId: number,
-): Promise<string[]> {
-  const { rows } = await sql<{ priceId: string }>`
-    select distinct content -> 'plan' ->> 'priceId' as "priceId" from runs
-     where account_id = ${accountId} and kind = 'checkout' and status = 'success'`.execute(
-    database,
-  );
-  return rows.map(({ priceId }) => priceId);
-}
-
-/**
- * The add-on prices that the account has bought, each with its add-on as it was kept with the purchase. Index:
- * `runs_by_time`.
- */
-export async function listBoughtAddons(
-  database: DatabaseOrTransaction,
-  accountId: number,
-): Promise<BoughtAddon[]> {
-  const { rows } = await sql<BoughtAddon>`
-    select item ->> 'sku' as sku, max(price ->> 'addon') as addon
-      from runs
-     cross join lateral jsonb_array_elements(result -> 'items') as item
-      left join lateral jsonb_array_elements(content -> 'prices') as price
-        on price ->> 'sku' = item ->> 'sku'
-     where account_id = ${accountId} and kind = 'addons' and status = 'success'
-       and item ->> 'result' = 'added'
-     group by item ->> 'sku'`.execute(database);
-  return rows;
-}
-
 /** The pending purchase workflows of lanes that exclude others. Index: `runs_in_flight`. */
 export async function listPendingPurchases(
   database: DatabaseOrTransaction,
@@ -189,6 +156,24 @@ export async function claimPurchaseWorkflow(
        and (lease_until is null or lease_until < clock_timestamp())
     returning ${PURCHASE_WORKFLOW}`.execute(database);
   return rows[0];
+}
+
+/**
+ * Keeps the lease for a worker that is still at it. One that was given back stays so.
+ *
+ * @returns false where the purchase workflow has ended, or another worker has it.
+ */
+export async function renewPurchaseLease(
+  database: DatabaseOrTransaction,
+  workflow: PurchaseKey & { readonly fence: number },
+  leaseMs: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    update runs set lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
+     where account_id = ${workflow.accountId} and run_id = ${workflow.runId} and fence = ${workflow.fence}
+       and status = 'pending' and lease_until is not null
+    returning 1`.execute(database);
+  return rows.length > 0;
 }
 
 /** Locks the purchase workflow, for a transaction that decides about it. */
@@ -263,18 +248,6 @@ export async function listPurchasesWithPaymentDue(
        and created_at > ${new Date(nowMs - PAYMENT_DUE_DAYS * 86_400_000)}
      order by random() limit ${limit}`.execute(database);
   return rows;
-}
-
-/** The checkout that the account's plan is from. Index: `runs_by_time`. */
-export async function findLatestCheckout(
-  database: DatabaseOrTransaction,
-  accountId: number,
-): Promise<string | undefined> {
-  const { rows } = await sql<{ runId: string }>`
-    select run_id as "runId" from runs
-     where account_id = ${accountId} and kind = 'checkout' and status = 'success'
-     order by created_at desc, run_id desc limit 1`.execute(database);
-  return rows[0]?.runId;
 }
 
 /** Gives the lease back; the purchase workflow is looked at again at `nextAtMs`. */

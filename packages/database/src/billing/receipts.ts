@@ -1,5 +1,8 @@
-/** Receipts of what an account has paid. Found by the primary key (account_id, receipt_id). */
-import type { Receipt } from '@sluice/domain/billing/purchase-receipt';
+/**
+ * Receipts of what an account has paid. Found by the primary key (account_id, receipt_id). What went back of it is kept
+ * with the purchase, which has its receipt's id (primary key of `runs`).
+ */
+import type { Receipt, ShownReceipt } from '@sluice/domain/billing/purchase-receipt';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
@@ -7,10 +10,12 @@ export async function findReceipt(
   database: DatabaseOrTransaction,
   accountId: number,
   receiptId: string,
-): Promise<Receipt | undefined> {
-  const { rows } = await sql<Omit<Receipt, 'total'> & { total: string }>`
+): Promise<ShownReceipt | undefined> {
+  const { rows } = await sql<Omit<ShownReceipt, 'total'> & { total: string }>`
     select receipt_id as "receiptId", number, issued_at as "issuedAt", billed_to as "billedTo", lines, total,
-           currency, payment_method as "paymentMethod"
+           currency, payment_method as "paymentMethod",
+           (select result -> 'reversal' from runs
+             where runs.account_id = receipts.account_id and run_id = receipt_id) as reversal
       from receipts where account_id = ${accountId} and receipt_id = ${receiptId}`.execute(
     database,
   );

@@ -10,6 +10,7 @@
  */
 import { boughtAgainKey, type Allowance } from '@sluice/domain/billing/allowance';
 import {
+  capAllowance,
   expireCredits,
   refundDebit,
   reverseGrants,
@@ -114,21 +115,54 @@ export async function giveAllowance(
 }
 
 /**
- * What the account has been given as allowance of the month, by whatever plan; of what was taken back (`reverseGrant`)
- * that which had been spent. A grant that is taken back ends within its month, later than those of the month before.
+ * Takes back what of the month's allowance is beyond what the account's plan includes by now: a smaller plan has taken
+ * the place of a greater one. The same change takes back once.
+ *
+ * @param runId - of the purchase that changed the plan.
+ */
+export async function capMonthAllowance(
+  transaction: Transaction,
+  account: CreditAccount,
+  { included, endsAtMs }: Pick<Allowance, 'included' | 'endsAtMs'>,
+  runId: string,
+  nowMs: number,
+): Promise<void> {
+  const locked = await lockAccount(transaction, account);
+  const { rows } = await sql<{ grantId: number }>`
+    select grant_id as "grantId" from credit_grants
+     where account_id = ${account.accountId} and kind = ${account.kind}
+       and pool = 'monthly_allowance' and ${isOfMonth(endsAtMs)}`.execute(transaction);
+  const grantIds = new Set(rows.map(({ grantId }) => grantId));
+  const grants = await listGrants(transaction, account, [...grantIds]);
+  const moves = capAllowance(grants, grantIds, included);
+  if (moves.length === 0) return;
+  // A version from before could show no reason that it does not know.
+  const key = `${REVERSAL_PREFIX}allowance:${runId}`;
+  if (!(await insertTransaction(transaction, account, key, 'expiry', nowMs))) return;
+  await write(transaction, account, locked, key, grants, moves, nowMs);
+}
+
+/** A grant that is taken back ends within its month, later than those of the month before. */
+const isOfMonth = (endsAtMs: number) => {
+  const end = new Date(endsAtMs);
+  const begin = new Date(Date.UTC(end.getUTCFullYear(), end.getUTCMonth() - 1, 1));
+  return sql`(expires_at > ${begin} and expires_at <= ${end})`;
+};
+
+/**
+ * What the account has been given as allowance of the month, by whatever plan; of what was taken back (`reverseGrant`,
+ * `capMonthAllowance`) that which had been spent.
  */
 async function sumAllowance(
   transaction: Transaction,
   { accountId, kind }: CreditAccount,
   endsAtMs: number,
 ): Promise<number> {
-  const end = new Date(endsAtMs);
-  const begin = new Date(Date.UTC(end.getUTCFullYear(), end.getUTCMonth() - 1, 1));
   const { rows } = await sql<{ given: string }>`
-    select coalesce(sum(case when expires_at < ${end} then granted - expired else granted end), 0) as given
+    select coalesce(sum(granted - expired), 0) as given
       from credit_grants
      where account_id = ${accountId} and kind = ${kind} and pool = 'monthly_allowance'
-       and expires_at > ${begin} and expires_at <= ${end}`.execute(transaction);
+       and ${isOfMonth(endsAtMs)}`.execute(transaction);
   return Number(rows[0]?.given ?? 0);
 }
 

@@ -1,7 +1,8 @@
 /**
- * The demo: two accounts, one on each payment method type, each with a workspace and credentials that are
- * in the documentation, so that everything can be tried at once. They are no secrets, so they must open nothing that others
- * can reach: whoever calls this decides which of the two functions the address allows.
+ * The demo: an account on each payment method type, and one for which `npm start` puts a card on file and buys a plan
+ * (`standalone/src/subscribe-demo.ts`). Each has a workspace and credentials that are in the documentation, so that
+ * everything can be tried at once. They are no secrets, so they must open nothing that others can reach: whoever calls
+ * this decides which of the two functions the address allows.
  */
 import { createHash } from 'node:crypto';
 import { SCOPES } from '@sluice/domain/accounts/account';
@@ -23,26 +24,81 @@ export const DEMO = {
   invoicedAccountId: 2,
   invoicedEnvironmentId: 2,
   invoicedAccountToken: 'sa_sandbox_demo_invoiced',
+  /** The same in account 3, by card, with a card on file and a subscription. */
+  paidAccountId: 3,
+  paidEnvironmentId: 3,
+  paidAccountToken: 'sa_sandbox_demo_paid',
+  paidWriteKey: 'demo_paid_write_key',
+  paidSiteId: 'demo_paid_site',
+  paidApiKey: 'demo_paid_api_key',
+  paidAppKey: 'demo_paid_app_key',
+  paidSigningKey: 'demo_paid_signing_key',
   /** Of account 1: /settings/receipts/demo_receipt */
   receiptId: 'demo_receipt',
 } as const;
 
-/** The workspace, the owner and the service account of each have the account's number. */
-const ACCOUNTS = [
-  { accountId: DEMO.accountId, name: 'Demo', rail: 'card', token: DEMO.accountToken },
+interface DemoAccount {
+  /** Of the workspace, the owner and the service account too. */
+  readonly accountId: number;
+  readonly name: string;
+  readonly rail: 'card' | 'invoiced';
+  readonly plan: 'premium' | 'builder';
+  readonly token: string;
+  readonly signingKey: string;
+  /** Of its workspace. */
+  readonly keys: readonly {
+    readonly kind: 'pipelines' | 'track' | 'app';
+    readonly siteId: string | null;
+    readonly secret: string;
+  }[];
+}
+
+const DEMO_ACCOUNT: DemoAccount = {
+  accountId: DEMO.accountId,
+  name: 'Demo',
+  rail: 'card',
+  plan: 'premium',
+  token: DEMO.accountToken,
+  signingKey: DEMO.signingKey,
+  keys: [
+    { kind: 'pipelines', siteId: null, secret: DEMO.writeKey },
+    { kind: 'track', siteId: DEMO.siteId, secret: DEMO.apiKey },
+    { kind: 'app', siteId: null, secret: DEMO.appKey },
+  ],
+};
+
+/** In the order in which they are locked. */
+const ACCOUNTS: readonly DemoAccount[] = [
+  {
+    accountId: DEMO.paidAccountId,
+    name: 'Demo, with a plan and a card',
+    rail: 'card',
+    // Until the plan is bought.
+    plan: 'builder',
+    token: DEMO.paidAccountToken,
+    signingKey: DEMO.paidSigningKey,
+    keys: [
+      { kind: 'pipelines', siteId: null, secret: DEMO.paidWriteKey },
+      { kind: 'track', siteId: DEMO.paidSiteId, secret: DEMO.paidApiKey },
+      { kind: 'app', siteId: null, secret: DEMO.paidAppKey },
+    ],
+  },
   {
     accountId: DEMO.invoicedAccountId,
     name: 'Demo, invoiced',
     rail: 'invoiced',
+    plan: 'premium',
     token: DEMO.invoicedAccountToken,
+    signingKey: DEMO.signingKey,
+    keys: [],
   },
-] as const;
+  DEMO_ACCOUNT,
+];
 
-const CREDENTIALS = [
-  { kind: 'pipelines', siteId: null, secret: DEMO.writeKey },
-  { kind: 'track', siteId: DEMO.siteId, secret: DEMO.apiKey },
-  { kind: 'app', siteId: null, secret: DEMO.appKey },
-] as const;
+const PLANS = {
+  premium: { id: 'premium_month', name: 'Premium' },
+  builder: { id: 'builder', name: 'Builder' },
+} as const;
 
 const RECEIPT = {
   receiptId: DEMO.receiptId,
@@ -55,47 +111,51 @@ const RECEIPT = {
   paymentMethod: 'Visa ending in 4242',
 };
 
-const SECRETS = [...CREDENTIALS.map(({ secret }) => secret), ...ACCOUNTS.map(({ token }) => token)];
+const SECRETS = ACCOUNTS.flatMap(({ token, keys }) => [token, ...keys.map(({ secret }) => secret)]);
 
-/** Creates the demo workspace, or puts its credentials in force again. May be called at every start. */
+/** Creates the demo's accounts, or puts their credentials in force again. May be called at every start. */
 export async function seedDemoWorkspace(database: Database): Promise<void> {
   await database.transaction().execute(async (transaction) => {
-    const [demo, invoiced] = ACCOUNTS;
-    if (await isForDemo(transaction, invoiced)) await seedAccount(transaction, invoiced);
-    const hasDemo = await isForDemo(transaction, demo);
-    if (hasDemo) {
-      await seedAccount(transaction, demo);
-      await insertReceipt(transaction, demo.accountId, RECEIPT);
+    for (const account of ACCOUNTS) {
+      if (!(await isForDemo(transaction, account))) continue;
+      await seedAccount(transaction, account);
+      await seedKeys(transaction, account);
+      if (account === DEMO_ACCOUNT) await insertReceipt(transaction, account.accountId, RECEIPT);
     }
     await advanceIdentities(transaction);
-    if (!hasDemo) return;
-    await sql`
-      insert into api_credentials (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint)
-      select ${DEMO.accountId}, ${DEMO.environmentId}, kind, 'Demo', site_id, secret_hash, secret_hint
-      from unnest(
-        ${CREDENTIALS.map(({ kind }) => kind)}::text[],
-        ${CREDENTIALS.map(({ siteId }) => siteId)}::text[],
-        ${CREDENTIALS.map(({ secret }) => hash(secret))}::bytea[],
-        ${CREDENTIALS.map(({ secret }) => secret.slice(-4))}::text[]
-      ) as demo (kind, site_id, secret_hash, secret_hint)
-      on conflict (kind, secret_hash, coalesce(site_id, '')) do update
-        set revoked_at = null
-        where api_credentials.account_id = ${DEMO.accountId}`.execute(transaction);
   });
+}
+
+async function seedKeys(
+  transaction: DatabaseOrTransaction,
+  { accountId, keys }: DemoAccount,
+): Promise<void> {
+  await sql`
+    insert into api_credentials (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint)
+    select ${accountId}, ${accountId}, kind, 'Demo', site_id, secret_hash, secret_hint
+    from unnest(
+      ${keys.map(({ kind }) => kind)}::text[],
+      ${keys.map(({ siteId }) => siteId)}::text[],
+      ${keys.map(({ secret }) => hash(secret))}::bytea[],
+      ${keys.map(({ secret }) => secret.slice(-4))}::text[]
+    ) as demo (kind, site_id, secret_hash, secret_hint)
+    on conflict (kind, secret_hash, coalesce(site_id, '')) do update
+      set revoked_at = null
+      where api_credentials.account_id = ${accountId}`.execute(transaction);
 }
 
 async function seedAccount(
   transaction: DatabaseOrTransaction,
-  { accountId, name, rail, token }: (typeof ACCOUNTS)[number],
+  { accountId, name, rail, plan, token, signingKey }: DemoAccount,
 ): Promise<void> {
   await sql`
     insert into accounts
       (account_id, name, is_sandbox, plan_id, plan_name, plan_tier, billing_rail, billing_email)
-    values (${accountId}, ${name}, true, 'premium_month', 'Premium', 'premium', ${rail}, 'demo@example.com')
+    values (${accountId}, ${name}, true, ${PLANS[plan].id}, ${PLANS[plan].name}, ${plan}, ${rail}, 'demo@example.com')
     on conflict (account_id) do nothing`.execute(transaction);
   await sql`
     insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (${accountId}, ${accountId}, ${name}, ${DEMO.signingKey})
+    values (${accountId}, ${accountId}, ${name}, ${signingKey})
     on conflict (environment_id) do nothing`.execute(transaction);
   await sql`
     insert into users (account_id, user_id, email, first_name, last_name, role, status)
@@ -128,7 +188,7 @@ async function seedAccount(
  */
 async function isForDemo(
   transaction: DatabaseOrTransaction,
-  { accountId }: (typeof ACCOUNTS)[number],
+  { accountId }: DemoAccount,
 ): Promise<boolean> {
   const { rows } = await sql<{ isForDemo: boolean }>`
     select not exists (select from accounts where account_id = ${accountId})

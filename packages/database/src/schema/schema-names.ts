@@ -48,6 +48,7 @@ export const MIGRATION_NAMES = [
   '0039_imports_wait_for_room',
   '0040_closed_on_plan',
   '0041_people_in_order',
+  '0042_card_on_file',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

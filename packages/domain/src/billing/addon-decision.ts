@@ -27,6 +27,23 @@ export interface BoughtAddon {
   readonly addon: string | null;
 }
 
+/** Two prices of one add-on, in the order in which they are named; undefined where there are none. */
+export function findTwoPrices(
+  catalogue: Pick<Catalogue, 'addons'>,
+  skus: readonly string[],
+): readonly [string, string] | undefined {
+  const addonOf = new Map(catalogue.addons.map(({ sku, addon }) => [sku, addon]));
+  const firstOf = new Map<string, string>();
+  for (const sku of skus) {
+    const addon = addonOf.get(sku);
+    if (addon === undefined) continue;
+    const first = firstOf.get(addon);
+    if (first !== undefined && first !== sku) return [first, sku];
+    firstOf.set(addon, sku);
+  }
+  return undefined;
+}
+
 /** Prices that are held and of which nobody knows the add-on: any other may be the same one, charged beside it. */
 export function unknownAddons(
   catalogue: Catalogue,

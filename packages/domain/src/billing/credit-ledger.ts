@@ -162,6 +162,28 @@ function comeBack(
   return [{ grantId, from, to, amount }];
 }
 
+/**
+ * Takes back of a month's allowance what is beyond `included`, the newest grants first. What is spent or held stays.
+ *
+ * @param grantIds - of the month's allowance; the other grants stay as they are.
+ */
+export function capAllowance(
+  grants: readonly Grant[],
+  grantIds: ReadonlySet<number>,
+  included: number,
+): Move[] {
+  const own = grants.filter(({ grantId }) => grantIds.has(grantId));
+  let surplus = own.reduce((sum, { granted, expired }) => sum + granted - expired, 0) - included;
+  return own
+    .toSorted((one, other) => other.grantId - one.grantId)
+    .flatMap(({ grantId, available }): Move[] => {
+      const amount = Math.min(available, surplus);
+      if (amount <= 0) return [];
+      surplus -= amount;
+      return [{ grantId, from: 'available', to: 'expired', amount }];
+    });
+}
+
 /** What is left of grants whose time is over. */
 export function expireCredits(grants: readonly Grant[], nowMs: number): Move[] {
   return grants
@@ -230,7 +252,7 @@ export function viewBalance(
   );
   const pools = POOLS.map((pool): PoolView => {
     const own = current.filter((grant) => grant.pool === pool);
-    const sum = (of: 'granted' | 'used' | 'available' | 'held') =>
+    const sum = (of: 'granted' | 'used' | 'available' | 'held' | 'expired') =>
       own.reduce((total, grant) => total + grant[of], 0);
     const ending = own.filter((grant) => grant.available > 0 && grant.expiresAtMs !== null);
     const endsAtMs = ending.reduce<number | null>(
@@ -245,7 +267,8 @@ export function viewBalance(
     );
     return {
       pool,
-      granted: sum('granted'),
+      // What a smaller plan has taken back is no part of it.
+      granted: sum('granted') - sum('expired'),
       used: sum('used') + sum('held'),
       remaining: sum('available'),
       resetsAtMs: isAllowance ? resetsAtMs : null,

@@ -70,6 +70,8 @@ export interface PurchaseResult {
    * it.
    */
   readonly givenUp?: Money;
+  /** What the customer had in credit with the payment provider paid all of it. */
+  readonly isPaidByCredit?: true;
   readonly invoiceId: string | null;
   /** Add-ons. */
   readonly items?: readonly AddonItem[];

@@ -5,7 +5,7 @@
 import { describeCredits } from './catalogue.ts';
 import type { Money } from '../values/money.ts';
 import type { Address } from '../accounts/postal-address.ts';
-import type { PurchaseContent, PurchaseResult } from './purchase-content.ts';
+import type { PurchaseContent, PurchaseResult, PurchaseReversal } from './purchase-content.ts';
 
 export interface Receipt {
   readonly receiptId: string;
@@ -20,6 +20,12 @@ export interface Receipt {
   readonly currency: string;
   /** As people name it: `Visa ending in 4242`. */
   readonly paymentMethod: string | null;
+}
+
+/** A receipt as it is shown: it stays as it was issued, beside what has gone back since. */
+export interface ShownReceipt extends Receipt {
+  /** Null: nothing. */
+  readonly reversal: PurchaseReversal | null;
 }
 
 interface ReceiptLine {

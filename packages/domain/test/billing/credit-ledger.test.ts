@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   applyMoves,
+  capAllowance,
   captureHold,
   expireCredits,
   POOLS,
@@ -199,4 +200,36 @@ test('a refund goes back where it came from, last taken first, and not to what h
     { grantId: 1, from: 'used', to: 'expired', amount: 1 },
   ]);
   expect(refundDebit(taken.moves, [], 9, after, 2)).toBeUndefined();
+});
+
+test('what a smaller plan takes back of the month’s allowance is what is beyond it and not spent, and nothing else', () => {
+  const grantOf = (grantId: number, available: number, used: number, expired: number): Grant => ({
+    grantId,
+    pool: grantId === 9 ? 'purchased' : 'monthly_allowance',
+    granted: available + used + expired,
+    available,
+    held: 0,
+    used,
+    expired,
+    expiresAtMs: 1,
+  });
+  const count = fc.nat({ max: 1_000 });
+  const grants = fc
+    .array(fc.tuple(count, count, count), { maxLength: 5 })
+    .map((places) => [
+      ...places.map((each, index) => grantOf(index + 1, ...each)),
+      grantOf(9, 77, 0, 0),
+    ]);
+  fc.assert(
+    fc.property(grants, count, (before, included) => {
+      const ids = new Set(before.map(({ grantId }) => grantId).filter((id) => id !== 9));
+      const after = applyMoves(before, capAllowance(before, ids, included));
+      const own = after.filter(({ grantId }) => ids.has(grantId));
+      const sum = (of: 'available' | 'used') => own.reduce((total, grant) => total + grant[of], 0);
+      const was = before.filter(({ grantId }) => ids.has(grantId));
+      const availableBefore = was.reduce((total, { available }) => total + available, 0);
+      expect(sum('available')).toBe(Math.min(availableBefore, Math.max(0, included - sum('used'))));
+      expect(after.at(-1)).toEqual(before.at(-1));
+    }),
+  );
 });

@@ -17,13 +17,18 @@ import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, vi } from 'vitest';
 
 export const WAIT = { timeout: 20_000, interval: 50 };
+/** Of a purchase whose worker was killed too: another one goes on with it 15 s later. */
+const ENDED = { timeout: 40_000, interval: 50 };
 
 export const CARD = { accountId: DEMO.accountId, token: DEMO.accountToken };
 export const INVOICED = {
   accountId: DEMO.invoicedAccountId,
   token: DEMO.invoicedAccountToken,
 };
-type DemoAccount = typeof CARD | typeof INVOICED;
+interface DemoAccount {
+  readonly accountId: number;
+  readonly token: string;
+}
 
 /** What an answer may hold that is looked at by name. */
 type Body = Record<string, unknown> & { run_id: string };
@@ -31,7 +36,8 @@ type Body = Record<string, unknown> & { run_id: string };
 const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
-export async function startPurchaseServices(redisUrl: string) {
+/** @param catalogueFile - absent: the catalogue that comes with the program. */
+export async function startPurchaseServices(redisUrl: string, catalogueFile?: string) {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
   const listener = createServer().listen(0, '127.0.0.1');
@@ -49,6 +55,7 @@ export async function startPurchaseServices(redisUrl: string) {
     WORKER_PORT: '0',
     WORKER_SWEEP_INTERVAL_MS: '100',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+    ...(catalogueFile !== undefined && { BILLING_CATALOGUE_FILE: catalogueFile }),
   };
   const start = (service: string, changes = {}): Promise<ServiceUnderTest> =>
     startServiceUnderTest(mainOf(service), { ...settings, ...changes });
@@ -59,7 +66,7 @@ export async function startPurchaseServices(redisUrl: string) {
     port,
     webhookUrl: `${api.url}/v1/vendor_events`,
     webhookSecret: 'whsec_of_this_test',
-    catalogue: readCatalogue(undefined),
+    catalogue: readCatalogue(catalogueFile),
     now: Date.now,
     random: Math.random,
   });
@@ -93,7 +100,7 @@ export async function startPurchaseServices(redisUrl: string) {
         const { body } = await call(account, `/runs/${runId}?wait=5`);
         expect(body).not.toMatchObject({ status: 'pending' });
         return body;
-      }, WAIT),
+      }, ENDED),
     /** SIGKILL, and another one with these settings. */
     async replaceWorker(changes: Readonly<Record<string, string>>) {
       await worker.kill('SIGKILL');

@@ -249,6 +249,23 @@ test(
 );
 
 test(
+  'a purchase whose worker is killed while the payment provider is silent goes on within 40 s, and is charged once',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const asked = services.simulator.faults.meet({ kind: 'timeout', path: '/finalize' });
+    const bought = await services.call(INVOICED, '/credits/purchase', { llm: { quantity: 3_000 } });
+    await asked;
+    // No event tells of it, since nothing was done.
+    await services.replaceWorker({});
+    const killedAtMs = performance.now();
+    const runId = bought.body.run_id;
+    expect(await services.untilEnded(INVOICED, runId)).toMatchObject({ status: 'success' });
+    expect(performance.now() - killedAtMs).toBeLessThan(40_000);
+    expect(services.paid().filter((charge) => charge.runId === runId)).toHaveLength(1);
+  },
+);
+
+test(
   'the end of a purchase is told by a signed call to the webhooks of the account that chose it, and of no other',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
@@ -335,7 +352,7 @@ test(
     const program = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));
     const verify = () => runProgramUnderTest(program, services.settings);
     const agreed = await verify();
-    expect(agreed.output).toMatch(/ok {5}payment provider: 9 purchases, \d+ invoices/);
+    expect(agreed.output).toMatch(/ok {5}payment provider: 10 purchases, \d+ invoices/);
     expect(agreed.code).toBe(0);
     const [first] = services.paid();
     const invoice = services.simulator.state.get('invoice', first?.invoice);

@@ -13,10 +13,9 @@
 import type { PaymentProvider, ProviderResult } from '@sluice/billing-vendor/port/payment-provider';
 import { recordCardOnFile } from '@sluice/database/billing/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
+import { listBoughtAddons, listBoughtPlanPrices } from '@sluice/database/billing/earlier-purchases';
 import {
   claimPurchaseWorkflow,
-  listBoughtAddons,
-  listBoughtPlanPrices,
   lockPurchaseWorkflow,
   sendPurchaseToReview,
   releasePurchaseWorkflow,
@@ -53,13 +52,14 @@ import type {
   StepResult,
 } from '../settlement/purchase-step.ts';
 import { failureOf } from './invoice-steps.ts';
+import { keepPurchaseLease } from './purchase-lease.ts';
 import { settleInvoice } from '../settlement/settle-invoice.ts';
 
 export interface AdvancePurchaseWorkflowDeps {
   readonly database: Database;
   readonly provider: PaymentProvider;
   readonly catalogue: Catalogue;
-  /** How long a purchase workflow waits for a worker that died. Must be well above the payment provider's timeout. */
+  /** How long a purchase workflow waits for a worker that died: the lease is renewed while it lives. */
   readonly leaseMs: number;
   readonly now: () => number;
   readonly logger: Logger;
@@ -87,6 +87,18 @@ export async function advancePurchaseWorkflow(
 ): Promise<AdvanceOutcome> {
   const claimed = await claimPurchaseWorkflow(deps.database, key, deps.leaseMs);
   if (!claimed) return 'overtaken';
+  const endRenewals = keepPurchaseLease(deps, claimed);
+  try {
+    return await advance(deps, claimed);
+  } finally {
+    endRenewals();
+  }
+}
+
+async function advance(
+  deps: AdvancePurchaseWorkflowDeps,
+  claimed: PurchaseWorkflow,
+): Promise<AdvanceOutcome> {
   let workflow = claimed;
   for (;;) {
     const steps = await listPurchaseSteps(deps.database, workflow);
@@ -236,8 +248,14 @@ async function recordStep(
         invoiceId = '',
         invoiceStatus = 'open',
         total = { amount: 0, currency: '' },
+        amountDue,
       } = output;
-      const fate = { invoiceId, status: invoiceStatus, total };
+      const fate = {
+        invoiceId,
+        status: invoiceStatus,
+        total,
+        ...(amountDue !== undefined && { amountDue }),
+      };
       const settlement = await settleInvoice(transaction, locked, fate, nowMs);
       if (settlement === 'parked') return 'parked';
       return settlement === 'unchanged' ? 'advanced' : 'ended';

@@ -111,5 +111,6 @@ const describeInvoice = (invoice: ProviderInvoice): StepOutput => ({
   invoiceId: invoice.invoiceId,
   invoiceStatus: invoice.status,
   total: invoice.total,
+  amountDue: invoice.amountDue,
   ...(invoice.clientSecret !== null && { clientSecret: invoice.clientSecret }),
 });

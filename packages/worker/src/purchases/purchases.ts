@@ -45,8 +45,6 @@ export interface Purchases {
   startByTheClock(): readonly Repetition[];
 }
 
-/** Two calls of the payment provider and what is written between them. */
-const LEASE_TIMEOUTS = 4;
 /**
  * Purchases worked on at the same time. A call of the payment provider takes about 0.2 s, so these are 80 a second;
  * Stripe takes 100.
@@ -64,7 +62,8 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
   const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
   const providerCalls = new Map<string, number>();
   const provider = countProviderCalls(await openPaymentProvider(settings), providerCalls);
-  const leaseMs = settings.VENDOR_TIMEOUT_MS * LEASE_TIMEOUTS;
+  // As long as the broker waits for a process that says nothing, which has its job until then.
+  const leaseMs = settings.QUEUE_STALLED_AFTER_MS;
   const settle = () => settleProviderEvents({ database, provider, now, logger });
   return {
     providerCalls,

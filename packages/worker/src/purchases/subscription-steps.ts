@@ -1,6 +1,6 @@
 /** The steps of a purchase that changes a subscription: add-ons, and the checkout of a plan. */
 import { decideAddons, unknownAddons } from '@sluice/domain/billing/addon-decision';
-import { findCoupon } from '@sluice/domain/billing/catalogue';
+import { findCoupon, type Catalogue } from '@sluice/domain/billing/catalogue';
 import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
 import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/values/money';
 import type { PurchaseContent } from '@sluice/domain/billing/purchase-content';
@@ -99,7 +99,7 @@ export const SUBSCRIPTION_STEPS = {
       const amount = await amountOf({ provider, catalogue, workflow }, input, nowMs);
       return mapResult(amount, (value) => ({ ...input, amount: value }));
     },
-    async perform({ provider, workflow, known, input, key }) {
+    async perform({ provider, catalogue, workflow, known, input, key }) {
       const { plan, quantity, couponCode, paymentMethodId, expectedAmount } = checkoutOf(
         workflow.content,
       );
@@ -127,16 +127,17 @@ export const SUBSCRIPTION_STEPS = {
         if (put.value) return subscribed;
       }
       const result = mapResult(subscribed, (each) =>
-        describeCheckout(workflow.content, input, each),
+        describeCheckout(catalogue, workflow.content, input, each),
       );
       return withCard(result, paymentMethodId);
     },
-    async lookUp({ provider, workflow, known, input }) {
+    async lookUp({ provider, catalogue, workflow, known, input }) {
       const customerId = customerOf(known);
       const found = await provider.findSubscriptionOfRun(customerId, workflow.runId);
       const result = mapResult(
         found,
-        (subscription) => subscription && describeCheckout(workflow.content, input, subscription),
+        (subscription) =>
+          subscription && describeCheckout(catalogue, workflow.content, input, subscription),
       );
       const { paymentMethodId } = checkoutOf(workflow.content);
       if (result.outcome !== 'ok' || paymentMethodId === null) return result;
@@ -228,6 +229,7 @@ const describeAddons = (subscription: ProviderSubscription): StepOutput => ({
 });
 
 function describeCheckout(
+  { currency }: Catalogue,
   content: PurchaseContent,
   input: StepInput,
   subscription: ProviderSubscription,
@@ -244,7 +246,7 @@ function describeCheckout(
       couponCode,
       currentPeriodStartMs: subscription.currentPeriodStartMs,
       currentPeriodEndMs: subscription.currentPeriodEndMs,
-      amount: subscription.latestInvoiceTotal ?? { amount: 0, currency: 'usd' },
+      amount: subscription.latestInvoiceTotal ?? { amount: 0, currency },
       latestInvoiceId: subscription.latestInvoiceId,
     },
   };

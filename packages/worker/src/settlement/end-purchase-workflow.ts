@@ -4,7 +4,7 @@
  */
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import { updateAccountPlan } from '@sluice/database/billing/account-plans';
-import { giveAllowance } from '@sluice/database/credits/credits';
+import { capMonthAllowance, giveAllowance } from '@sluice/database/credits/credits';
 import {
   lockPurchaseWorkflow,
   type PurchaseWorkflow,
@@ -16,7 +16,7 @@ import {
 } from '@sluice/database/billing/purchases-in-review';
 import { insertProviderEvent } from '@sluice/database/billing/provider-events';
 import { explainRefusal } from '@sluice/domain/billing/addon-decision';
-import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
+import { allowanceOf, CREDIT_KINDS, monthEndOf } from '@sluice/domain/billing/allowance';
 import type { Plan } from '@sluice/domain/billing/catalogue';
 import {
   declineMessage,
@@ -24,7 +24,7 @@ import {
   refusalMessage,
 } from '@sluice/domain/billing/decline-message';
 import type { PurchaseEnding } from '@sluice/domain/billing/purchase-workflow';
-import type { BoughtSubscription, PurchaseResult } from '@sluice/domain/billing/purchase-content';
+import type { PurchaseResult } from '@sluice/domain/billing/purchase-content';
 import type { StepName } from '@sluice/domain/billing/workflow-steps';
 import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { checkoutOf, type StepOutput } from './purchase-step.ts';
@@ -154,8 +154,10 @@ export async function endPurchaseByStep(
     await insertProviderEvent(transaction, { ...event, objectId: subscription.id }, nowMs);
     if (due) await lookAtPayment(transaction, workflow, subscription.latestInvoiceId, nowMs);
     // Who is told of the plan may use what it includes, once it is paid.
-    else if (standing?.planStatus === 'active')
-      await givePlanAllowances(transaction, workflow, { plan, subscription }, nowMs);
+    else if (standing?.planStatus === 'active') {
+      const isChange = subscription.isNew === true || before !== plan.id;
+      await followPlan(transaction, workflow, plan, isChange, nowMs);
+    }
     const result = {
       charged: known.charged ?? null,
       ...(due && { due }),
@@ -167,20 +169,29 @@ export async function endPurchaseByStep(
   return 'advanced';
 }
 
-/** What the plan includes this month, of every kind. @param workflow - its purchase. */
-export async function givePlanAllowances(
+/**
+ * Brings the month's allowance of every kind to what the plan includes: what is missing is given, what is beyond is
+ * taken back. Call it when the plan is paid.
+ *
+ * @param workflow - its purchase.
+ * @param isChange - false: the plan of a subscription that goes on was chosen again, which costs nothing, also where its
+ *   price was refunded. Then it brings nothing again.
+ */
+export async function followPlan(
   transaction: Transaction,
   { accountId, runId }: Pick<PurchaseWorkflow, 'accountId' | 'runId'>,
-  bought: { readonly plan: Plan; readonly subscription: BoughtSubscription | undefined },
+  plan: Plan,
+  isChange: boolean,
   nowMs: number,
 ): Promise<void> {
-  const { plan, subscription } = bought;
-  // To choose again the plan of a subscription that goes on costs nothing, also where its price was refunded.
-  const boughtBy = subscription?.isNew === true ? runId : undefined;
+  const endsAtMs = monthEndOf(nowMs);
   for (const kind of CREDIT_KINDS) {
+    const account = { accountId, kind };
     const allowance = allowanceOf(plan, kind, nowMs);
+    const included = allowance?.included ?? 0;
+    await capMonthAllowance(transaction, account, { included, endsAtMs }, runId, nowMs);
     if (allowance)
-      await giveAllowance(transaction, { accountId, kind }, allowance, nowMs, boughtBy);
+      await giveAllowance(transaction, account, allowance, nowMs, isChange ? runId : undefined);
   }
 }
 

@@ -23,6 +23,8 @@ export interface StepOutput {
   readonly invoiceStatus?: InvoiceStatus;
   readonly clientSecret?: string | null;
   readonly total?: Money;
+  /** In minor units of its total: what the customer's credit leaves to be paid of an invoice. */
+  readonly amountDue?: number;
   readonly decision?: AddonDecision;
   /** Of add-ons, where nothing may be added to the subscription now. */
   readonly refusal?: CheckoutRefusal;

@@ -13,7 +13,7 @@ import {
   updatePurchaseResult,
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
-import { givePlanAllowances } from './end-purchase-workflow.ts';
+import { followPlan } from './end-purchase-workflow.ts';
 import { receiptOf } from './record-ending.ts';
 
 /**
@@ -54,6 +54,6 @@ export async function settleBankPayment(
   });
   if (receipt) await insertReceipt(transaction, workflow.accountId, receipt);
   if (!isPlanInForce) return;
-  const bought = { plan: content.plan, subscription: result.subscription };
-  await givePlanAllowances(transaction, workflow, bought, nowMs);
+  // It has cost something, or nothing would have been waited for.
+  await followPlan(transaction, workflow, content.plan, true, nowMs);
 }

@@ -22,6 +22,8 @@ export interface InvoiceFate {
   readonly invoiceId: string;
   readonly status: InvoiceStatus;
   readonly total: Money;
+  /** In minor units: what the customer's credit left of it. Absent: an earlier version did not keep it. */
+  readonly amountDue?: number;
 }
 
 /** What became of the purchase workflow by it. */
@@ -65,7 +67,11 @@ export async function settleInvoice(
       },
       nowMs,
     );
-    const result = { charged: invoice.total, invoiceId: invoice.invoiceId };
+    const result = {
+      charged: invoice.total,
+      invoiceId: invoice.invoiceId,
+      ...(invoice.amountDue === 0 && { isPaidByCredit: true as const }),
+    };
     await recordEnding(transaction, workflow, { status: 'success', message: null, result }, nowMs);
     return 'succeeded';
   }

@@ -11,8 +11,8 @@
 import { recordChange } from '@sluice/database/changes/record-change';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import { grantCredits, reverseGrant } from '@sluice/database/credits/credits';
+import { findLatestCheckout } from '@sluice/database/billing/earlier-purchases';
 import {
-  findLatestCheckout,
   lockPurchaseWorkflow,
   sendPurchaseToReview,
   updatePurchaseResult,

@@ -37,6 +37,7 @@ describe('making one', () => {
       type,
       environment_id: isServiceAccount ? null : api.a.environmentId,
       token_hint: secret.slice(-4),
+      role: isServiceAccount ? 'billing_admin' : null,
       revoked_at: null,
       read_only: isServiceAccount,
       testing: type === 'pipelines',
@@ -47,6 +48,13 @@ describe('making one', () => {
 
     const shown = await call('GET', `${path}/${made.id}`);
     expect(shown.json().api_credential).toEqual(made);
+    const listed = (await call('GET', path)).json().api_credentials as { id: number }[];
+    expect(listed.find(({ id }) => id === made.id)).toEqual(made);
+    for (const answer of [
+      await call('POST', `${path}/${made.id}/rotate`),
+      await call('DELETE', `${path}/${made.id}`),
+    ])
+      expect(answer.json().api_credential).toMatchObject({ id: made.id, role: made.role });
     for (const table of ['api_credentials', 'audit_logs', 'service_accounts']) {
       const { rows } = await sql<{ row: unknown }>`
         select to_jsonb(t) as row from ${sql.table(table)} t where account_id = ${api.a.accountId}`.execute(

@@ -109,6 +109,7 @@ describe('an address to an account', () => {
       firstName: 'Ada',
       lastName: 'Lovelace',
       dataCenter: 'eu',
+      currency: 'usd',
       isSandbox: false,
       token: { text: api.a.token, hash: hashSecret(api.a.token), hint: 'here' },
       tokenScopes: [],

@@ -47,9 +47,12 @@ function examplesOf({ method, path }: Operation): readonly object[] {
     .flatMap(({ schema }) => of(schema));
 }
 
-/** What no document can know: a secret of the caller's own. */
-const filledIn = (example: object): object =>
-  'client_secret' in example ? { ...example, client_secret: api.a.token } : example;
+/** What no document can know: a secret and a workspace of the caller's own. */
+const filledIn = (example: object): object => ({
+  ...example,
+  ...('client_secret' in example && { client_secret: api.a.token }),
+  ...('environment_id' in example && { environment_id: api.a.environmentId }),
+});
 
 /** As if the code of the example had been mailed to its address. */
 async function mailCode({ email, code }: { email: string; code: string }): Promise<void> {

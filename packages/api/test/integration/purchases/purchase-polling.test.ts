@@ -44,6 +44,7 @@ test('I20: a thousand polls of every kind cause no write at the payment provider
   );
   const invoiceId = invoice.outcome === 'ok' ? invoice.value.invoiceId : '';
 
+  await provider.setDefaultCard(customerId, 'pm_card_visa');
   const invoiced = (await billing.buyPack('pack_100')).json().run_id;
   await billing.setAccount("billing_rail = 'card'");
   const addons = (

@@ -4,7 +4,7 @@
  */
 import { addMonths } from './simulator-periods.ts';
 import { formsOf, invalid, noSuch, textOf, type FormValue } from '../engine/simulator-request.ts';
-import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
+import { wireOf, type SimulatorState, type ProviderObject } from '../engine/simulator-state.ts';
 
 /** @throws ProviderRefusal 404 where there is none, 400 where it is used up. */
 export function couponOf(
@@ -15,11 +15,20 @@ export function couponOf(
   if (id === undefined) return null;
   const coupon = state.get('coupon', id);
   if (!coupon) throw noSuch('coupon', id);
-  const most = coupon['max_redemptions'];
-  if (typeof most === 'number' && Number(coupon['times_redeemed']) >= most)
+  if (isUsedUp(coupon))
     throw invalid(`Coupon ${id} is used up and cannot be applied.`, { code: 'coupon_expired' });
   return coupon;
 }
+
+function isUsedUp(coupon: ProviderObject): boolean {
+  const most = coupon['max_redemptions'];
+  return typeof most === 'number' && Number(coupon['times_redeemed']) >= most;
+}
+
+export const renderCoupon = (coupon: ProviderObject): ProviderObject => ({
+  ...wireOf(coupon),
+  valid: !isUsedUp(coupon),
+});
 
 /** Once it is paid for. @returns what the subscription keeps of it. */
 export function redeemCoupon(state: SimulatorState, coupon: ProviderObject) {

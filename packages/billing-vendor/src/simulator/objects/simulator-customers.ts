@@ -21,7 +21,8 @@ export function saveCustomer(
     created: state.nowSeconds(),
     livemode: false,
     balance: 0,
-    currency: 'usd',
+    // Until the first invoice.
+    currency: null,
     invoice_settings: { default_payment_method: null },
     tax_exempt: 'none',
     ...existing,

@@ -64,11 +64,11 @@ import {
   clearProviderEvents,
   findOldestWaitingEvent,
 } from '@sluice/database/billing/provider-events';
+import { listBoughtPlanPrices } from '@sluice/database/billing/earlier-purchases';
 import {
   findPendingPurchase,
   findPurchaseWorkflow,
   findPurchaseOfInvoice,
-  listBoughtPlanPrices,
   listDuePurchases,
   listPendingPurchases,
   listPurchaseWorkflows,
@@ -233,6 +233,7 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
           firstName: 'A',
           lastName: 'B',
           dataCenter: 'us',
+          currency: 'usd',
           isSandbox: false,
           token: { ...SECRET, hash: Buffer.alloc(32, 3) },
           tokenScopes: [],

@@ -18,9 +18,11 @@ test('the demo workspace is made once, however often it is seeded, and its keys 
     expect.arrayContaining([
       { kind: 'pipelines', siteId: null, environmentId: 1 },
       { kind: 'track', siteId: 'demo_site', environmentId: 1 },
+      { kind: 'pipelines', siteId: null, environmentId: 3 },
+      { kind: 'track', siteId: 'demo_paid_site', environmentId: 3 },
     ]),
   );
-  expect(keys).toHaveLength(2);
+  expect(keys).toHaveLength(4);
   expect(await findAppKey(database, hash('demo_app_key'))).toEqual({
     environmentId: 1,
     credentialId: expect.any(Number),
@@ -29,6 +31,7 @@ test('the demo workspace is made once, however often it is seeded, and its keys 
   for (const [token, accountId] of [
     [DEMO.accountToken, 1],
     [DEMO.invoicedAccountToken, 2],
+    [DEMO.paidAccountToken, 3],
   ] as const) {
     expect(await findAccountToken(database, hash(token))).toMatchObject({
       accountId,
@@ -41,7 +44,7 @@ test('the demo workspace is made once, however often it is seeded, and its keys 
 // Security: the demo keys are public knowledge.
 test('an account that has a number of the demo is never opened by its keys', async () => {
   const { database } = await createTestDatabase();
-  await sql`insert into accounts (account_id, name) values (1, 'A real one'), (2, 'Another')`.execute(
+  await sql`insert into accounts (account_id, name) values (1, 'A real one'), (2, 'Another'), (3, 'A third')`.execute(
     database,
   );
   await seedDemoWorkspace(database);
@@ -49,6 +52,8 @@ test('an account that has a number of the demo is never opened by its keys', asy
   expect(await findAppKey(database, hash('demo_app_key'))).toBeUndefined();
   expect(await findAccountToken(database, hash(DEMO.accountToken))).toBeUndefined();
   expect(await findAccountToken(database, hash(DEMO.invoicedAccountToken))).toBeUndefined();
+  expect(await findAccountToken(database, hash(DEMO.paidAccountToken))).toBeUndefined();
+  expect(await findAppKey(database, hash('demo_paid_app_key'))).toBeUndefined();
 });
 
 test('an account made after the demo gets an id of its own', async () => {
@@ -67,6 +72,7 @@ test('revoked demo keys open nothing until the workspace is seeded again', async
   expect(await listWorkspaceKeys(database)).toEqual([]);
   expect(await findAppKey(database, hash('demo_app_key'))).toBeUndefined();
   expect(await findAccountToken(database, hash(DEMO.accountToken))).toBeUndefined();
+  expect(await findAppKey(database, hash('demo_paid_app_key'))).toBeUndefined();
   await seedDemoWorkspace(database);
-  expect(await listWorkspaceKeys(database)).toHaveLength(2);
+  expect(await listWorkspaceKeys(database)).toHaveLength(4);
 });

@@ -31,7 +31,7 @@ test('a purchase that starts while a checkout ends joins it, and the checkout en
   const held = Promise.withResolvers<void>();
   const starting = async () =>
     database.transaction().execute(async (transaction) => {
-      expect(await holdAccountToBuy(transaction, accountId)).toBe('free');
+      expect(await holdAccountToBuy(transaction, accountId, false)).toBe('free');
       held.resolve();
       // The worker has locked the purchase workflow, and now wants the account.
       await untilLockWaiters(database, 1);

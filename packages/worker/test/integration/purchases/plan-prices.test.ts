@@ -3,6 +3,9 @@ import type { Money } from '@sluice/domain/values/money';
 import { sql } from 'kysely';
 import { itemsOf } from '@sluice/billing-vendor/simulator/objects/simulator-items';
 import { findPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
+import { viewBalance } from '@sluice/domain/billing/credit-ledger';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { CATALOGUE } from '../support/purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
@@ -145,4 +148,53 @@ test('a plan that a coupon paid for leaves no credit when it is left again: noth
   // What is bought next is paid with the card.
   await world.finish(await world.buyPack(accountId));
   expect(world.succeeded()).toMatchObject([{ amount: 2_000 }]);
+});
+
+describe('the allowance of the month', () => {
+  /** Of inbox previews, as the balance shows it: granted, used, remaining. */
+  const allowance = async (accountId: number) => {
+    const grants = (await listBalances(world.database, accountId, ['inbox_previews'])).get(
+      'inbox_previews',
+    )!;
+    const { granted, used, remaining } = viewBalance(grants, world.deps.now(), true).pools[0]!;
+    return [granted, used, remaining];
+  };
+  const choose = async (accountId: number, planId: string) =>
+    expect(await world.finish(await world.checkout(accountId, planId))).toMatchObject({
+      status: 'success',
+    });
+  const spend = (accountId: number, amount: number, key: string) =>
+    world.spend(accountId, amount, key);
+
+  test('is what the plan includes from the moment that it is changed, up or down', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await choose(accountId, 'premium_month');
+    expect(await allowance(accountId)).toEqual([200, 0, 200]);
+    await spend(accountId, 5, 'job_1');
+    await choose(accountId, 'essentials_month');
+    expect(await allowance(accountId)).toEqual([20, 5, 15]);
+    await choose(accountId, 'premium_month');
+    expect(await allowance(accountId)).toEqual([200, 5, 195]);
+    await choose(accountId, 'builder');
+    expect(await allowance(accountId)).toEqual([5, 5, 0]);
+    await choose(accountId, 'essentials_month');
+    expect(await allowance(accountId)).toEqual([20, 5, 15]);
+    expect(await listCreditDifferences(world.database)).toEqual([]);
+  });
+
+  test('that is spent beyond a smaller plan stays spent, and nothing of it is left', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await choose(accountId, 'premium_month');
+    await spend(accountId, 50, 'job_1');
+    await choose(accountId, 'essentials_month');
+    expect(await allowance(accountId)).toEqual([50, 50, 0]);
+  });
+
+  test('touches no credits that were bought', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await choose(accountId, 'premium_month');
+    await world.finish(await world.buyPack(accountId));
+    await choose(accountId, 'builder');
+    expect(await world.balance(accountId)).toBe(100);
+  });
 });

@@ -254,7 +254,8 @@ export async function startPurchases(
     /** The customer of an invoice by card confirms with this card. */
     async confirm(workflow: PurchaseWorkflow, card = 'pm_card_visa'): Promise<void> {
       const steps = await world.steps(workflow);
-      const output = steps.find((step) => step.step === 'finalize')?.output as {
+      const output = steps.find((step) => step.step === 'finalize' && step.state === 'done')
+        ?.output as {
         clientSecret: string;
       };
       const intent = output.clientSecret.split('_secret_')[0]!;

@@ -1,0 +1,39 @@
+/**
+ * The lease under which a worker takes a purchase workflow on: it is renewed while the worker lives, so that it can be
+ * shorter than a slow answer of the payment provider and a purchase whose worker was killed goes on soon.
+ *
+ * A lease that is lost stops nothing: the other worker asks the payment provider under the same idempotency key, and
+ * what this one writes is refused by its number (`purchase-workflows.ts`). Part of `advance-purchase-workflow.ts`.
+ */
+import {
+  renewPurchaseLease,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
+import type { Database } from '@sluice/database/connection/connection';
+import type { Logger } from '@sluice/platform/process/logger';
+
+/** Of a lease: two renewals may fail before another worker takes it. */
+const RENEWALS = 3;
+
+export interface LeaseDeps {
+  readonly database: Database;
+  /** From the last renewal. */
+  readonly leaseMs: number;
+  readonly logger: Logger;
+}
+
+/** @returns ends the renewals; the lease itself is given back by whoever writes down how things stand. */
+export function keepPurchaseLease(
+  { database, leaseMs, logger }: LeaseDeps,
+  workflow: PurchaseWorkflow,
+): () => void {
+  const renew = async (): Promise<void> => {
+    try {
+      if (!(await renewPurchaseLease(database, workflow, leaseMs))) clearInterval(timer);
+    } catch (error) {
+      logger.warn({ error, runId: workflow.runId }, 'the lease of a purchase could not be renewed');
+    }
+  };
+  const timer = setInterval(() => void renew(), leaseMs / RENEWALS);
+  return () => clearInterval(timer);
+}
