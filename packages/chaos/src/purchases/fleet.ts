@@ -37,7 +37,7 @@ export interface PurchaseFleet {
   close(): Promise<void>;
 }
 
-/** What a worker waits for the payment provider; a dead one's run is taken over after four of them. */
+/** What a worker waits for the payment provider. */
 const VENDOR_TIMEOUT_MS = 400;
 const EVENT_DELAY_MS_MAX = 400;
 const LINES_SHOWN = 15;

@@ -15,7 +15,7 @@ import type { Logger } from '@sluice/platform/process/logger';
 /** Of a lease: two renewals may fail before another worker takes it. */
 const RENEWALS = 3;
 
-export interface LeaseDeps {
+interface LeaseDeps {
   readonly database: Database;
   /** From the last renewal. */
   readonly leaseMs: number;
