@@ -13,7 +13,7 @@ const EXAMPLE_ACCOUNT = DEMO.paidAccountId;
 export const EXAMPLE_ENVIRONMENT = DEMO.paidEnvironmentId;
 
 export const accountParams = z.object({
-  account_id: idInPath.meta({ ...idInPath.meta(), examples: [EXAMPLE_ACCOUNT] }),
+  account_id: idInPath.meta({ ...idInPath.meta(), requestExamples: [EXAMPLE_ACCOUNT] }),
 });
 
 export const moneyShape = z

@@ -34,7 +34,7 @@ const planIdOf = (plans: readonly Plan[]) =>
     .regex(/^[\w-]{1,100}$/, 'must be a plan')
     .meta({
       enum: plans.map(({ id }) => id),
-      examples: plans
+      requestExamples: plans
         .filter(({ tier, interval }) => tier !== 'builder' && interval === 'month')
         .slice(0, 1)
         .map(({ id }) => id),

@@ -11,7 +11,7 @@ test.each([
 ])('intake is told of no key of %s', async (_name, end) => {
   const { database } = await createTestDatabase();
   await seedDemoWorkspace(database);
-  expect(await listWorkspaceKeys(database)).toHaveLength(2);
+  expect(await listWorkspaceKeys(database)).toHaveLength(4);
   await sql.raw(end).execute(database);
   expect(await listWorkspaceKeys(database)).toEqual([]);
 });
