@@ -17,7 +17,7 @@ export function asPublished(document: ApiDocument): ApiDocument {
         {
           ...withExamples(operation),
           ...(TAKES_KEY.includes(method) && {
-            parameters: [...(operation.parameters ?? []), KEY_PARAMETER],
+            parameters: [...withExamples(operation.parameters ?? []), KEY_PARAMETER],
           }),
           responses: opened(operation.responses),
         },

@@ -213,19 +213,19 @@ test('what a smaller plan takes back of the month’s allowance is what is beyon
     expired,
     expiresAtMs: 1,
   });
-  const count = fc.nat({ max: 1_000 });
-  const grants = fc
-    .array(fc.tuple(count, count, count), { maxLength: 5 })
+  const amount = fc.nat({ max: 1_000 });
+  const lists = fc
+    .array(fc.tuple(amount, amount, amount), { maxLength: 5 })
     .map((places) => [
       ...places.map((each, index) => grantOf(index + 1, ...each)),
       grantOf(9, 77, 0, 0),
     ]);
   fc.assert(
-    fc.property(grants, count, (before, included) => {
+    fc.property(lists, amount, (before, included) => {
       const ids = new Set(before.map(({ grantId }) => grantId).filter((id) => id !== 9));
       const after = applyMoves(before, capAllowance(before, ids, included));
       const own = after.filter(({ grantId }) => ids.has(grantId));
-      const sum = (of: 'available' | 'used') => own.reduce((total, grant) => total + grant[of], 0);
+      const sum = (of: 'available' | 'used') => own.reduce((total, each) => total + each[of], 0);
       const was = before.filter(({ grantId }) => ids.has(grantId));
       const availableBefore = was.reduce((total, { available }) => total + available, 0);
       expect(sum('available')).toBe(Math.min(availableBefore, Math.max(0, included - sum('used'))));

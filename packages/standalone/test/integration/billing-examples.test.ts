@@ -98,7 +98,10 @@ test('each example is taken', { timeout: TEST_TIMEOUT_MS }, async () => {
       (operation.parameters ?? []).map(({ name, schema }) => [name, resolve(schema).examples?.[0]]),
     );
     expect({ path, account: given['account_id'] }).toEqual({ path, account: PAID.accountId });
-    const url = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(given[name] ?? 'job-1'));
+    const url = path.replaceAll(
+      /\{(\w+)\}/g,
+      (_, name: string) => (given[name] ?? 'job-1') as string,
+    );
     if (examples.length === 0) refused.push({ path, why: 'it has no example' });
     for (const example of examples) {
       count += 1;
