@@ -16,6 +16,7 @@ import {
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { newKey, newServiceAccountToken } from '@sluice/platform/secrets/secrets';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
+import { ROLES } from '@sluice/domain/accounts/account';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
 import { instant } from './account-view.ts';
@@ -180,6 +181,7 @@ export function registerSignup(
         token_id: outcome.tokenId,
         token: outcome.token.text,
         token_hint: outcome.token.hint,
+        role: outcome.role,
         expires_at: null,
         data_center: given.data_center,
       });
@@ -251,6 +253,7 @@ const completeResponse = z
     token_id: z.int().meta({ description: 'Of the credential, as the list of them has it.' }),
     token: z.string().meta({ description: 'Shown this once.' }),
     token_hint: z.string(),
+    role: z.enum(ROLES).meta({ description: 'Of the token.' }),
     expires_at: instant.nullable(),
     data_center: z.enum(['us', 'eu']),
   })

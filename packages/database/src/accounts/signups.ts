@@ -9,6 +9,7 @@
  * code of an address is valid. Before a signup is done there is no tenant: these statements find by address, indexes
  * `signups_by_email` and `signups_by_ip`.
  */
+import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
 import { auditedAccount } from './account-changes.ts';
 import { findAccount } from './accounts.ts';
@@ -162,7 +163,12 @@ export interface NewAccount {
   readonly webhookSigningKey: string;
 }
 
+/** Of who signs up, and of the token that is made for them. */
+const OWNER_ROLE: Role = 'account_admin';
+
 export interface CreatedAccount {
+  /** Of its owner and of its token. */
+  readonly role: Role;
   readonly accountId: number;
   readonly environmentId: number;
   readonly userId: number;
@@ -217,7 +223,7 @@ async function insertAccount(
       returning environment_id
     ), owner as (
       insert into users (account_id, email, first_name, last_name, role, status, created_at, updated_at)
-      select account_id, ${given.email}, ${given.firstName}, ${given.lastName}, 'account_admin', 'active', ${now}, ${now}
+      select account_id, ${given.email}, ${given.firstName}, ${given.lastName}, ${OWNER_ROLE}, 'active', ${now}, ${now}
         from account
       returning user_id
     )
@@ -260,7 +266,7 @@ async function insertAccount(
       email: given.email,
       first_name: given.firstName,
       last_name: given.lastName,
-      role: 'account_admin',
+      role: OWNER_ROLE,
       status: 'active',
       two_factor_enabled: false,
       environment_ids: [environmentId],
@@ -271,7 +277,7 @@ async function insertAccount(
     transaction,
     accountId,
     name,
-    'account_admin',
+    OWNER_ROLE,
     origin,
     nowMs,
   );
@@ -295,5 +301,13 @@ async function insertAccount(
     nowMs,
   );
   const { credentialId: tokenId } = credential;
-  return { accountId, environmentId, userId, serviceAccountId, tokenId, token: given.token };
+  return {
+    accountId,
+    environmentId,
+    userId,
+    serviceAccountId,
+    role: OWNER_ROLE,
+    tokenId,
+    token: given.token,
+  };
 }

@@ -50,11 +50,11 @@ describe('making one', () => {
     expect(shown.json().api_credential).toEqual(made);
     const listed = (await call('GET', path)).json().api_credentials as { id: number }[];
     expect(listed.find(({ id }) => id === made.id)).toEqual(made);
-    for (const answer of [
+    for (const changed of [
       await call('POST', `${path}/${made.id}/rotate`),
       await call('DELETE', `${path}/${made.id}`),
     ])
-      expect(answer.json().api_credential).toMatchObject({ id: made.id, role: made.role });
+      expect(changed.json().api_credential).toMatchObject({ id: made.id, role: made.role });
     for (const table of ['api_credentials', 'audit_logs', 'service_accounts']) {
       const { rows } = await sql<{ row: unknown }>`
         select to_jsonb(t) as row from ${sql.table(table)} t where account_id = ${api.a.accountId}`.execute(

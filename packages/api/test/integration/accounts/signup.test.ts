@@ -24,6 +24,7 @@ describe('an address to an account', () => {
     const made = answer.json();
     expect(made).toMatchObject({
       token_hint: made.token.slice(-4),
+      role: 'account_admin',
       expires_at: null,
       data_center: 'eu',
     });

@@ -322,7 +322,6 @@ describe.each(['card', 'invoiced'] as const)('a purchase that credit has paid, b
       headers: { authorization: `Bearer ${billing.api.a.token}` },
       payload: { pack: 'pack_100' },
     });
-    expect(await billing.countPurchases()).toBe(1);
   });
 
   test('is bought once: a repeated call is answered with it', async () => {
