@@ -12,6 +12,8 @@ export interface ApiClient {
    * by itself.
    */
   request(method: 'GET' | 'POST' | 'DELETE', path: string, body?: JsonObject): Promise<JsonObject>;
+  /** Sends what may take long: only `signal` of the options ends it. @throws as `request` */
+  upload(path: string, contentType: string, body: AsyncIterable<Uint8Array>): Promise<JsonObject>;
   /** An answer whose body is still to come. */
   open(path: string, signal: AbortSignal): Promise<Response>;
 }
@@ -36,7 +38,11 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   const { url, key, keyAdvice, signal: stopping } = options;
   const send = async (path: string, init: RequestInit): Promise<Response> => {
     if (!KEY.test(key)) throw new AppError('COMMAND_FAILED', `no key looks so; ${keyAdvice}`);
-    const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
+    const headers = {
+      Authorization: `Bearer ${key}`,
+      'Content-Type': 'application/json',
+      ...(init.headers as Readonly<Record<string, string>> | undefined),
+    };
     let answer: Response;
     try {
       answer = await fetch(`${url}${path}`, { ...init, headers });
@@ -81,6 +87,21 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         return (await answer.json()) as JsonObject;
       } catch (cause) {
         throw new AppError('COMMAND_FAILED', whyNoBody(cause, method), { cause });
+      }
+    },
+    async upload(path, contentType, body) {
+      const answer = await send(path, {
+        method: 'POST',
+        signal: stopping,
+        headers: { 'Content-Type': contentType },
+        body: ReadableStream.from(body),
+        // Node's `fetch` asks for it where a body is a stream.
+        duplex: 'half',
+      });
+      try {
+        return (await answer.json()) as JsonObject;
+      } catch (cause) {
+        throw new AppError('COMMAND_FAILED', whyNoBody(cause, 'POST'), { cause });
       }
     },
     open: (path, signal) => send(path, { method: 'GET', signal }),

@@ -16,6 +16,7 @@ import {
   positiveInteger,
   wholeNumber,
 } from './arguments.ts';
+import { addImportCommand } from './import-command.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { listen } from './listen.ts';
 import { sampleCalls } from './sample-calls.ts';
@@ -79,6 +80,7 @@ export function createProgram(deps: ProgramDependencies): Command {
 
   addStatus(context);
   addWebhookCommands(program, api, terminal, { ...timeUntil(deps.signal), signal: deps.signal });
+  addImportCommand({ program, api, terminal, deps: { ...timeUntil(deps.signal), ...deps } });
   addKeyCommands(program, terminal, (token) => apiWith(token, ACCOUNT_ADVICE));
   addTrace(context);
   addIssues(context);

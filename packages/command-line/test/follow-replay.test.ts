@@ -1,6 +1,6 @@
 /** A replay that is waited for: shown until it has ended, and left alone when nobody waits any more. */
 import { expect, test } from 'vitest';
-import { followReplay } from '../src/follow-replay.ts';
+import { followReplay } from '../src/webhook-commands.ts';
 
 const replay = (delivered: number, state = 'running') => ({
   id: 7,

@@ -2,7 +2,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DEMO } from '@sluice/database/demo/seed-demo';
@@ -64,6 +66,38 @@ test('without a command it teaches, and a wrong one is told', async () => {
   const wrong = await sluice('stauts');
   expect(wrong.exitCode).toBe(2);
   expect(wrong.errors).toContain('Did you mean status?');
+});
+
+test('import sends a file, and waits until its rows are events', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-import-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, 'orders "of" January.csv');
+  const rows = Array.from({ length: 500 }, (_, n) => `bought,importer,${n}`);
+  await writeFile(file, ['_svc_name,_svc_customer_id,n', ...rows, ''].join('\n'));
+  await fetch(`${fleet.intake.url}/v1/identify`, {
+    method: 'POST',
+    headers: { Authorization: `Basic ${btoa(`${DEMO.writeKey}:`)}`, 'X-Strict-Mode': '1' },
+    body: '{"userId":"importer"}',
+  });
+  await expect.poll(() => fleet.relationships('importer').catch(() => ''), WAIT).not.toBe('');
+  const all = await sluice('--json', 'import', file, '--identifier', 'id');
+  expect(all, all.errors).toMatchObject({ exitCode: 0 });
+  expect(JSON.parse(all.output)).toMatchObject({
+    import: {
+      name: 'orders "of" January.csv',
+      state: 'imported',
+      rows_imported: 500,
+      percent: 100,
+    },
+  });
+
+  await writeFile(file, '_svc_name,_svc_customer_id\nbought,nobody\n');
+  const failed = await sluice('--json', 'import', file, '--identifier', 'id');
+  expect(failed.exitCode).toBe(1);
+  expect(JSON.parse(failed.output)).toMatchObject({ import: { rows_failed: 1 } });
+  const missing = await sluice('import', `${file}.gone`, '--identifier', 'id');
+  expect(missing.exitCode).toBe(1);
+  expect(missing.errors).toMatch(/cannot be read: ENOENT/);
 });
 
 test('status tells who runs and exits 1 where somebody does not', async () => {

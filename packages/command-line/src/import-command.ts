@@ -1,0 +1,125 @@
+/** `sluice import FILE`: a CSV of events into the workspace, watched until every row was read. */
+import { randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { AppError, reasonOf } from '@sluice/domain/values/errors';
+import { Option, type Command } from 'commander';
+import type { ApiClient } from './api-client.ts';
+import { notEmpty } from './arguments.ts';
+import { writeFields, type Terminal } from './terminal.ts';
+
+interface ImportContext {
+  readonly program: Command;
+  readonly api: () => ApiClient;
+  readonly terminal: () => Terminal;
+  readonly deps: {
+    readonly pause: (durationMs: number) => Promise<unknown>;
+    readonly signal: AbortSignal;
+    readonly setExitCode: (code: number) => void;
+    readonly setInterrupted: () => void;
+  };
+}
+
+interface Import {
+  readonly id: number;
+  readonly state: string;
+  readonly percent: number;
+  readonly rows_read: number;
+  readonly rows_failed: number;
+}
+
+const POLL_INTERVAL_MS = 500;
+const ENDED: ReadonlySet<string> = new Set(['imported', 'failed', 'canceled']);
+
+export function addImportCommand({ program, api, terminal, deps }: ImportContext): void {
+  program
+    .command('import')
+    .argument('<file>', 'CSV with the columns _svc_name and _svc_customer_id')
+    .addOption(
+      new Option('--identifier <kind>', 'what _svc_customer_id holds')
+        .choices(['id', 'email'])
+        .makeOptionMandatory(),
+    )
+    .option('--name <name>', 'of the import; the name of the file unless given', notEmpty)
+    .description(
+      'imports events, and shows how far it is; once the file is sent it goes on without this command; exits 1 where rows failed',
+    )
+    .action(async (file: string, options: { identifier: string; name?: string }) => {
+      const output = terminal();
+      const fields = {
+        name: options.name ?? basename(file),
+        type: 'event',
+        identifier: options.identifier,
+      };
+      const begun = await sendFile(api(), output, file, fields);
+      const ended = await follow(api(), output, begun.id, deps);
+      writeFields(output, { import: ended });
+      if (!ENDED.has(ended.state)) deps.setInterrupted();
+      else if (ended.state !== 'imported' || ended.rows_failed > 0) deps.setExitCode(1);
+    });
+}
+
+/** @throws AppError COMMAND_FAILED where the file cannot be read, or the API does not take it. */
+async function sendFile(
+  api: ApiClient,
+  output: Terminal,
+  file: string,
+  fields: Readonly<Record<string, string>>,
+): Promise<Import> {
+  const size = await stat(file).then(
+    ({ size: bytes }) => bytes,
+    (cause: unknown) => {
+      throw new AppError('COMMAND_FAILED', `${file} cannot be read: ${reasonOf(cause)}`, { cause });
+    },
+  );
+  const boundary = `sluice-${randomUUID()}`;
+  const part = (head: string): string => `--${boundary}\r\nContent-Disposition: form-data; ${head}`;
+  async function* form(): AsyncGenerator<Uint8Array> {
+    // The API wants the fields before the file.
+    for (const [name, value] of Object.entries(fields))
+      yield Buffer.from(`${part(`name="${name}"`)}\r\n\r\n${value}\r\n`);
+    yield Buffer.from(
+      `${part('name="file"; filename="events.csv"')}\r\nContent-Type: text/csv\r\n\r\n`,
+    );
+    let done = 0;
+    for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+      yield chunk;
+      done += chunk.length;
+      const counted = { progress: 'sending the file', unit: 'bytes', done, all: size };
+      output.progress(`sending the file: ${Math.floor((100 * done) / size)} %`, counted);
+    }
+    yield Buffer.from(`\r\n--${boundary}--\r\n`);
+  }
+  const type = `multipart/form-data; boundary=${boundary}`;
+  const { import: begun } = await api.upload('/v1/imports', type, form());
+  return begun as unknown as Import;
+}
+
+/** @returns the import as it is in the end, or where it was when the signal came. */
+async function follow(
+  api: ApiClient,
+  output: Terminal,
+  id: number,
+  { pause, signal }: ImportContext['deps'],
+): Promise<Import> {
+  for (;;) {
+    const { import: read } = await api.request('GET', `/v1/imports/${id}`);
+    const found = read as unknown as Import;
+    output.progress(
+      `import ${id}: ${found.percent} %, ${found.rows_read} rows read, ${found.state}`,
+      {
+        progress: `import ${id}`,
+        unit: 'percent',
+        done: found.percent,
+        all: 100,
+        rows_read: found.rows_read,
+      },
+    );
+    if (ENDED.has(found.state) || signal.aborted) {
+      output.progressDone();
+      return found;
+    }
+    await pause(POLL_INTERVAL_MS);
+  }
+}
