@@ -172,7 +172,7 @@ test('parked lists what is parked, queues it again once, and ends each time with
 
   const wrong = run(PARKED, ['forget']);
   expect(await wrong.ended).toBe(2);
-  expect(wrong.errors).toMatch(/^usage: npm run parked -- list\|retry/);
+  expect(wrong.errors).toMatch(/^usage: sluice parked list\|retry/);
 });
 
 test('identifiers lists those that no call names any more, with the person to merge or delete', async () => {
