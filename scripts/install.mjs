@@ -64,15 +64,15 @@ async function installInTurn(level) {
   });
 }
 
-/** @param {Level} level */
-async function installPackages(level) {
+/** @param {Level} wantedLevel */
+async function installPackages(wantedLevel) {
   rmSync(STAMP_FILE, { force: true });
-  const packages = readLockedPackages('package-lock.json').filter(
-    ({ isTool }) => level === 'tools' || !isTool,
-  );
-  // Of tools there are hundreds, and npm does best with all of it at once.
-  const isWhole = level === 'tools' || !(await installInParts(packages));
-  if (isWhole) await npmInstall(packages, level === 'tools' ? ['--include=dev'] : ['--omit=dev']);
+  const packages = readLockedPackages('package-lock.json');
+  const needed = packages.filter(({ isTool }) => !isTool);
+  // By npm alone it is always all of it: on a Node older than 22 it leaves uWebSockets.js out where that is optional,
+  // which it is not for the benchmarks.
+  const level = wantedLevel === 'run' && (await installInParts(needed)) ? 'run' : 'tools';
+  if (level === 'tools') await npmInstall(packages, ['--include=dev', '--include=optional']);
   const abi = pinnedNodeAbi();
   if (abi === undefined)
     fail(
@@ -98,7 +98,8 @@ async function installInParts(packages) {
     npmInstall(others, ['--omit=dev', '--omit=optional'], [...others, ...optional]),
     unpackArchives(npm, words, optional),
   ]);
-  if (reason !== undefined) console.error(`${reason}\nnpm installs it all, which takes longer`);
+  if (reason !== undefined)
+    console.error(`${reason}\nnpm installs all packages instead, those for developers too`);
   return reason === undefined;
 }
 
@@ -115,7 +116,6 @@ async function npmInstall(packages, words, counted = packages) {
     'install',
     '--no-save',
     ...words,
-    ...(words.includes('--omit=optional') ? [] : ['--include=optional']),
     '--no-audit',
     '--no-fund',
     '--loglevel=error',
