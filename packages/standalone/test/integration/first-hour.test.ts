@@ -9,7 +9,6 @@ import { execFile, spawn, spawnSync, type ChildProcess } from 'node:child_proces
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -17,7 +16,7 @@ import { commandOfProcess } from '@sluice/database/embedded/process-command';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { linkPackages } from './earlier-version.ts';
-import { linesToPaste, openShell } from './pasted-lines.ts';
+import { linesToPaste, openShell, programsFolder } from './pasted-lines.ts';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const STEP_TIMEOUT_MS = 240_000;
@@ -50,7 +49,7 @@ interface Started {
 
 /** `git clone`, with what is not committed yet on top. */
 async function cloneCheckout(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-first-hour-'));
+  const folder = await mkdtemp(join(programsFolder(), 'sluice-test-first-hour-'));
   // Postgres' account must pass through.
   await chmod(folder, 0o755);
   await run('git', ['clone', '--quiet', '--no-hardlinks', ROOT, folder]);

@@ -6,12 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 
+/** For files that are programs: `/dev/shm`, where `vitest.config.ts` keeps data, is mounted `noexec` in many containers. */
+export const programsFolder = (): string => (tmpdir() === '/dev/shm' ? '/tmp' : tmpdir());
+
 export const linesToPaste = (banner: string): string[] =>
   banner.split('\n').filter((line) => /^ {2}(\S.* )?curl /.test(line));
 
 /** With `RECEIVER_PORT` the receiver is there and not on the port that the banner names, which may be taken. */
 export async function openShell(environment: Record<string, string | undefined>) {
-  const programs = await mkdtemp(join(tmpdir(), 'sluice-test-shell-'));
+  const programs = await mkdtemp(join(programsFolder(), 'sluice-test-shell-'));
   // Machines without curl can test too.
   if (spawnSync('curl', ['--version']).status !== 0) {
     await copyFile(new URL('curl.mjs', import.meta.url), join(programs, 'curl'));
