@@ -176,6 +176,11 @@ export async function buildServer(
     void reply.headers(commonHeaders(request.id));
     if (request.is404)
       return sendProblem(request, reply, { code: 'not_found', message: 'no such path' });
+    if (countAuthorizations(request.raw.rawHeaders) > 1)
+      return sendProblem(request, reply, {
+        code: 'invalid_request',
+        message: 'Authorization is repeated',
+      });
     return undefined;
   });
   app.addHook('onResponse', async (request, reply) => {
@@ -253,6 +258,10 @@ export async function listen(app: ApiServer, host: string, port: number): Promis
   const address = app.server.address();
   return typeof address === 'object' && address !== null ? address.port : port;
 }
+
+/** Node reads the first of several; a proxy may have checked another. `headers` are names and values in turn. */
+const countAuthorizations = (headers: readonly string[]): number =>
+  headers.filter((text, place) => place % 2 === 0 && text.toLowerCase() === 'authorization').length;
 
 function commonHeaders(requestId: string): Record<string, string> {
   return {

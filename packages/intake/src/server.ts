@@ -133,6 +133,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     if (isRefusedForFraming(res, readHead(req))) return;
     res.cork(() => {
       res.writeStatus('204 No Content');
+      res.writeHeader('X-Content-Type-Options', 'nosniff');
       res.writeHeader('Access-Control-Allow-Origin', '*');
       res.writeHeader('Access-Control-Allow-Methods', CORS_METHODS);
       res.writeHeader('Access-Control-Allow-Headers', CORS_HEADERS);
@@ -205,6 +206,7 @@ function writePage(res: HttpResponse, page: Page, hasBody: boolean, isLast: bool
   const { cacheSeconds } = page;
   res.writeStatus(page.status);
   res.writeHeader('Content-Type', page.contentType);
+  res.writeHeader('X-Content-Type-Options', 'nosniff');
   res.writeHeader('Access-Control-Allow-Origin', '*');
   res.writeHeader(
     'Cache-Control',

@@ -5,7 +5,7 @@
  * `Transfer-Encoding` as chunked (`xchunked`, `gzip, chunked`). Two readers of one connection that
  * disagree about where a body ends is how requests are smuggled, so both are refused here. So is a
  * second `Host`: the pages for browsers are made for the first one, and a cache in front may keep
- * them for the other.
+ * them for the other; and a second `Authorization`, of which a proxy may have checked the other.
  *
  * Before: `server.ts`. After: `exchange.ts`.
  */
@@ -20,6 +20,7 @@ export const CORS_HEADERS =
 /** What is read of a request's head. */
 export class Head {
   authorization = '';
+  authorizationCount = 0;
   contentEncoding = '';
   strictMode = '';
   transferEncoding = '';
@@ -51,6 +52,7 @@ function readHeader(head: Head, name: string, value: string): void {
       break;
     case 'authorization':
       head.authorization = value;
+      head.authorizationCount++;
       break;
     case 'x-strict-mode':
       head.strictMode = value;
@@ -83,5 +85,6 @@ export function framingProblem(found: Head): string | undefined {
     return 'a Transfer-Encoding other than chunked is not supported';
   }
   if (found.hostCount > 1) return 'Host is repeated';
+  if (found.authorizationCount > 1) return 'Authorization is repeated';
   return undefined;
 }

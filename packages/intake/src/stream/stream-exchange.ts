@@ -38,7 +38,6 @@ export interface StreamWriter extends ResponseWriter {
   onWritable(handler: () => boolean): unknown;
   pause(): void;
   resume(): void;
-  close(): unknown;
 }
 
 export interface StreamOptions extends StreamDependencies, StreamGate {
@@ -63,6 +62,7 @@ export class StreamExchange {
   readonly #contentEncoding: string;
   readonly #isStrict: boolean;
   readonly #isCrossOrigin: boolean;
+  readonly #isChunked: boolean;
   readonly #bytes: StreamBytes;
   #hasHead = false;
   #isAborted = false;
@@ -89,6 +89,7 @@ export class StreamExchange {
     this.#contentEncoding = head.contentEncoding;
     this.#isStrict = isStrictMode(head.strictMode);
     this.#isCrossOrigin = head.isCrossOrigin;
+    this.#isChunked = head.transferEncodingCount > 0;
     this.#trace = trace;
     this.#query = query;
     this.#state = state;
@@ -270,7 +271,10 @@ export class StreamExchange {
     if (this.#hasHead) return;
     this.#hasHead = true;
     this.#res.writeHeader('Content-Type', 'application/x-ndjson; charset=utf-8');
+    this.#res.writeHeader('X-Content-Type-Options', 'nosniff');
     this.#res.writeHeader('Cache-Control', 'no-store');
+    // As for a call that came in chunks (`exchange.ts`); a sender that obeys ends the connection.
+    if (this.#isChunked) this.#res.writeHeader('Connection', 'close');
     if (this.#isCrossOrigin) this.#res.writeHeader('Access-Control-Allow-Origin', '*');
   }
 

@@ -61,6 +61,7 @@ function begin(
     writeStatus: (status) => (told.status = status),
     writeHeader: () => undefined,
     end: () => (told.status ??= '200 OK'),
+    close: () => told.abort(),
   };
   const head = new Head();
   head.contentEncoding = encoding;

@@ -106,6 +106,8 @@ function dechunked(body: string): string {
 
 /** The statuses that the specification gives this request (`ingestion-conventions.md` §1.5, §2.3, §3.3). */
 function documentedStatuses({ route, pattern, method, path, ...request }: AnyRequest): number[] {
+  const isAuthorization = ([name]: readonly [string, string]) => /^authorization$/i.test(name);
+  if (request.headers.filter(isAuthorization).length > 1) return [400];
   // Where a part of the path is empty it is another path, or none.
   const elsewhere = /\/\/|\/$|\/\?/.test(path) ? [404, 405] : [];
   if (method === 'OPTIONS') return [204];
@@ -133,6 +135,7 @@ function isDecodable(path: string): boolean {
 
 const REASONS = new Set([
   ...Object.keys(ISSUE_CODES), 'unauthorized', 'not_found', 'method_not_allowed', 'partly_accepted',
+  'invalid_framing',
 ]); // prettier-ignore
 
 /** The one error body (`ingestion-conventions.md` §3.3), and nothing of our insides. */

@@ -4,7 +4,11 @@
  * through (`infra/README.md` says which proxy setting stops that). Nothing of it may harm the next caller.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { startIntakeUnderTest, type IntakeUnderTest } from '../support/intake-under-test.ts';
+import {
+  PIPELINES_AUTHORIZATION,
+  startIntakeUnderTest,
+  type IntakeUnderTest,
+} from '../support/intake-under-test.ts';
 import { openRaw } from '../support/raw-http.ts';
 import { callHead, eventsNamed, expectUnharmed } from '../support/unharmed.ts';
 
@@ -39,6 +43,8 @@ describe('refused at once, and the connection ended', () => {
     ['a length past 64 bits', callHead(`Content-Length: 18446744073709551648`) + BODY, 400],
     ['an empty length', callHead('Content-Length:'), 400],
     ['two hosts', sized('Host: b'), 400],
+    ['two equal credentials', sized(`Authorization: ${PIPELINES_AUTHORIZATION}`), 400],
+    ['two different credentials', sized('authorization: Basic eDo='), 400],
     ['no host', sized().replace('Host: a\r\n', ''), 400],
     ['a hundred and one headers', floodOf(101), 431],
     ['a thousand headers', floodOf(1_000), 431],
@@ -63,7 +69,6 @@ describe('refused at once, and the connection ended', () => {
 // Each waits for more than will come, until the connection's time is up; together, for that is 10 s.
 test('never understood: cut without an answer', { timeout: 40_000 }, async () => {
   const all: Record<string, string> = {
-    'a chunk extension': chunked(`${HEX};a=b\r\n${BODY}\r\n${END}`),
     'Transfer-Encoding with a space before the colon':
       callHead('Transfer-Encoding : chunked') + `${HEX}\r\n${BODY}\r\n${END}`,
     'Content-Length with a space before the colon': callHead(`Content-Length : ${SIZE}`) + BODY,
@@ -94,12 +99,47 @@ test('never understood: cut without an answer', { timeout: 40_000 }, async () =>
   expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
 });
 
+// uWebSockets.js reads the extension as digits of the size, and waits for a chunk that is longer than what comes.
+test('a chunk extension, or a chunk that does not come: cut after 3 s, and nothing is taken', async () => {
+  const takenCount = eventsNamed(intake, 'hostile').length;
+  const startedAtMs = performance.now();
+  const all = [
+    chunked(`${HEX};a=b\r\n${BODY}\r\n${END}`),
+    chunked(`${HEX};a\r\n${BODY}\r\n${END}`),
+    chunked(`2\r\n{}\r\n${HEX};a=b\r\n${BODY}\r\n${END}`),
+    chunked(''),
+  ].map((bytes) => {
+    const raw = openRaw(intake.port);
+    raw.write(bytes);
+    return raw;
+  });
+  for (const raw of all) {
+    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 6_000);
+    expect(raw.text()).toBe('');
+  }
+  expect(performance.now() - startedAtMs).toBeGreaterThan(2_000);
+  await expectUnharmed(intake);
+  expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
+});
+
+// Which of them are malformed uWebSockets.js does not say, so each connection on which chunks came ends.
+test.each<[string, string]>([
+  ['a chunk size with a space after it', chunked(`${HEX} \r\n${BODY}\r\n${END}`)],
+  ['chunks whose lines end with LF alone', chunked(`${HEX}\n${BODY}\n0\n\n`)],
+  ['a chunk that ends with anything', chunked(`${HEX}\r\n${BODY}XX${END}`)],
+  ['Chunked', callHead('Transfer-Encoding: Chunked') + `${HEX}\r\n${BODY}\r\n${END}`],
+])('%s: read as it was meant, and the connection ended after the answer', async (_, bytes) => {
+  const raw = openRaw(intake.port);
+  raw.write(bytes);
+  const answer = await raw.answer();
+  expect(answer.status).toBe(200);
+  expect(answer.text).toMatch(/^connection: close/im);
+  await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
+  await expectUnharmed(intake);
+});
+
 describe('let through by uWebSockets.js', () => {
   test.each<[string, string]>([
-    ['a chunk size with a space after it', chunked(`${HEX} \r\n${BODY}\r\n${END}`)],
-    ['chunks whose lines end with LF alone', chunked(`${HEX}\n${BODY}\n0\n\n`)],
-    ['a chunk that ends with anything', chunked(`${HEX}\r\n${BODY}XX${END}`)],
-    ['Chunked', callHead('Transfer-Encoding: Chunked') + `${HEX}\r\n${BODY}\r\n${END}`],
     ['a length with spaces around it', callHead(`Content-Length:   ${SIZE}  `) + BODY],
     ['a length with zeros before it', callHead(`Content-Length: 00${SIZE}`) + BODY],
   ])('%s: read as it was meant', async (_, bytes) => {
@@ -149,4 +189,20 @@ test('a call that comes in two pieces is read, but for one that is cut before it
   for (const raw of pieces) raw.destroy();
   await expectUnharmed(intake);
   expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount + cuts.length - refused.length);
+});
+
+test.each([
+  ['POST', '/v1/track', '{"userId":"u","event":"e"}'],
+  ['POST', '/v1/track', 'not json'],
+  ['POST', '/v1/stream', '{"type":"track","userId":"u","event":"e"}\n'],
+  ['GET', '/livez', undefined],
+  ['GET', '/nowhere', undefined],
+  ['OPTIONS', '/v1/track', undefined],
+])('%s %s tells browsers not to guess the type of the answer', async (method, path, body) => {
+  const answer = await fetch(intake.url + path, {
+    method,
+    headers: { Authorization: PIPELINES_AUTHORIZATION },
+    ...(body !== undefined && { body }),
+  });
+  expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
 });
