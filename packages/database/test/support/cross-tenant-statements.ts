@@ -1,0 +1,47 @@
+/** The statements that touch the rows of several tenants on purpose, each with its reason. No route of a tenant sends one. */
+
+const WORK =
+  'finds due work of all tenants for a worker; what it returns is locked, and acted on, with its tenant';
+const RETENTION = 'deletes what is older than the retention of the installation, whose it ever was';
+const OPERATOR = 'is for the operator of the installation: `sluice`, `npm run verify`, `/metrics`';
+const SECRETS =
+  'encrypts or checks the secrets of the whole installation, in the start of a process';
+
+export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
+  'audit/audit-log-exports.ts#listExportsToRun': WORK,
+  'audit/audit-log-exports.ts#clearExpiredExport': RETENTION,
+  'billing/account-plans.ts#listEndedCredits': WORK,
+  'billing/purchase-workflows.ts#listPurchasesWithPaymentDue': WORK,
+  'billing/purchase-workflows.ts#listDuePurchases': WORK,
+  'billing/purchases-in-review.ts#listPurchasesInReview': OPERATOR,
+  'billing/purchases-in-review.ts#countPurchasesInReview': OPERATOR,
+  'billing/purchases-in-review.ts#lockPurchaseInReview': OPERATOR,
+  'credits/credit-holds.ts#listOverdueHolds': WORK,
+  'credits/usage-watermarks.ts#closeUsageDays': WORK,
+  'delivery/lane-alerts.ts#listUntoldEnvironments': WORK,
+  'delivery/lane-backlog.ts#findLaneBacklog': OPERATOR,
+  'events/dead-lettered-operations.ts#listDeadLetteredOperations': OPERATOR,
+  'events/dead-lettered-operations.ts#countDeadLetteredOperations': OPERATOR,
+  'events/ingestion-issues.ts#deleteOldIssues': RETENTION,
+  'events/message-deliveries.ts#listWorkspacesOfDelivery':
+    'an unsubscribe link has no credentials; it returns the numbers of workspaces, two at most',
+  'imports/imports.ts#claimImport': WORK,
+  'imports/imports.ts#failAbandonedUploads': WORK,
+  'imports/imports.ts#failStuckImports': WORK,
+  'imports/imports.ts#deleteOldImports': RETENTION,
+  'replays/replays.ts#clearReplays': RETENTION,
+  'verify/verify-credits.ts#listCreditDifferences': OPERATOR,
+  'verify/verify-credits.ts#countCreditGrants': OPERATOR,
+  'verify/verify-people.ts#listPeopleCounts': OPERATOR,
+  'verify/verify-purchases.ts#listBookedPurchases': OPERATOR,
+  'verify/verify-usage.ts#listUsageDayDifferences': OPERATOR,
+  'verify/verify-usage.ts#listUsageCreditDifferences': OPERATOR,
+  'verify/verify-usage.ts#countUsage': OPERATOR,
+  'webhooks/encrypted-secrets.ts#listSecrets': SECRETS,
+  'webhooks/encrypted-secrets.ts#listSecretsWithout': SECRETS,
+  'webhooks/encrypted-secrets.ts#listEncryptedSamples': SECRETS,
+  'webhooks/signing-keys.ts#promoteDueSigningKeys': WORK,
+  'webhooks/webhook-endpoints.ts#listWebhookEndpoints':
+    'judges the addresses of all webhooks when a worker starts; it returns no content',
+  'webhooks/webhooks.ts#clearDeletedWebhook': WORK,
+};
