@@ -173,6 +173,7 @@ const server = await buildServer({
   database,
   logger,
   now,
+  monotonicNow: () => performance.now(),
   newId,
   secret,
   provider,

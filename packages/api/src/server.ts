@@ -70,6 +70,8 @@ export interface ApiEffects {
   readonly database: Database;
   readonly logger: FastifyBaseLogger;
   readonly now: () => number;
+  /** Milliseconds that never go back, for what is remembered or waited for. */
+  readonly monotonicNow: () => number;
   readonly newId: () => string;
   /** Signs access tokens, export links, purchase handles and cursors (`API_SECRET`). */
   readonly secret: string;

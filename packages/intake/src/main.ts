@@ -87,7 +87,7 @@ const keyRefresh = await waitForDatabase({
       saveTestedKeys: (tested) => saveTestedKeys(database, tested),
       intervalMs: settings.INTAKE_KEYS_REFRESH_MS,
       logger,
-      now,
+      now: monotonicNow,
     });
   },
 });
@@ -129,7 +129,7 @@ lifecycle.defer('spill', () => committer.stop());
 
 /** A full disk buffer refuses thousands of flushes a second; one log line a second is enough. */
 const FAILURE_LINE_INTERVAL_MS = 1_000;
-let failureLineAtMs = 0;
+let failureLineAtMs = -Infinity;
 const idsOf = (commitBatches: readonly ShardCommitBatch[]): string[] =>
   commitBatches.map(({ envelope: commitBatch }) => commitBatch.id);
 const batcher = new Batcher({
@@ -145,8 +145,8 @@ const batcher = new Batcher({
   newId,
   pendingSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
   onCommitFailure: (error, commitBatches) => {
-    if (now() - failureLineAtMs < FAILURE_LINE_INTERVAL_MS) return;
-    failureLineAtMs = now();
+    if (monotonicNow() - failureLineAtMs < FAILURE_LINE_INTERVAL_MS) return;
+    failureLineAtMs = monotonicNow();
     const envelopeIds = idsOf(commitBatches);
     logger.error(
       { error, envelopeIds },
@@ -195,10 +195,13 @@ const credentials = {
 const rateLimiter =
   settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
     ? undefined
-    : new RateLimiter({
-        perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
-        windowSeconds: RATE_LIMIT_WINDOW_SECONDS,
-      });
+    : new RateLimiter(
+        {
+          perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
+          windowSeconds: RATE_LIMIT_WINDOW_SECONDS,
+        },
+        monotonicNow,
+      );
 registerProcessMetrics({
   metrics,
   batcher,
@@ -288,7 +291,7 @@ lifecycle.defer('server', () =>
     bodiesMsMax: settings.DRAIN_TIMEOUT_MS / 2,
     drain: () => batcher.drain(),
     pause: (durationMs) => sleep(durationMs),
-    now,
+    now: monotonicNow,
   }),
 );
 const durability = await producer.durability().catch((error: unknown) => ({

@@ -253,7 +253,7 @@ export function registerExportDownload(
       },
     },
     async (request, reply) => {
-      const opened = openExportLink(secret, request.params.link, now());
+      const opened = openExportLink(secret, request.params.link, now(), LINK_TTL_MS);
       if (opened.outcome === 'expired')
         return sendProblem(request, reply, {
           code: 'not_found',

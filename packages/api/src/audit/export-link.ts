@@ -10,6 +10,9 @@ import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports
 
 const LINK = /^([1-9]\d{0,15})\.([\w-]{1,64})\.(\d{1,12})\.([\w-]{43})$/;
 
+/** Between the clocks of two API processes. */
+const CLOCK_DIFFERENCE_MS_MAX = 60_000;
+
 export type OpenedLink =
   | ({ readonly outcome: 'opened' } & AuditLogExportKey)
   | { readonly outcome: 'expired' }
@@ -25,13 +28,20 @@ export function writeExportLink(
   return `${text}.${sign(secret, text)}`;
 }
 
-export function openExportLink(secret: string, link: string, nowMs: number): OpenedLink {
+/** @param lifetimeMs - of every link: one that expires later was made before the clock was set back, and has expired. */
+export function openExportLink(
+  secret: string,
+  link: string,
+  nowMs: number,
+  lifetimeMs: number,
+): OpenedLink {
   const [, accountId = '', exportId = '', expiry = '', signature = ''] = LINK.exec(link) ?? [];
   if (signature === '') return { outcome: 'unknown' };
   const expected = sign(secret, `${accountId}.${exportId}.${expiry}`);
   if (!timingSafeEqual(Buffer.from(signature), Buffer.from(expected)))
     return { outcome: 'unknown' };
-  if (Number(expiry) * 1000 <= nowMs) return { outcome: 'expired' };
+  const leftMs = Number(expiry) * 1000 - nowMs;
+  if (leftMs <= 0 || leftMs > lifetimeMs + CLOCK_DIFFERENCE_MS_MAX) return { outcome: 'expired' };
   return { outcome: 'opened', accountId: Number(accountId), exportId };
 }
 

@@ -10,6 +10,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 
 export const ACCESS_TOKEN_LIFETIME_MS = 15 * 60_000;
+/** Between the clocks of two API processes. */
+const CLOCK_DIFFERENCE_MS_MAX = 60_000;
 
 /** What an access token says. */
 export interface AccessClaims {
@@ -80,7 +82,9 @@ export function readAccessToken(
   // Signed by us: whatever it says, we wrote.
   const claims = payload.parse(JSON.parse(Buffer.from(body, 'base64url').toString('utf8')));
   const expiresAtMs = claims.exp * 1000;
-  if (nowMs >= expiresAtMs) return undefined;
+  // One from the future was issued before the clock of this machine was set back: it must not live longer for it.
+  const issuedAtMs = expiresAtMs - ACCESS_TOKEN_LIFETIME_MS;
+  if (nowMs >= expiresAtMs || nowMs < issuedAtMs - CLOCK_DIFFERENCE_MS_MAX) return undefined;
   return {
     accountId: claims.account_id,
     credentialId: claims.credential_id,

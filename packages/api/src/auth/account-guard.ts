@@ -58,6 +58,8 @@ export interface AccountGuardEffects {
   /** Signs access tokens, among other things (`API_SECRET`). */
   readonly secret: string;
   readonly now: () => number;
+  /** Milliseconds that never go back, for what is remembered for a while. */
+  readonly monotonicNow: () => number;
 }
 
 declare module 'fastify' {
@@ -167,11 +169,12 @@ export function createAuthenticate({
   database,
   secret,
   now,
+  monotonicNow,
 }: AccountGuardEffects): (header: string) => Promise<AccountCaller | undefined> {
   const tokens = new RecentAnswers<AccountToken>({
     ttlMs: TOKEN_TTL_MS,
     countMax: TOKEN_COUNT_MAX,
-    now,
+    monotonicNow,
   });
 
   return async (header) => {
@@ -224,14 +227,14 @@ function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undef
 }
 
 /** Not awaited: a call must neither wait for it nor fail with it. */
-function createUseRecorder({ database, now }: AccountGuardEffects) {
+function createUseRecorder({ database, now, monotonicNow }: AccountGuardEffects) {
   const recordedAtMs = new Map<number, number>();
   return (request: FastifyRequest, { accountId, credentialId }: AccountCaller): void => {
-    const nowMs = now();
-    if (nowMs - (recordedAtMs.get(credentialId) ?? -Infinity) < USE_INTERVAL_MS) return;
+    const atMs = monotonicNow();
+    if (atMs - (recordedAtMs.get(credentialId) ?? -Infinity) < USE_INTERVAL_MS) return;
     if (recordedAtMs.size >= TOKEN_COUNT_MAX) recordedAtMs.clear();
-    recordedAtMs.set(credentialId, nowMs);
-    recordCredentialUse(database, accountId, credentialId, request.ip, nowMs).catch(
+    recordedAtMs.set(credentialId, atMs);
+    recordCredentialUse(database, accountId, credentialId, request.ip, now()).catch(
       (error: unknown) => request.log.warn({ error }, 'the last use of a token was not written'),
     );
   };

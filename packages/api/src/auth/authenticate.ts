@@ -44,6 +44,7 @@ export interface AuthenticateEffects {
   /** Calls that one key may make a second, at all processes together; 0: as many as it likes. */
   readonly keyRatePerSecond: number;
   readonly now: () => number;
+  readonly monotonicNow: () => number;
 }
 
 /**
@@ -64,11 +65,12 @@ function authenticateCaller({
   database,
   keyRatePerSecond,
   now,
+  monotonicNow,
 }: AuthenticateEffects): onRequestAsyncHookHandler {
   const keys = new RecentAnswers<AppKey>({
     ttlMs: KEY_TTL_MS,
     countMax: KEY_COUNT_MAX,
-    now,
+    monotonicNow,
   });
   const countCall = createCallRate(
     {

@@ -10,7 +10,8 @@ export interface RecentAnswersOptions {
   readonly ttlMs: number;
   /** Past it everything is forgotten at once: cheaper than choosing, and it costs one question a key. */
   readonly countMax: number;
-  readonly now: () => number;
+  /** Milliseconds that never go back: a clock that is set back would keep a revoked key for as long. */
+  readonly monotonicNow: () => number;
 }
 
 export class RecentAnswers<Answer> {
@@ -23,7 +24,7 @@ export class RecentAnswers<Answer> {
 
   /** The recent answer for `key`, else what `ask` resolves to. */
   async get(key: string, ask: () => Promise<Answer | undefined>): Promise<Answer | undefined> {
-    const askedAtMs = this.#options.now();
+    const askedAtMs = this.#options.monotonicNow();
     const recent = this.#answers.get(key);
     if (recent && askedAtMs - recent.askedAtMs < this.#options.ttlMs) return recent.answer;
 

@@ -28,7 +28,7 @@ export interface LiveTailEffects {
   readonly tailReaderCount: (environmentId: number) => number;
   /** A tail ends after so long; its reader comes again. */
   readonly tailDurationMsMax: number;
-  readonly now: () => number;
+  readonly monotonicNow: () => number;
 }
 
 const FILTER_LENGTH_MAX = 500;
@@ -149,13 +149,13 @@ class TailResponse {
 
   start(onEnd: () => void): void {
     const { raw } = this.#reply;
-    const { now, tailDurationMsMax } = this.#effects;
+    const { monotonicNow, tailDurationMsMax } = this.#effects;
     const headers = this.#reply.getHeaders() as OutgoingHttpHeaders;
     this.#reply.hijack();
     const heartbeat = setInterval(() => this.#beat(), HEARTBEAT_MS).unref();
     const looks = setInterval(() => void this.#lookAtKey(), KEY_LOOK_MS).unref();
     const lifetime = setTimeout(() => this.end(), tailDurationMsMax).unref();
-    raw.on('drain', () => void (this.#takenAtMs = now()));
+    raw.on('drain', () => void (this.#takenAtMs = monotonicNow()));
     raw.on('close', () => {
       clearInterval(heartbeat);
       clearInterval(looks);
@@ -174,7 +174,7 @@ class TailResponse {
       // nginx would gather lines otherwise.
       'x-accel-buffering': 'no',
     });
-    this.#takenAtMs = now();
+    this.#takenAtMs = monotonicNow();
     this.#isStarted = true;
     // At once, so that the reader knows that it is connected.
     raw.write(': listening\n\n');
@@ -199,7 +199,7 @@ class TailResponse {
     const { raw } = this.#reply;
     if (raw.writableEnded) return;
     // Its reader has a minute for the rest.
-    this.#takenAtMs = this.#effects.now();
+    this.#takenAtMs = this.#effects.monotonicNow();
     raw.end();
   }
 
@@ -223,7 +223,7 @@ class TailResponse {
   #beat(): void {
     const { raw } = this.#reply;
     const isWaiting = raw.writableNeedDrain || raw.writableEnded;
-    if (isWaiting && this.#effects.now() - this.#takenAtMs > STUCK_MS_MAX) {
+    if (isWaiting && this.#effects.monotonicNow() - this.#takenAtMs > STUCK_MS_MAX) {
       raw.destroy();
       return;
     }

@@ -11,7 +11,7 @@ export interface WorkspaceEffects {
   readonly database: Database;
   /** Where deliveries leave from, for a receiver's firewall; only the operator knows. */
   readonly outgoingIpAddresses: readonly string[];
-  readonly now: () => number;
+  readonly monotonicNow: () => number;
 }
 
 /** How often each is counted: counting takes up to seconds in a large workspace. */
@@ -37,12 +37,12 @@ const workspace = z
 
 export function registerWorkspaces(
   app: ApiServer,
-  { database, now, outgoingIpAddresses }: WorkspaceEffects,
+  { database, monotonicNow, outgoingIpAddresses }: WorkspaceEffects,
 ): void {
   const recentTotals = new RecentAnswers<WorkspaceTotals>({
     ttlMs: TOTALS_TTL_MS,
     countMax: TOTALS_COUNT_MAX,
-    now: now,
+    monotonicNow,
   });
 
   app.get(

@@ -86,7 +86,7 @@ export function readUsageCursor(
   if (!parsed.success) return { outcome: 'malformed' };
   const [hash, cursor] = parsed.data;
   if (hash !== hashOf(filters)) return { outcome: 'mismatch' };
-  return nowMs - cursor.begunAtMs > CURSOR_VALID_MS
+  return Math.abs(nowMs - cursor.begunAtMs) > CURSOR_VALID_MS
     ? { outcome: 'expired' }
     : { outcome: 'read', cursor };
 }

@@ -29,6 +29,12 @@ test('says what was signed, for fifteen minutes', () => {
   expect(readAccessToken(SECRET, token, lastMs + 1)).toBeUndefined();
 });
 
+test('an access token lives no longer for a clock that was set back, and no longer for one ahead', () => {
+  expect(readAccessToken(SECRET, token, NOW_MS - 59_000)).toBeDefined();
+  for (const nowMs of [NOW_MS - 61_000, NOW_MS - 3_600_000, NOW_MS + 3_600_000])
+    expect(readAccessToken(SECRET, token, nowMs)).toBeUndefined();
+});
+
 // Security: nothing that we did not sign opens anything.
 test.each([
   ['another secret', signAccessToken(`${SECRET}.`, claims, NOW_MS)],

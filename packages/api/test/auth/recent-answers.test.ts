@@ -4,7 +4,11 @@ import { RecentAnswers } from '../../src/auth/recent-answers.ts';
 function start(countMax = 100) {
   const clock = { nowMs: 0 };
   const asked: string[] = [];
-  const answers = new RecentAnswers<string>({ ttlMs: 1000, countMax, now: () => clock.nowMs });
+  const answers = new RecentAnswers<string>({
+    ttlMs: 1000,
+    countMax,
+    monotonicNow: () => clock.nowMs,
+  });
   const stored = { answer: 'yes' as string | undefined };
   const get = (key: string) =>
     answers.get(key, async () => {

@@ -1,8 +1,8 @@
 /**
  * Tokens of service accounts as the guard of the account routes asks for them.
  *
- * A token is in force until it is revoked, has expired, or its account is closed. Expiry is the
- * caller's to check against its own clock: it keeps the answer for a moment.
+ * A token is in force until it is revoked, has expired by Postgres' clock, or its account is closed. The caller, which
+ * keeps the answer for a moment, checks the expiry against its own clock too.
  */
 import type { Role } from '@sluice/domain/accounts/account';
 import { canonicalAddress } from '@sluice/domain/delivery/network-address';
@@ -31,7 +31,8 @@ const TOKEN = sql`
     join service_accounts s
       on s.account_id = c.account_id and s.service_account_id = c.service_account_id
     join accounts a on a.account_id = c.account_id
-   where c.kind = 'service_account' and c.revoked_at is null and a.status <> 'closed'`;
+   where c.kind = 'service_account' and c.revoked_at is null and a.status <> 'closed'
+     and (c.expires_at is null or c.expires_at > now())`;
 
 /**
  * The token with this SHA-256. A statement without a tenant, since whose token it is is the question. Indexes:

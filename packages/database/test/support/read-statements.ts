@@ -53,7 +53,8 @@ function templatesIn(source: string): { start: number; template: Template }[] {
 function fragmentsIn(source: string): Map<string, Template> {
   const fragments = new Map<string, Template>();
   for (const { start, template } of templatesIn(source)) {
-    if (STATEMENT.test(String(template[0]))) continue;
+    const [opening] = template;
+    if (typeof opening === 'string' && STATEMENT.test(opening)) continue;
     const own = /\bconst (\w+)(?: = (?:\([^()]*\)(?:: [^=]*)? =>\s*)?|[^;]{0,200}=\s*\[?\s*)$/.exec(
       source.slice(Math.max(0, start - 300), start),
     )?.[1];

@@ -77,16 +77,20 @@ export function takeToken(
 /** The buckets of one process. At most one a workspace, so never more than there are keys. */
 export class RateLimiter {
   readonly #policy: RatePolicy;
+  readonly #monotonicNow: () => number;
   readonly #buckets = new Map<number, Bucket>();
   /** For `/metrics`. */
   refusedCount = 0;
 
-  constructor(policy: RatePolicy) {
+  /** @param monotonicNow - milliseconds that never go back: until a clock set back is where it was, nothing would grow. */
+  constructor(policy: RatePolicy, monotonicNow: () => number) {
     this.#policy = policy;
+    this.#monotonicNow = monotonicNow;
   }
 
   /** Counts one call of a workspace. */
-  take(environmentId: number, nowMs: number): RateStanding {
+  take(environmentId: number): RateStanding {
+    const nowMs = this.#monotonicNow();
     const before = this.#buckets.get(environmentId) ?? fullBucket(this.#policy, nowMs);
     const { bucket, standing } = takeToken(this.#policy, before, nowMs);
     this.#buckets.set(environmentId, bucket);

@@ -82,7 +82,7 @@ export function acceptCall(
     answer = answerCall;
   }
   if (deps.rateLimiter !== undefined) {
-    const standing = deps.rateLimiter.take(workspace.environmentId, receivedAtMs);
+    const standing = deps.rateLimiter.take(workspace.environmentId);
     answer = (outcome) => answerCall(outcome, standing);
     if (!standing.isTaken) {
       answer(RATE_LIMITED);

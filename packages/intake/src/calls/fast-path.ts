@@ -53,7 +53,7 @@ export function createFastPath(deps: AcceptDependencies, parser: FastTrackParser
     );
     if (operations === undefined) return false;
 
-    caller.standing = deps.rateLimiter?.take(environmentId, receivedAtMs);
+    caller.standing = deps.rateLimiter?.take(environmentId);
     if (caller.standing?.isTaken === false) caller.answer(RATE_LIMITED);
     else if (!deps.batcher.addParsed(operations, bytes.length, caller))
       caller.answer(overloaded(deps));

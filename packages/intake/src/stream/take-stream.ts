@@ -194,10 +194,10 @@ class StreamTaker {
 
   /** Throttled rather than refused: the sender waits for its rate. */
   async #waitForToken(): Promise<void> {
-    const { rateLimiter, now, pause } = this.#deps;
+    const { rateLimiter, pause } = this.#deps;
     if (rateLimiter === undefined) return;
     const { environmentId } = this.#request.workspace;
-    while (!rateLimiter.take(environmentId, now()).isTaken && !this.#isOver()) {
+    while (!rateLimiter.take(environmentId).isTaken && !this.#isOver()) {
       this.#startCommit();
       await pause(CAPACITY_RETRY_MS);
     }
@@ -276,15 +276,15 @@ class StreamTaker {
 
   async #commit({ operations, sizeBytes }: Group): Promise<boolean> {
     if (operations.length === 0) return true;
-    const { batcher, pause, now } = this.#deps;
-    for (const startedAtMs = now(); ;) {
+    const { batcher, pause, monotonicNow } = this.#deps;
+    for (const startedAtMs = monotonicNow(); ;) {
       let answer: (isDurable: boolean) => void;
       const answered = new Promise<boolean>((resolve) => (answer = resolve));
       const isTaken = batcher.add(operations, sizeBytes, (outcome) =>
         answer(outcome === 'committed'),
       );
       if (isTaken) return answered;
-      if (now() - startedAtMs > CAPACITY_WAIT_MS_MAX || this.#port.isCut()) return false;
+      if (monotonicNow() - startedAtMs > CAPACITY_WAIT_MS_MAX || this.#port.isCut()) return false;
       await pause(CAPACITY_RETRY_MS);
     }
   }

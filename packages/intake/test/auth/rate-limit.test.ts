@@ -6,7 +6,14 @@ const POLICY: RatePolicy = { perSecond: 1_000, windowSeconds: 3 };
 
 describe('a bucket', () => {
   test('takes its burst at once, and then one call for each that has grown', () => {
-    const limiter = new RateLimiter(POLICY);
+    const rates = new RateLimiter(POLICY, () => nowMs);
+    let nowMs = 0;
+    const limiter = {
+      take: (environmentId: number, atMs: number) => {
+        nowMs = atMs;
+        return rates.take(environmentId);
+      },
+    };
     for (let n = 0; n < 3_000; n++) expect(limiter.take(1, 50).isTaken).toBe(true);
     expect(limiter.take(1, 50)).toEqual({
       isTaken: false,
@@ -20,7 +27,7 @@ describe('a bucket', () => {
     // One call below full: not at once, so in a second.
     const standing = { isTaken: true, remaining: 2_999, resetSeconds: 1 };
     expect(limiter.take(1, 3_051)).toMatchObject(standing);
-    expect(limiter.refusedCount).toBe(2);
+    expect(rates.refusedCount).toBe(2);
   });
 
   test('says when a call will be taken, and takes it then', () => {
@@ -33,10 +40,10 @@ describe('a bucket', () => {
   });
 
   test('of one workspace is not filled or emptied by another', () => {
-    const limiter = new RateLimiter({ perSecond: 1, windowSeconds: 1 });
-    expect(limiter.take(1, 0).isTaken).toBe(true);
-    expect(limiter.take(1, 0).isTaken).toBe(false);
-    expect(limiter.take(2, 0).isTaken).toBe(true);
+    const limiter = new RateLimiter({ perSecond: 1, windowSeconds: 1 }, () => 0);
+    expect(limiter.take(1).isTaken).toBe(true);
+    expect(limiter.take(1).isTaken).toBe(false);
+    expect(limiter.take(2).isTaken).toBe(true);
   });
 
   test('never lets more through than its burst and what has grown, whatever the clock does', () => {
@@ -66,4 +73,14 @@ describe('a bucket', () => {
       }),
     );
   });
+});
+
+test('the limiter counts by a clock that is never set: a wall clock an hour back or ahead changes nothing', () => {
+  let nowMs = 0;
+  const limiter = new RateLimiter({ perSecond: 10, windowSeconds: 1 }, () => nowMs);
+  for (let n = 0; n < 10; n++) expect(limiter.take(1).isTaken).toBe(true);
+  expect(limiter.take(1).isTaken).toBe(false);
+  nowMs += 1_000;
+  for (let n = 0; n < 10; n++) expect(limiter.take(1).isTaken).toBe(true);
+  expect(limiter.take(1).isTaken).toBe(false);
 });

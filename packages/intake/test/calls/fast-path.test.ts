@@ -198,7 +198,7 @@ test('what cannot be made durable is told, and so is that too much waits', async
 
 test('a workspace beyond its rate is told so, and what is declined is not counted', async () => {
   const { parse: fastPath, flushes } = createIntake({
-    rateLimiter: new RateLimiter({ perSecond: 1, windowSeconds: 2 }),
+    rateLimiter: new RateLimiter({ perSecond: 1, windowSeconds: 2 }, () => 0),
   });
   expect(fastPath({ ...call, event: 'e ' })).toBeUndefined();
   await expect(fastPath(call)).resolves.toMatchObject({ standing: { remaining: 1 } });

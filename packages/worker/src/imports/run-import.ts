@@ -176,7 +176,7 @@ class ImportRun {
     // Keeps the lease while the answer is waited for.
     if (!(await this.#keep(Buffer.alloc(0)))) return false;
     let sizeBytes = 0;
-    for await (const chunk of inChunks(fetchFile(address), this.#deps.now)) {
+    for await (const chunk of inChunks(fetchFile(address), () => performance.now())) {
       sizeBytes += chunk.length;
       if (sizeBytes > sizeBytesMax) {
         await this.#advance({
@@ -309,17 +309,17 @@ class ImportRun {
 /** Pieces of any size → pieces of about a megabyte, or of what came in some seconds. */
 async function* inChunks(
   pieces: AsyncIterable<Buffer>,
-  now: () => number,
+  monotonicNow: () => number,
 ): AsyncGenerator<Buffer, void, undefined> {
   let collected: Buffer[] = [];
   let sizeBytes = 0;
-  let keptAtMs = now();
+  let keptAtMs = monotonicNow();
   for await (const piece of pieces) {
     collected.push(piece);
     sizeBytes += piece.length;
-    if (sizeBytes < CHUNK_SIZE_BYTES && now() - keptAtMs < CHUNK_WAIT_MS_MAX) continue;
+    if (sizeBytes < CHUNK_SIZE_BYTES && monotonicNow() - keptAtMs < CHUNK_WAIT_MS_MAX) continue;
     yield Buffer.concat(collected);
-    keptAtMs = now();
+    keptAtMs = monotonicNow();
     collected = [];
     sizeBytes = 0;
   }

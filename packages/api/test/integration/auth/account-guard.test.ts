@@ -69,6 +69,8 @@ describe('a token', () => {
   });
 
   test('that has expired is 401 from that moment on', async () => {
+    // Ahead of Postgres, whose clock counts too.
+    api.clock.nowMs = Date.now() + 3_600_000;
     const token = await newToken({ expiresAt: new Date(api.clock.nowMs + 500).toISOString() });
     expect((await read(token)).statusCode).toBe(200);
     api.clock.nowMs += 499;
@@ -84,6 +86,26 @@ describe('a token', () => {
     api.clock.nowMs += 1000;
     expectProblem(await read(token), 401, 'unauthorized');
   });
+
+  test('that has expired by the clock of Postgres is 401, though that of the API was set back', async () => {
+    const token = await newToken({ expiresAt: new Date(Date.now() - 1_000).toISOString() });
+    api.clock.setBackMs = api.clock.nowMs - Date.now() + 3_600_000;
+    expectProblem(await read(token), 401, 'unauthorized');
+    api.clock.setBackMs = 0;
+  });
+
+  test.each([3_600_000, -3_600_000])(
+    'that is revoked is 401 within a second, though the clock was set back by %i ms',
+    async (setBackMs) => {
+      const token = await newToken();
+      expect((await read(token)).statusCode).toBe(200);
+      await revoke(token);
+      api.clock.setBackMs = setBackMs;
+      api.clock.nowMs += 1_000;
+      expectProblem(await read(token), 401, 'unauthorized');
+      api.clock.setBackMs = 0;
+    },
+  );
 
   test('whose role is taken away may no more within a second, nor what it was lent out as, nor a call again that it had made', async () => {
     const token = await newToken();

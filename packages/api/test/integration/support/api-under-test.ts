@@ -57,7 +57,7 @@ export async function startApi(
   const woken: LaneKey[] = [];
   const wokenPurchases: PurchaseKey[] = [];
   const wokenExports: AuditLogExportKey[] = [];
-  const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
+  const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z'), setBackMs: 0 };
   const broker = { isAway: false };
   let idCount = 0;
   let secretCount = 0;
@@ -65,7 +65,8 @@ export async function startApi(
   const effects: ApiEffects = {
     database: (await openDatabase?.(databaseUrl)) ?? database,
     logger: fastify().log,
-    now: () => clock.nowMs,
+    now: () => clock.nowMs - clock.setBackMs,
+    monotonicNow: () => clock.nowMs,
     secret: SECRET,
     ratePerMinute: 0,
     keyRatePerSecond: 0,

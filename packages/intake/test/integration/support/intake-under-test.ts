@@ -88,7 +88,7 @@ export async function startIntakeUnderTest(
     recordUnauthorized: (source: string, environmentId?: number) =>
       unauthorized.record(source, environmentId),
     retryAfterSeconds: () => 1,
-    rateLimiter: ratePolicy && new RateLimiter(ratePolicy),
+    rateLimiter: ratePolicy && new RateLimiter(ratePolicy, () => performance.now()),
     now,
     newId,
   };

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { openExportLink, writeExportLink } from '../../src/audit/export-link.ts';
+
+const SECRET = 'a secret of thirty-two characters';
+const NOW_MS = 1_760_000_000_000;
+const LIFETIME_MS = 300_000;
+const key = { accountId: 7, exportId: 'an-export' };
+const link = writeExportLink(SECRET, key, NOW_MS + LIFETIME_MS);
+const outcomeAt = (nowMs: number) => openExportLink(SECRET, link, nowMs, LIFETIME_MS).outcome;
+
+test('a link opens its export until it expires', () => {
+  expect(openExportLink(SECRET, link, NOW_MS, LIFETIME_MS)).toEqual({ outcome: 'opened', ...key });
+  expect(outcomeAt(NOW_MS + LIFETIME_MS - 1)).toBe('opened');
+  expect(outcomeAt(NOW_MS + LIFETIME_MS)).toBe('expired');
+});
+
+test('a link lives no longer for a clock that was set back or ahead by an hour', () => {
+  expect(outcomeAt(NOW_MS - 59_000)).toBe('opened');
+  expect(outcomeAt(NOW_MS - 3_600_000)).toBe('expired');
+  expect(outcomeAt(NOW_MS + 3_600_000)).toBe('expired');
+});
