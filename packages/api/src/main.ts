@@ -32,6 +32,7 @@ import { ServerStop } from './serving/server-stop.ts';
 import { apiSettings } from './settings.ts';
 import { TailHub } from './events/tail-hub.ts';
 import { RequestTracer } from './serving/trace-requests.ts';
+import { REFUSED_PER_MINUTE_MAX, RefusedCredentials } from './auth/refused-credentials.ts';
 import { providerEventSecretOf } from './billing/provider-event-secret.ts';
 
 const CLEARED_INTERVAL_MS = 60_000;
@@ -111,6 +112,17 @@ watchClock({
   logger,
   lifecycle,
 });
+const refusedCredentials = new RefusedCredentials({
+  countMax: REFUSED_PER_MINUTE_MAX,
+  monotonicNow: () => performance.now(),
+  logger,
+});
+metrics.counterBy(
+  'reason',
+  'sluice_api_refused_credentials_total',
+  'Calls refused for their credentials, by reason',
+  () => refusedCredentials.counts,
+);
 let requestCount = 0;
 let failureCount = 0;
 metrics.counter('sluice_api_requests_total', 'Requests answered', () => requestCount);
@@ -174,6 +186,7 @@ const server = await buildServer({
   logger,
   now,
   monotonicNow: () => performance.now(),
+  refusedCredentials,
   newId,
   secret,
   provider,

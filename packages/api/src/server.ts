@@ -47,6 +47,7 @@ import { accountValidatorCompiler, validatorCompiler } from './http/request-vali
 import { registerSignup } from './accounts/signup.ts';
 import { registerPartnerDecisions, registerStartupProgram } from './accounts/startup-program.ts';
 import { registerTokenExchange } from './accounts/token-exchange.ts';
+import type { RefusedCredentials } from './auth/refused-credentials.ts';
 import type { TailHub } from './events/tail-hub.ts';
 import type { ServerStop } from './serving/server-stop.ts';
 import type { RequestTracer } from './serving/trace-requests.ts';
@@ -95,6 +96,7 @@ export interface ApiEffects {
   readonly tailReaderCount: TailHub['readerCount'];
   readonly tailDurationMsMax: number;
 
+  readonly refusedCredentials: RefusedCredentials;
   readonly ratePerMinute: number;
   readonly keyRatePerSecond: number;
   readonly importSizeBytesMax: number;

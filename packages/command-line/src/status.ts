@@ -55,8 +55,8 @@ export function parseMetrics(page: string): Record<string, number> {
 }
 
 /**
- * The figures of the whole fleet: what is furthest from 0 of what any process reports; but disk buffers are added,
- * since each intake has its own.
+ * The figures of the whole fleet: what is furthest from 0 of what any process reports; but disk buffers and wrong keys
+ * are added, since each intake has its own.
  */
 const BACKLOG = [
   ['unprocessed', 'sluice_unprocessed_oldest_seconds', 's, age of the oldest event not processed'],
@@ -67,6 +67,11 @@ const BACKLOG = [
   ['failing queues', 'sluice_failing_lanes', 'webhooks fail and their deliveries are blocked'],
   ['blocked', 'sluice_held_back_deliveries', 'deliveries wait behind a failed one'],
   ['disk buffer', 'sluice_intake_spill_envelopes', 'commit batches wait on the disks of intakes'],
+  [
+    'wrong keys',
+    'sluice_intake_unauthorized_calls_total',
+    'calls were not taken since the start, their keys open nothing; permissive ones were answered 200',
+  ],
   ['clock', 'sluice_clock_ahead_seconds', 's ahead of Postgres, the clock that is furthest off'],
 ] as const;
 
@@ -100,7 +105,7 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
       const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
       if (values.length === 0) return [];
       const value = values.reduce((a, b) =>
-        what === 'disk buffer' ? a + b : Math.abs(b) > Math.abs(a) ? b : a,
+        what === 'disk buffer' || what === 'wrong keys' ? a + b : Math.abs(b) > Math.abs(a) ? b : a,
       );
       // Ages and clocks come with more digits than anybody reads.
       return [{ what, value: Math.round(value * 100) / 100, meaning }];

@@ -39,7 +39,7 @@ import { stopServing } from './http/stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
 import { Turns } from './http/turns.ts';
 import { FastTrackParser } from './commit/fast-track-parser.ts';
-import { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
+import { UnauthorizedRecorder, type Refusal } from './auth/unauthorized-recorder.ts';
 
 const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
 if (settings.REDIS_URL !== undefined)
@@ -162,6 +162,19 @@ const recordUnauthorized = () => {
   return Promise.resolve();
 };
 const recording = repeat('record refused authentications', 1_000, logger, recordUnauthorized);
+/** Of which the log names one call; a web page with a wrong key sends thousands. */
+const REFUSALS_LOG_INTERVAL_MS = 10_000;
+const refusalLog = repeat('log refused keys', REFUSALS_LOG_INTERVAL_MS, logger, () => {
+  const summary = unauthorized.takeSummary();
+  if (summary === undefined) return Promise.resolve();
+  const { count, last } = summary;
+  logger.warn(
+    { refusedCount: count, ...last },
+    'calls were not taken, because their keys open nothing; permissive ones were answered 200. The last one is named',
+  );
+  return Promise.resolve();
+});
+lifecycle.defer('log of refused keys', () => refusalLog.stop());
 lifecycle.defer('recording of refused authentications', async () => {
   await recording.stop();
   await recordUnauthorized();
@@ -189,8 +202,8 @@ tail.start();
 const health = createHealth({ producer, batcher, diskBuffer, committer, now });
 const credentials = {
   keys,
-  recordUnauthorized: (source: string, environmentId: number | undefined) =>
-    unauthorized.record(source, environmentId),
+  recordUnauthorized: (source: string, environmentId: number | undefined, refusal?: Refusal) =>
+    unauthorized.record(source, environmentId, refusal),
 };
 const rateLimiter =
   settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
@@ -278,6 +291,12 @@ const server = await startServer({
     ),
   },
 });
+metrics.counterBy(
+  'reason',
+  'sluice_intake_unauthorized_calls_total',
+  'Calls that were not taken because of their credentials, by reason; permissive ones were answered 200',
+  () => unauthorized.reasonCounts,
+);
 metrics.counterBy(
   'status',
   'sluice_intake_refused_calls_total',

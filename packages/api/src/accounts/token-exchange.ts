@@ -94,7 +94,7 @@ export function registerTokenExchange(scope: ApiServer, effects: AccountGuardEff
         ? undefined
         : await authenticate(`Bearer ${secret}`);
       if (!caller) {
-        return sendProblem(request, reply, {
+        return effects.refusedCredentials.refuse(request, reply, secret, {
           code: 'unauthorized',
           message: 'unauthorized: client_secret is not a token in force',
           extensions: { error: 'invalid_client' },

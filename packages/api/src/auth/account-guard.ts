@@ -36,6 +36,8 @@ import { heldCallOf } from '../http/idempotency.ts';
 import { isAllowedFrom } from './ip-allowlist.ts';
 import type { Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
+import { recordMisuse } from './record-misuse.ts';
+import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 /** What a route asks of its caller. */
@@ -60,6 +62,7 @@ export interface AccountGuardEffects {
   readonly now: () => number;
   /** Milliseconds that never go back, for what is remembered for a while. */
   readonly monotonicNow: () => number;
+  readonly refusedCredentials: RefusedCredentials;
 }
 
 declare module 'fastify' {
@@ -87,6 +90,17 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
   const authenticate = createAuthenticate(effects);
   const noteUse = createUseRecorder(effects);
   const countCall = createTokenRate(effects);
+  const { database, now, refusedCredentials } = effects;
+  const noteRefused = (request: FastifyRequest, caller: AccountCaller, { code }: Problem): void => {
+    const text = request.headers.authorization;
+    if (code === 'ip_not_allowed') refusedCredentials.note(request, 'ip_not_allowed', text);
+    if (code !== 'not_found') return;
+    refusedCredentials.note(request, 'other_account', text);
+    // Not awaited: neither the answer nor its time may depend on it.
+    recordMisuse(database, request, caller, now()).catch((error: unknown) =>
+      request.log.warn({ error }, 'the use of a token on another account was not recorded'),
+    );
+  };
 
   scope.addHook('onRoute', (route) => {
     const access = route.config?.access;
@@ -96,15 +110,19 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
   });
 
   scope.addHook('onRequest', async (request, reply) => {
-    const caller = await authenticate(request.headers.authorization ?? '');
+    const header = request.headers.authorization ?? '';
+    const caller = await authenticate(header);
     if (!caller) {
-      return sendProblem(request, reply, {
+      return refusedCredentials.refuse(request, reply, BEARER.exec(header)?.[1], {
         code: 'unauthorized',
         message: 'unauthorized: the bearer token is missing or not in force',
       });
     }
     const refusal = (await countCall(reply, caller.credentialId)) ?? refuse(request, caller);
-    if (refusal) return sendProblem(request, reply, refusal);
+    if (refusal) {
+      noteRefused(request, caller, refusal);
+      return sendProblem(request, reply, refusal);
+    }
     request.accountCaller = caller;
     noteUse(request, caller);
     return undefined;

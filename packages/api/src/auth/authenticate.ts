@@ -16,6 +16,7 @@ import { tooMany } from '../http/fields.ts';
 import { heldCallOf } from '../http/idempotency.ts';
 import type { Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
+import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 const KEY_TTL_MS = 1000;
@@ -45,6 +46,7 @@ export interface AuthenticateEffects {
   readonly keyRatePerSecond: number;
   readonly now: () => number;
   readonly monotonicNow: () => number;
+  readonly refusedCredentials: RefusedCredentials;
 }
 
 /**
@@ -66,6 +68,7 @@ function authenticateCaller({
   keyRatePerSecond,
   now,
   monotonicNow,
+  refusedCredentials,
 }: AuthenticateEffects): onRequestAsyncHookHandler {
   const keys = new RecentAnswers<AppKey>({
     ttlMs: KEY_TTL_MS,
@@ -100,7 +103,7 @@ function authenticateCaller({
         return undefined;
       }
     }
-    return sendProblem(request, reply, NOT_IN_FORCE);
+    return refusedCredentials.refuse(request, reply, token, NOT_IN_FORCE);
   };
 }
 

@@ -154,6 +154,11 @@ export const AUDIT_OBJECTS = {
     label: 'Audit log export',
     fields: { format: 'shown', filters: 'shown' },
   },
+  /** A token was used on an account that is not its own, and refused. */
+  credential_misuse: {
+    label: 'Refused use of a credential',
+    fields: { credential_id: 'shown', asked_account_id: 'shown' },
+  },
 } as const satisfies Record<string, AuditObject>;
 
 export type AuditObjectType = keyof typeof AUDIT_OBJECTS;

@@ -142,6 +142,14 @@ export class KeyRing {
   }
 }
 
+const HINT_LENGTH = 4;
+
+/** The first characters of the user of a Basic header: a write key, or a site id; `undefined` if it has none. */
+export function hintOf(header: string): string | undefined {
+  const [user = ''] = readBasic(header) ?? [];
+  return user === '' ? undefined : user.slice(0, HINT_LENGTH);
+}
+
 const hash = (secret: string): string => createHash('sha256').update(secret).digest('base64');
 
 const testName = ({ environmentId, credentialId }: TestKey): string =>

@@ -9,29 +9,78 @@ import type { Operation } from '@sluice/domain/operations/operation';
 /** Issues of credentials that name no workspace at all. */
 const NO_ENVIRONMENT_ID = 0;
 
+/** Why credentials opened nothing. */
+export type RefusalReason =
+  /** None were sent. */
+  | 'missing'
+  /** Mistyped, revoked, or of another installation. */
+  | 'not_in_force'
+  /** A Pipelines key that no identify call has tested yet: it opens nothing else. */
+  | 'untested_key';
+
+/** One refused authentication, as far as it may be logged. */
+export interface Refusal {
+  readonly reason: RefusalReason;
+  /** The first characters of the key, or of the site id. */
+  readonly hint: string | undefined;
+}
+
+/** Refusals since the last line of the log. */
+export interface RefusalSummary {
+  readonly count: number;
+  readonly last: Refusal & { readonly source: string };
+}
+
+const MESSAGE = 'the credentials of the call are missing or not in force';
+const UNTESTED_MESSAGE =
+  'the key is new: it takes identify calls only until one of them succeeds, and nothing of this call was taken';
+
 export class UnauthorizedRecorder {
-  #counts = new Map<string, { environmentId: number; source: string; count: number }>();
+  /** Since the start, for `/metrics`. Permissive calls among them were answered 200, and nothing of them was taken. */
+  readonly reasonCounts = new Map<RefusalReason, number>([
+    ['missing', 0],
+    ['not_in_force', 0],
+    ['untested_key', 0],
+  ]);
+  #summary: RefusalSummary | undefined;
+  #counts = new Map<
+    string,
+    { environmentId: number; source: string; message: string; count: number }
+  >();
 
   /** `environmentId` where the site id was one of ours. */
-  record(source: string, environmentId = NO_ENVIRONMENT_ID): void {
-    const key = `${environmentId} ${source}`;
+  record(source: string, environmentId = NO_ENVIRONMENT_ID, refusal?: Refusal): void {
+    if (refusal !== undefined) {
+      const { reason } = refusal;
+      this.reasonCounts.set(reason, (this.reasonCounts.get(reason) ?? 0) + 1);
+      this.#summary = { count: (this.#summary?.count ?? 0) + 1, last: { ...refusal, source } };
+    }
+    const message = refusal?.reason === 'untested_key' ? UNTESTED_MESSAGE : MESSAGE;
+    const key = `${environmentId} ${source} ${message}`;
     const counted = this.#counts.get(key);
     if (counted) counted.count++;
-    else this.#counts.set(key, { environmentId, source, count: 1 });
+    else this.#counts.set(key, { environmentId, source, message, count: 1 });
+  }
+
+  /** Takes what the log has not said yet. */
+  takeSummary(): RefusalSummary | undefined {
+    const summary = this.#summary;
+    this.#summary = undefined;
+    return summary;
   }
 
   /** Takes what was counted since the last call. */
   take(receivedAtMs: number): Operation[] {
     const counted = [...this.#counts.values()];
     this.#counts.clear();
-    return counted.map(({ environmentId, source, count }) => ({
+    return counted.map(({ environmentId, source, message, count }) => ({
       type: 'issue.record',
       environmentId,
       receivedAtMs,
       issue: {
         code: 'authentication_failed',
         field: null,
-        message: 'the credentials of the call are missing or not in force',
+        message,
       },
       source,
       count,

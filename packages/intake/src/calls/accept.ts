@@ -15,7 +15,8 @@ import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
 import type { TestKey } from '@sluice/database/accounts/workspace-keys';
-import type { Workspace, Authentication, KeyRing } from '../auth/authenticate.ts';
+import { hintOf, type Authentication, type KeyRing, type Workspace } from '../auth/authenticate.ts';
+import type { Refusal } from '../auth/unauthorized-recorder.ts';
 import type { Batcher } from '../commit/batcher.ts';
 import { bodyIssue, recordIssues, withinSize } from './call-issues.ts';
 import type { Call } from './calls.ts';
@@ -41,7 +42,11 @@ export interface AcceptDependencies {
   readonly rateLimiter: RateLimiter | undefined;
   readonly batcher: Batcher;
   /** Counts a refused authentication; the recorder writes it with others like it. */
-  readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
+  readonly recordUnauthorized: (
+    source: string,
+    environmentId: number | undefined,
+    refusal?: Refusal,
+  ) => void;
   /** Readers of the live tail of the workspace get what became of the call. */
   readonly tail?: TailPublisher;
   /** Saves a key that is made to be tested: an identify call with it was taken. */
@@ -163,30 +168,51 @@ function savingToo(
   };
 }
 
-function findCredentials(keys: KeyRing, { call, authorization, body }: Submission): Authentication {
+function findCredentials(keys: KeyRing, submission: Submission): Authentication {
+  const { call, authorization } = submission;
   if (call.api === 'track') return keys.authenticateTrack(authorization);
   if (authorization !== '') return keys.authenticatePipelines(authorization);
+  return keys.authenticateWriteKey(writeKeyIn(submission));
+}
+
+/** The key in the body; empty where there is none. */
+function writeKeyIn({ body }: Submission): string {
   const value = body.outcome === 'read' ? body.value : undefined;
   const writeKey =
     typeof value === 'object' && value !== null
       ? (value as { writeKey?: unknown }).writeKey
       : undefined;
-  return keys.authenticateWriteKey(typeof writeKey === 'string' ? writeKey : '');
+  return typeof writeKey === 'string' ? writeKey : '';
+}
+
+const HINT_LENGTH = 4;
+
+/** For the log: a mistyped key of a permissive call is answered 200, and nobody else would see it. */
+function refusalOf(keys: KeyRing, submission: Submission): Refusal {
+  const { authorization } = submission;
+  const hint =
+    authorization === ''
+      ? writeKeyIn(submission).slice(0, HINT_LENGTH) || undefined
+      : hintOf(authorization);
+  if (findCredentials(keys, submission).outcome === 'known')
+    return { reason: 'untested_key', hint };
+  return { reason: hint === undefined ? 'missing' : 'not_in_force', hint };
 }
 
 function refuseUnknown(
   deps: AcceptDependencies,
-  { call, authorization, body, isStrict }: Submission,
+  submission: Submission,
   siteEnvironmentId: number | undefined,
   answer: AnswerCall,
 ): void {
+  const { call, authorization, body, isStrict } = submission;
   // The key may be in a body that cannot be read: saying what is wrong with the body is more use than 401.
   if (call.api === 'pipelines' && isStrict && authorization === '' && body.outcome !== 'read') {
     const issue = bodyIssue(body, sizeBytesMaxOf(call, isStrict));
     answer({ outcome: 'rejected', issues: [issue] });
     return;
   }
-  deps.recordUnauthorized(call.name, siteEnvironmentId);
+  deps.recordUnauthorized(call.name, siteEnvironmentId, refusalOf(deps.keys, submission));
   answer(isPermissive(call, isStrict) ? ACCEPTED : UNAUTHORIZED);
 }
 

@@ -16,6 +16,7 @@ import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { fastify, type InjectOptions, type LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
+import { RefusedCredentials } from '../../../src/auth/refused-credentials.ts';
 import { buildServer, type ApiEffects } from '../../../src/server.ts';
 import { checkAgainst } from './documented-answers.ts';
 
@@ -44,6 +45,8 @@ interface ApiOptions {
   /** Of the database's sessions. */
   readonly timeZone?: string;
   readonly bodyTimeoutMs?: number;
+  /** Wrong tokens of one address; without it as many as a test tries. */
+  readonly refusedPerMinuteMax?: number;
   /** The API's own way to the database, if it is not the test's. The test closes it. */
   readonly openDatabase?: (databaseUrl: string) => Promise<Database>;
 }
@@ -51,22 +54,29 @@ interface ApiOptions {
 /** `changes` replaces effects. */
 export async function startApi(
   changes: Partial<ApiEffects> = {},
-  { timeZone, bodyTimeoutMs, openDatabase }: ApiOptions = {},
+  { timeZone, bodyTimeoutMs, openDatabase, refusedPerMinuteMax = Infinity }: ApiOptions = {},
 ) {
   const { database, url: databaseUrl } = await createTestDatabase(timeZone);
   const woken: LaneKey[] = [];
   const wokenPurchases: PurchaseKey[] = [];
   const wokenExports: AuditLogExportKey[] = [];
+  const refusals: object[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z'), setBackMs: 0 };
   const broker = { isAway: false };
   let idCount = 0;
   let secretCount = 0;
   const encryptedText = createEncryptedText([{ id: 'test', key: Buffer.alloc(32, 7) }]);
+  const refusedCredentials = new RefusedCredentials({
+    countMax: refusedPerMinuteMax,
+    monotonicNow: () => clock.nowMs,
+    logger: { warn: (line: object) => void refusals.push(line) } as never,
+  });
   const effects: ApiEffects = {
     database: (await openDatabase?.(databaseUrl)) ?? database,
     logger: fastify().log,
     now: () => clock.nowMs - clock.setBackMs,
     monotonicNow: () => clock.nowMs,
+    refusedCredentials,
     secret: SECRET,
     ratePerMinute: 0,
     keyRatePerSecond: 0,
@@ -127,6 +137,8 @@ export async function startApi(
     wokenPurchases,
     wokenExports,
     clock,
+    refusals,
+    refusedCredentials,
     broker,
     encryptedText,
     a,

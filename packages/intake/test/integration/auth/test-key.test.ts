@@ -63,6 +63,20 @@ test('a key that is made to be tested opens identify alone, and everything once 
   // Nothing was taken with it so far: after some looks at the keys it is what it was.
   expect(await send('track', event)).toBe(401);
   expect(await isTest()).toBe(true);
+  // What was answered 200 and not taken is visible to the operator, and so is a key that is mistyped.
+  const mistyped = await fetch(`${intake.url}/v1/track`, {
+    method: 'POST',
+    headers: { Authorization: `Basic ${Buffer.from('nwe-key:').toString('base64')}` },
+    body: JSON.stringify(event),
+  });
+  expect(mistyped.status).toBe(200);
+  const page = await (await fetch(`${intake.url}/metrics`)).text();
+  expect(page).toMatch(
+    /sluice_intake_unauthorized_calls_total\{[^}]*reason="untested_key"[^}]*\} [34]\n/,
+  );
+  expect(page).toMatch(
+    /sluice_intake_unauthorized_calls_total\{[^}]*reason="not_in_force"[^}]*\} 1\n/,
+  );
 
   expect(await send('identify', { userId: 'ann' })).toBe(200);
   expect(await send('track', event)).toBe(200);

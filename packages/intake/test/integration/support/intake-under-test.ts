@@ -21,7 +21,7 @@ import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
 import { startServer } from '../../../src/server.ts';
 import { Turns } from '../../../src/http/turns.ts';
 import type { StreamOptions } from '../../../src/stream/stream-exchange.ts';
-import { UnauthorizedRecorder } from '../../../src/auth/unauthorized-recorder.ts';
+import { UnauthorizedRecorder, type Refusal } from '../../../src/auth/unauthorized-recorder.ts';
 
 export const PIPELINES_AUTHORIZATION = `Basic ${Buffer.from('write-key:').toString('base64')}`;
 export const TRACK_AUTHORIZATION = `Basic ${Buffer.from('site:api-key').toString('base64')}`;
@@ -85,8 +85,8 @@ export async function startIntakeUnderTest(
   const deps = {
     keys,
     batcher,
-    recordUnauthorized: (source: string, environmentId?: number) =>
-      unauthorized.record(source, environmentId),
+    recordUnauthorized: (source: string, environmentId?: number, refusal?: Refusal) =>
+      unauthorized.record(source, environmentId, refusal),
     retryAfterSeconds: () => 1,
     rateLimiter: ratePolicy && new RateLimiter(ratePolicy, () => performance.now()),
     now,

@@ -1,0 +1,41 @@
+/**
+ * Writes into the audit log of the account that owns a token that it was used on another account. Nothing is written to
+ * the account that was asked for: anybody could fill its log.
+ *
+ * At most once for each token and hour, over all API processes: their count in Postgres says who is the first.
+ */
+import { takeCalls } from '@sluice/database/changes/call-counts';
+import { recordChange } from '@sluice/database/changes/record-change';
+import type { Database } from '@sluice/database/connection/connection';
+import type { FastifyRequest } from 'fastify';
+import type { AccountCaller } from './account-guard.ts';
+
+const HOUR_MS = 3_600_000;
+
+export async function recordMisuse(
+  database: Database,
+  request: FastifyRequest,
+  { accountId, credentialId, serviceAccountId }: AccountCaller,
+  nowMs: number,
+): Promise<void> {
+  const hourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
+  const { account_id: askedAccountId } = request.params as { account_id: string };
+  await database.transaction().execute(async (transaction) => {
+    const count = await takeCalls(transaction, `misuse ${credentialId}`, 1, hourMs);
+    if (count > 1) return;
+    const origin = {
+      actor: { type: 'service_account' as const, serviceAccountId },
+      credentialId,
+      ipAddr: request.ip,
+      userAgent: request.headers['user-agent'] ?? null,
+      requestId: request.id,
+    };
+    const change = {
+      objectType: 'credential_misuse' as const,
+      objectId: credentialId,
+      before: null,
+      after: { credential_id: credentialId, asked_account_id: askedAccountId },
+    };
+    await recordChange(transaction, accountId, origin, change, nowMs);
+  });
+}

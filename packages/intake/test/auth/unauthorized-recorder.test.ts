@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { UnauthorizedRecorder } from '../../src/auth/unauthorized-recorder.ts';
+
+test('a flood of wrong keys is one issue, one summary and exact counts', () => {
+  const recorder = new UnauthorizedRecorder();
+  for (let n = 0; n < 1_000; n++)
+    recorder.record('pipelines.track', undefined, { reason: 'not_in_force', hint: 'wkey' });
+  recorder.record('pipelines.track', undefined, { reason: 'missing', hint: undefined });
+  expect(Object.fromEntries(recorder.reasonCounts)).toEqual({
+    missing: 1,
+    not_in_force: 1_000,
+    untested_key: 0,
+  });
+  expect(recorder.takeSummary()).toEqual({
+    count: 1_001,
+    last: { source: 'pipelines.track', reason: 'missing', hint: undefined },
+  });
+  expect(recorder.takeSummary()).toBeUndefined();
+  expect(recorder.take(1)).toMatchObject([{ count: 1_001, environmentId: 0 }]);
+});
+
+test('a key that is not tested yet is an issue of its workspace that says so', () => {
+  const recorder = new UnauthorizedRecorder();
+  recorder.record('pipelines.track', 7, { reason: 'untested_key', hint: 'newk' });
+  recorder.record('pipelines.track', 7, { reason: 'not_in_force', hint: 'wron' });
+  const issues = recorder.take(1);
+  expect(issues).toMatchObject([{ environmentId: 7 }, { environmentId: 7 }]);
+  expect(JSON.stringify(issues[0])).toContain('the key is new');
+  expect(JSON.stringify(issues[1])).toContain('not in force');
+});
