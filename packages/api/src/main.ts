@@ -19,6 +19,7 @@ import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { repeat } from '@sluice/platform/process/repeat';
 import { openTracer } from '@sluice/platform/telemetry/open-tracer';
+import { adminPlaceOf, startAdminServer } from '@sluice/platform/telemetry/admin-server';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { clearOldRows } from './outbox/clear-old-rows.ts';
 import { keepRelaying } from './outbox/keep-relaying.ts';
@@ -181,6 +182,15 @@ lifecycle.defer('clearing', () => clearing.stop());
 
 // Half of the time: what the process stands on is closed in the other.
 const serverStop = new ServerStop({ inProgressMsMax: settings.DRAIN_TIMEOUT_MS / 2 });
+const admin = adminPlaceOf(settings.NODE_ENV, settings.API_PORT, settings.API_ADMIN_PORT);
+const checkReadiness = async () => {
+  const isAnswering = await isDatabaseAnswering(database, READINESS_DEADLINE_MS);
+  if (!isAnswering) return { isReady: false, checks: { database: 'does not answer' } };
+  return {
+    isReady: isDatabaseChecked,
+    checks: { database: isDatabaseChecked ? 'answers' : 'answers, but is not checked yet' },
+  };
+};
 const server = await buildServer({
   database,
   logger,
@@ -203,14 +213,8 @@ const server = await buildServer({
     requestCount += 1;
     if (status >= 500) failureCount += 1;
   },
-  checkReadiness: async () => {
-    const isAnswering = await isDatabaseAnswering(database, READINESS_DEADLINE_MS);
-    if (!isAnswering) return { isReady: false, checks: { database: 'does not answer' } };
-    return {
-      isReady: isDatabaseChecked,
-      checks: { database: isDatabaseChecked ? 'answers' : 'answers, but is not checked yet' },
-    };
-  },
+  checkReadiness,
+  showsProbeDetails: admin.place === 'service',
   renderMetrics: async () => ({ contentType: metrics.contentType, body: await metrics.render() }),
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
@@ -230,6 +234,21 @@ const server = await buildServer({
 });
 lifecycle.defer('server', () => serverStop.stop(server));
 const port = await listen(server, settings.API_HOST, settings.API_PORT);
+if (admin.place === 'port') {
+  const adminServer = await startAdminServer({
+    owner: 'API_ADMIN',
+    host: settings.API_HOST,
+    port: admin.port,
+    metrics,
+    showsDetails: true,
+    readiness: async () => {
+      const { isReady, checks } = await checkReadiness();
+      return { isReady, details: { checks } };
+    },
+  });
+  lifecycle.defer('admin server', () => adminServer.close());
+  logger.info({ adminPort: adminServer.port }, 'metrics and details of /readyz are served');
+}
 logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
 

@@ -108,6 +108,7 @@ export interface ApiEffects {
 
   readonly checkReadiness: ProbeEffects['checkReadiness'];
   readonly renderMetrics: ProbeEffects['renderMetrics'];
+  readonly showsProbeDetails: boolean;
   readonly recordRequest: (record: RequestRecord) => void;
   /** Absent: traces are off. */
   readonly requestTracer?: RequestTracer;

@@ -2,6 +2,7 @@
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
 import {
+  adminPort,
   listenHost,
   importSettings,
   integer,
@@ -37,6 +38,7 @@ export const apiSettings = platformSettings.extend({
   ...tracingSettings.shape,
   API_HOST: listenHost(),
   API_PORT: listenPort(8090),
+  API_ADMIN_PORT: adminPort(),
   API_SECRET: z
     .string()
     .min(32)

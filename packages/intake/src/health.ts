@@ -10,6 +10,7 @@
  */
 import { AppError } from '@sluice/domain/values/errors';
 import type { Producer } from '@sluice/platform/queue/queue';
+import type { Readiness } from '@sluice/platform/telemetry/admin-server';
 import type { Durability } from '@sluice/platform/redis/redis-durability';
 import { within } from '@sluice/platform/process/within';
 import type { Batcher } from './commit/batcher.ts';
@@ -35,7 +36,7 @@ export function createHealth({
   diskBuffer,
   committer,
   now,
-}: HealthDependencies): () => Promise<Page> {
+}: HealthDependencies): () => Promise<Readiness> {
   let lastFlushCount = -1;
   let lastProgressAtMs = now();
   return async () => {
@@ -56,10 +57,8 @@ export function createHealth({
       diskBuffer.sizeBytes >= DISK_BUFFER_FILL_MAX * diskBuffer.sizeBytesMax;
     const isReady = !('isAway' in durability) && !isStuck && !isFilling;
     return {
-      status: isReady ? '200 OK' : '503 Service Unavailable',
-      contentType: 'application/json; charset=utf-8',
-      body: `${JSON.stringify({
-        ready: isReady,
+      isReady,
+      details: {
         broker: durability.description,
         durable: durability.isSafe,
         full: isFull,
@@ -72,8 +71,17 @@ export function createHealth({
           envelopes: diskBuffer.commitBatchCount,
           filling: isFilling,
         },
-      })}\n`,
+      },
     };
+  };
+}
+
+/** @param showsDetails - false: whoever reaches the port that takes calls learns no more than that. */
+export function readinessPage({ isReady, details }: Readiness, showsDetails: boolean): Page {
+  return {
+    status: isReady ? '200 OK' : '503 Service Unavailable',
+    contentType: 'application/json; charset=utf-8',
+    body: `${JSON.stringify({ ready: isReady, ...(showsDetails && details) })}\n`,
   };
 }
 

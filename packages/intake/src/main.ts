@@ -21,6 +21,7 @@ import { repeat } from '@sluice/platform/process/repeat';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
 import { openTracer } from '@sluice/platform/telemetry/open-tracer';
+import { adminPlaceOf, startAdminServer } from '@sluice/platform/telemetry/admin-server';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { createAccept } from './calls/accept-unsubscribe.ts';
 import { KeyRing } from './auth/authenticate.ts';
@@ -28,7 +29,7 @@ import { Batcher } from './commit/batcher.ts';
 import { clientPage, settingsPage, snippetPage } from './http/browser-pages.ts';
 import { BatchCommitter } from './commit/batch-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
-import { createHealth } from './health.ts';
+import { createHealth, readinessPage } from './health.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { RATE_LIMIT_WINDOW_SECONDS, RateLimiter } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
@@ -239,6 +240,8 @@ const accept = createAccept(acceptDependencies, {
   hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
 });
 const parser = new FastTrackParser();
+const admin = adminPlaceOf(settings.NODE_ENV, settings.INTAKE_PORT, settings.INTAKE_ADMIN_PORT);
+const showsDetails = admin.place === 'service';
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
@@ -266,11 +269,13 @@ const server = await startServer({
   },
   pages: {
     '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
-    '/readyz': () => health(),
-    '/metrics': async () => ({
-      status: '200 OK',
-      contentType: metrics.contentType,
-      body: await metrics.render(),
+    '/readyz': async () => readinessPage(await health(), showsDetails),
+    ...(showsDetails && {
+      '/metrics': async () => ({
+        status: '200 OK',
+        contentType: metrics.contentType,
+        body: await metrics.render(),
+      }),
     }),
     '/auth': (_, _host, authorization) => authPage(credentials, authorization),
     '/api/v1/accounts/region': (_, host, authorization) =>
@@ -313,6 +318,18 @@ lifecycle.defer('server', () =>
     now: monotonicNow,
   }),
 );
+if (admin.place === 'port') {
+  const adminServer = await startAdminServer({
+    owner: 'INTAKE_ADMIN',
+    host: settings.INTAKE_HOST,
+    port: admin.port,
+    metrics,
+    showsDetails: true,
+    readiness: health,
+  });
+  lifecycle.defer('admin server', () => adminServer.close());
+  logger.info({ adminPort: adminServer.port }, 'metrics and details of /readyz are served');
+}
 const durability = await producer.durability().catch((error: unknown) => ({
   isSafe: false,
   description: `the broker does not answer: ${reasonOf(error)}`,

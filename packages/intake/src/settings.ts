@@ -1,6 +1,7 @@
 /** The settings of intake. */
 import {
   addingSettings,
+  adminPort,
   flag,
   listenHost,
   integer,
@@ -16,6 +17,7 @@ export const intakeSettings = platformSettings.extend({
   ...tracingSettings.shape,
   INTAKE_HOST: listenHost(),
   INTAKE_PORT: listenPort(8080),
+  INTAKE_ADMIN_PORT: adminPort(),
   INTAKE_IS_HTTPS: flag(false).describe(
     'whether browsers reach intake by HTTPS, through a proxy that terminates TLS',
   ),

@@ -52,6 +52,7 @@ const manifests = (name: string): Manifest[] =>
 const [configMap] = manifests('settings');
 describe.each(SERVICES)('%s', (service) => {
   const port = defaultsOf(service)[`${service.toUpperCase()}_PORT`];
+  const adminPort = Number(configMap?.data?.[`${service.toUpperCase()}_ADMIN_PORT`]);
   const all = manifests(service);
   const template = all.find(({ spec }) => spec.template)?.spec.template;
   const [container] = template?.spec.containers ?? [];
@@ -66,18 +67,26 @@ describe.each(SERVICES)('%s', (service) => {
   });
 
   test('is asked where it listens, by Kubernetes and by Prometheus', () => {
-    expect(container?.ports).toEqual([{ name: 'http', containerPort: port }]);
+    expect(container?.ports).toEqual([
+      { name: 'http', containerPort: port },
+      { name: 'admin', containerPort: adminPort },
+    ]);
     for (const probe of [container?.readinessProbe, container?.livenessProbe]) {
       expect(['/livez', '/readyz']).toContain(probe?.httpGet.path);
       expect(probe?.httpGet.port).toBe('http');
     }
     expect(container?.livenessProbe.httpGet.path).toBe('/livez');
-    expect(template?.metadata.annotations['prometheus.io/port']).toBe(String(port));
+    expect(template?.metadata.annotations['prometheus.io/port']).toBe(String(adminPort));
     const { scrape_configs: jobs } = parse(readInfra('observability/prometheus.yaml')) as {
       scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; port: number }[] }[];
     };
     const [found] = jobs.find(({ job_name: name }) => name === service)?.dns_sd_configs ?? [];
-    expect(found).toMatchObject({ names: [service], port });
+    expect(found).toMatchObject({ names: [service], port: adminPort });
+    const compose = parse(readInfra('compose.yaml'), { merge: true }) as {
+      services: Record<string, { environment?: Record<string, unknown> }>;
+    };
+    const name = `${service.toUpperCase()}_ADMIN_PORT`;
+    expect(compose.services[service]?.environment?.[name]).toBe(adminPort);
   });
 
   test('is waited for as long as its answer to a probe may take', () => {

@@ -71,6 +71,7 @@ function podOf(service: string): Place {
 }
 const SERVICES = ['intake', 'api', 'worker'] as const;
 const PORTS = { intake: 8080, api: 8090, worker: 8092 };
+const ADMIN_PORTS = { intake: 9080, api: 9090, worker: 9092 };
 const podIn = (namespace: string, labels: Labels = {}): Place => ({
   address: '10.1.0.9',
   namespace,
@@ -177,7 +178,9 @@ describe('into our pods', () => {
   });
 
   test.each(SERVICES)('monitoring reads the metrics of %s', (name) => {
-    expect(isOpen(monitoring, podOf(name), PORTS[name], open)).toBe(true);
+    expect(isOpen(monitoring, podOf(name), ADMIN_PORTS[name], open)).toBe(true);
+    expect(isOpen(monitoring, podOf(name), PORTS[name], shut)).toBe(false);
+    expect(isOpen(proxy, podOf(name), ADMIN_PORTS[name], shut)).toBe(false);
     expect(isOpen(monitoring, podOf(name), 9229, shut)).toBe(false);
   });
 

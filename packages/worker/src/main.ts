@@ -25,6 +25,11 @@ import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
 import { openTracer } from '@sluice/platform/telemetry/open-tracer';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
+import {
+  adminPlaceOf,
+  startAdminServer,
+  type Readiness,
+} from '@sluice/platform/telemetry/admin-server';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { registerBacklogMetrics } from './process/backlog-metrics.ts';
 import { createDeliveries } from './delivery/deliveries.ts';
@@ -33,7 +38,6 @@ import { resolveBySystem } from './http/vetted-connection.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
 import { createImportReconcileLoops } from './imports/reconcile-imports.ts';
 import { startExportTasks } from './maintenance/export-tasks.ts';
-import { startHealthServer, type Readiness } from './process/health-server.ts';
 import { registerProcessMetrics } from './process/process-metrics.ts';
 import { createPurchases } from './purchases/purchases.ts';
 import { listWebhookEndpoints } from '@sluice/database/webhooks/webhook-endpoints';
@@ -65,13 +69,21 @@ const webhooks = webhookOptions(settings);
 // Before what waits for Postgres and the broker: a worker that starts while they are away is alive, and not ready.
 const metrics = createMetrics('worker');
 let readiness = (): Promise<Readiness> => Promise.resolve(WAITING_FOR_DATABASE);
-const health = await startHealthServer({
-  host: settings.WORKER_HOST,
+const admin = adminPlaceOf(settings.NODE_ENV, settings.WORKER_PORT, settings.WORKER_ADMIN_PORT);
+const asked = { host: settings.WORKER_HOST, metrics, readiness: () => readiness() };
+const health = await startAdminServer({
+  ...asked,
+  owner: 'WORKER',
   port: settings.WORKER_PORT,
-  metrics,
-  readiness: () => readiness(),
+  showsDetails: admin.place === 'service',
 });
 lifecycle.defer('health server', () => health.close());
+if (admin.place === 'port') {
+  const options = { ...asked, owner: 'WORKER_ADMIN', port: admin.port, showsDetails: true };
+  const adminServer = await startAdminServer(options);
+  lifecycle.defer('admin server', () => adminServer.close());
+  logger.info({ adminPort: adminServer.port }, 'metrics and details of /readyz are served');
+}
 
 const session = { url: settings.DATABASE_URL, applicationName: 'sluice-worker' };
 const database = createDatabase({

@@ -10,15 +10,20 @@ export interface Readiness {
 
 export interface ProbeEffects {
   readonly checkReadiness: () => Promise<Readiness>;
+  /** False: `/readyz` says no more than that, and `/metrics` is not there (`API_ADMIN_PORT`). */
+  readonly showsProbeDetails: boolean;
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
 }
 
-const readinessBody = z.object({ ready: z.boolean(), checks: z.record(z.string(), z.string()) });
+const readinessBody = z.object({
+  ready: z.boolean(),
+  checks: z.record(z.string(), z.string()).optional(),
+});
 
 /** `/livez` answers as long as the process does; `/readyz` asks what it stands on. */
 export function registerProbes(
   app: ApiServer,
-  { renderMetrics, checkReadiness }: ProbeEffects,
+  { renderMetrics, checkReadiness, showsProbeDetails }: ProbeEffects,
 ): void {
   app.get('/livez', { schema: { hide: true } }, (_request, reply) =>
     reply.header('content-type', 'text/plain; charset=utf-8').send('alive\n'),
@@ -29,10 +34,13 @@ export function registerProbes(
     { schema: { hide: true, response: { 200: readinessBody, 503: readinessBody } } },
     async (_request, reply) => {
       const { isReady, checks } = await checkReadiness();
-      return reply.code(isReady ? 200 : 503).send({ ready: isReady, checks });
+      return reply
+        .code(isReady ? 200 : 503)
+        .send({ ready: isReady, ...(showsProbeDetails && { checks }) });
     },
   );
 
+  if (!showsProbeDetails) return;
   app.get('/metrics', { schema: { hide: true } }, async (_request, reply) => {
     const { contentType, body } = await renderMetrics();
     return reply.header('content-type', contentType).send(body);

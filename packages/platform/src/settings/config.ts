@@ -36,6 +36,18 @@ export const listenHost = (description = 'address to listen on') =>
 export const listenPort = (fallback: number) =>
   integer(0, 65_535, fallback).describe('port to listen on; 0: any free port');
 
+/** The `…_ADMIN_PORT` of a process that listens. */
+export const adminPort = () =>
+  z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .optional()
+    .describe(
+      'port of `/metrics` and of the details of `/readyz`, on the address of the service; absent: the port of the service, in production none',
+    );
+
 /** Of whoever adds commit batches: intake, and `npm run parked`. */
 export const addingSettings = {
   REDIS_FILL_PERCENT_MAX: integer(50, 98, FILL_PERCENT_MAX).describe(

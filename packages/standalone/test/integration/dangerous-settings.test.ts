@@ -121,3 +121,34 @@ test.each(SERVICES)(
     ]);
   },
 );
+
+test.each(SERVICES)(
+  '%s in production shows its numbers on its admin port alone, and nowhere without one',
+  async (service) => {
+    const { url } = await createTestDatabase();
+    const name = service.toUpperCase();
+    const production = { NODE_ENV: 'production', API_SECRET: 'a'.repeat(32) };
+    const page = async (port: number, path: string) => {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+      return { status: answer.status, text: await answer.text() };
+    };
+    const portIn = (logs: readonly Record<string, unknown>[], key: string) =>
+      Number(logs.find((line) => line[key] !== undefined)?.[key]);
+    const begun = await begin(service, url, { ...production, [`${name}_ADMIN_PORT`]: '0' });
+    const { port } = await begun.started;
+    await vi.waitFor(() => expect(portIn(begun.logs, 'adminPort')).toBeGreaterThan(0), 20_000);
+    const adminPort = portIn(begun.logs, 'adminPort');
+    expect((await page(port, '/livez')).status).toBe(200);
+    expect((await page(port, '/metrics')).status).toBe(404);
+    const keys = Object.keys(JSON.parse((await page(port, '/readyz')).text) as object);
+    expect(keys).toEqual(['ready']);
+    expect((await page(adminPort, '/metrics')).text).toContain('process_start_time_seconds');
+    const details = JSON.parse((await page(adminPort, '/readyz')).text) as object;
+    expect(Object.keys(details).length).toBeGreaterThan(1);
+
+    const closed = await begin(service, url, production);
+    const closedAt = await closed.started;
+    expect((await page(closedAt.port, '/metrics')).status).toBe(404);
+    expect(portIn(closed.logs, 'adminPort')).toBeNaN();
+  },
+);

@@ -4,7 +4,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { countDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
-import type { Readiness } from './health-server.ts';
+import type { Readiness } from '@sluice/platform/telemetry/admin-server';
 
 const DEADLINE_MS = 2_000;
 /** Beyond it the exact number says nothing more. */

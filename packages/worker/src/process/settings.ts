@@ -1,6 +1,7 @@
 /** The settings of the worker; those of delivery are in `webhook-settings.ts`. */
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import {
+  adminPort,
   listenHost,
   importSettings,
   integer,
@@ -19,6 +20,7 @@ const eachSetting = platformSettings.extend({
   ...billingSettings.shape,
   WORKER_HOST: listenHost('address of /livez, /readyz and /metrics'),
   WORKER_PORT: listenPort(8092),
+  WORKER_ADMIN_PORT: adminPort(),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'maximum time of one attempt at a commit batch, or of one time slice of a delivery queue; beyond it, the worker process exits',
   ),

@@ -1,0 +1,100 @@
+/**
+ * `/livez`, `/readyz` and `/metrics` on a port of their own: of a process that otherwise serves nobody, and of one whose
+ * port is open to everybody (`*_ADMIN_PORT`).
+ */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { portTaken } from '../process/port-taken.ts';
+import type { Metrics } from './metrics.ts';
+
+export interface Readiness {
+  readonly isReady: boolean;
+  /** Shown as JSON. */
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export interface AdminServerOptions {
+  /** What its settings begin with, as in `portTaken`. */
+  readonly owner: string;
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly metrics: Pick<Metrics, 'render' | 'contentType'>;
+  /** False: `/readyz` says no more than that, and `/metrics` is not there. */
+  readonly showsDetails: boolean;
+  readonly readiness: () => Promise<Readiness>;
+}
+
+export interface AdminServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** @throws AppError PORT_TAKEN */
+export async function startAdminServer(options: AdminServerOptions): Promise<AdminServer> {
+  const server = createServer((request, response) => {
+    const send = (status: number, contentType: string, body: string) => {
+      response
+        .writeHead(status, { 'Content-Type': contentType, 'Cache-Control': 'no-store' })
+        .end(body);
+    };
+    const answer = async (): Promise<void> => {
+      switch (request.url) {
+        case '/livez':
+          return send(200, 'text/plain', 'alive\n');
+        case '/readyz': {
+          const { isReady, details } = await options.readiness();
+          return send(
+            isReady ? 200 : 503,
+            'application/json',
+            `${JSON.stringify({ ready: isReady, ...(options.showsDetails && details) })}\n`,
+          );
+        }
+        case '/metrics':
+          if (!options.showsDetails)
+            return send(404, 'text/plain', `set ${options.owner}_ADMIN_PORT: metrics are there\n`);
+          return send(200, options.metrics.contentType, await options.metrics.render());
+        default:
+          return send(404, 'text/plain', 'there is /livez, /readyz and /metrics\n');
+      }
+    };
+    answer().catch(() => send(500, 'text/plain', 'could not be read\n'));
+  });
+  await listen(server, options);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function listen(
+  server: Server,
+  { owner, host, port }: Pick<AdminServerOptions, 'owner' | 'host' | 'port'>,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error) => reject(portTaken({ owner, host, port }, error)));
+    server.listen(port, host, resolve);
+  });
+}
+
+/** Where the numbers and the details of a process are. */
+export type AdminPlace =
+  | { readonly place: 'service' }
+  | { readonly place: 'off' }
+  | { readonly place: 'port'; readonly port: number };
+
+/** In development on the port of the service; in production nowhere, until a port is set. */
+export function adminPlaceOf(
+  mode: string,
+  servicePort: number,
+  adminPort: number | undefined,
+): AdminPlace {
+  if (adminPort === undefined) return { place: mode === 'production' ? 'off' : 'service' };
+  return adminPort !== 0 && adminPort === servicePort
+    ? { place: 'service' }
+    : { place: 'port', port: adminPort };
+}
