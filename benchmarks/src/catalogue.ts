@@ -11,6 +11,7 @@ import { benchDeliver } from './deliver.ts';
 import { benchEndToEnd } from './end-to-end.ts';
 import { benchFairness } from './fairness.ts';
 import { benchGrowth } from './growth.ts';
+import { benchHostile, HOSTILE_BARS } from './hostile.ts';
 import { benchIdle } from './idle.ts';
 import { benchImports } from './imports.ts';
 import { benchIntake } from './intake.ts';
@@ -64,6 +65,13 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     bars: {},
     short: ['--lines', '300000'],
     run: benchStream,
+  },
+  hostile: {
+    about: 'p99 of an honest sender, and memory of intake, beside each attack against without',
+    bars: HOSTILE_BARS,
+    short: ['--rounds', '2', '--seconds', '2'],
+    isApart: true,
+    run: benchHostile,
   },
   imports: {
     about: 'one CSV import of 1 GB: rows per second, and constant memory',
