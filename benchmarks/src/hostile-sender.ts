@@ -9,7 +9,8 @@ import { gzipSync } from 'node:zlib';
 const MEBIBYTE = 1_048_576;
 const AUTHORIZATION = `Basic ${Buffer.from('demo_write_key:').toString('base64')}`;
 
-const LINE = '{"type":"track","userId":"ann","event":"Order Placed","properties":{"amount":42.5}}\n';
+const LINE =
+  '{"type":"track","userId":"ann","event":"Order Placed","properties":{"amount":42.5}}\n';
 /** Members of gzip behind each other are one body. */
 const repeated = (text: string, megabytes: number): Buffer => {
   const member = gzipSync(Buffer.alloc(MEBIBYTE, text), { level: 9 });
@@ -88,7 +89,10 @@ async function send(attack: Attack, port: number, body: Buffer): Promise<void> {
   });
   socket.write(head);
   socket.write(body);
-  await Promise.race([ended, ...(attack.cutAfterMs === undefined ? [] : [sleep(attack.cutAfterMs)])]);
+  await Promise.race([
+    ended,
+    ...(attack.cutAfterMs === undefined ? [] : [sleep(attack.cutAfterMs)]),
+  ]);
   socket.resetAndDestroy();
 }
 

@@ -63,7 +63,7 @@ test('60 wrong tokens a minute of an address are answered 401, further ones 429;
   for (let n = 0; n < 60; n++) await guess(`2001:db8::${n.toString(16)}`, n);
   expect((await guess('2001:db8::ffff', 0)).statusCode).toBe(429);
   const bare = await api.call('GET', `/v1/accounts/${a.accountId}`, {
-    headers: { 'x-forwarded-for': '203.0.113.7' },
+    headers: { 'x-forwarded-for': '203.0.113.7', authorization: '' },
   });
   expect(bare.statusCode).toBe(401);
   api.clock.nowMs += 60_000;

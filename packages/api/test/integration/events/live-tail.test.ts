@@ -43,6 +43,7 @@ beforeAll(async () => {
     tailReaderCount: (environmentId) => hub.readerCount(environmentId),
     tailDurationMsMax: 600_000,
     now: () => Date.now() + skewMs,
+    monotonicNow: () => Date.now() + skewMs,
   });
   await api.app.listen({ port: 0, host: '127.0.0.1' });
   port = (api.app.server.address() as AddressInfo).port;
