@@ -38,6 +38,7 @@ import { openDiskBuffer } from './commit/disk-buffer.ts';
 import { createFastPath } from './calls/fast-path.ts';
 import { stopServing } from './http/stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
+import { CommitSlots } from './stream/commit-slots.ts';
 import { Turns } from './http/turns.ts';
 import { FastTrackParser } from './commit/fast-track-parser.ts';
 import { UnauthorizedRecorder, type Refusal } from './auth/unauthorized-recorder.ts';
@@ -259,8 +260,10 @@ const server = await startServer({
     ...acceptDependencies,
     pause: (durationMs) => sleep(durationMs),
     turns: new Turns(monotonicNow),
+    commitSlots: new CommitSlots(),
     monotonicNow,
     countMax: settings.INTAKE_STREAM_COUNT_MAX,
+    sharePercent: settings.INTAKE_WORKSPACE_SHARE_PERCENT,
     idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,
     ...(callTracer && {
       trace: (traceparent: string, requestId: string) =>

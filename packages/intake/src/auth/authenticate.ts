@@ -60,6 +60,8 @@ export class KeyRing {
   #pipelinesHeaders = new KnownHeaders();
   #trackHeaders = new KnownHeaders();
   #fingerprint = '';
+  /** With a key in force. */
+  workspaceCount = 0;
   /** Test keys that passed in this process and were not saved yet when Postgres was last read. */
   readonly #passed = new Set<string>();
 
@@ -86,6 +88,7 @@ export class KeyRing {
     if (digest === this.#fingerprint) return;
     this.#fingerprint = digest;
     this.#byKey = byKey;
+    this.workspaceCount = new Set(keys.map(({ environmentId }) => environmentId)).size;
     this.#sites = sites;
     this.#pipelinesHeaders = new KnownHeaders();
     this.#trackHeaders = new KnownHeaders();

@@ -48,7 +48,7 @@ export interface ServerState extends InflationState {
   /** By status, as `400`: calls that were not taken. What is taken in part is not here. */
   readonly refusedCounts: Map<string, number>;
   /** Open streams, to be ended by a stop. */
-  readonly streams: Set<{ stop(): void }>;
+  readonly streams: Set<{ readonly environmentId: number; stop(): void }>;
   readonly turns: Turns;
   /** The workspace whose credentials the `Authorization` header has; 0: none's. */
   readonly ownerOf: (authorization: string) => number;

@@ -23,6 +23,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import type { AcceptDependencies } from '../calls/accept.ts';
 import { recordIssues } from '../calls/call-issues.ts';
 import { sizeBytesMaxOf } from '../calls/strict-mode.ts';
+import type { CommitSlots } from './commit-slots.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
 import { InflationRatioExceeded } from './stream-bytes.ts';
 import { isBlank, readLine, type LineOrigin } from './stream-line.ts';
@@ -63,6 +64,7 @@ export type StreamOutcome =
 export interface StreamDependencies extends AcceptDependencies {
   readonly pause: (durationMs: number) => Promise<unknown>;
   readonly turns: Turns;
+  readonly commitSlots: CommitSlots;
   /** Milliseconds that never go back. */
   readonly monotonicNow: () => number;
 }
@@ -274,8 +276,19 @@ class StreamTaker {
     return ending === 'overloaded' || ending === 'unauthorized' || this.#port.isCut();
   }
 
-  async #commit({ operations, sizeBytes }: Group): Promise<boolean> {
-    if (operations.length === 0) return true;
+  async #commit(group: Group): Promise<boolean> {
+    if (group.operations.length === 0) return true;
+    const { commitSlots } = this.#deps;
+    await commitSlots.take(this.#request.workspace.environmentId);
+    try {
+      // While it waited the sender may have gone.
+      return this.#port.isCut() ? false : await this.#commitNow(group);
+    } finally {
+      commitSlots.release();
+    }
+  }
+
+  async #commitNow({ operations, sizeBytes }: Group): Promise<boolean> {
     const { batcher, pause, monotonicNow } = this.#deps;
     for (const startedAtMs = monotonicNow(); ;) {
       let answer: (isDurable: boolean) => void;

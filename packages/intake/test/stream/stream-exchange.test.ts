@@ -7,6 +7,7 @@ import { Batcher } from '../../src/commit/batcher.ts';
 import type { ServerState } from '../../src/http/exchange.ts';
 import { FairQueue } from '../../src/http/fair-queue.ts';
 import { Head } from '../../src/http/request-head.ts';
+import { CommitSlots } from '../../src/stream/commit-slots.ts';
 import { Turns } from '../../src/http/turns.ts';
 import { StreamExchange } from '../../src/stream/stream-exchange.ts';
 
@@ -30,7 +31,13 @@ const writeKey = (environmentId: number) => ({
 });
 
 /** A stream with a write key of workspace 1, whose sender reads unless it is told not to. */
-function openStream(headers: { strictMode?: string } = {}) {
+function openStream(
+  given: {
+    strictMode?: string;
+    streams?: ServerState['streams'];
+    keys?: readonly ReturnType<typeof writeKey>[];
+  } = {},
+) {
   let hasCapacity = true;
   let isPaused = false;
   let isEnded = false;
@@ -41,7 +48,7 @@ function openStream(headers: { strictMode?: string } = {}) {
   const refused: (number | undefined)[] = [];
   let committedCount = 0;
   const keys = new KeyRing();
-  keys.replace([writeKey(1)]);
+  keys.replace(given.keys ?? [writeKey(1)]);
   const turns = new Turns(() => performance.now());
   const state: ServerState = {
     isStopping: false,
@@ -51,7 +58,7 @@ function openStream(headers: { strictMode?: string } = {}) {
     collectedSizeBytes: 0,
     collectedSizeBytesMax: MEBIBYTE,
     inflations: { runningCount: 0, waiting: new FairQueue() },
-    streams: new Set(),
+    streams: given.streams ?? new Set(),
     turns,
     ownerOf: () => 1,
   };
@@ -83,7 +90,7 @@ function openStream(headers: { strictMode?: string } = {}) {
   };
   const head = new Head();
   head.authorization = `Basic ${Buffer.from('write-key:').toString('base64')}`;
-  head.strictMode = headers.strictMode ?? '';
+  head.strictMode = given.strictMode ?? '';
   const options = {
     keys,
     batcher,
@@ -96,7 +103,9 @@ function openStream(headers: { strictMode?: string } = {}) {
     monotonicNow: () => performance.now(),
     // The pauses are those of the linger: they last until the sender has said that it was all.
     pause: () => new Promise(() => undefined),
+    commitSlots: new CommitSlots(),
     countMax: 4,
+    sharePercent: 25,
     idleTimeoutMs: 60_000,
   };
   const query = { id: undefined, line: undefined };
@@ -226,4 +235,22 @@ test('a stream goes on where keys change and its own does not', async () => {
     () => expect(stream.answers().at(-1)).toMatchObject({ line: 2, end: 'complete' }),
     5_000,
   );
+});
+
+test('a workspace leaves a share of the places to the others, once there are others', async () => {
+  const places = new Set<{ environmentId: number; stop(): void }>();
+  const open = () => openStream({ streams: places });
+  const alone = Array.from({ length: 4 }, open);
+  expect(places.size).toBe(4);
+  for (const stream of alone) stream.abort();
+  await vi.waitFor(() => expect(places.size).toBe(0), 5_000);
+  const two = [writeKey(1), { ...writeKey(2), secretHash: Buffer.from('other') }];
+  for (let n = 0; n < 4; n++) openStream({ streams: places, keys: two });
+  // Its share is one of four, and the fourth place is for the other.
+  expect(places.size).toBe(3);
+  openStream({
+    streams: places,
+    keys: [writeKey(2), { ...writeKey(1), secretHash: Buffer.from('other') }],
+  });
+  expect(places.size).toBe(4);
 });

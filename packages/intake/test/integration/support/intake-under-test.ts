@@ -19,6 +19,7 @@ import { Batcher } from '../../../src/commit/batcher.ts';
 import { authPage, regionPage } from '../../../src/http/credential-pages.ts';
 import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
 import { startServer } from '../../../src/server.ts';
+import { CommitSlots } from '../../../src/stream/commit-slots.ts';
 import { Turns } from '../../../src/http/turns.ts';
 import type { StreamOptions } from '../../../src/stream/stream-exchange.ts';
 import { UnauthorizedRecorder, type Refusal } from '../../../src/auth/unauthorized-recorder.ts';
@@ -106,7 +107,9 @@ export async function startIntakeUnderTest(
       turns: new Turns(() => performance.now()),
       monotonicNow: () => performance.now(),
       pause: (durationMs) => sleep(durationMs),
+      commitSlots: new CommitSlots(),
       countMax: 4,
+      sharePercent: 25,
       idleTimeoutMs: 60_000,
       ...streams,
     },
