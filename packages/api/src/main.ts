@@ -33,6 +33,7 @@ import { ServerStop } from './serving/server-stop.ts';
 import { apiSettings } from './settings.ts';
 import { TailHub } from './events/tail-hub.ts';
 import { RequestTracer } from './serving/trace-requests.ts';
+import type { SignupAdmission } from './accounts/signup-admission.ts';
 import { REFUSED_PER_MINUTE_MAX, RefusedCredentials } from './auth/refused-credentials.ts';
 import { providerEventSecretOf } from './billing/provider-event-secret.ts';
 
@@ -197,6 +198,7 @@ const server = await buildServer({
   now,
   monotonicNow: () => performance.now(),
   refusedCredentials,
+  signupAdmission: admissionOf(settings),
   newId,
   secret,
   provider,
@@ -261,4 +263,18 @@ function temporarySecret(): string {
     );
   logger.warn('API_SECRET is not set: access tokens and mailed codes end with this process');
   return randomBytes(32).toString('base64url');
+}
+
+function admissionOf({
+  API_SIGNUP: mode,
+  API_SIGNUP_INVITATION: invitation,
+}: Pick<typeof settings, 'API_SIGNUP' | 'API_SIGNUP_INVITATION'>): SignupAdmission {
+  if (mode === 'open') return { admits: 'anybody' };
+  if (mode === 'off') return { admits: 'nobody' };
+  if (invitation === undefined)
+    throw new AppError(
+      'CONFIG_INVALID',
+      'API_SIGNUP_INVITATION: required with API_SIGNUP=invitation; one is made by: openssl rand -base64 24',
+    );
+  return { admits: 'invited', invitation };
 }

@@ -44,6 +44,7 @@ import { registerProbes, type ProbeEffects } from './serving/probes.ts';
 import { registerReceipts } from './billing/receipts.ts';
 import { registerReportingWebhooks } from './webhooks/reporting-webhooks.ts';
 import { accountValidatorCompiler, validatorCompiler } from './http/request-validation.ts';
+import type { SignupAdmission } from './accounts/signup-admission.ts';
 import { registerSignup } from './accounts/signup.ts';
 import { registerPartnerDecisions, registerStartupProgram } from './accounts/startup-program.ts';
 import { registerTokenExchange } from './accounts/token-exchange.ts';
@@ -96,6 +97,7 @@ export interface ApiEffects {
   readonly tailReaderCount: TailHub['readerCount'];
   readonly tailDurationMsMax: number;
 
+  readonly signupAdmission: SignupAdmission;
   readonly refusedCredentials: RefusedCredentials;
   readonly ratePerMinute: number;
   readonly keyRatePerSecond: number;

@@ -47,6 +47,18 @@ export const apiSettings = platformSettings.extend({
     .describe(
       'secret of at least 32 characters for access tokens, mailed codes and stored answers; the same in every API process. Absent: a new secret at each start; production requires one',
     ),
+  API_SIGNUP: z
+    .enum(['open', 'invitation', 'off'])
+    .default('open')
+    .describe(
+      'who may sign up: anybody (`open`), whoever sends `API_SIGNUP_INVITATION` (`invitation`), or nobody (`off`)',
+    ),
+  API_SIGNUP_INVITATION: z
+    .string()
+    .min(16)
+    .max(512)
+    .optional()
+    .describe('invitation of at least 16 characters, required with `API_SIGNUP=invitation`'),
   API_TRUSTED_PROXIES: addressList.describe(
     'comma-separated addresses and networks of trusted reverse proxies; their `X-Forwarded-For` gives the client address for rate limits and the audit log',
   ),

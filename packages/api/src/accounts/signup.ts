@@ -27,17 +27,20 @@ import {
   badRequest,
   commonFailures,
   conflicting,
+  forbidden,
   tooMany,
   unprocessable,
 } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { heldCallOf } from '../http/idempotency.ts';
+import { refuseSignup, type SignupAdmission } from './signup-admission.ts';
 import { CODE_LIFETIME_MS, isCode } from './signup-code.ts';
 
 export interface SignupEffects {
   readonly database: Database;
   readonly secret: string;
   readonly catalogue: Pick<Catalogue, 'currency'>;
+  readonly signupAdmission: SignupAdmission;
   readonly now: () => number;
 }
 
@@ -61,7 +64,7 @@ const failures = { ...badRequest, ...badBody, ...unprocessable, ...tooMany, ...c
 
 export function registerSignup(
   scope: ApiServer,
-  { database, secret, catalogue, now }: SignupEffects,
+  { database, secret, catalogue, signupAdmission, now }: SignupEffects,
 ): void {
   const tries = new CallLimit({
     name: 'signup code from',
@@ -80,7 +83,14 @@ export function registerSignup(
         description: 'The answer is the same whether the address has an account or not.',
         security: [],
         body: z
-          .strictObject({ email })
+          .strictObject({
+            email,
+            invitation: z
+              .string()
+              .max(512)
+              .optional()
+              .meta({ description: 'Needed if the operator invites (`API_SIGNUP=invitation`).' }),
+          })
           .meta({ id: 'SignupAgentStartRequest', requestExamples: [{ email: 'ada@example.com' }] }),
         response: {
           200: z
@@ -89,11 +99,14 @@ export function registerSignup(
               expires_in: z.int().meta({ description: 'Seconds that the code is good for.' }),
             })
             .meta({ id: 'SignupAgentStartResponse' }),
+          ...forbidden,
           ...failures,
         },
       },
     },
     async (request, reply) => {
+      const refusal = refuseSignup(signupAdmission, request.body.invitation);
+      if (refusal) return sendProblem(request, reply, refusal);
       const outcome = await startSignup(
         database,
         { email: request.body.email, ip: callerNetwork(request.ip) },

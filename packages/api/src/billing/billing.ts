@@ -5,12 +5,16 @@ import type { Database } from '@sluice/database/connection/connection';
 import type { BillingContact, PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
-import { notFound, type Problem, validationFailed } from '../http/problem.ts';
+import { limitReached, notFound, type Problem, validationFailed } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { pollAfterSeconds } from './billing-shapes.ts';
 import type { StartRunEffects } from './billing-effects.ts';
-import { startPurchaseWorkflow, type PurchaseRequest } from './start-purchase-workflow.ts';
+import {
+  startPurchaseWorkflow,
+  UNPAID_COUNT_MAX,
+  type PurchaseRequest,
+} from './start-purchase-workflow.ts';
 
 /** The caller's account as billing sees it. @throws RequestRefused 404 */
 export async function billingAccountOf(
@@ -81,6 +85,10 @@ export async function startPurchase(
     origin: originOf(request),
   });
   if (started.outcome === 'card-changing') throw cardChanging();
+  if (started.outcome === 'too-many-unpaid')
+    throw new RequestRefused(
+      limitReached('the account', 'card purchases that wait to be paid', UNPAID_COUNT_MAX),
+    );
   // As the next call with this token would be answered.
   if (started.outcome === 'closed')
     throw new RequestRefused({

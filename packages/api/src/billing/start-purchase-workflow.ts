@@ -15,6 +15,7 @@ import { holdAccountToBuy } from '@sluice/database/billing/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import { extendPurchase, findSamePurchase } from '@sluice/database/billing/same-purchases';
 import {
+  countUnpaidCardPurchases,
   findPendingPurchase,
   findPurchaseWorkflow,
   insertPurchaseWorkflow,
@@ -49,8 +50,18 @@ export type StartOutcome =
   | { readonly outcome: 'in-flight'; readonly workflow: PurchaseWorkflow }
   /** The card on file is being changed; there will be room soon. */
   | { readonly outcome: 'card-changing' }
+  /** Too many card purchases of the account wait to be paid. */
+  | { readonly outcome: 'too-many-unpaid' }
   /** The account was closed while the call was under way. */
   | { readonly outcome: 'closed' };
+
+/**
+ * Card purchases of an account that wait to be paid. Each is a checkout at the payment provider, and the address of its
+ * form; starts at the same moment may exceed it by their number.
+ */
+export const UNPAID_COUNT_MAX = 20;
+/** An unpaid purchase ends so long after its time at most. */
+const ENDING_MS_MAX = 3_600_000;
 
 /** The purchase in the lane may end between our insert and our look at it; then there is capacity for ours. */
 const TRIES_MAX = 5;
@@ -98,6 +109,11 @@ async function createOrJoin(
   if (same) {
     if (expiresAtMs !== null) await extendPurchase(transaction, same, expiresAtMs);
     return { outcome: 'joined', workflow: same };
+  }
+  if (lane === 'card') {
+    const sinceMs = nowMs - effects.cardPaymentMs - ENDING_MS_MAX;
+    const count = await countUnpaidCardPurchases(transaction, accountId, sinceMs, UNPAID_COUNT_MAX);
+    if (count >= UNPAID_COUNT_MAX) return { outcome: 'too-many-unpaid' };
   }
   const workflow = await insertPurchaseWorkflow(
     transaction,

@@ -78,6 +78,25 @@ export async function insertPurchaseWorkflow(
   return rows[0];
 }
 
+/**
+ * Card purchases of the account since `sinceMs` that are not paid yet, `countMax` at most. Index: `runs_by_time`, so
+ * `sinceMs` bounds what is read: an unpaid one ends after `CARD_PAYMENT_MS`.
+ */
+export async function countUnpaidCardPurchases(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  sinceMs: number,
+  countMax: number,
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count
+      from (select 1 from runs
+             where account_id = ${accountId} and created_at > ${new Date(sinceMs)}
+               and lane = 'card' and status = 'pending'
+             limit ${countMax}) as unpaid`.execute(database);
+  return rows[0]?.count ?? 0;
+}
+
 export async function findPendingPurchase(
   database: DatabaseOrTransaction,
   accountId: number,

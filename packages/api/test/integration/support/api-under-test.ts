@@ -84,6 +84,7 @@ export async function startApi(
     newId: () => `id-${++idCount}`,
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),
+    signupAdmission: { admits: 'anybody' },
     showsProbeDetails: true,
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],

@@ -1,0 +1,31 @@
+/**
+ * Who may sign up: anybody, whoever has the invitation, or nobody. On an installation that is open to a network, each
+ * sign-up is a tenant that takes a share of what all have.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
+import type { Problem } from '../http/problem.ts';
+
+export type SignupAdmission =
+  | { readonly admits: 'anybody' }
+  | { readonly admits: 'nobody' }
+  | { readonly admits: 'invited'; readonly invitation: string };
+
+/** Why nobody may sign up with this invitation; `undefined` if it may be used. */
+export function refuseSignup(
+  admission: SignupAdmission,
+  invitation: string | undefined,
+): Problem | undefined {
+  switch (admission.admits) {
+    case 'anybody':
+      return undefined;
+    case 'nobody':
+      return { code: 'forbidden', message: 'sign-up is switched off on this installation' };
+    case 'invited':
+      // Of hashes, which have one length, so that the time tells nothing.
+      return invitation !== undefined &&
+        timingSafeEqual(hashSecret(invitation), hashSecret(admission.invitation))
+        ? undefined
+        : { code: 'forbidden', message: 'sign-up needs an invitation of the operator: `invitation`' };
+  }
+}

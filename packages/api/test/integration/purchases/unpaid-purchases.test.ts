@@ -1,0 +1,30 @@
+/** How many card purchases of one account may wait to be paid. */
+import { sql } from 'kysely';
+import { expect, onTestFinished, test } from 'vitest';
+import { UNPAID_COUNT_MAX } from '../../../src/billing/start-purchase-workflow.ts';
+import { startBilling } from '../support/billing-world.ts';
+
+test('with 20 unpaid card purchases an account starts no other, until one is over', async () => {
+  const billing = await startBilling({ purchaseWaitMs: 100 });
+  onTestFinished(() => billing.api.close());
+  const { database } = billing.api;
+  await billing.setAccount("billing_rail = 'card'");
+  const buy = (quantity: number) => billing.buyCredits({ llm: { quantity } });
+  // No worker makes its invoice.
+  expect((await buy(1_000)).statusCode).toBe(503);
+  const { rows } = await sql<{ lane: string }>`select lane from runs`.execute(database);
+  expect(rows).toEqual([{ lane: 'card' }]);
+  await sql`
+    insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, expires_at, next_at, created_at)
+    select account_id, run_id || n, lane, kind, rail, fingerprint || n, content, origin, expires_at, next_at, created_at
+      from runs, generate_series(2, ${UNPAID_COUNT_MAX}::int) as n`.execute(database);
+  const refused = await buy(2_000);
+  expect(refused.statusCode).toBe(409);
+  expect(refused.json()).toMatchObject({ code: 'limit_reached', meta: { limit: 20 } });
+  expect(await billing.countPurchases()).toBe(20);
+  await sql`update runs set status = 'declined', message = 'ended', finished_at = now() where run_id like '%2'`.execute(
+    database,
+  );
+  expect((await buy(2_000)).statusCode).toBe(503);
+  expect(await billing.countPurchases()).toBe(21);
+});
