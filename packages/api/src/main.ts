@@ -199,6 +199,7 @@ const server = await buildServer({
   monotonicNow: () => performance.now(),
   refusedCredentials,
   signupAdmission: admissionOf(settings),
+  demoHosts: settings.DEMO_HOSTS,
   newId,
   secret,
   provider,

@@ -25,6 +25,7 @@ import { registerAuditLogExports, registerExportDownload } from './audit/audit-l
 import { registerAuditLogs } from './audit/audit-logs.ts';
 import { authenticateCallers } from './auth/authenticate.ts';
 import { registerBilling } from './billing-routes.ts';
+import { refuseDemo } from './auth/demo-guard.ts';
 import { boundBodyTime } from './serving/body-deadline.ts';
 import { parseJsonBody } from './http/body.ts';
 import { registerCustomers } from './people/customers.ts';
@@ -98,6 +99,8 @@ export interface ApiEffects {
   readonly tailDurationMsMax: number;
 
   readonly signupAdmission: SignupAdmission;
+  /** Names for which the demo's tokens open what is theirs however a call came. */
+  readonly demoHosts: readonly string[];
   readonly refusedCredentials: RefusedCredentials;
   readonly ratePerMinute: number;
   readonly keyRatePerSecond: number;
@@ -183,6 +186,8 @@ export async function buildServer(
     void reply.headers(commonHeaders(request.id));
     if (request.is404)
       return sendProblem(request, reply, { code: 'not_found', message: 'no such path' });
+    const demoRefusal = refuseDemo(request.headers, effects.demoHosts);
+    if (demoRefusal) return sendProblem(request, reply, demoRefusal);
     if (countAuthorizations(request.raw.rawHeaders) > 1)
       return sendProblem(request, reply, {
         code: 'invalid_request',

@@ -20,6 +20,7 @@ import {
 } from '../auth/account-guard.ts';
 import { handleError, sendProblem } from '../http/error-handling.ts';
 import { badBody, badRequest, commonFailures, forbidden, text } from '../http/fields.ts';
+import { refuseDemo } from '../auth/demo-guard.ts';
 import { isAllowedFrom } from '../auth/ip-allowlist.ts';
 import type { Problem } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -53,7 +54,11 @@ const accessToken = z
   })
   .meta({ id: 'AccessToken' });
 
-export function registerTokenExchange(scope: ApiServer, effects: AccountGuardEffects): void {
+interface TokenExchangeEffects extends AccountGuardEffects {
+  readonly demoHosts: readonly string[];
+}
+
+export function registerTokenExchange(scope: ApiServer, effects: TokenExchangeEffects): void {
   const authenticate = createAuthenticate(effects);
   const countCall = createTokenRate(effects);
   scope.addContentTypeParser(
@@ -89,6 +94,8 @@ export function registerTokenExchange(scope: ApiServer, effects: AccountGuardEff
     },
     async (request, reply) => {
       const { client_secret: secret, scope: asked } = request.body;
+      const demoRefusal = refuseDemo(request.headers, effects.demoHosts, secret);
+      if (demoRefusal) return sendProblem(request, reply, demoRefusal);
       // One access token for another would live for ever.
       const caller = looksLikeAccessToken(secret)
         ? undefined

@@ -111,7 +111,11 @@ const RECEIPT = {
   paymentMethod: 'Visa ending in 4242',
 };
 
-const SECRETS = ACCOUNTS.flatMap(({ token, keys }) => [token, ...keys.map(({ secret }) => secret)]);
+/** Everybody knows them: whoever takes them looks where a call comes from. */
+export const DEMO_SECRETS: readonly string[] = ACCOUNTS.flatMap(({ token, keys }) => [
+  token,
+  ...keys.map(({ secret }) => secret),
+]);
 
 /** Creates the demo's accounts, or puts their credentials in force again. May be called at every start. */
 export async function seedDemoWorkspace(database: Database): Promise<void> {
@@ -194,7 +198,7 @@ async function isForDemo(
     select not exists (select from accounts where account_id = ${accountId})
         or exists (select from api_credentials
                     where account_id = ${accountId}
-                      and secret_hash = any(${SECRETS.map(hash)}::bytea[])) as "isForDemo"`.execute(
+                      and secret_hash = any(${DEMO_SECRETS.map(hash)}::bytea[])) as "isForDemo"`.execute(
     transaction,
   );
   return rows[0]?.isForDemo === true;
@@ -205,7 +209,7 @@ export async function revokeDemoCredentials(database: DatabaseOrTransaction): Pr
   await sql`
     update api_credentials set revoked_at = now()
     where account_id = any(${ACCOUNTS.map(({ accountId }) => accountId)}::bigint[])
-      and secret_hash = any(${SECRETS.map(hash)}::bytea[])
+      and secret_hash = any(${DEMO_SECRETS.map(hash)}::bytea[])
       and revoked_at is null`.execute(database);
 }
 

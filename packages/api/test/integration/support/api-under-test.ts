@@ -85,6 +85,7 @@ export async function startApi(
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),
     signupAdmission: { admits: 'anybody' },
+    demoHosts: [],
     showsProbeDetails: true,
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
