@@ -26,6 +26,9 @@ export function refuseSignup(
       return invitation !== undefined &&
         timingSafeEqual(hashSecret(invitation), hashSecret(admission.invitation))
         ? undefined
-        : { code: 'forbidden', message: 'sign-up needs an invitation of the operator: `invitation`' };
+        : {
+            code: 'forbidden',
+            message: 'sign-up needs an invitation of the operator: `invitation`',
+          };
   }
 }

@@ -12,7 +12,11 @@ test.each([
   ['a name that begins like this machine', { ...demo, host: '127.0.0.1.example' }, false],
   ['no host', { ...appKey }, false],
   ['a tunnel', { ...appKey, host: 'localhost:8090', 'x-forwarded-for': '203.0.113.9' }, false],
-  ['a host that is named', { ...demo, host: 'Demo.example', 'x-forwarded-for': '203.0.113.9' }, true],
+  [
+    'a host that is named',
+    { ...demo, host: 'Demo.example', 'x-forwarded-for': '203.0.113.9' },
+    true,
+  ],
   ['another token', { authorization: 'Bearer sa_live_other', host: 'rebound.example' }, true],
   ['no token', { host: 'rebound.example' }, true],
 ])('a call by %s', (_, headers, isLetIn) => {

@@ -72,7 +72,9 @@ test.each(['development', 'production'])(
 );
 
 test('the API does not start where sign-up needs an invitation that nobody has', async () => {
-  expect(await refusalOf('api', { API_SIGNUP: 'invitation' })).toMatch(/API_SIGNUP_INVITATION: req/);
+  expect(await refusalOf('api', { API_SIGNUP: 'invitation' })).toMatch(
+    /API_SIGNUP_INVITATION: req/,
+  );
 });
 
 test('the API does not start in production without a secret of its own', async () => {
