@@ -19,7 +19,7 @@ import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { repeat } from '@sluice/platform/process/repeat';
 import { openTracer } from '@sluice/platform/telemetry/open-tracer';
-import { adminPlaceOf, startAdminServer } from '@sluice/platform/telemetry/admin-server';
+import { adminPlaceOf, serveAdmin } from '@sluice/platform/telemetry/admin-server';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { clearOldRows } from './outbox/clear-old-rows.ts';
 import { keepRelaying } from './outbox/keep-relaying.ts';
@@ -237,21 +237,17 @@ const server = await buildServer({
 });
 lifecycle.defer('server', () => serverStop.stop(server));
 const port = await listen(server, settings.API_HOST, settings.API_PORT);
-if (admin.place === 'port') {
-  const adminServer = await startAdminServer({
-    owner: 'API_ADMIN',
-    host: settings.API_HOST,
-    port: admin.port,
-    metrics,
-    showsDetails: true,
-    readiness: async () => {
-      const { isReady, checks } = await checkReadiness();
-      return { isReady, details: { checks } };
-    },
-  });
-  lifecycle.defer('admin server', () => adminServer.close());
-  logger.info({ adminPort: adminServer.port }, 'metrics and details of /readyz are served');
-}
+await serveAdmin(admin, {
+  owner: 'API_ADMIN',
+  host: settings.API_HOST,
+  metrics,
+  readiness: async () => {
+    const { isReady, checks } = await checkReadiness();
+    return { isReady, details: { checks } };
+  },
+  lifecycle,
+  logger,
+});
 logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
 

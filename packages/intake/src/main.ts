@@ -21,7 +21,7 @@ import { repeat } from '@sluice/platform/process/repeat';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
 import { openTracer } from '@sluice/platform/telemetry/open-tracer';
-import { adminPlaceOf, startAdminServer } from '@sluice/platform/telemetry/admin-server';
+import { adminPlaceOf, serveAdmin } from '@sluice/platform/telemetry/admin-server';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { createAccept } from './calls/accept-unsubscribe.ts';
 import { KeyRing } from './auth/authenticate.ts';
@@ -41,6 +41,7 @@ import { CallTracer } from './http/trace-calls.ts';
 import { CommitSlots } from './stream/commit-slots.ts';
 import { Turns } from './http/turns.ts';
 import { FastTrackParser } from './commit/fast-track-parser.ts';
+import { startRefusalLog } from './auth/refusal-log.ts';
 import { UnauthorizedRecorder, type Refusal } from './auth/unauthorized-recorder.ts';
 
 const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
@@ -164,18 +165,7 @@ const recordUnauthorized = () => {
   return Promise.resolve();
 };
 const recording = repeat('record refused authentications', 1_000, logger, recordUnauthorized);
-/** Of which the log names one call; a web page with a wrong key sends thousands. */
-const REFUSALS_LOG_INTERVAL_MS = 10_000;
-const refusalLog = repeat('log refused keys', REFUSALS_LOG_INTERVAL_MS, logger, () => {
-  const summary = unauthorized.takeSummary();
-  if (summary === undefined) return Promise.resolve();
-  const { count, last } = summary;
-  logger.warn(
-    { refusedCount: count, ...last },
-    'calls were not taken, because their keys open nothing; permissive ones were answered 200. The last one is named',
-  );
-  return Promise.resolve();
-});
+const refusalLog = startRefusalLog(unauthorized, logger);
 lifecycle.defer('log of refused keys', () => refusalLog.stop());
 lifecycle.defer('recording of refused authentications', async () => {
   await recording.stop();
@@ -321,18 +311,14 @@ lifecycle.defer('server', () =>
     now: monotonicNow,
   }),
 );
-if (admin.place === 'port') {
-  const adminServer = await startAdminServer({
-    owner: 'INTAKE_ADMIN',
-    host: settings.INTAKE_HOST,
-    port: admin.port,
-    metrics,
-    showsDetails: true,
-    readiness: health,
-  });
-  lifecycle.defer('admin server', () => adminServer.close());
-  logger.info({ adminPort: adminServer.port }, 'metrics and details of /readyz are served');
-}
+await serveAdmin(admin, {
+  owner: 'INTAKE_ADMIN',
+  host: settings.INTAKE_HOST,
+  metrics,
+  readiness: health,
+  lifecycle,
+  logger,
+});
 const durability = await producer.durability().catch((error: unknown) => ({
   isSafe: false,
   description: `the broker does not answer: ${reasonOf(error)}`,

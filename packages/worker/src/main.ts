@@ -27,6 +27,7 @@ import { openTracer } from '@sluice/platform/telemetry/open-tracer';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import {
   adminPlaceOf,
+  serveAdmin,
   startAdminServer,
   type Readiness,
 } from '@sluice/platform/telemetry/admin-server';
@@ -78,12 +79,7 @@ const health = await startAdminServer({
   showsDetails: admin.place === 'service',
 });
 lifecycle.defer('health server', () => health.close());
-if (admin.place === 'port') {
-  const options = { ...asked, owner: 'WORKER_ADMIN', port: admin.port, showsDetails: true };
-  const adminServer = await startAdminServer(options);
-  lifecycle.defer('admin server', () => adminServer.close());
-  logger.info({ adminPort: adminServer.port }, 'metrics and details of /readyz are served');
-}
+await serveAdmin(admin, { ...asked, owner: 'WORKER_ADMIN', lifecycle, logger });
 
 const session = { url: settings.DATABASE_URL, applicationName: 'sluice-worker' };
 const database = createDatabase({

@@ -4,18 +4,22 @@
  *
  * At most once for each token and hour, over all API processes: their count in Postgres says who is the first.
  */
+import type { AccountToken } from '@sluice/database/accounts/account-tokens';
 import { takeCalls } from '@sluice/database/changes/call-counts';
 import { recordChange } from '@sluice/database/changes/record-change';
 import type { Database } from '@sluice/database/connection/connection';
 import type { FastifyRequest } from 'fastify';
-import type { AccountCaller } from './account-guard.ts';
 
 const HOUR_MS = 3_600_000;
 
 export async function recordMisuse(
   database: Database,
   request: FastifyRequest,
-  { accountId, credentialId, serviceAccountId }: AccountCaller,
+  {
+    accountId,
+    credentialId,
+    serviceAccountId,
+  }: Pick<AccountToken, 'accountId' | 'credentialId' | 'serviceAccountId'>,
   nowMs: number,
 ): Promise<void> {
   const hourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;

@@ -4,6 +4,8 @@
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Lifecycle } from '../process/lifecycle.ts';
+import type { Logger } from '../process/logger.ts';
 import { portTaken } from '../process/port-taken.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -97,4 +99,19 @@ export function adminPlaceOf(
   return adminPort !== 0 && adminPort === servicePort
     ? { place: 'service' }
     : { place: 'port', port: adminPort };
+}
+
+/** Starts the server of an admin port, if the process has one. It stops with `lifecycle`. @throws AppError PORT_TAKEN */
+export async function serveAdmin(
+  admin: AdminPlace,
+  options: Omit<AdminServerOptions, 'port' | 'showsDetails'> & {
+    readonly lifecycle: Pick<Lifecycle, 'defer'>;
+    readonly logger: Pick<Logger, 'info'>;
+  },
+): Promise<void> {
+  if (admin.place !== 'port') return;
+  const { lifecycle, logger } = options;
+  const server = await startAdminServer({ ...options, port: admin.port, showsDetails: true });
+  lifecycle.defer('admin server', () => server.close());
+  logger.info({ adminPort: server.port }, 'metrics and details of /readyz are served');
 }

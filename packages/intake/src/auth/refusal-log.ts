@@ -1,0 +1,21 @@
+/** One line of the log now and then about calls whose keys open nothing: a web page with a wrong key sends thousands. */
+import type { Logger } from '@sluice/platform/process/logger';
+import { repeat } from '@sluice/platform/process/repeat';
+import type { UnauthorizedRecorder } from './unauthorized-recorder.ts';
+
+const INTERVAL_MS = 10_000;
+
+export function startRefusalLog(
+  recorder: Pick<UnauthorizedRecorder, 'takeSummary'>,
+  logger: Logger,
+): ReturnType<typeof repeat> {
+  return repeat('log refused keys', INTERVAL_MS, logger, () => {
+    const summary = recorder.takeSummary();
+    if (summary !== undefined)
+      logger.warn(
+        { refusedCount: summary.count, ...summary.last },
+        'calls were not taken, because their keys open nothing; permissive ones were answered 200. The last one is named',
+      );
+    return Promise.resolve();
+  });
+}
