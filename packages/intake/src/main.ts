@@ -26,7 +26,7 @@ import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { createAccept } from './calls/accept-unsubscribe.ts';
 import { KeyRing } from './auth/authenticate.ts';
 import { Batcher } from './commit/batcher.ts';
-import { clientPage, settingsPage, snippetPage } from './http/browser-pages.ts';
+import { browserPages } from './http/browser-pages.ts';
 import { BatchCommitter } from './commit/batch-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
 import { createHealth, readinessPage } from './health.ts';
@@ -273,20 +273,7 @@ const server = await startServer({
     '/auth': (_, _host, authorization) => authPage(credentials, authorization),
     '/api/v1/accounts/region': (_, host, authorization) =>
       regionPage(credentials, authorization, host, settings.INTAKE_REGION),
-    '/v1/projects/:writeKey/settings': ([writeKey = ''], host) =>
-      settingsPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
-    '/v1/analytics-js/snippet': (_, host) => snippetPage(host, settings.INTAKE_IS_HTTPS),
-    '/v1/analytics-js/snippet/': (_, host) => snippetPage(host, settings.INTAKE_IS_HTTPS),
-    ...Object.fromEntries(
-      [
-        '/v1/analytics-js/snippet/:writeKey/analytics.min.js',
-        '/analytics.js/v1/:writeKey/analytics.min.js',
-      ].map((pattern) => [
-        pattern,
-        ([writeKey = '']: readonly string[], host: string) =>
-          clientPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
-      ]),
-    ),
+    ...browserPages(keys, settings.INTAKE_IS_HTTPS),
   },
 });
 metrics.counterBy(

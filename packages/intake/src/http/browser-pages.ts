@@ -16,7 +16,7 @@ const SETTINGS_CACHE_SECONDS = 60;
  * The least that `@customerio/cdp-analytics-browser` works with. Events come back to the host that
  * the settings were asked from. An unknown key is 404, so that the client says so and stops.
  */
-export function settingsPage(
+function settingsPage(
   keys: KeyRing,
   writeKey: string,
   host: string,
@@ -98,5 +98,23 @@ function scriptPage(script: string, host: string, isSecure: boolean): Page {
     contentType: 'text/javascript; charset=utf-8',
     body: script.replaceAll('__ORIGIN__', () => origin),
     cacheSeconds: SCRIPT_CACHE_SECONDS,
+  };
+}
+
+/** The pages of browsers by their paths: parameters and host in, page out. */
+export function browserPages(
+  keys: KeyRing,
+  isHttps: boolean,
+): Record<string, (parameters: readonly string[], host: string) => Page> {
+  const client = ([writeKey = '']: readonly string[], host: string) =>
+    clientPage(keys, writeKey, host, isHttps);
+  const snippet = (_: readonly string[], host: string) => snippetPage(host, isHttps);
+  return {
+    '/v1/projects/:writeKey/settings': ([writeKey = ''], host) =>
+      settingsPage(keys, writeKey, host, isHttps),
+    '/v1/analytics-js/snippet': snippet,
+    '/v1/analytics-js/snippet/': snippet,
+    '/v1/analytics-js/snippet/:writeKey/analytics.min.js': client,
+    '/analytics.js/v1/:writeKey/analytics.min.js': client,
   };
 }
