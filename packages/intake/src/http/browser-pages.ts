@@ -16,12 +16,7 @@ const SETTINGS_CACHE_SECONDS = 60;
  * The least that `@customerio/cdp-analytics-browser` works with. Events come back to the host that
  * the settings were asked from. An unknown key is 404, so that the client says so and stops.
  */
-function settingsPage(
-  keys: KeyRing,
-  writeKey: string,
-  host: string,
-  isSecure: boolean,
-): Page {
+function settingsPage(keys: KeyRing, writeKey: string, host: string, isSecure: boolean): Page {
   if (keys.authenticateWriteKey(writeKey).outcome === 'unknown') {
     return { status: '404 Not Found', contentType: 'text/plain', body: 'no such write key' };
   }
