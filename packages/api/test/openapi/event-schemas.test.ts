@@ -43,6 +43,8 @@ function reportEverything(): readonly ReportingEvent[] {
     segmentMembers: [],
     messageDeliveries: [],
     takenEvents: [],
+    visitors: [],
+    newestVisitorPlaces: [],
   };
   return applyOperations(nothing, operations, {
     newPersonId: () => ++last,

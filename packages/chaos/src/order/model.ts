@@ -211,12 +211,21 @@ function alias(
   state: State,
   { previous, previousName, name }: Extract<Step, { kind: 'alias' }>,
 ): State {
-  if (ownerOf(state, previousName)) return merge(state, name, previousName);
+  const person = ownerOf(state, previousName);
+  if (person && !ownerOf(state, name)) return rename(state, person, name);
+  if (person) return merge(state, name, previousName);
   const anonymous = `anonymous:${previous}`;
   // Of an identifier that nobody used, or whose visitor is a person by now, nothing is to be joined (decided).
   return anonymous in state.visitors
     ? change(state, { names: [name], anonymous }, true, (profile) => profile)
     : state;
+}
+
+/** An alias for an id that nobody has gives it to the person, in the place of the one of its kind (the clients document alias so). */
+function rename(state: State, person: Person, name: Name): State {
+  if (isSuppressed(state, name)) return state;
+  const others = person.names.filter((each) => kindOf(each) !== kindOf(name));
+  return withPerson(state, person, withNames({ ...person, names: others }, [name]));
 }
 
 /** Deletes the person and blocks all their identifiers, or the one that nobody has (§1.6). */

@@ -83,8 +83,14 @@ export function textColumn<Row>(
 }
 
 /** Cast to `jsonb[]`. */
-export function jsonColumn<Row>(rows: readonly Row[], valueOf: (row: Row) => object): Buffer {
-  return variableColumn(TYPE_OIDS.jsonb, rows, (row) => JSON.stringify(valueOf(row)));
+export function jsonColumn<Row>(
+  rows: readonly Row[],
+  valueOf: (row: Row) => object | null,
+): Buffer {
+  return variableColumn(TYPE_OIDS.jsonb, rows, (row) => {
+    const value = valueOf(row);
+    return value === null ? null : JSON.stringify(value);
+  });
 }
 
 function eightByteColumn<Row>(

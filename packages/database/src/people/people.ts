@@ -1,4 +1,5 @@
 /** People: locked by number, written as whole rows, removed with all that hangs on them. */
+import type { AttributePlaces } from '@sluice/domain/state/attribute-places';
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { PersonKey, PersonMove, PersonRow } from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
@@ -22,6 +23,7 @@ interface StoredPerson {
   readonly attributes: JsonObject;
   readonly unsubscribed: boolean | null;
   readonly attributesAt: Date | null;
+  readonly attributePlaces: AttributePlaces | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
@@ -39,7 +41,8 @@ export async function lockPeople(
   if (keys.length === 0) return [];
   const { rows } = await sql<StoredPerson>`${PREPARED}
     select p.environment_id as "environmentId", p.person_id as "personId", p.id, p.email, p.phone, p.attributes,
-           p.unsubscribed, p.attributes_at as "attributesAt", p.created_at as "createdAt", p.updated_at as "updatedAt"
+           p.unsubscribed, p.attributes_at as "attributesAt",
+           p.attribute_places as "attributePlaces", p.created_at as "createdAt", p.updated_at as "updatedAt"
     from ${keyRows(keys)}
     join people p using (environment_id, person_id)
     order by p.environment_id, p.person_id
@@ -60,7 +63,7 @@ export async function insertPeople(
 ): Promise<void> {
   if (people.length === 0) return;
   await sql`
-    insert into people (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, created_at, updated_at)
+    insert into people (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, attribute_places, created_at, updated_at)
     select * from ${fullRows(people)}`.execute(transaction);
 }
 
@@ -73,7 +76,7 @@ export async function updatePeople(
   await sql`
     update people p
     set id = f.id, email = f.email, phone = f.phone, attributes = f.attributes, unsubscribed = f.unsubscribed,
-        attributes_at = f.attributes_at, updated_at = f.updated_at
+        attributes_at = f.attributes_at, attribute_places = f.attribute_places, updated_at = f.updated_at
     from ${fullRows(people)}
     where p.environment_id = f.environment_id and p.person_id = f.person_id`.execute(transaction);
 }
@@ -155,6 +158,7 @@ const fullRows = (people: readonly PersonRow[]) => sql`
     ${jsonColumn(people, (person) => person.attributes)}::jsonb[],
     ${booleanColumn(people, (person) => person.unsubscribed)}::boolean[],
     ${timestampColumn(people, (person) => person.attributesAtMs)}::timestamptz[],
+    ${jsonColumn(people, (person) => person.attributePlaces)}::jsonb[],
     ${timestampColumn(people, (person) => person.createdAtMs)}::timestamptz[],
     ${timestampColumn(people, (person) => person.updatedAtMs)}::timestamptz[]
-  ) as f (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, created_at, updated_at)`;
+  ) as f (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, attribute_places, created_at, updated_at)`;

@@ -47,6 +47,7 @@ import { importsWaitForRoom } from '../migrations/0039_imports_wait_for_room.ts'
 import { closedOnPlan } from '../migrations/0040_closed_on_plan.ts';
 import { peopleInOrder } from '../migrations/0041_people_in_order.ts';
 import { cardOnFile } from '../migrations/0042_card_on_file.ts';
+import { visitors } from '../migrations/0043_visitors.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -104,6 +105,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0040_closed_on_plan': closedOnPlan,
   '0041_people_in_order': peopleInOrder,
   '0042_card_on_file': cardOnFile,
+  '0043_visitors': visitors,
 };
 
 /**

@@ -49,6 +49,7 @@ export const MIGRATION_NAMES = [
   '0040_closed_on_plan',
   '0041_people_in_order',
   '0042_card_on_file',
+  '0043_visitors',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -9,6 +9,7 @@ import { unknownOperation } from '../values/errors.ts';
 import { addDevice, deleteDevice } from './change-devices.ts';
 import {
   changeObjectsOfPerson,
+  changeObjectsOfVisitor,
   changePeopleOfObject,
   findObject,
   findOrCreateObject,
@@ -28,6 +29,7 @@ import { deletePerson, suppressPerson, unsuppressPerson } from './remove-person.
 import { reportMetric, unsubscribeDelivery } from './report-metric.ts';
 import type { LoadedState, StateChanges } from '../state/loaded-state.ts';
 import { trackEvent } from './track-event.ts';
+import { isVisitor } from './visitors.ts';
 import { WorkingSet, type ApplyEffects } from '../state/working-set.ts';
 
 /** Applies operations to the loaded state that holds all that `findStateNeeds` asked for. */
@@ -85,6 +87,8 @@ function apply(set: WorkingSet, operation: Operation): void {
 }
 
 function changePersonRelationships(set: WorkingSet, operation: ChangePersonRelationships): void {
+  if (isVisitor(set, operation.environmentId, operation.person))
+    return changeObjectsOfVisitor(set, operation, operation.person, operation);
   const find = operation.action === 'add' ? findOrCreatePerson : findPerson;
   const resolution = find(set, operation, operation.person);
   if (resolution.outcome === 'found')

@@ -6,7 +6,14 @@
  * or is said to be false for the first time, `customer_subscription_preferences_changed` when the
  * stored preferences are others than before. Saying the same again reports nothing.
  */
-import { isRemoval, isSameJson, mergeAttributes, noteChange } from '../state/merge-attributes.ts';
+import { leavesOf, recordPlaces } from '../state/attribute-places.ts';
+import {
+  isRemoval,
+  isSameJson,
+  joinChanges,
+  mergeAttributes,
+  noteChange,
+} from '../state/merge-attributes.ts';
 import { changeIdentifier, isIdentifierOf } from './change-identifiers.ts';
 import { isTrue } from '../value-rules/boolean-rule.ts';
 import { setKey, type Json, type JsonObject } from '../values/json.ts';
@@ -61,7 +68,7 @@ export function changeAttributes(
 
   const merge = mergeAttributes(person.row.attributes, patch);
   if (merge.refused.length > 0) refuseExcess(set, operation, person, 'attributes', merge.refused);
-  if (merge.changes) noted = { ...noted, ...merge.changes };
+  if (merge.changes) noted = joinChanges(noted, merge.changes);
   const unsubscribedBefore = person.row.unsubscribed;
   if (unsubscribed !== unsubscribedBefore)
     noted = noteChange(noted, 'unsubscribed', unsubscribedBefore, unsubscribed);
@@ -86,6 +93,7 @@ export function unsubscribe(
   person: LoadedPerson,
   channel: MessageChannel | 'customer',
 ): void {
+  recordWrite(set, operation, person, { unsubscribed: true });
   const before = person.row.unsubscribed;
   if (before === true) return;
   person.row = { ...person.row, unsubscribed: true, updatedAtMs: operation.receivedAtMs };
@@ -93,6 +101,21 @@ export function unsubscribe(
     unsubscribed: { from: before, to: true },
   });
   reportSubscription(set, operation, person, before, channel);
+}
+
+/** Records when attributes were written, for visitors who may turn out to be the person. */
+export function recordWrite(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  attributes: JsonObject,
+): void {
+  const newest = set.newestVisitorPlace(operation.environmentId);
+  if (newest === undefined) return;
+  const before = person.row.attributePlaces;
+  const names = leavesOf(attributes).map(([name]) => name);
+  const places = recordPlaces(before, names, operation.place ?? '', newest);
+  if (places !== before) person.row = { ...person.row, attributePlaces: places };
 }
 
 function preferencesOf(person: LoadedPerson): Json | undefined {

@@ -160,32 +160,3 @@ function addFailure(
 function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
-
-/**
- * Makes an anonymous id the person's and gives them its events. One that is somebody else's stays
- * theirs and is recorded; one whose owner is suppressed stays blocked.
- */
-export function attachAnonymousId(
-  set: WorkingSet,
-  operation: Operation,
-  person: PersonState,
-  anonymousId: string,
-): void {
-  const { environmentId, receivedAtMs } = operation;
-  const owner = set.directory.resolveStored(environmentId, 'anonymous_id', anonymousId);
-  if (owner.outcome === 'suppressed' || (owner.outcome === 'found' && owner.person === person))
-    return;
-  if (owner.outcome === 'found') {
-    set.addIssue(operation, {
-      code: 'identifier_conflict',
-      field: 'anonymous_id',
-      message: `The anonymous id "${anonymousId}" belongs to ${describePerson(owner.person)}; ${describePerson(person)} was not given it.`,
-      sample: anonymousId,
-    });
-    return;
-  }
-  const hasEvents = set.attachEvents(person, anonymousId, receivedAtMs);
-  set.directory.assign(environmentId, 'anonymous_id', anonymousId, person);
-  if (hasEvents)
-    set.addActivity(person, operation, 'anon_merge', anonymousId, { anonymous_id: anonymousId });
-}

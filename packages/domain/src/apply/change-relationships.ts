@@ -7,18 +7,19 @@
  */
 import { mergeAttributes } from '../state/merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
+import { forgetRelationship, isVisitor, keepRelationship } from './visitors.ts';
 import type { JsonObject } from '../values/json.ts';
 import type {
   ChangeObjectRelationships,
   ObjectIdentifier,
   ObjectRelationship,
   Operation,
+  PersonIdentifier,
   PersonRelationship,
 } from '../operations/operation.ts';
 import type { PersonState } from '../state/person-directory.ts';
-import type { ActivityKind, ObjectRow } from '../state/loaded-state.ts';
+import type { ObjectRow } from '../state/loaded-state.ts';
 import { canBeMade, canBeMadeObject } from '../operations/can-be-made.ts';
-import { svcObjectId } from '../values/svc-id.ts';
 import { relationshipText, type WorkingSet } from '../state/working-set.ts';
 
 /**
@@ -63,6 +64,10 @@ export function changePeopleOfObject(
 ): void {
   const find = action === 'add' ? findOrCreatePerson : findPerson;
   for (const entry of entries) {
+    if (isVisitor(set, operation.environmentId, entry.person)) {
+      changeRelationshipOfVisitor(set, operation, action, entry, object);
+      continue;
+    }
     const resolution =
       isHalf && (named || canBeMade(entry.person))
         ? set.directory.resolve(operation.environmentId, entry.person)
@@ -70,6 +75,31 @@ export function changePeopleOfObject(
     if (resolution.outcome === 'found')
       changeRelationship(set, operation, action, resolution.person, object, entry.attributes);
   }
+}
+
+/** Adds or deletes relationships of a visitor, whose anonymous id is nobody's. */
+export function changeObjectsOfVisitor(
+  set: WorkingSet,
+  operation: Operation,
+  person: PersonIdentifier,
+  { action, entries }: Change<ObjectRelationship>,
+): void {
+  const find = action === 'add' ? findOrCreateObject : findObject;
+  for (const entry of entries) {
+    const object = find(set, operation, entry.object);
+    if (object) changeRelationshipOfVisitor(set, operation, action, { ...entry, person }, object);
+  }
+}
+
+function changeRelationshipOfVisitor(
+  set: WorkingSet,
+  operation: Operation,
+  action: 'add' | 'delete',
+  { person, attributes }: PersonRelationship,
+  object: ObjectRow,
+): void {
+  if (action === 'add') keepRelationship(set, operation, person.value, object, attributes);
+  else forgetRelationship(set, operation, person.value, object);
 }
 
 /** The object, made where it is not there; undefined, and recorded, for a svc object id that nothing has. */
@@ -135,7 +165,13 @@ function changeRelationship(
   if (action === 'delete') {
     if (!current) return;
     set.relationships.delete(current);
-    addActivity(set, operation, person, 'delete_relationship', object, current.attributes);
+    set.addRelationshipActivity(
+      person,
+      operation,
+      'delete_relationship',
+      object,
+      current.attributes,
+    );
     return;
   }
   const merge = mergeAttributes(current?.attributes ?? {}, attributes);
@@ -150,7 +186,8 @@ function changeRelationship(
     attributes: merge.attributes,
     ...times,
   });
-  if (!current) addActivity(set, operation, person, 'add_relationship', object, merge.attributes);
+  if (!current)
+    set.addRelationshipActivity(person, operation, 'add_relationship', object, merge.attributes);
 }
 
 function refuseExcess(set: WorkingSet, operation: Operation, refused: readonly string[]): void {
@@ -160,22 +197,5 @@ function refuseExcess(set: WorkingSet, operation: Operation, refused: readonly s
     field: 'relationship_attributes',
     message: `The relationship has 300 attributes, the most there can be: ${refused.length} new ones were left out, the first is "${first}".`,
     sample: first,
-  });
-}
-
-function addActivity(
-  set: WorkingSet,
-  operation: Operation,
-  person: PersonState,
-  kind: ActivityKind,
-  object: ObjectRow,
-  attributes: JsonObject,
-): void {
-  const { objectTypeId, objectId, objectNumber } = object;
-  set.addActivity(person, operation, kind, null, {
-    object_type_id: String(objectTypeId),
-    object_id: objectId,
-    svc_object_id: svcObjectId(objectNumber),
-    relationship_attributes: attributes,
   });
 }

@@ -105,6 +105,7 @@ export function addPerson(
     attributes,
     unsubscribed: null,
     attributesAtMs: null,
+    attributePlaces: null,
     createdAtMs: receivedAtMs,
     updatedAtMs: receivedAtMs,
   });

@@ -6,29 +6,80 @@
  * events of 30 days. The secondary's other identifiers are free again.
  */
 import { STORED_ATTRIBUTE_COUNT_MAX } from '../state/merge-attributes.ts';
-import { attachAnonymousId, type NamedKind } from './change-identifiers.ts';
+import { changeIdentifier, type NamedKind } from './change-identifiers.ts';
 import { setKey, type Json, type JsonObject } from '../values/json.ts';
-import { findPerson } from './find-person.ts';
+import { findOrCreatePerson, findPerson } from './find-person.ts';
+import { identifyVisitor } from './visitors.ts';
 import type { MergePeople } from '../operations/operation.ts';
+import type { OrderPlace } from '../operations/order-place.ts';
+import { namesAbove, type AttributePlaces } from '../state/attribute-places.ts';
+import type { PersonRow } from '../state/loaded-state.ts';
 import { loaded, type LoadedPerson } from '../state/person-directory.ts';
 import { identifiersOf, reportSubscription } from './person-report.ts';
 import { relationshipText, deviceText, type WorkingSet } from '../state/working-set.ts';
 
 const NAMED_KINDS: readonly NamedKind[] = ['id', 'email', 'phone'];
 
-/** Merges two people. Where either does not exist nothing happens, and that is recorded. */
+/**
+ * Merges two people. Where either does not exist nothing happens, and that is recorded. An alias of a visitor is an
+ * identification; an alias for an id that nobody has gives it to the person.
+ */
 export function mergePeople(set: WorkingSet, operation: MergePeople): void {
+  const { environmentId } = operation;
+  const visitor = visitorOf(set, operation);
+  if (visitor !== undefined) return identifyAs(set, operation, visitor);
+  const known = set.directory.resolve(environmentId, operation.primary);
+  if (operation.isAlias && known.outcome === 'unknown' && operation.primary.kind !== 'svc_id')
+    return rename(set, operation);
   const primary = findPerson(set, operation, operation.primary);
   if (primary.outcome !== 'found') return;
-  if (operation.secondary.kind === 'anonymous_id') {
-    const owner = set.directory.resolve(operation.environmentId, operation.secondary);
-    // The anonymous id is nobody's yet: the events under it are all there is to merge.
-    if (owner.outcome === 'unknown')
-      return attachAnonymousId(set, operation, primary.person, operation.secondary.value);
-  }
   const secondary = findPerson(set, operation, operation.secondary);
   if (secondary.outcome !== 'found' || secondary.person === primary.person) return;
   merge(set, operation, loaded(primary.person), loaded(secondary.person));
+}
+
+/** The anonymous id that the secondary means, where it is nobody's; undefined where a person is meant. */
+function visitorOf(
+  set: WorkingSet,
+  { environmentId, secondary, isAlias }: MergePeople,
+): string | undefined {
+  const { kind, value } = secondary;
+  if (kind !== 'anonymous_id' && !isAlias) return undefined;
+  if (set.directory.resolve(environmentId, secondary).outcome !== 'unknown') return undefined;
+  const owner = set.directory.resolveStored(environmentId, 'anonymous_id', value);
+  if (owner.outcome !== 'unknown') return undefined;
+  return kind === 'anonymous_id' || set.directory.isKnownVisitor(environmentId, value)
+    ? value
+    : undefined;
+}
+
+function identifyAs(set: WorkingSet, operation: MergePeople, anonymousId: string): void {
+  const { isAlias, primary, environmentId } = operation;
+  const find =
+    isAlias && set.directory.isKnownVisitor(environmentId, anonymousId)
+      ? findOrCreatePerson
+      : findPerson;
+  const person = find(set, operation, primary);
+  if (person.outcome === 'found') identifyVisitor(set, operation, person.person, anonymousId);
+}
+
+/** Nobody has the new id: the person whom the alias names gets it, in the place of the one of its kind. */
+function rename(set: WorkingSet, operation: MergePeople): void {
+  const secondary = findPerson(set, operation, operation.secondary);
+  if (secondary.outcome !== 'found') return;
+  const person = loaded(secondary.person);
+  const { kind, value } = operation.primary;
+  if (kind === 'anonymous_id') return identifyVisitor(set, operation, person, value);
+  const changes = changeIdentifier(
+    set,
+    operation,
+    person,
+    kind as NamedKind,
+    value,
+    true,
+    undefined,
+  );
+  if (changes) set.addActivity(person, operation, 'attribute_change', null, changes);
 }
 
 function merge(
@@ -53,6 +104,7 @@ function merge(
     ...before,
     attributes: fill(before.attributes, from.attributes),
     unsubscribed: before.unsubscribed ?? from.unsubscribed,
+    attributePlaces: joinPlaces(before, from),
     updatedAtMs: operation.receivedAtMs,
   };
   for (const kind of NAMED_KINDS) moveIdentifier(set, primary, from[kind], kind);
@@ -80,6 +132,22 @@ function fill(kept: JsonObject, from: JsonObject): JsonObject {
     count++;
   }
   return filled;
+}
+
+/** What the primary takes from the secondary was written when the secondary's was. */
+function joinPlaces(
+  { attributes, unsubscribed, attributePlaces }: PersonRow,
+  { attributePlaces: from }: PersonRow,
+): AttributePlaces | null {
+  if (!from) return attributePlaces;
+  const joined: Record<string, OrderPlace> = { ...attributePlaces };
+  for (const name in from) {
+    const whole = namesAbove(name).at(-1) as string;
+    const isKept =
+      whole === 'unsubscribed' ? unsubscribed !== null : Object.hasOwn(attributes, whole);
+    if (!isKept) setKey(joined, name, from[name] as OrderPlace);
+  }
+  return joined;
 }
 
 function moveDevices(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPerson): void {

@@ -3,7 +3,7 @@
  * on first sight. An anonymous one waits under its anonymous id, without a processing time, until an
  * identify names that id; an invite (nobody, no anonymous id) waits for nobody.
  */
-import { attachAnonymousId } from './change-identifiers.ts';
+import { identifyVisitor } from './visitors.ts';
 import { findOrCreatePerson } from './find-person.ts';
 import type { Operation, TrackEvent } from '../operations/operation.ts';
 import type { PersonState } from '../state/person-directory.ts';
@@ -24,7 +24,7 @@ export function trackEvent(set: WorkingSet, operation: TrackEvent): void {
     if (resolution.outcome !== 'found') return;
     addEvent(set, operation, operation.anonymousId ?? null, resolution.person);
     if (operation.anonymousId !== undefined)
-      attachAnonymousId(set, operation, resolution.person, operation.anonymousId);
+      identifyVisitor(set, operation, resolution.person, operation.anonymousId);
   }
 }
 

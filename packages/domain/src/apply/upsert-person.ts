@@ -15,13 +15,14 @@
  * written over somebody else's.
  */
 import { noteChange } from '../state/merge-attributes.ts';
-import { changeAttributes } from './change-attributes.ts';
-import { attachAnonymousId, giveIdentifier, type NamedKind } from './change-identifiers.ts';
-import { changeObjectsOfPerson } from './change-relationships.ts';
+import { changeAttributes, recordWrite } from './change-attributes.ts';
+import { giveIdentifier, type NamedKind } from './change-identifiers.ts';
+import { changeObjectsOfPerson, changeObjectsOfVisitor } from './change-relationships.ts';
 import type { JsonObject } from '../values/json.ts';
 import { namedIdentifiers } from '../operations/named-identifiers.ts';
 import type { IdentifyPerson, Operation } from '../operations/operation.ts';
 import { createPerson, recordNotFound, recordSuppressed } from './find-person.ts';
+import { attachAnonymousId, keepAttributes } from './visitors.ts';
 import { loaded, type LoadedPerson } from '../state/person-directory.ts';
 import { identifierIn } from '../operations/state-keys.ts';
 import type { WorkingSet } from '../state/working-set.ts';
@@ -46,20 +47,22 @@ export function identifyPerson(
   if (!target) return undefined;
   const { person, isNew } = target;
 
+  // A visitor's traits before the call's own: they were sent earlier.
   let { changes } = target;
+  for (const anonymousId of anonymousIdsOf(call))
+    changes = attachAnonymousId(set, operation, person, anonymousId, changes);
   if (isOlder(person, call)) {
     skipAttributes(set, operation, person, call);
   } else {
     const mayReplace = call.person.kind === 'svc_id';
     changes = changeAttributes(set, operation, person, call.attributes, mayReplace, changes);
+    recordWrite(set, operation, person, call.attributes);
     if (call.attributesAtMs !== undefined)
       person.row = { ...person.row, attributesAtMs: call.attributesAtMs };
   }
   if (isNew) set.addActivity(person, operation, 'profile_create', null, changes ?? {});
   else if (changes) set.addActivity(person, operation, 'attribute_change', null, changes);
 
-  const anonymousId = call.anonymousId ?? identifierIn(call.attributes['anonymous_id']);
-  if (anonymousId !== undefined) attachAnonymousId(set, operation, person, anonymousId);
   const { relationships, isHalf } = call;
   if (relationships)
     changeObjectsOfPerson(set, operation, person, { ...relationships, ...(isHalf && { isHalf }) });
@@ -99,18 +102,21 @@ function findTarget(
         changes: giveIdentifier(set, operation, receiver, kind, value, undefined),
       };
     }
-    attachAnonymousId(set, operation, receiver, value);
     return { person: receiver, isNew: false, changes: undefined };
   }
-  if (!call.mayCreate) {
+  const isKnown = kind === 'anonymous_id' && set.directory.isKnownVisitor(environmentId, value);
+  if (!call.mayCreate && !isKnown) {
     recordNotFound(set, operation, call.person);
     return undefined;
   }
-  if (kind !== 'anonymous_id') {
-    const person = createPerson(set, operation, kind, value);
-    return { person, isNew: true, changes: noteChange(undefined, kind, null, value) };
+  const made = kind === 'anonymous_id' ? namedIdentifiers(call)[1] : call.person;
+  if (!made) {
+    keepForVisitor(set, operation, call);
+    return undefined;
   }
-  return createForAnonymous(set, operation, call, value);
+  const madeKind = made.kind as NamedKind;
+  const person = createPerson(set, operation, madeKind, made.value);
+  return { person, isNew: true, changes: noteChange(undefined, madeKind, null, made.value) };
 }
 
 /** Somebody whom the body names and who has no identifier of the call's kind. */
@@ -130,53 +136,20 @@ function findReceiver(
 }
 
 /**
- * An anonymous id alone creates nobody; an id or email in the body does. Where the body names neither, the traits
- * wait with the anonymous events and become part of the history of the person it turns out to be.
+ * An anonymous id alone creates nobody; an id or email in the body does. Where the body names neither, all that the call
+ * says waits with the anonymous events for the person it turns out to be.
  */
-function createForAnonymous(
-  set: WorkingSet,
-  operation: Operation,
-  call: Identification,
-  anonymousId: string,
-): Target | undefined {
-  const named = namedIdentifiers(call)[1];
-  if (!named) {
-    keepAnonymousTraits(set, operation, call, anonymousId);
-    return undefined;
-  }
-  const kind = named.kind as NamedKind;
-  const person = createPerson(set, operation, kind, named.value);
-  attachAnonymousId(set, operation, person, anonymousId);
-  return { person, isNew: true, changes: noteChange(undefined, kind, null, named.value) };
+function keepForVisitor(set: WorkingSet, operation: Operation, call: Identification): void {
+  const { person, attributes, attributesAtMs, relationships } = call;
+  keepAttributes(set, operation, person.value, attributes, attributesAtMs);
+  if (relationships) changeObjectsOfVisitor(set, operation, person, relationships);
 }
 
-function keepAnonymousTraits(
-  set: WorkingSet,
-  operation: Operation,
-  call: Identification,
-  anonymousId: string,
-): void {
-  const { environmentId, receivedAtMs } = operation;
-  const changes: JsonObject = {};
-  for (const [name, value] of Object.entries(call.attributes))
-    noteChange(changes, name, null, value);
-  const event = {
-    environmentId,
-    eventId: set.effects.newId(),
-    kind: 'attribute_change',
-    anonymousId,
-    name: null,
-    data: changes,
-  } as const;
-  set.addEvent({ ...event, occurredAtMs: receivedAtMs, receivedAtMs }, undefined);
-  set.directory.assign(environmentId, 'anonymous_id', anonymousId, undefined);
-  set.addIssue(operation, {
-    code: 'person_not_found',
-    field: 'anonymous_id',
-    message:
-      "An anonymous id alone makes no person: the attributes are kept in its history until it is somebody's.",
-    sample: anonymousId,
-  });
+/** Those that become the person's. */
+function* anonymousIdsOf({ person, anonymousId, attributes }: Identification): Generator<string> {
+  if (person.kind === 'anonymous_id') yield person.value;
+  const named = anonymousId ?? identifierIn(attributes['anonymous_id']);
+  if (named !== undefined) yield named;
 }
 
 function isOlder(person: LoadedPerson, call: Identification): boolean {

@@ -9,7 +9,7 @@
 import { foldEmail } from '../value-rules/identifier-rule.ts';
 import type { ObjectRelationship, Operation, PersonRelationship } from './operation.ts';
 import { identifierIn } from './state-keys.ts';
-import { objectKey, personKey, shardKeyOf } from './shard.ts';
+import { keyHashOf, objectKey, personKey, shardKeyOf } from './shard.ts';
 import type { Json } from '../values/json.ts';
 
 /** Attributes that identify a person. */
@@ -62,6 +62,19 @@ export function keysOf(operation: Operation): string[] {
       // Of a newer version, read from a disk by an older intake.
       return [];
   }
+}
+
+/**
+ * The hash that a batch has beside its keys if it may write what is kept of a visitor of the workspace. Nothing waits for
+ * it: it tells that such a write exists.
+ */
+export function visitorHashOf(environmentId: number): number {
+  return keyHashOf(environmentId, '\u0000visitor');
+}
+
+/** True for an operation that can write an attribute of a visitor who is nobody's. */
+export function mayWriteVisitor(operation: Operation): boolean {
+  return operation.type === 'person.identify' && operation.person.kind === 'anonymous_id';
 }
 
 function addIdentifying(keys: string[], attributes: Readonly<Record<string, Json>>): void {

@@ -10,6 +10,7 @@
  */
 import type { Issue } from './issue.ts';
 import type { JsonObject } from '../values/json.ts';
+import type { OrderPlace } from './order-place.ts';
 
 /** `svc_id` is the id the service gives each person; `phone` only through Track v2 where the workspace allows it. */
 export type PersonIdentifierKind = 'id' | 'email' | 'svc_id' | 'phone' | 'anonymous_id';
@@ -44,6 +45,8 @@ interface OperationBase {
   readonly source?: string;
   /** Of the commit batch that brought it; absent until that is claimed. */
   readonly envelopeNumber?: number;
+  /** In the order of acknowledgement; set where a worker applies it, and not for events. */
+  readonly place?: OrderPlace;
 }
 
 /** Creates or updates a person. Attributes may hold `id`, `email`, `unsubscribed`, `created_at` and the other reserved names. */
@@ -87,6 +90,11 @@ export interface MergePeople extends OperationBase {
   readonly type: 'person.merge';
   readonly primary: PersonIdentifier;
   readonly secondary: PersonIdentifier;
+  /**
+   * Pipelines `alias`: where nobody has `primary`, it becomes the secondary's; and `secondary` can be the value of an
+   * anonymous id, whatever its kind says.
+   */
+  readonly isAlias?: true;
 }
 
 export interface ChangePersonRelationships extends OperationBase {

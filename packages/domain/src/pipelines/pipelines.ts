@@ -170,7 +170,14 @@ function readAlias(draft: CallDraft, call: JsonObject): void {
     : readPerson(draft, previousId, 'previousId');
   if (primary === undefined || secondary === undefined) return;
   const { environmentId, receivedAtMs } = draft.context;
-  draft.take({ type: 'person.merge', environmentId, receivedAtMs, primary, secondary });
+  draft.take({
+    type: 'person.merge',
+    environmentId,
+    receivedAtMs,
+    primary,
+    secondary,
+    isAlias: true,
+  });
 }
 
 function takePersonEvent(

@@ -30,6 +30,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
       }
       return;
     case 'person.identify':
+      draft.attributesOf(environmentId);
       draft.person(environmentId, operation.person, true);
       collectAttributes(draft, environmentId, operation.attributes);
       if (operation.anonymousId !== undefined)
@@ -53,6 +54,8 @@ function collect(draft: NeedsDraft, operation: Operation): void {
     case 'person.merge':
       draft.person(environmentId, operation.primary, true);
       draft.person(environmentId, operation.secondary, true);
+      if (operation.isAlias && operation.secondary.kind !== 'svc_id')
+        draft.identifier(environmentId, 'anonymous_id', operation.secondary.value, true);
       draft.releasesIdentifiers = true;
       draft.mergesPeople = true;
       return;
@@ -84,9 +87,11 @@ function collect(draft: NeedsDraft, operation: Operation): void {
         draft.identifier(environmentId, 'email', operation.recipient, true);
       return;
     case 'delivery.unsubscribe':
+      draft.attributesOf(environmentId);
       draft.messageDelivery(environmentId, operation.deliveryId);
       return;
     case 'form.submit':
+      draft.attributesOf(environmentId);
       draft.person(environmentId, operation.person, true);
       collectAttributes(draft, environmentId, operation.fields);
       return;

@@ -9,7 +9,10 @@
 import type { Issue } from '../operations/issue.ts';
 import type { JsonObject } from '../values/json.ts';
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
+import type { OrderPlace } from '../operations/order-place.ts';
 import type { StoredIdentifierKind } from '../operations/state-keys.ts';
+import type { AttributePlaces } from './attribute-places.ts';
+import type { VisitorProfile } from './visitor-profile.ts';
 
 export interface IdentifierKey {
   readonly environmentId: number;
@@ -38,8 +41,30 @@ export interface PersonRow extends PersonKey {
   /** Null: never said. */
   readonly unsubscribed: boolean | null;
   readonly attributesAtMs: number | null;
+  /** When which attribute was written, where a visitor's traits may have to be compared with it; else null. */
+  readonly attributePlaces: AttributePlaces | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+}
+
+export interface VisitorKey {
+  readonly environmentId: number;
+  readonly anonymousId: string;
+}
+
+/** What an anonymous id did that takes effect once it is somebody's. Its events are in `events`. */
+export interface VisitorRow extends VisitorKey {
+  /** The first day of the week of the last write, `2026-11-26`: by it, the row is dropped. */
+  readonly week: string;
+  /** The last write of an attribute; null where there is none. */
+  readonly newestPlace: OrderPlace | null;
+  readonly profile: VisitorProfile;
+}
+
+/** The last write of an attribute by any visitor of a workspace who is nobody's. */
+export interface NewestVisitorPlace {
+  readonly environmentId: number;
+  readonly place: OrderPlace;
 }
 
 export interface ObjectKey {
@@ -118,6 +143,9 @@ export interface LoadedState {
   /** Loaded only for merges: joining and leaving need no look. */
   readonly segmentMembers: readonly SegmentMemberRow[];
   readonly messageDeliveries: readonly MessageDeliveryRow[];
+  readonly visitors: readonly VisitorRow[];
+  /** Of workspaces with people whose attributes the operations may write; none for a workspace without such visitors. */
+  readonly newestVisitorPlaces: readonly NewestVisitorPlace[];
   /** Event ids of the operations that earlier commit batches took. */
   readonly takenEvents: readonly EventKey[];
 }
@@ -199,6 +227,7 @@ export interface StateChanges {
   readonly devices: RowChanges<DeviceRow, DeviceKey>;
   readonly segmentMembers: RowChanges<SegmentMemberRow, SegmentMemberRow>;
   readonly messageDeliveries: RowChanges<MessageDeliveryRow, MessageDeliveryRow>;
+  readonly visitors: RowChanges<VisitorRow, VisitorKey>;
   readonly attachments: readonly AnonymousAttachment[];
   readonly events: readonly EventRow[];
   readonly reports: readonly ReportingEvent[];

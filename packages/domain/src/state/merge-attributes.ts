@@ -52,7 +52,7 @@ export function mergeAttributes(current: JsonObject, patch: JsonObject): Attribu
   return { attributes: merged, changes, refused: refused ?? NONE_REFUSED };
 }
 
-/** Adds one name's change to those of the same call. */
+/** Adds one name's change to those of the same call. Of a name that changed before in it, `from` stays. */
 export function noteChange(
   changes: JsonObject | undefined,
   name: string,
@@ -60,8 +60,19 @@ export function noteChange(
   to: Json,
 ): JsonObject {
   const noted = changes ?? {};
-  setKey(noted, name, { from, to });
+  const before = Object.hasOwn(noted, name) ? (noted[name] as { from: Json }) : undefined;
+  setKey(noted, name, { from: before ? before.from : from, to });
   return noted;
+}
+
+/** Adds later changes to those of the same call, as {@link noteChange}. */
+export function joinChanges(before: JsonObject | undefined, later: JsonObject): JsonObject {
+  if (!before) return later;
+  for (const name in later) {
+    const { from, to } = later[name] as { from: Json; to: Json };
+    noteChange(before, name, from, to);
+  }
+  return before;
 }
 
 /** True for equal values; the order of an object's names does not count, as in `jsonb`. */

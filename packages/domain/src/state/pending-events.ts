@@ -50,7 +50,7 @@ export class PendingEvents {
   }
 
   /**
-   * Gives the person what waited under an anonymous id since a time; true where there may be any.
+   * Gives the person what waited under an anonymous id since a time.
    *
    * @param isStored - the database may have some too.
    */
@@ -60,12 +60,11 @@ export class PendingEvents {
     isStored: boolean,
     sinceMs: number,
     processedAtMs: number,
-  ): boolean {
+  ): void {
     const { environmentId } = person;
     const text = eventText(environmentId, anonymousId);
     // Stored ones are assigned once: an anonymous id that becomes free again has none left.
-    const hasStored = isStored && !this.#attachedAnonymousIds.has(text);
-    if (hasStored) {
+    if (isStored && !this.#attachedAnonymousIds.has(text)) {
       this.#attachedAnonymousIds.add(text);
       this.#attachments.push({ environmentId, anonymousId, sinceMs, processedAtMs, person });
     }
@@ -76,7 +75,6 @@ export class PendingEvents {
       event.processedAtMs = processedAtMs;
     }
     this.#waiting.delete(text);
-    return hasStored || waiting.length > 0;
   }
 
   /** Leaves older events with a person who is about to be merged, as is done with stored events. */

@@ -128,6 +128,16 @@ export class PersonDirectory {
     return entry?.stored !== undefined && entry.stored.personId === null;
   }
 
+  /** True where calls were taken under an anonymous id that is nobody's. */
+  isKnownVisitor(environmentId: number, anonymousId: string): boolean {
+    const entry = this.#entries.get(identifierText(environmentId, 'anonymous_id', anonymousId));
+    return (
+      entry !== undefined &&
+      entry.owner === undefined &&
+      (entry.stored !== undefined || this.#touched.has(entry))
+    );
+  }
+
   /** True for people who are no longer there, whatever the reason. */
   isGone(personId: number): boolean {
     const person = this.#people.get(personId);

@@ -59,6 +59,8 @@ export interface StateNeeds {
   readonly links: readonly IdentifierLink[];
   /** Names of the people whom halves of older intakes are about: the other half must not be applied meanwhile. */
   readonly halves: readonly IdentifierKey[];
+  /** Workspaces with people whose attributes may be written, each once. */
+  readonly attributesOf: readonly number[];
   readonly changesRelationships: boolean;
   /** Of the devices that are added or deleted; some may be named twice. */
   readonly deviceTokens: readonly string[];
@@ -79,6 +81,7 @@ export class NeedsDraft {
   mergesPeople = false;
   releasesIdentifiers = false;
   #newNumbersMax = 0;
+  readonly #attributesOf = new Set<number>();
   readonly #identifiers = new Map<string, NeededIdentifier>();
   readonly #links: IdentifierLink[] = [];
   readonly #objectNames = new Map<string, ObjectName>();
@@ -122,6 +125,11 @@ export class NeedsDraft {
   half(environmentId: number, { kind, value }: PersonIdentifier): void {
     if (kind !== 'svc_id')
       this.halves.push({ environmentId, kind, value: storedValue(kind, value) });
+  }
+
+  /** Attributes of a person of the workspace may be written. */
+  attributesOf(environmentId: number): void {
+    this.#attributesOf.add(environmentId);
   }
 
   object(environmentId: number, object: ObjectIdentifier): void {
@@ -175,6 +183,7 @@ export class NeedsDraft {
       events: [...this.#events.values()],
       links: this.#links,
       halves: this.halves,
+      attributesOf: [...this.#attributesOf],
       changesRelationships: this.changesRelationships,
       deviceTokens: this.deviceTokens,
       mergesPeople: this.mergesPeople,

@@ -21,11 +21,13 @@ import type {
   PersonRow,
   RelationshipRow,
   SegmentMemberRow,
+  VisitorRow,
   LoadedState,
   StateChanges,
 } from './loaded-state.ts';
+import type { OrderPlace } from '../operations/order-place.ts';
 import { eventText, objectText } from '../operations/state-keys.ts';
-import { objectNumberOf } from '../values/svc-id.ts';
+import { objectNumberOf, svcObjectId } from '../values/svc-id.ts';
 import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
 
 /** What the apply step takes from the world. */
@@ -47,6 +49,8 @@ export class WorkingSet {
   readonly devices: RowsOfPeople<DeviceRow>;
   readonly segmentMembers: RowsOfPeople<SegmentMemberRow>;
   readonly messageDeliveries: TrackedRows<MessageDeliveryRow>;
+  readonly visitors: TrackedRows<VisitorRow>;
+  readonly #newestVisitorPlaces: Map<number, OrderPlace>;
   readonly #objects: TrackedRows<ObjectRow>;
   readonly #objectsByName = new Map<string, ObjectRow>();
   readonly #deletedObjects = new Set<number>();
@@ -69,6 +73,13 @@ export class WorkingSet {
       (row) => eventText(row.environmentId, row.deliveryId),
       state.messageDeliveries,
     );
+    this.visitors = new TrackedRows(
+      (row) => eventText(row.environmentId, row.anonymousId),
+      state.visitors,
+    );
+    this.#newestVisitorPlaces = new Map(
+      state.newestVisitorPlaces.map(({ environmentId, place }) => [environmentId, place]),
+    );
     this.#objects = new TrackedRows((row) => String(row.objectNumber), state.objects);
     for (const row of state.objects) this.#objectsByName.set(nameOf(row), row);
     this.#takenEvents = new Set(
@@ -90,8 +101,30 @@ export class WorkingSet {
         objectText(environmentId, object.objectTypeId, object.objectId),
       );
     const objectNumber = objectNumberOf(object.svcObjectId);
-    const row = objectNumber === undefined ? undefined : this.#objects.get(String(objectNumber));
+    return objectNumber === undefined
+      ? undefined
+      : this.findObjectByNumber(environmentId, objectNumber);
+  }
+
+  findObjectByNumber(environmentId: number, objectNumber: number): ObjectRow | undefined {
+    const row = this.#objects.get(String(objectNumber));
     return row?.environmentId === environmentId ? row : undefined;
+  }
+
+  findVisitor(environmentId: number, anonymousId: string): VisitorRow | undefined {
+    return this.visitors.get(eventText(environmentId, anonymousId));
+  }
+
+  /** The last write of an attribute by a visitor of the workspace; undefined where there is none to compare with. */
+  newestVisitorPlace(environmentId: number): OrderPlace | undefined {
+    return this.#newestVisitorPlaces.get(environmentId);
+  }
+
+  setVisitor(row: VisitorRow): void {
+    this.visitors.set(row);
+    const known = this.#newestVisitorPlaces.get(row.environmentId);
+    if (row.newestPlace !== null && (known === undefined || known < row.newestPlace))
+      this.#newestVisitorPlaces.set(row.environmentId, row.newestPlace);
   }
 
   setObject(row: ObjectRow): void {
@@ -131,11 +164,27 @@ export class WorkingSet {
     );
   }
 
-  /** Gives the person the events that waited under an anonymous id; true where there may be any. */
-  attachEvents(person: PersonState, anonymousId: string, atMs: number): boolean {
+  /** Adds an entry about a relationship to the person's history. */
+  addRelationshipActivity(
+    person: PersonState,
+    operation: Operation,
+    kind: 'add_relationship' | 'delete_relationship',
+    { objectTypeId, objectId, objectNumber }: ObjectRow,
+    attributes: JsonObject,
+  ): void {
+    this.addActivity(person, operation, kind, null, {
+      object_type_id: String(objectTypeId),
+      object_id: objectId,
+      svc_object_id: svcObjectId(objectNumber),
+      relationship_attributes: attributes,
+    });
+  }
+
+  /** Gives the person the events that waited under an anonymous id. */
+  attachEvents(person: PersonState, anonymousId: string, atMs: number): void {
     const isStored = this.directory.isStoredAnonymousId(person.environmentId, anonymousId);
     const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
-    return this.#events.attach(person, anonymousId, isStored, sinceMs, this.effects.nowMs);
+    this.#events.attach(person, anonymousId, isStored, sinceMs, this.effects.nowMs);
   }
 
   /** The person's recent events, messages and identifiers go to whom they are about to be merged into. */
@@ -178,6 +227,7 @@ export class WorkingSet {
       devices: this.devices.changes(isOfGone),
       segmentMembers: this.segmentMembers.changes(isOfGone),
       messageDeliveries: this.#messageDeliveryChanges(),
+      visitors: this.visitors.changes(() => false),
       attachments: this.#events.attachments(),
       events: this.#events.rows(),
       reports: this.#reports,

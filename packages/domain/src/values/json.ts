@@ -16,7 +16,11 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /** Sets a client's key on `target`; `__proto__` becomes an ordinary own key. */
-export function setKey(target: JsonObject, key: string, value: Json): void {
+export function setKey<Value>(
+  target: { [key: string]: Value },
+  key: string,
+  value: NoInfer<Value>,
+): void {
   if (key === '__proto__') {
     Object.defineProperty(target, key, {
       value,

@@ -257,6 +257,7 @@ describe('alias', () => {
       type: 'person.merge',
       primary: { kind: 'email', value: 'ada@example.com' },
       secondary: { kind: 'id', value: 'old' },
+      isAlias: true,
     });
   });
 

@@ -23,9 +23,6 @@ beforeEach(() => {
 
 const codes = (changes: StateChanges): string[] => changes.issues.map((row) => row.issue.code);
 const named = (name: string) => store.events.find((event) => event.name === name);
-const personIdOf = (id: string): number | undefined =>
-  store.people.find((row) => row.id === id)?.personId;
-
 describe('events', () => {
   it('creates the person that an event names by id or email', () => {
     store.apply(track('id:1', 'a'), track('email:b@x', 'b'));
@@ -111,17 +108,8 @@ describe('anonymous ids', () => {
       identify('anonymous_id:z', { plan: 'pro' }),
     );
     expect(store.people).toMatchObject([{ id: '1', attributes: { plan: 'pro' } }]);
-    expect(codes(store.apply(identify('anonymous_id:y', { plan: 'free' })))).toEqual([
-      'person_not_found',
-    ]);
+    expect(codes(store.apply(identify('anonymous_id:y', { plan: 'free' })))).toEqual([]);
     expect(store.people).toHaveLength(1);
-    store.apply(identify('id:2', {}, { anonymousId: 'y' }));
-    const kept = store.events.find((row) => row.anonymousId === 'y');
-    expect(kept).toMatchObject({
-      kind: 'attribute_change',
-      personId: personIdOf('2'),
-      data: { plan: { from: null, to: 'free' } },
-    });
   });
 
   it('makes a person of an anonymous id with an email', () => {

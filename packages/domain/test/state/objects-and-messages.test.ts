@@ -99,13 +99,6 @@ describe('objects and relationships', () => {
     ).toEqual(['object_not_found']);
   });
 
-  it("relates nobody to an object under an anonymous id that is nobody's", () => {
-    expect(codes(store.apply(relateObject('acme', 'anonymous_id:z')))).toEqual([
-      'person_not_found',
-    ]);
-    expect(store.relationships).toEqual([]);
-  });
-
   it('skips object attributes that are older than the stored ones', () => {
     store.apply(identifyObject('acme', { a: 1 }, { attributesAtMs: 2000 }));
     expect(codes(store.apply(identifyObject('acme', { a: 2 }, { attributesAtMs: 1999 })))).toEqual([

@@ -15,11 +15,13 @@ import type {
   RelationshipRow,
   RowChanges,
   SegmentMemberRow,
+  VisitorRow,
   LoadedState,
   StateChanges,
 } from '../../src/state/loaded-state.ts';
 import { NOW_MS } from '../../src/testing/sample-operations.ts';
 import { eventText, identifierText } from '../../src/operations/state-keys.ts';
+import { orderPlaceOf } from '../../src/operations/order-place.ts';
 import { findStateNeeds } from '../../src/state/find-state-needs.ts';
 import type { StateNeeds } from '../../src/state/state-needs.ts';
 
@@ -39,13 +41,20 @@ export class MemoryStore {
   devices: DeviceRow[] = [];
   segmentMembers: SegmentMemberRow[] = [];
   messageDeliveries: MessageDeliveryRow[] = [];
+  visitors: VisitorRow[] = [];
   events: EventRow[] = [];
   readonly #eventIds = new Set<string>();
   #lastNumber = 0;
   #lastId = 0;
+  #batchCount = 0;
 
   /** Applies the operations as one commit batch. */
-  apply(...operations: Operation[]): StateChanges {
+  apply(...given: Operation[]): StateChanges {
+    const flushPlace = { major: 0, minor: ++this.#batchCount };
+    const operations = given.map((operation, index) => ({
+      ...operation,
+      place: orderPlaceOf(flushPlace, index),
+    }));
     const changes = applyOperations(this.#load(findStateNeeds(operations)), operations, {
       newPersonId: () => ++this.#lastNumber,
       newObjectNumber: () => ++this.#lastNumber,
@@ -86,16 +95,26 @@ export class MemoryStore {
             wanted.has(textOf(row)) || (row.personId !== null && namedPeople.has(row.personId)),
         )
       : named;
+    const visitors = this.visitors.filter((row) =>
+      wanted.has(identifierText(row.environmentId, 'anonymous_id', row.anonymousId)),
+    );
+    // Whom an event gives what was kept of a visitor.
+    const adopters = visitors.length > 0 ? needs.links.map(({ person }) => person) : [];
     const locked = new Set<number | null>([
       ...needs.people.map((key) => key.personId),
       ...messageDeliveries.map((row) => row.personId),
       ...named
-        .filter((row) => wanted.get(textOf(row))?.needsPerson === true && !row.suppressed)
+        .filter(
+          (row) =>
+            !row.suppressed &&
+            (wanted.get(textOf(row))?.needsPerson === true || adopters.includes(textOf(row))),
+        )
         .map((row) => row.personId),
     ]);
     const people = this.people.filter((row) => locked.has(row.personId));
     const objects = this.objects.filter(
       (row) =>
+        visitors.some(({ profile }) => String(row.objectNumber) in profile.relationships) ||
         needs.objects.some(
           (key) => key.environmentId === row.environmentId && key.objectNumber === row.objectNumber,
         ) ||
@@ -113,15 +132,27 @@ export class MemoryStore {
     const { mergesPeople, changesRelationships, deviceTokens } = needs;
     return {
       takenEvents,
+      visitors,
+      newestVisitorPlaces: needs.attributesOf.flatMap((environmentId) => {
+        const places = this.visitors.flatMap((row) =>
+          row.environmentId === environmentId ? (row.newestPlace ?? []) : [],
+        );
+        const place = places.toSorted().at(-1);
+        return place === undefined ? [] : [{ environmentId, place }];
+      }),
       messageDeliveries,
       identifiers,
       people,
       objects,
       relationships: this.relationships.filter(
-        (row) => isOfPeople(row) && (mergesPeople || (changesRelationships && isOfObjects(row))),
+        (row) =>
+          isOfPeople(row) &&
+          (mergesPeople || ((changesRelationships || visitors.length > 0) && isOfObjects(row))),
       ),
       devices: this.devices.filter(
-        (row) => isOfPeople(row) && (mergesPeople || deviceTokens.includes(row.token)),
+        (row) =>
+          isOfPeople(row) &&
+          (mergesPeople || visitors.length > 0 || deviceTokens.includes(row.token)),
       ),
       segmentMembers: mergesPeople ? this.segmentMembers.filter(isOfPeople) : [],
     };
@@ -170,6 +201,11 @@ export class MemoryStore {
       this.messageDeliveries,
       changes.messageDeliveries,
       (row) => row.deliveryId,
+    );
+    this.visitors = written(
+      this.visitors,
+      changes.visitors,
+      (row) => `${row.environmentId} ${row.anonymousId}`,
     );
     for (const { anonymousId, personId, sinceMs, processedAtMs } of changes.attachments) {
       this.events = this.events.map((row) =>

@@ -190,7 +190,6 @@ describe('a call about an object of one shard and people of others', () => {
     );
     object(identifyWith('svc_id:a3000001', 'o1'));
     object(identifyWith('id:u1', 'o1', { mayCreate: false }));
-    object(identifyWith('anonymous_id:a', 'o1'));
   });
 
   test('is about people named by svc_id too', () => {

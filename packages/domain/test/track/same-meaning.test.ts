@@ -184,7 +184,7 @@ describe('one meaning', () => {
         const merged = onlyOperation(parseMergePeople(sides, context));
         expect(
           pipelines('alias', { userId: textOf(who), previousId: textOf(other) }),
-        ).toStrictEqual(merged);
+        ).toStrictEqual({ ...merged, isAlias: true });
         expect(entity({ type: 'person', action: 'merge', ...sides })).toStrictEqual(merged);
 
         const device = { platform: 'ios', last_used: 1_714_564_800, attributes: { model: 'X' } };

@@ -8,7 +8,7 @@
  * Between `batcher.ts`, which fills and flushes it, and `batch-committer.ts`.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
-import { keysOf } from '@sluice/domain/operations/operation-keys';
+import { keysOf, mayWriteVisitor, visitorHashOf } from '@sluice/domain/operations/operation-keys';
 import { keyHashOf, shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import {
   CommitBatchWriter,
@@ -151,6 +151,7 @@ export class CommitGroup {
 
   #addKeys({ writer }: CommitBatchPart, operation: Operation): void {
     for (const key of keysOf(operation)) writer.addKey(keyHashOf(operation.environmentId, key));
+    if (mayWriteVisitor(operation)) writer.addKey(visitorHashOf(operation.environmentId));
   }
 
   /** As one text: writing each by itself takes half as long again. */

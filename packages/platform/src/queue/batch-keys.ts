@@ -8,7 +8,7 @@
  * Before: `queue-commit-batches.ts`. After: `pending-index.ts`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import { keysOf } from '@sluice/domain/operations/operation-keys';
+import { keysOf, mayWriteVisitor, visitorHashOf } from '@sluice/domain/operations/operation-keys';
 import { isKnownFormat, unpackOperation } from '@sluice/domain/operations/packed-event';
 import { keyHashOf } from '@sluice/domain/operations/shard';
 
@@ -22,6 +22,7 @@ export function keyHashesOf({ operations }: Pick<CommitBatch, 'operations'>): Ui
     if (!isKnownFormat(queued)) continue;
     const operation = unpackOperation(queued);
     for (const key of keysOf(operation)) hashes.add(keyHashOf(operation.environmentId, key));
+    if (mayWriteVisitor(operation)) hashes.add(visitorHashOf(operation.environmentId));
   }
   return Uint32Array.from(hashes);
 }

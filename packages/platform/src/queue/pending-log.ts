@@ -13,6 +13,7 @@
  * Before: `queue-commit-batches.ts`. After: `consumers/pending-index.ts`.
  */
 import type pg from 'pg';
+import type { BatchPlace } from '@sluice/domain/operations/order-place';
 import { readHashes } from './batch-keys.ts';
 import type { RedisClient } from '../redis/redis-client.ts';
 
@@ -24,7 +25,27 @@ export interface LoggedBatch {
   readonly shard: number;
   /** The flush of which it is a part, if one call of that flush spans its parts; else undefined. */
   readonly flushId: string | undefined;
+  /** Where its flush stands in the order of acknowledgement. */
+  readonly flushPlace: BatchPlace;
   readonly keys: Uint32Array;
+}
+
+/** A flush and the place of a part in it, as an entry has them; '' for a batch that is no part of one. */
+export const flushText = (flushId: string | undefined, part: number): string =>
+  flushId === undefined ? '' : `${flushId}/${part}`;
+
+/**
+ * Reads what {@link flushText} wrote. The entries of a flush follow each other, so its first one's place is known from
+ * each of them.
+ */
+function readFlush(
+  text: string,
+  [major, minor]: readonly [number, number],
+): Pick<LoggedBatch, 'flushId' | 'flushPlace'> {
+  const [flushId, part] = text.split('/');
+  if (!flushId) return { flushId: undefined, flushPlace: { major, minor } };
+  const before = Number(part ?? 0);
+  return { flushId, flushPlace: { major, minor: Math.max(0, minor - before) } };
 }
 
 export interface PendingLog {
@@ -62,12 +83,13 @@ export function redisPendingLog(redis: RedisClient, key: string): PendingLog {
 }
 
 function batchOf([logId, fields]: StreamEntry): LoggedBatch {
-  const [id, shard, flushId, keys] = fields.filter((_, index) => index % 2 === 1);
+  const [id, shard, flush, keys] = fields.filter((_, index) => index % 2 === 1);
+  const [major = 0, minor = 0] = String(logId).split('-').map(Number);
   return {
     id: String(id),
     logId: String(logId),
     shard: Number(shard),
-    flushId: flushId === undefined || flushId.length === 0 ? undefined : String(flushId),
+    ...readFlush(String(flush ?? ''), [major, minor]),
     keys: readHashes(keys ?? Buffer.alloc(0)),
   };
 }
@@ -97,7 +119,7 @@ export function postgresPendingLog(pool: pg.Pool): PendingLog {
           id: row.batch_id,
           logId: `${row.log_id}-0`,
           shard: row.shard,
-          flushId: row.flush_id ?? undefined,
+          ...readFlush(row.flush_id ?? '', [0, Number(row.log_id)]),
           keys: readHashes(row.keys),
         })),
         firstLogId: first[0] && `${first[0].log_id}-0`,

@@ -12,6 +12,7 @@
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { Job } from 'bullmq';
 import { keyHashesOf, writeHashes } from './batch-keys.ts';
+import { flushText } from './pending-log.ts';
 import { commitBatchText, type WrittenCommitBatch } from './commit-batch-writer.ts';
 import type { AddingQueue } from './queue-adding.ts';
 import type { RedisClient } from '../redis/redis-client.ts';
@@ -97,10 +98,11 @@ export function addingByShard(redis: RedisClient, logKey: string): AddCommitBatc
     logBatches(key: string, ...values: (string | number | Buffer)[]): Promise<unknown>;
   };
   return async (queues, commitBatches) => {
+    const partOf = countParts();
     const entries = commitBatches.flatMap(({ shard, envelope: commitBatch }) => [
       commitBatch.id,
       shard,
-      commitBatch.flushId ?? '',
+      flushText(commitBatch.flushId, partOf(commitBatch)),
       writeHashes(keysOfBatch(commitBatch)),
     ]);
     await scripted.logBatches(logKey, ...entries);
@@ -111,6 +113,17 @@ export function addingByShard(redis: RedisClient, logKey: string): AddCommitBatc
         return scripted.addCommitBatches(keys.length, ...keys, ...values);
       }),
     );
+  };
+}
+
+/** Tells which part of its flush a batch is, from 0; parts are added together and in order. */
+function countParts(): (commitBatch: Pick<CommitBatch, 'flushId'>) => number {
+  const counts = new Map<string, number>();
+  return ({ flushId }) => {
+    if (flushId === undefined) return 0;
+    const part = counts.get(flushId) ?? 0;
+    counts.set(flushId, part + 1);
+    return part;
   };
 }
 
@@ -128,6 +141,7 @@ function jobsOf(
 ): { keys: string[]; values: (string | number | Buffer)[] } {
   const keys: string[] = [];
   const values: (string | number | Buffer)[] = [JOB_NAME, JOB_OPTIONS_TEXT, Date.now()];
+  const partOf = countParts();
   for (const { shard, envelope: commitBatch } of commitBatches) {
     const queue = queues[shard] as AddingQueue;
     for (const part of [commitBatch.id, 'wait', 'active', 'meta', 'marker'])
@@ -136,7 +150,7 @@ function jobsOf(
       commitBatch.id,
       'bytes' in commitBatch ? commitBatch.bytes : commitBatchText(commitBatch),
       shard,
-      commitBatch.flushId ?? '',
+      flushText(commitBatch.flushId, partOf(commitBatch)),
       writeHashes(keysOfBatch(commitBatch)),
     );
   }
@@ -149,7 +163,8 @@ export const addInTransaction: AddCommitBatches = async (queues, commitBatches) 
   if (!first) return;
   // `addFlow` is BullMQ's one way to add to several queues in one transaction; it reports a refusal per entry instead
   // of throwing it.
-  const entries = commitBatches.map((each) => entryOf(queues, each));
+  const partOf = countParts();
+  const entries = commitBatches.map((each) => entryOf(queues, each, partOf(each.envelope)));
   for (const [error] of await (queues[first.shard] as AddingQueue).getBackend().addFlow(entries)) {
     if (error) throw error;
   }
@@ -182,6 +197,7 @@ const templates = new WeakMap<AddingQueue, FlowEntry>();
 function entryOf(
   queues: readonly AddingQueue[],
   { shard, envelope: commitBatch }: ShardCommitBatch,
+  part: number,
 ): FlowEntry {
   const queue = queues[shard] as AddingQueue;
   let template = templates.get(queue);
@@ -190,7 +206,7 @@ function entryOf(
     templates.set(queue, template);
   }
   const keys = writeHashes(keysOfBatch(commitBatch)).toString('base64');
-  const data = `{"keys":"${keys}",${commitBatchText(commitBatch).slice(1)}`;
+  const data = `{"keys":"${keys}","part":${part},${commitBatchText(commitBatch).slice(1)}`;
   const jobData = { ...template.jobData, id: commitBatch.id, timestamp: Date.now(), data };
   return { ...template, jobId: commitBatch.id, jobData };
 }

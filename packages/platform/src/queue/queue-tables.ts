@@ -51,10 +51,10 @@ const PENDING_LOG_SQL = `
     if not exists (select from ${BULLMQ_SCHEMA}.job where queue = new.queue and id = new.id) then
       perform pg_advisory_xact_lock(hashtext('sluice: log of pending batches'));
       insert into ${BULLMQ_SCHEMA}.sluice_pending_batch (batch_id, shard, flush_id, keys)
-      values (new.id, substr(new.queue, length('events-') + 1)::integer, new.data ->> 'flushId',
+      values (new.id, substr(new.queue, length('events-') + 1)::integer, (new.data ->> 'flushId') || '/' || coalesce(new.data ->> 'part', '0'),
               decode(new.data ->> 'keys', 'base64'));
     end if;
-    new.data := new.data - 'keys';
+    new.data := new.data - 'keys' - 'part';
     return new;
   end $$;
   create or replace trigger sluice_log_batch before insert on ${BULLMQ_SCHEMA}.job

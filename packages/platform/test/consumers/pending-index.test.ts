@@ -25,6 +25,7 @@ const batch = (place: number, shard: number, keys: number[], flushId?: string): 
   logId: `${place}-0`,
   shard,
   flushId,
+  flushPlace: { major: 0, minor: place },
   keys: Uint32Array.from(keys),
 });
 

@@ -133,7 +133,7 @@ async function deadLetter(
     environmentId: operation.environmentId,
     parkedId: deps.newId(),
     envelopeId,
-    operation: JSON.stringify({ ...operation, envelopeNumber: undefined }),
+    operation: JSON.stringify({ ...operation, envelopeNumber: undefined, place: undefined }),
     error: toStorableText(error.stack ?? error.message),
   });
   const record: RecordIssue = {

@@ -19,11 +19,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { listAppliedCommitBatches } from '@sluice/database/events/commit-batches';
 import { listNamesOfOwners } from '@sluice/database/people/person-names';
+import { listObjectsOfVisitors } from '@sluice/database/people/visitors';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { keysOf } from '@sluice/domain/operations/operation-keys';
-import { keyHashOf } from '@sluice/domain/operations/shard';
+import { keysOf, visitorHashOf } from '@sluice/domain/operations/operation-keys';
+import { keyHashOf, objectKey } from '@sluice/domain/operations/shard';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 
@@ -50,14 +51,39 @@ export async function findEarlierBatches(
   const keys = new Set<number>();
   for (const operation of operations)
     for (const key of keysOf(operation)) keys.add(keyHashOf(operation.environmentId, key));
-  const names = await listNamesOfOwners(transaction, findStateNeeds(operations));
+  const needs = findStateNeeds(operations);
+  const names = await listNamesOfOwners(transaction, needs);
   for (const { environmentId, key } of names) keys.add(keyHashOf(environmentId, key));
+  const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
+    kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
+  );
+  // An object to which a visitor will relate somebody may be deleted by an earlier call.
+  for (const { environmentId, ...object } of await listObjectsOfVisitors(transaction, visitors))
+    keys.add(keyHashOf(environmentId, objectKey(object)));
   const found = new Set<PendingBatch>();
   // All keys for each batch: an earlier one of them can join people whom a batch between them names.
   for (const { batch } of waiting)
     for (const other of pending.earlier(batch, keys)) found.add(other);
   const ids = new Set(held.map(({ batch }) => batch.id));
   return [...found].filter(({ id }) => !ids.has(id));
+}
+
+/**
+ * Workspaces of the held batches where a visitor's write was added before one of them and may not be applied yet: what
+ * people write there must be comparable with it later. The visitor is not waited for: it may be anybody.
+ */
+export function waitingVisitorsOf(
+  pending: PendingBatches | undefined,
+  held: readonly HeldBatch[],
+): ReadonlySet<number> {
+  const found = new Set<number>();
+  if (!pending) return found;
+  for (const { batch, operations } of held) {
+    if (!pending.hasEarlier(batch)) continue;
+    for (const environmentId of new Set(operations.map((each) => each.environmentId)))
+      if (pending.earlier(batch, [visitorHashOf(environmentId)]).size > 0) found.add(environmentId);
+  }
+  return found;
 }
 
 /** Of batches that are applied because another one must come after them; more are applied in transactions of their own. */

@@ -23,15 +23,21 @@ import {
   lockIdentifiers,
 } from '@sluice/database/people/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/people/relationships';
+import { listNewestVisitorPlaces, listVisitors } from '@sluice/database/people/visitors';
 import { listSegmentMembersOf } from '@sluice/database/people/segment-members';
 import { identifiersToHold } from '@sluice/domain/state/held-identifiers';
 import type {
   IdentifierKey,
   IdentifierRow,
   MessageDeliveryRow,
+  NewestVisitorPlace,
+  ObjectKey,
   PersonKey,
   LoadedState,
+  VisitorKey,
+  VisitorRow,
 } from '@sluice/domain/state/loaded-state';
+import { LAST_PLACE } from '@sluice/domain/operations/order-place';
 import { identifierText } from '@sluice/domain/operations/state-keys';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
 
@@ -40,16 +46,22 @@ export interface LoadOptions {
   readonly keepsMergesOff: boolean;
   /** Without a look, an event id that was taken ends the transaction with a conflict (`taken-id-watch.ts`). */
   readonly looksForTakenIds: boolean;
+  /** Workspaces where writes of visitors that were added earlier may not be applied yet. */
+  readonly waitingVisitorsOf: ReadonlySet<number>;
 }
 
 /** What is right for every transaction, and not the cheapest for most. */
-export const SAFEST: LoadOptions = { keepsMergesOff: false, looksForTakenIds: true };
+export const SAFEST: LoadOptions = {
+  keepsMergesOff: false,
+  looksForTakenIds: true,
+  waitingVisitorsOf: new Set(),
+};
 
 /** Takes the event ids and loads the rest. What is not found does not exist, and is not locked. */
 export async function loadState(
   transaction: DatabaseOrTransaction,
   needs: StateNeeds,
-  { keepsMergesOff, looksForTakenIds }: LoadOptions,
+  { keepsMergesOff, looksForTakenIds, waitingVisitorsOf }: LoadOptions,
 ): Promise<LoadedState> {
   await holdNames(transaction, needs.halves);
   const takenEvents = looksForTakenIds ? await claimEventIds(transaction, needs.events) : [];
@@ -58,9 +70,21 @@ export async function loadState(
   const identifiers = keepsMergesOff
     ? await readOrLockIdentifiers(transaction, needs, read)
     : await lockWithReleased(transaction, needs, needs.identifiers);
-  const { people, messageDeliveries } = await lockPeopleOf(transaction, needs, identifiers, read);
-  const objects = await lockObjects(transaction, needs.objectNames, needs.objects);
-  const { mergesPeople, changesRelationships, deviceTokens } = needs;
+  const visitors = await listVisitors(transaction, visitorsIn(needs, identifiers));
+  const { people, messageDeliveries } = await lockPeopleOf(
+    transaction,
+    withAdopters(needs, visitors),
+    identifiers,
+    read,
+  );
+  const kept = keptBy(visitors);
+  const objects = await lockObjects(transaction, needs.objectNames, [
+    ...needs.objects,
+    ...kept.objects,
+  ]);
+  const { mergesPeople } = needs;
+  const changesRelationships = needs.changesRelationships || kept.objects.length > 0;
+  const deviceTokens = [...needs.deviceTokens, ...kept.deviceTokens];
   return {
     takenEvents,
     messageDeliveries,
@@ -73,7 +97,67 @@ export async function loadState(
         ? await listRelationshipsOf(transaction, people, mergesPeople ? 'all' : objects)
         : [],
     devices: await listDevicesOf(transaction, people, mergesPeople ? 'all' : deviceTokens),
+    visitors,
+    newestVisitorPlaces: await newestPlaces(transaction, needs, waitingVisitorsOf),
     segmentMembers: mergesPeople ? await listSegmentMembersOf(transaction, people) : [],
+  };
+}
+
+/** Where a visitor's earlier write is still to be applied, whatever the person writes is recorded. */
+async function newestPlaces(
+  transaction: DatabaseOrTransaction,
+  { attributesOf }: StateNeeds,
+  waitingVisitorsOf: ReadonlySet<number>,
+): Promise<NewestVisitorPlace[]> {
+  const others = attributesOf.filter((environmentId) => !waitingVisitorsOf.has(environmentId));
+  return [
+    ...(await listNewestVisitorPlaces(transaction, others)),
+    ...[...waitingVisitorsOf].map((environmentId) => ({ environmentId, place: LAST_PLACE })),
+  ];
+}
+
+/** Anonymous ids that are nobody's and that the operations may give to somebody or write under. */
+function visitorsIn(needs: StateNeeds, identifiers: readonly IdentifierRow[]): VisitorKey[] {
+  const named = new Set(needs.links.map(({ anonymousId }) => anonymousId));
+  for (const key of needs.identifiers)
+    if (key.kind === 'anonymous_id' && key.needsPerson) named.add(textOf(key));
+  if (named.size === 0) return [];
+  return identifiers
+    .filter((row) => row.personId === null && row.kind === 'anonymous_id' && named.has(textOf(row)))
+    .map(({ environmentId, value }) => ({ environmentId, anonymousId: value }));
+}
+
+/** People to whom an event gives what was kept of a visitor are needed whole. */
+function withAdopters(needs: StateNeeds, visitors: readonly VisitorRow[]): StateNeeds {
+  if (visitors.length === 0) return needs;
+  const kept = new Set(
+    visitors.map(({ environmentId, anonymousId }) =>
+      identifierText(environmentId, 'anonymous_id', anonymousId),
+    ),
+  );
+  const adopters = new Set(
+    needs.links.flatMap(({ person, anonymousId }) => (kept.has(anonymousId) ? [person] : [])),
+  );
+  return {
+    ...needs,
+    identifiers: needs.identifiers.map((key) =>
+      adopters.has(textOf(key)) ? { ...key, needsPerson: true } : key,
+    ),
+  };
+}
+
+function keptBy(visitors: readonly VisitorRow[]): {
+  readonly objects: readonly ObjectKey[];
+  readonly deviceTokens: readonly string[];
+} {
+  return {
+    objects: visitors.flatMap(({ environmentId, profile }) =>
+      Object.keys(profile.relationships).map((number) => ({
+        environmentId,
+        objectNumber: Number(number),
+      })),
+    ),
+    deviceTokens: visitors.flatMap(({ profile }) => Object.keys(profile.devices)),
   };
 }
 

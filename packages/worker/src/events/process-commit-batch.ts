@@ -37,6 +37,9 @@ import { waitToMerge } from '@sluice/database/people/merge-gate';
 import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import { readPlaces } from '@sluice/domain/operations/flush-places';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { orderPlaceOf, type BatchPlace } from '@sluice/domain/operations/order-place';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
@@ -55,6 +58,7 @@ import {
   findEarlierBatches,
   nextRun,
   readEarlier,
+  waitingVisitorsOf,
   type HeldBatch,
   type PlacedCommitBatch,
   type Run,
@@ -187,25 +191,29 @@ function processOnce(
       triesToKeepMergesOff,
       isOfOneShard,
     );
-    const parts = commitBatches.map((commitBatch, place): FlushPart => {
-      const envelopeNumber = numbers[place];
+    const found = (await finding) ?? [];
+    const parts = commitBatches.map((commitBatch, index): FlushPart => {
+      const envelopeNumber = numbers[index];
       if (envelopeNumber === undefined) return { envelope: commitBatch, operations: [] };
-      const operations = commitBatch.operations.map((queued) => ({
-        ...unpackOperation(queued),
-        envelopeNumber,
-      }));
-      return { envelope: commitBatch, operations };
+      return {
+        envelope: commitBatch,
+        operations: placedOperations(commitBatch, envelopeNumber, found[index]?.flushPlace),
+      };
     });
     const operations = isOfOneShard
       ? parts.flatMap((part) => part.operations)
       : inFlushOrder(parts);
     if (operations.length === 0) return { outcome: 'already-applied' };
-    if (pending && finding)
-      await expectNothingEarlier(transaction, pending, heldOf(parts, await finding));
+    const held = heldOf(parts, found);
+    if (pending) await expectNothingEarlier(transaction, pending, held);
     if (stance === 'merges') await waitToMerge(transaction);
     const { lanes, counts } = isIsolating
       ? await applyIsolated(deps, transaction, commitBatchIdsOf(parts), operations)
-      : await applyTogether(deps, transaction, operations, { keepsMergesOff, looksForTakenIds });
+      : await applyTogether(deps, transaction, operations, {
+          keepsMergesOff,
+          looksForTakenIds,
+          waitingVisitorsOf: waitingVisitorsOf(pending, held),
+        });
     return {
       outcome: 'applied',
       envelopes: commitBatches.length,
@@ -213,6 +221,21 @@ function processOnce(
       lanes: eachOnce(lanes),
       counts,
     };
+  });
+}
+
+/** Operations as they are applied. Where no log was kept, batches stand in the order of their claims. */
+function placedOperations(
+  { operations, places }: CommitBatch,
+  envelopeNumber: number,
+  flushPlace: BatchPlace = { major: 0, minor: envelopeNumber },
+): Operation[] {
+  const indexes = places === undefined ? undefined : readPlaces(places);
+  return operations.map((queued, index) => {
+    const operation = { ...unpackOperation(queued), envelopeNumber };
+    // Events write no attributes, and most operations are events.
+    if (operation.type === 'event.track') return operation;
+    return { ...operation, place: orderPlaceOf(flushPlace, indexes?.[index] ?? index) };
   });
 }
 

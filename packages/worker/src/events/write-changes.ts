@@ -27,6 +27,7 @@ import {
 } from '@sluice/database/people/person-identifiers';
 import { writeRelationships } from '@sluice/database/people/relationships';
 import { writeSegmentMembers } from '@sluice/database/people/segment-members';
+import { writeVisitors } from '@sluice/database/people/visitors';
 import type { StateChanges } from '@sluice/domain/state/loaded-state';
 
 /** Writes all changes. @returns lanes to wake after commit. */
@@ -46,6 +47,7 @@ export async function writeChanges(
   await writeDevices(transaction, changes.devices);
   await writeSegmentMembers(transaction, changes.segmentMembers);
   await writeMessageDeliveries(transaction, changes.messageDeliveries);
+  await writeVisitors(transaction, changes.visitors);
   await attachAnonymousEvents(transaction, changes.attachments);
   await insertEvents(transaction, changes.events);
   await recordIssues(transaction, changes.issues);

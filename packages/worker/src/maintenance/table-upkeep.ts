@@ -6,6 +6,9 @@ import type { Database } from '@sluice/database/connection/connection';
 import { makeEventPartitions } from '@sluice/database/events/events';
 import { deleteOldIssues } from '@sluice/database/events/ingestion-issues';
 import { deleteOldImports } from '@sluice/database/imports/imports';
+import { findDatabaseTime } from '@sluice/database/maintenance/delivery-retention';
+import { dropOldVisitors, makeVisitorPartitions } from '@sluice/database/people/visitors';
+import { VISITOR_AGE_MS_MAX } from '@sluice/domain/state/visitor-profile';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat } from '@sluice/platform/process/repeat';
@@ -27,6 +30,7 @@ export interface TableUpkeepDeps {
 
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
+const VISITOR_WEEKS_AHEAD = 3;
 const FORGETTING_INTERVAL_MS = 3_600_000;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
 const ISSUES_A_STEP = 5_000;
@@ -44,9 +48,19 @@ export function startTableUpkeep(deps: TableUpkeepDeps): void {
     return forgetting.stop();
   });
   const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () =>
-    makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
+    keepPartitions(database, now()),
   );
   lifecycle.defer('partitions', () => partitions.stop());
+}
+
+/** Makes partitions ahead and drops visitors of a month ago. May be run by several workers at once. */
+export async function keepPartitions(database: Database, nowMs: number): Promise<void> {
+  await makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS);
+  const databaseTime = await findDatabaseTime(database);
+  await makeVisitorPartitions(database, databaseTime, VISITOR_WEEKS_AHEAD);
+  // By the earlier of both clocks: a worker whose clock is ahead must not drop what is kept for a month.
+  const earlier = new Date(Math.min(databaseTime.getTime(), nowMs));
+  await dropOldVisitors(database, earlier, VISITOR_AGE_MS_MAX);
 }
 
 /** A few thousand rows a statement, so that none holds locks for long. May be run by several workers at once. */

@@ -1,0 +1,347 @@
+/**
+ * Anonymous visitors: what they do is kept under their anonymous id, and takes effect once the id is somebody's.
+ *
+ * ```
+ *   identify, group, device under an anonymous id that is nobody's ──▶ kept (`state/visitor-profile.ts`)
+ *   identify, event or alias that names a person and that id       ──▶ applied to the person, reported, forgotten
+ * ```
+ *
+ * A trait never replaces a value that the person was given later (`state/attribute-places.ts`). A relationship or
+ * device that the person has stays as it is, as at a merge. Nothing is in the person's history before it takes effect.
+ */
+import { setKey, type Json, type JsonObject } from '../values/json.ts';
+import type { AddDevice, Operation, PersonIdentifier } from '../operations/operation.ts';
+import {
+  leavesOf,
+  namesAbove,
+  placeOfLeaf,
+  recordPlaces,
+  type AttributeLeaf,
+} from '../state/attribute-places.ts';
+import type { ObjectRow, VisitorRow } from '../state/loaded-state.ts';
+import { mergeAttributes } from '../state/merge-attributes.ts';
+import {
+  describePerson,
+  loaded,
+  type LoadedPerson,
+  type PersonState,
+} from '../state/person-directory.ts';
+import { namesPreferences, PREFERENCES_ATTRIBUTE } from '../state/subscription.ts';
+import {
+  EMPTY_VISITOR_PROFILE,
+  isEmptyProfile,
+  newestPlaceIn,
+  putVisitorEntry,
+  timestampIn,
+  VISITOR_SIZE_BYTES_MAX,
+  weekOf,
+  withoutOld,
+  withoutVisitorEntry,
+  writeVisitorAttributes,
+  type VisitorProfile,
+} from '../state/visitor-profile.ts';
+import { deviceText, relationshipText, type WorkingSet } from '../state/working-set.ts';
+import { changeAttributes } from './change-attributes.ts';
+
+/**
+ * Makes an anonymous id the person's, with its events and what was kept under it. One that is somebody else's stays
+ * theirs and is recorded; one whose owner is suppressed stays blocked.
+ *
+ * @param changes - what the call changed before.
+ * @returns all that the call changed, name → `{from, to}`; the caller notes it in the history.
+ */
+export function attachAnonymousId(
+  set: WorkingSet,
+  operation: Operation,
+  person: PersonState,
+  anonymousId: string,
+  changes?: JsonObject,
+): JsonObject | undefined {
+  const { environmentId, receivedAtMs } = operation;
+  const owner = set.directory.resolveStored(environmentId, 'anonymous_id', anonymousId);
+  if (owner.outcome === 'suppressed' || (owner.outcome === 'found' && owner.person === person))
+    return changes;
+  if (owner.outcome === 'found') {
+    set.addIssue(operation, {
+      code: 'identifier_conflict',
+      field: 'anonymous_id',
+      message: `The anonymous id "${anonymousId}" belongs to ${describePerson(owner.person)}; ${describePerson(person)} was not given it.`,
+      sample: anonymousId,
+    });
+    return changes;
+  }
+  const isKnown = set.directory.isKnownVisitor(environmentId, anonymousId);
+  set.attachEvents(person, anonymousId, receivedAtMs);
+  set.directory.assign(environmentId, 'anonymous_id', anonymousId, person);
+  if (isKnown)
+    set.addActivity(person, operation, 'anon_merge', anonymousId, { anonymous_id: anonymousId });
+  const visitor = set.findVisitor(environmentId, anonymousId);
+  return visitor ? adopt(set, operation, loaded(person), visitor, changes) : changes;
+}
+
+/** As {@link attachAnonymousId}, where nothing else of the call is in the history. */
+export function identifyVisitor(
+  set: WorkingSet,
+  operation: Operation,
+  person: PersonState,
+  anonymousId: string,
+): void {
+  const changes = attachAnonymousId(set, operation, person, anonymousId);
+  if (changes) set.addActivity(person, operation, 'attribute_change', null, changes);
+}
+
+/** True for an anonymous id that is nobody's: what a call says under it is kept. */
+export function isVisitor(
+  set: WorkingSet,
+  environmentId: number,
+  identifier: PersonIdentifier,
+): boolean {
+  return (
+    identifier.kind === 'anonymous_id' &&
+    set.directory.resolve(environmentId, identifier).outcome === 'unknown'
+  );
+}
+
+/** Keeps attributes of a call under an anonymous id that is nobody's. */
+export function keepAttributes(
+  set: WorkingSet,
+  operation: Operation,
+  anonymousId: string,
+  attributes: JsonObject,
+  timestampMs: number | undefined,
+): void {
+  const before = profileOf(set, operation, anonymousId);
+  const newestMs = timestampIn(before);
+  if (timestampMs !== undefined && newestMs !== undefined && timestampMs < newestMs) {
+    set.addIssue(operation, {
+      code: 'skipped_update',
+      field: '_timestamp',
+      message: 'The attributes are older than the kept ones of the visitor and were skipped.',
+      sample: anonymousId,
+    });
+    return;
+  }
+  const { place = '', receivedAtMs: atMs } = operation;
+  const { profile, refused } = writeVisitorAttributes(before, leavesOf(attributes), {
+    place,
+    atMs,
+    ...(timestampMs !== undefined && { timestampMs }),
+  });
+  if (refused.length > 0) refuseExcess(set, operation, 'attributes', refused);
+  keep(set, operation, anonymousId, profile);
+}
+
+/** Keeps a relationship to an object. Adding again merges its attributes. */
+export function keepRelationship(
+  set: WorkingSet,
+  operation: Operation,
+  anonymousId: string,
+  { objectNumber }: ObjectRow,
+  attributes: JsonObject,
+): void {
+  const { receivedAtMs } = operation;
+  const before = profileOf(set, operation, anonymousId);
+  const known = before.relationships[objectNumber];
+  const profile = putVisitorEntry(before, 'relationships', String(objectNumber), {
+    attributes: mergeAttributes(known?.attributes ?? {}, attributes).attributes,
+    createdAtMs: known?.createdAtMs ?? receivedAtMs,
+    atMs: receivedAtMs,
+  });
+  if (profile) keep(set, operation, anonymousId, profile);
+  else refuseExcess(set, operation, 'relationships', [String(objectNumber)]);
+}
+
+/** Forgets a kept relationship. */
+export function forgetRelationship(
+  set: WorkingSet,
+  operation: Operation,
+  anonymousId: string,
+  { objectNumber }: ObjectRow,
+): void {
+  if (!set.findVisitor(operation.environmentId, anonymousId)) return;
+  const before = profileOf(set, operation, anonymousId);
+  const profile = withoutVisitorEntry(before, 'relationships', String(objectNumber));
+  keep(set, operation, anonymousId, profile);
+}
+
+/** Keeps a device. Adding again merges its attributes. */
+export function keepDevice(set: WorkingSet, operation: AddDevice, anonymousId: string): void {
+  const { receivedAtMs, token, platform, lastUsedAtMs } = operation;
+  const before = profileOf(set, operation, anonymousId);
+  const known = Object.hasOwn(before.devices, token) ? before.devices[token] : undefined;
+  const profile = putVisitorEntry(before, 'devices', token, {
+    platform,
+    lastUsedAtMs: lastUsedAtMs ?? known?.lastUsedAtMs ?? null,
+    attributes: mergeAttributes(known?.attributes ?? {}, operation.attributes).attributes,
+    createdAtMs: known?.createdAtMs ?? receivedAtMs,
+    atMs: receivedAtMs,
+  });
+  if (profile) keep(set, operation, anonymousId, profile);
+  else refuseExcess(set, operation, 'devices', [token]);
+}
+
+/** Forgets a kept device. */
+export function forgetDevice(
+  set: WorkingSet,
+  operation: Operation,
+  anonymousId: string,
+  token: string,
+): void {
+  if (!set.findVisitor(operation.environmentId, anonymousId)) return;
+  const before = profileOf(set, operation, anonymousId);
+  keep(set, operation, anonymousId, withoutVisitorEntry(before, 'devices', token));
+}
+
+/** Applies what was kept to the person, and forgets it. */
+function adopt(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  visitor: VisitorRow,
+  changes: JsonObject | undefined,
+): JsonObject | undefined {
+  set.visitors.delete(visitor);
+  const profile = withoutOld(visitor.profile, operation.receivedAtMs);
+  const noted = adoptAttributes(set, operation, person, profile, changes);
+  adoptRelationships(set, operation, person, profile);
+  adoptDevices(set, operation, person, profile);
+  return noted;
+}
+
+function adoptAttributes(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  { attributes }: VisitorProfile,
+  changes: JsonObject | undefined,
+): JsonObject | undefined {
+  const { attributesAtMs, attributePlaces } = person.row;
+  const entries = Object.entries(attributes)
+    .filter(([name, { place, timestampMs }]) => {
+      const isOld =
+        timestampMs !== undefined && attributesAtMs !== null && timestampMs < attributesAtMs;
+      return !isOld && (placeOfLeaf(attributePlaces, name) ?? '') <= place;
+    })
+    // A removed group first, then what was set in it again.
+    .toSorted(([, one], [, other]) => (one.place < other.place ? -1 : 1));
+  if (entries.length === 0) return changes;
+  const patch: JsonObject = {};
+  for (const [name, { value, place }] of entries)
+    for (const [leaf, given] of removedLeaves(person, [name, value], place))
+      setKey(patch, leaf, given);
+  const noted = changeAttributes(set, operation, person, patch, false, changes);
+  // The visitor's own place, at least: its row was there.
+  const newest = set.newestVisitorPlace(operation.environmentId) ?? '';
+  let places = person.row.attributePlaces;
+  let newestMs = attributesAtMs;
+  for (const [name, { place, timestampMs }] of entries) {
+    places = recordPlaces(places, [name], place, newest);
+    if (timestampMs !== undefined) newestMs = Math.max(newestMs ?? 0, timestampMs);
+  }
+  person.row = { ...person.row, attributePlaces: places, attributesAtMs: newestMs };
+  return noted;
+}
+
+/** A removal of a group removes the values of the person's group that are not newer; anything else is itself. */
+function removedLeaves(
+  { row }: LoadedPerson,
+  [name, value]: AttributeLeaf,
+  place: string,
+): AttributeLeaf[] {
+  if (value !== null || !namesPreferences(name) || !row.attributePlaces) return [[name, value]];
+  const preferences = row.attributes[PREFERENCES_ATTRIBUTE];
+  if (preferences === undefined) return [];
+  return leavesOf({ [PREFERENCES_ATTRIBUTE]: preferences as Json })
+    .filter(([leaf]) => namesAbove(leaf).includes(name))
+    .filter(([leaf]) => (placeOfLeaf(row.attributePlaces, leaf) ?? '') <= place)
+    .map(([leaf]) => [leaf, null]);
+}
+
+function adoptRelationships(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  { relationships }: VisitorProfile,
+): void {
+  const { environmentId, personId } = person;
+  for (const [number, { attributes, createdAtMs }] of Object.entries(relationships)) {
+    const object = set.findObjectByNumber(environmentId, Number(number));
+    if (!object) continue;
+    const { objectNumber } = object;
+    if (set.relationships.get(relationshipText({ personId, objectNumber }))) continue;
+    const times = { createdAtMs, updatedAtMs: operation.receivedAtMs };
+    set.relationships.set({ environmentId, personId, objectNumber, attributes, ...times });
+    set.addRelationshipActivity(person, operation, 'add_relationship', object, attributes);
+  }
+}
+
+function adoptDevices(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  { devices }: VisitorProfile,
+): void {
+  const { environmentId, personId } = person;
+  for (const [token, device] of Object.entries(devices)) {
+    if (set.devices.get(deviceText(person, token))) continue;
+    const { platform, lastUsedAtMs, attributes, createdAtMs } = device;
+    const updatedAtMs = operation.receivedAtMs;
+    set.devices.set({
+      environmentId,
+      personId,
+      token,
+      platform,
+      lastUsedAtMs,
+      attributes,
+      createdAtMs,
+      updatedAtMs,
+    });
+  }
+}
+
+function profileOf(
+  set: WorkingSet,
+  { environmentId, receivedAtMs }: Operation,
+  anonymousId: string,
+): VisitorProfile {
+  const row = set.findVisitor(environmentId, anonymousId);
+  return row ? withoutOld(row.profile, receivedAtMs) : EMPTY_VISITOR_PROFILE;
+}
+
+function keep(
+  set: WorkingSet,
+  { environmentId }: Operation,
+  anonymousId: string,
+  profile: VisitorProfile,
+): void {
+  // Held from now on, so that a person who is given the id gets this.
+  set.directory.assign(environmentId, 'anonymous_id', anonymousId, undefined);
+  const known = set.findVisitor(environmentId, anonymousId);
+  if (isEmptyProfile(profile)) {
+    if (known) set.visitors.delete(known);
+    return;
+  }
+  set.setVisitor({
+    environmentId,
+    anonymousId,
+    week: weekOf(set.effects.nowMs),
+    newestPlace: newestPlaceIn(profile),
+    profile,
+  });
+}
+
+function refuseExcess(
+  set: WorkingSet,
+  operation: Operation,
+  what: 'attributes' | 'relationships' | 'devices',
+  refused: readonly string[],
+): void {
+  const [first = ''] = refused;
+  const bounds = `300 attributes, 50 relationships, 50 devices and ${VISITOR_SIZE_BYTES_MAX / 1_000} KB`;
+  set.addIssue(operation, {
+    code: 'too_large',
+    field: what,
+    message: `Of an anonymous visitor, ${bounds} are kept: ${refused.length} ${what} were left out, the first is "${first}".`,
+    sample: first,
+  });
+}

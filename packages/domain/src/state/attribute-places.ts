@@ -1,0 +1,87 @@
+/**
+ * When an attribute was written, in the order of acknowledgement: what keeps a visitor's older trait from replacing a
+ * person's newer value when the visitor turns out to be that person.
+ *
+ * A person's writes are recorded only while their workspace has visitors with traits, and only where the recorded place
+ * is not after all of those already. So a workspace without such visitors pays nothing, and a call that says the same
+ * again is written once for each visitor at most.
+ *
+ * Preferences are compared value by value, under their dotted names; a removed group or all of them under the group's
+ * name or the attribute's. Pure.
+ */
+import type { OrderPlace } from '../operations/order-place.ts';
+import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
+import { isRemoval } from './merge-attributes.ts';
+import { namesPreferences, PREFERENCES_ATTRIBUTE } from './subscription.ts';
+
+/** Name of a leaf → place of its last write. */
+export type AttributePlaces = Readonly<Record<string, OrderPlace>>;
+
+/** One value as it is compared. */
+export type AttributeLeaf = readonly [name: string, value: Json];
+
+/** The attributes of a call, value by value, in their order. */
+export function leavesOf(attributes: JsonObject): AttributeLeaf[] {
+  const leaves: AttributeLeaf[] = [];
+  for (const name in attributes) {
+    const value = attributes[name] as Json;
+    if (!namesPreferences(name)) leaves.push([name, value]);
+    else addPreferences(leaves, name, value);
+  }
+  return leaves;
+}
+
+function addPreferences(leaves: AttributeLeaf[], name: string, value: Json): void {
+  if (isRemoval(value)) leaves.push([name, null]);
+  else if (isJsonObject(value) && depthOf(name) < 2) {
+    for (const key in value) addPreferences(leaves, `${name}.${key}`, value[key] as Json);
+  } else if (typeof value !== 'object' && depthOf(name) === 2) leaves.push([name, value]);
+}
+
+/** 0: all preferences, 1: a group, 2: a value, whose own name may hold dots. */
+function depthOf(name: string): 0 | 1 | 2 {
+  if (name.length === PREFERENCES_ATTRIBUTE.length) return 0;
+  return name.includes('.', PREFERENCES_ATTRIBUTE.length + 1) ? 2 : 1;
+}
+
+/** The names under which a removal takes the leaf along, itself first. */
+export function namesAbove(leaf: string): string[] {
+  if (!namesPreferences(leaf)) return [leaf];
+  const names = [leaf];
+  if (depthOf(leaf) === 2)
+    names.push(leaf.slice(0, leaf.indexOf('.', PREFERENCES_ATTRIBUTE.length + 1)));
+  if (depthOf(leaf) > 0) names.push(PREFERENCES_ATTRIBUTE);
+  return names;
+}
+
+/** The last write of a leaf, or of what it is part of; undefined where none is recorded. */
+export function placeOfLeaf(places: AttributePlaces | null, leaf: string): OrderPlace | undefined {
+  if (!places) return undefined;
+  let latest: OrderPlace | undefined;
+  for (const name of namesAbove(leaf)) {
+    const place = Object.hasOwn(places, name) ? places[name] : undefined;
+    if (place !== undefined && (latest === undefined || place > latest)) latest = place;
+  }
+  return latest;
+}
+
+/**
+ * The places after some writes; the very object that was given where none need be recorded.
+ *
+ * @param newest - the last write of a visitor that a later comparison can meet.
+ */
+export function recordPlaces(
+  places: AttributePlaces | null,
+  names: Iterable<string>,
+  place: OrderPlace,
+  newest: OrderPlace,
+): AttributePlaces | null {
+  let recorded: Record<string, OrderPlace> | undefined;
+  for (const name of names) {
+    const known = places && Object.hasOwn(places, name) ? places[name] : undefined;
+    if (known !== undefined && (known > newest || known === place)) continue;
+    recorded ??= { ...places };
+    setKey(recorded, name, place);
+  }
+  return recorded ?? places;
+}

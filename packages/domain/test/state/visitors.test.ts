@@ -1,0 +1,208 @@
+/**
+ * What an anonymous visitor did takes effect once the anonymous id is somebody's: as if the person had done it, but never
+ * over what the person was told later.
+ */
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { MergePeople, Operation } from '../../src/operations/operation.ts';
+import {
+  addDevice,
+  identify,
+  merge,
+  NOW_MS,
+  relateObject,
+  remove,
+  track,
+} from '../../src/testing/sample-operations.ts';
+import { DAY_MS, MemoryStore, WAYS } from '../support/memory-store.ts';
+
+let store: MemoryStore;
+beforeEach(() => {
+  store = new MemoryStore();
+});
+
+const alias = (primary: string, secondary: string): Operation =>
+  ({ ...merge(primary, secondary), isAlias: true }) as MergePeople;
+const attributesOf = (id: string) => store.people.find((row) => row.id === id)?.attributes;
+const activities = () =>
+  store.events.filter(({ kind }) => kind !== 'event').map(({ kind, data }) => [kind, data]);
+
+describe.each(WAYS)('%s', (_, isTogether) => {
+  const apply = (...operations: Operation[]) => store.applyEach(isTogether, ...operations);
+
+  it.each([
+    ['an identify', identify('id:p', {}, { anonymousId: 'z' })],
+    ['an event', track('id:p', 'seen', { anonymousId: 'z' })],
+    ['an alias', alias('id:p', 'id:z')],
+  ])('traits become attributes at %s, and are then in the history', (_name, identification) => {
+    apply(identify('anonymous_id:z', { plan: 'pro', unsubscribed: true }));
+    expect(activities()).toEqual([]);
+    apply(identification);
+    expect(store.people).toMatchObject([
+      { id: 'p', attributes: { plan: 'pro' }, unsubscribed: true },
+    ]);
+    expect(store.visitors).toEqual([]);
+    const noted = activities().map(([, data]) => data);
+    expect(noted).toContainEqual(expect.objectContaining({ plan: { from: null, to: 'pro' } }));
+  });
+
+  it('a trait replaces an older value of the person, and never a newer one', () => {
+    apply(
+      identify('id:p', { older: 'person', same: 'person' }),
+      identify('anonymous_id:z', { older: 'visitor', newer: 'visitor', same: 'visitor' }),
+      identify('id:p', { newer: 'person', same: 'person' }),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(attributesOf('p')).toEqual({ older: 'visitor', newer: 'person', same: 'person' });
+  });
+
+  it('the traits of two visitors are compared by when they were sent', () => {
+    apply(
+      identify('anonymous_id:one', { plan: 'first' }),
+      identify('anonymous_id:two', { plan: 'second' }),
+      identify('id:p', {}, { anonymousId: 'two' }),
+      identify('id:p', {}, { anonymousId: 'one' }),
+    );
+    expect(attributesOf('p')).toEqual({ plan: 'second' });
+  });
+
+  it('a removed trait removes an older value and no newer one', () => {
+    apply(
+      identify('id:p', { older: 1, newer: 1 }),
+      identify('anonymous_id:z', { older: null, newer: '' }),
+      identify('id:p', { newer: 2 }),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(attributesOf('p')).toEqual({ newer: 2 });
+  });
+
+  it('preferences are compared value by value', () => {
+    apply(
+      identify('anonymous_id:z', {
+        svc_subscription_preferences: { topics: { a: false, b: false } },
+      }),
+      identify('id:p', { 'svc_subscription_preferences.topics.a': true }),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(attributesOf('p')).toEqual({
+      svc_subscription_preferences: { topics: { a: true, b: false } },
+    });
+  });
+
+  it('a removed group of preferences leaves what was said later', () => {
+    apply(
+      identify('id:p', { svc_subscription_preferences: { topics: { a: true, b: true } } }),
+      identify('anonymous_id:z', { svc_subscription_preferences: { topics: null } }),
+      identify('id:p', { 'svc_subscription_preferences.topics.b': true }),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(attributesOf('p')).toEqual({ svc_subscription_preferences: { topics: { b: true } } });
+  });
+
+  it('a value that a merge brings is as old as it was', () => {
+    apply(
+      identify('id:s', { plan: 'secondary' }),
+      identify('anonymous_id:z', { plan: 'visitor' }),
+      identify('id:p'),
+      merge('id:p', 'id:s'),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(attributesOf('p')).toEqual({ plan: 'visitor' });
+  });
+
+  it('the call that identifies comes after what the visitor said', () => {
+    apply(
+      identify('anonymous_id:z', { plan: 'visitor', kept: true }),
+      identify('id:p', { plan: 'call' }, { anonymousId: 'z' }),
+    );
+    expect(attributesOf('p')).toEqual({ plan: 'call', kept: true });
+    expect(activities()).toContainEqual([
+      'profile_create',
+      expect.objectContaining({ plan: { from: null, to: 'call' } }),
+    ]);
+  });
+
+  it('relationships and devices become the person’s, and those the person has stay', () => {
+    apply(
+      relateObject('acme', 'anonymous_id:z', { role: 'visitor' }),
+      relateObject('umbrella', 'anonymous_id:z', { role: 'visitor' }),
+      relateObject('umbrella', 'id:p', { role: 'person' }),
+      addDevice('anonymous_id:z', 'token'),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(store.relationships.map(({ attributes }) => attributes.role).toSorted()).toEqual([
+      'person',
+      'visitor',
+    ]);
+    expect(store.devices).toMatchObject([{ token: 'token', personId: store.people[0]?.personId }]);
+  });
+
+  it('an object that was deleted meanwhile relates nobody', () => {
+    apply(relateObject('acme', 'anonymous_id:z'));
+    store.apply({
+      type: 'object.delete',
+      environmentId: 1,
+      receivedAtMs: NOW_MS,
+      object: { objectTypeId: 1, objectId: 'acme' },
+    });
+    apply(identify('id:p', {}, { anonymousId: 'z' }));
+    expect(store.relationships).toEqual([]);
+  });
+
+  it('a deletion and a new visit leave nothing of the first one', () => {
+    apply(
+      identify('anonymous_id:z', { plan: 'first' }),
+      identify('id:p', {}, { anonymousId: 'z' }),
+      remove('id:p'),
+      identify('anonymous_id:z', { other: 'second' }),
+      identify('id:q', {}, { anonymousId: 'z' }),
+    );
+    expect(store.people).toMatchObject([{ id: 'q', attributes: { other: 'second' } }]);
+    expect(attributesOf('q')).toEqual({ other: 'second' });
+  });
+
+  it('an alias gives a new id to the person who has the former one', () => {
+    apply(identify('id:old', { plan: 'pro' }), alias('id:new', 'id:old'));
+    expect(store.people).toMatchObject([{ id: 'new', attributes: { plan: 'pro' } }]);
+  });
+});
+
+it('an unsubscription is reported once, when it takes effect', () => {
+  const kept = store.apply(identify('anonymous_id:z', { unsubscribed: true }));
+  expect(kept.reports).toEqual([]);
+  const taken = store.apply(identify('id:p', {}, { anonymousId: 'z' }));
+  expect(taken.reports.map(({ eventType }) => eventType)).toEqual(['customer_unsubscribed']);
+  expect(store.apply(identify('id:p', {}, { anonymousId: 'z' })).reports).toEqual([]);
+});
+
+it('what is older than 30 days does not take effect', () => {
+  store.apply({
+    ...identify('anonymous_id:z', { plan: 'old' }),
+    receivedAtMs: NOW_MS - 31 * DAY_MS,
+  });
+  store.apply(identify('anonymous_id:z', { other: 'young' }));
+  store.apply(identify('id:p', {}, { anonymousId: 'z' }));
+  expect(attributesOf('p')).toEqual({ other: 'young' });
+});
+
+it('what exceeds a bound of a visitor is an issue, and the rest is kept', () => {
+  const many = Object.fromEntries(Array.from({ length: 301 }, (_, index) => [`a${index}`, index]));
+  const { issues } = store.apply(identify('anonymous_id:z', many));
+  expect(issues.map(({ issue }) => [issue.code, issue.field, issue.sample])).toEqual([
+    ['too_large', 'attributes', 'a300'],
+  ]);
+  const large = store.apply(identify('anonymous_id:y', { kept: 1, large: 'x'.repeat(100_000) }));
+  expect(large.issues.map(({ issue }) => issue.sample)).toEqual(['large']);
+  store.apply(identify('id:p', {}, { anonymousId: 'y' }));
+  expect(attributesOf('p')).toEqual({ kept: 1 });
+  for (let index = 0; index < 51; index++)
+    store.apply(relateObject(`object ${index}`, 'anonymous_id:x'));
+  expect(
+    Object.keys(store.visitors.find((row) => row.anonymousId === 'x')?.profile.relationships ?? {}),
+  ).toHaveLength(50);
+});
+
+it('a workspace without visitors records nothing beside its people', () => {
+  store.apply(identify('id:p', { plan: 'pro' }));
+  store.apply(identify('id:p', { plan: 'free' }));
+  expect(store.people).toMatchObject([{ attributePlaces: null }]);
+});
