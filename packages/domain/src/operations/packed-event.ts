@@ -39,6 +39,10 @@ const isPacked = (queued: QueuedOperation): queued is PackedEvent => Array.isArr
 export const typeOfQueued = (queued: QueuedOperation): Operation['type'] =>
   isPacked(queued) ? 'event.track' : queued.type;
 
+/** The second value of each row, of every format. */
+export const environmentOf = (queued: QueuedOperation): number =>
+  isPacked(queued) ? queued[1] : queued.environmentId;
+
 /** False for an event that a newer intake has packed in a way that this version does not know. */
 export const isKnownFormat = (queued: QueuedOperation): boolean =>
   !isPacked(queued) || queued[0] === PACKED_EVENT_FORMAT;

@@ -41,6 +41,21 @@ export class PendingBatches {
     return this.#index.earlier(batch, keys);
   }
 
+  /** As {@link PendingIndex.isPending}. */
+  isPending(batch: PendingBatch): boolean {
+    return this.#index.isPending(batch);
+  }
+
+  /** As {@link PendingIndex.forget}. */
+  forget(batches: readonly PendingBatch[]): void {
+    this.#index.forget(batches);
+  }
+
+  /** As {@link PendingIndex.changed}. */
+  changed(durationMs: number): Promise<void> {
+    return this.#index.changed(durationMs);
+  }
+
   /** What is in the batches, in the order given; `undefined` for one that is not queued. */
   read(batches: readonly PendingBatch[]): Promise<readonly (CommitBatch | undefined)[]> {
     return this.#readBatches(batches);

@@ -36,6 +36,7 @@ export class PendingIndex {
   #lastFlushId: string | undefined;
   #readCount = 0;
   #reading: Promise<boolean> | undefined;
+  readonly #waiters = new Set<() => void>();
 
   /** @param now - milliseconds, of a clock that is never set. */
   constructor(log: PendingLog, now: () => number) {
@@ -95,6 +96,29 @@ export class PendingIndex {
       if (other !== batch) return true;
     }
     return false;
+  }
+
+  /** False once it is known to be applied. */
+  isPending(batch: PendingBatch): boolean {
+    return this.#batches.get(batch.id) === batch;
+  }
+
+  /** Forgets here what another process applied; that one forgets it in the broker's log. */
+  forget(batches: readonly PendingBatch[]): void {
+    for (const batch of batches) if (this.isPending(batch)) this.#forget(batch);
+  }
+
+  /** Resolves when a batch is forgotten, and after `durationMs` at the latest. */
+  changed(durationMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        this.#waiters.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, durationMs);
+      this.#waiters.add(end);
+    });
   }
 
   /** Those of the oldest that were read before a time of the process' clock. */
@@ -165,6 +189,7 @@ export class PendingIndex {
       if (others.length === 1) this.#byKey.delete(key);
       else others.splice(others.indexOf(batch), 1);
     }
+    for (const end of this.#waiters) end();
   }
 }
 

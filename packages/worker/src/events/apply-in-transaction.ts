@@ -30,6 +30,8 @@ export interface ProcessCommitBatchDeps {
   readonly newId: () => string;
   /** Unix milliseconds. */
   readonly now: () => number;
+  /** How long a batch waits for batches of other shards before it applies them itself; absent: 3 s. */
+  readonly waitMsMax?: number;
 }
 
 /** What one commit batch came to. */

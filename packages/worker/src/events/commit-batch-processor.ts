@@ -53,6 +53,8 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
       );
       const result = await processOne(commitBatch, await readBehind());
       if (result.outcome === 'already-applied') return { outcome: 'done' };
+      if (result.outcome === 'waiting')
+        return { outcome: 'retry', afterMs: 0, reason: 'earlier batches come first' };
       counts.appliedCount += result.envelopes;
       if (isDebugging) logger.debug({ envelopeId: commitBatch.id, ...result.counts }, 'applied');
       counts.operationCount += result.operations;

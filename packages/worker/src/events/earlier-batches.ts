@@ -11,7 +11,8 @@
  *   shard 9   … [merge p <- s] …        place 9   ◀─ in progress
  * ```
  *
- * The lowest place never waits, so there is no circle.
+ * The lowest place never waits, so there is no circle. A batch waits until the workers of the other shards have applied
+ * what comes before it. If they do not, as when one has died, it applies that itself, in the same transaction.
  *
  * Part of step 9 of the walk, called by `process-commit-batch.ts` after the claim.
  */
@@ -22,6 +23,7 @@ import { listNamesOfOwners } from '@sluice/database/people/person-names';
 import { listObjectsOfVisitors } from '@sluice/database/people/visitors';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import { environmentOf, type QueuedOperation } from '@sluice/domain/operations/packed-event';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { keysOf, visitorHashOf } from '@sluice/domain/operations/operation-keys';
 import { keyHashOf, objectKey } from '@sluice/domain/operations/shard';
@@ -84,6 +86,58 @@ export function waitingVisitorsOf(
       if (pending.earlier(batch, [visitorHashOf(environmentId)]).size > 0) found.add(environmentId);
   }
   return found;
+}
+
+/**
+ * Batches that must be applied first by what the log alone tells: without a look at the people.
+ *
+ * @param operations - those of the batch.
+ */
+export function earlierByKeys(
+  pending: PendingBatches,
+  batch: PendingBatch,
+  operations: readonly QueuedOperation[],
+): PendingBatch[] {
+  if (!pending.hasEarlier(batch)) return [];
+  const marks = new Set<number>();
+  for (const environmentId of new Set(operations.map(environmentOf)))
+    marks.add(visitorHashOf(environmentId));
+  const keys = batch.keys.filter((key) => !marks.has(key));
+  return [...pending.earlier(batch, keys)].filter((each) => !isOfFlush(each, batch));
+}
+
+/** True for two parts of one call: they are applied together. */
+export const isOfFlush = (one: PendingBatch, other: PendingBatch): boolean =>
+  one.flushId !== undefined && one.flushId === other.flushId;
+
+/** Between two looks for what other processes applied: from the first to the last. */
+const LOOK_INTERVAL_MS_MIN = 2;
+const LOOK_INTERVAL_MS_MAX = 25;
+
+/** Waits until batches are applied, by whomever, or `waitMsMax` is over. @returns how many of them are. */
+export async function waitUntilApplied(
+  database: Database,
+  pending: PendingBatches,
+  batches: readonly PendingBatch[],
+  waitMsMax: number,
+): Promise<number> {
+  let left = batches;
+  let waitedMs = 0;
+  for (let intervalMs = LOOK_INTERVAL_MS_MIN; ;) {
+    await pending.changed(intervalMs);
+    waitedMs += intervalMs;
+    intervalMs = Math.min(2 * intervalMs, LOOK_INTERVAL_MS_MAX);
+    left = left.filter((batch) => pending.isPending(batch));
+    if (left.length > 0) {
+      const applied = await listAppliedCommitBatches(
+        database,
+        left.map(({ id }) => id),
+      );
+      pending.forget(left.filter(({ id }) => applied.has(id)));
+      left = left.filter(({ id }) => !applied.has(id));
+    }
+    if (left.length === 0 || waitedMs >= waitMsMax) return batches.length - left.length;
+  }
 }
 
 /** Of batches that are applied because another one must come after them; more are applied in transactions of their own. */

@@ -55,10 +55,12 @@ import {
   type ProcessCommitBatchDeps,
 } from './apply-in-transaction.ts';
 import {
+  earlierByKeys,
   findEarlierBatches,
   nextRun,
   readEarlier,
   waitingVisitorsOf,
+  waitUntilApplied,
   type HeldBatch,
   type PlacedCommitBatch,
   type Run,
@@ -78,12 +80,17 @@ export type ProcessOutcome =
       readonly counts: CommitBatchCounts;
     }
   /** By an earlier run, which may have stopped before it woke its lanes; the reconcile loop wakes those. */
-  | { readonly outcome: 'already-applied' };
+  | { readonly outcome: 'already-applied' }
+  /** Batches of other shards come first and are on their way: to be called again. */
+  | { readonly outcome: 'waiting' };
 
 const FAULTS_MAX = 2;
 
 /** A conflict means that somebody else got through, so each try has a better chance than the last. */
 const TRIES_MAX = 10;
+
+/** Longer than a worker needs for what is before a batch in its shard, where no queue is long. */
+const WAIT_MS_MAX = 3_000;
 
 /** Thrown out of the transaction, which then leaves nothing: these batches come first. */
 class EarlierFirst extends Error {
@@ -114,6 +121,8 @@ export async function processCommitBatch(
   const done: ProcessOutcome[] = [];
   for (;;) {
     try {
+      if (pending && !isTakingOver(commitBatch, earlier))
+        await expectNothingByKeys(pending, commitBatch);
       const run = await nextRun(pending, earlier, together);
       const outcome = await processRun(deps, run.envelopes, run.isOfOneShard, pending);
       await pending?.remove(appliedOf(run, outcome).map(({ id }) => id));
@@ -124,9 +133,49 @@ export async function processCommitBatch(
     } catch (error) {
       if (!(error instanceof EarlierFirst) || !pending) throw error;
       together = [commitBatch];
-      earlier = [...earlier, ...(await readEarlier(deps.database, pending, error.batches))];
+      const next = await makeWay(deps, pending, commitBatch, earlier, error.batches);
+      if (next === 'waiting') return { outcome: 'waiting' };
+      earlier = next;
     }
   }
+}
+
+/** True where batches of other calls are to be applied with this one. */
+const isTakingOver = ({ flushId }: CommitBatch, taken: readonly PlacedCommitBatch[]): boolean =>
+  taken.some(({ batch }) => flushId === undefined || batch.flushId !== flushId);
+
+/** @throws EarlierFirst */
+async function expectNothingByKeys(
+  pending: PendingBatches,
+  { id, operations }: CommitBatch,
+): Promise<void> {
+  const batch = await pending.find(id);
+  const before = batch ? earlierByKeys(pending, batch, operations) : [];
+  if (before.length > 0) throw new EarlierFirst(before);
+}
+
+/**
+ * Waits for what comes first, but for the other parts of the same call: those are applied together with this batch.
+ *
+ * @param taken - what is already to be applied with it.
+ * @returns what is to be applied with it from now on.
+ */
+async function makeWay(
+  { database, waitMsMax = WAIT_MS_MAX }: ProcessCommitBatchDeps,
+  pending: PendingBatches,
+  commitBatch: CommitBatch,
+  taken: readonly PlacedCommitBatch[],
+  batches: readonly PendingBatch[],
+): Promise<PlacedCommitBatch[] | 'waiting'> {
+  const { flushId } = commitBatch;
+  const others = batches.filter((each) => flushId === undefined || each.flushId !== flushId);
+  if (others.length > 0 && !isTakingOver(commitBatch, taken)) {
+    const appliedCount = await waitUntilApplied(database, pending, others, waitMsMax);
+    if (appliedCount === others.length) return [...taken];
+    if (appliedCount > 0) return 'waiting';
+    // Nobody applies them: a worker has died, or one hangs.
+  }
+  return [...taken, ...(await readEarlier(database, pending, batches))];
 }
 
 /** Those of a run that are applied now: of one shard the first ones, else all. */

@@ -39,6 +39,8 @@ export async function createCommitBatchWorld(): Promise<CommitBatchWorld> {
     takenIds: new TakenIdWatch(),
     newId,
     now: () => NOW_MS,
+    // Nobody else processes here.
+    waitMsMax: 0,
   };
   let lastEnvironment = 100;
 
