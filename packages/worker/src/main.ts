@@ -259,6 +259,7 @@ const reconcileLoops = startReconcileLoops({
       numbers,
       newId,
       now,
+      pending: started.pending,
       wakeLane: (lane) => producer.wakeLane(lane),
       tail,
       leaseMs: settings.QUEUE_STALLED_AFTER_MS,

@@ -26,7 +26,7 @@ export interface OrderOptions {
  * With a short deadline, a slow machine alone sends calls through the local disk buffer. Only a run with kills tests that
  * way of a call.
  */
-const shapeOf = (hasKills: boolean) =>
+export const orderFleetOf = (hasKills: boolean) =>
   ({
     workerCount: 4,
     shardCount: 16,
@@ -45,7 +45,7 @@ export async function runOrderOracle(
   options: OrderOptions,
   say: (line: string) => void,
 ): Promise<boolean> {
-  const fleet = await startFleet(broker, shapeOf(options.hasKills));
+  const fleet = await startFleet(broker, orderFleetOf(options.hasKills));
   try {
     const startedAtMs = performance.now();
     const failed = await runRounds(fleet, options, say);

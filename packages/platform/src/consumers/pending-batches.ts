@@ -41,6 +41,11 @@ export class PendingBatches {
     return this.#index.earlier(batch, keys);
   }
 
+  /** As {@link PendingIndex.naming}. */
+  naming(keys: Iterable<number>): Promise<Set<PendingBatch>> {
+    return this.#index.naming(keys);
+  }
+
   /** As {@link PendingIndex.isPending}. */
   isPending(batch: PendingBatch): boolean {
     return this.#index.isPending(batch);

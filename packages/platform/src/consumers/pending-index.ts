@@ -64,6 +64,16 @@ export class PendingIndex {
     return this.#batches.get(id);
   }
 
+  /** Batches that name one of the keys and are in the log now. */
+  async naming(keys: Iterable<number>): Promise<Set<PendingBatch>> {
+    // A read that another one began may have begun before the last batch was added.
+    if (this.#reading) await this.#reading;
+    while (await this.#readMore());
+    const found = new Set<PendingBatch>();
+    for (const key of keys) for (const batch of this.#byKey.get(key) ?? []) found.add(batch);
+    return found;
+  }
+
   /** The parts of a flush follow each other in the log. */
   #hasWholeFlushOf(id: string): boolean {
     const batch = this.#batches.get(id);
@@ -145,6 +155,7 @@ export class PendingIndex {
 
   /** @returns false if the log has nothing more. */
   #readMore(): Promise<boolean> {
+    if (this.#reading) return this.#reading;
     const read = async (): Promise<boolean> => {
       const { entries, firstLogId } = await this.#log.read(this.#lastLogId, READ_COUNT);
       for (const entry of entries) this.#add(entry);

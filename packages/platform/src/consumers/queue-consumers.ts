@@ -39,6 +39,8 @@ export interface ConsumerOptions extends BrokerOptions {
 }
 
 export interface Consumers {
+  /** What waits in all shards. */
+  readonly pending: PendingBatches;
   /** What the watch over the queues has found. */
   report(): WatchReport;
   /**
@@ -134,7 +136,7 @@ export async function startConsumers(
     // A connection that a broken worker took along is not given back; it ends with the process.
     await within(LEAVE_DEADLINE_MS, side.close()).catch(() => undefined);
   };
-  return { report: () => watch.report(), close: () => (closed ??= close()) };
+  return { pending, report: () => watch.report(), close: () => (closed ??= close()) };
 }
 
 /**

@@ -50,13 +50,8 @@ export async function findEarlierBatches(
   if (waiting.length === 0) return [];
   // Of all, the first one's too: it can give one of its names to somebody whom a later one names.
   const operations = held.flatMap((each) => each.operations);
-  const keys = new Set<number>();
-  for (const operation of operations)
-    for (const key of keysOf(operation)) keys.add(keyHashOf(operation.environmentId, key));
-  const needs = findStateNeeds(operations);
-  const names = await listNamesOfOwners(transaction, needs);
-  for (const { environmentId, key } of names) keys.add(keyHashOf(environmentId, key));
-  const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
+  const keys = await keysOfOwners(transaction, operations);
+  const visitors = findStateNeeds(operations).identifiers.flatMap(({ environmentId, kind, value }) =>
     kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
   );
   // An object to which a visitor will relate somebody may be deleted by an earlier call.
@@ -104,6 +99,36 @@ export function earlierByKeys(
     marks.add(visitorHashOf(environmentId));
   const keys = batch.keys.filter((key) => !marks.has(key));
   return [...pending.earlier(batch, keys)].filter((each) => !isOfFlush(each, batch));
+}
+
+/**
+ * Waits until what is in the log now and is about the people of some operations is applied, so that they come after it.
+ *
+ * @returns false if that did not happen in `waitMsMax`.
+ */
+export async function waitForQueued(
+  database: Database,
+  pending: PendingBatches,
+  operations: readonly Operation[],
+  waitMsMax: number,
+): Promise<boolean> {
+  const keys = await keysOfOwners(database, operations);
+  const waiting = [...(await pending.naming(keys))];
+  if (waiting.length === 0) return true;
+  return (await waitUntilApplied(database, pending, waiting, waitMsMax)) === waiting.length;
+}
+
+/** Hashes of all keys that operations name, and of all other names of the people whom they name. */
+async function keysOfOwners(
+  database: DatabaseOrTransaction,
+  operations: readonly Operation[],
+): Promise<Set<number>> {
+  const keys = new Set<number>();
+  for (const operation of operations)
+    for (const key of keysOf(operation)) keys.add(keyHashOf(operation.environmentId, key));
+  const names = await listNamesOfOwners(database, findStateNeeds(operations));
+  for (const { environmentId, key } of names) keys.add(keyHashOf(environmentId, key));
+  return keys;
 }
 
 /** True for two parts of one call: they are applied together. */

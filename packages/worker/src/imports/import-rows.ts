@@ -7,8 +7,8 @@
  * `envelopes` is made too, of an id that says import and row, so that even a wrong cursor could
  * not count a row twice.
  *
- * Commit batches of the shards go on between batches. A person's events in the file and their calls of today have no
- * order; each is applied under the person's locks.
+ * Commit batches of the shards go on between batches. A batch of rows counts as acknowledged when it commits: calls about
+ * its people that were acknowledged before are applied first.
  *
  * Before: `run-import.ts`, `domain/src/imports/import-file.ts`. After: `load-state.ts`, `write-changes.ts`, and
  * `publish-rows.ts` once it is committed.
@@ -29,8 +29,10 @@ import type { IdentifierKey, IdentifierRow } from '@sluice/domain/state/loaded-s
 import { identifierText, storedValue } from '@sluice/domain/operations/state-keys';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
+import { waitForQueued } from '../events/earlier-batches.ts';
 import { loadState, SAFEST } from '../events/load-state.ts';
 import type { ProcessCommitBatchDeps } from '../events/process-commit-batch.ts';
+import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { CsvRecord } from './read-csv.ts';
 import { publishRows, type PublishedRow } from './publish-rows.ts';
 import { writeChanges } from '../events/write-changes.ts';
@@ -38,6 +40,8 @@ import { writeChanges } from '../events/write-changes.ts';
 export interface ImportRowsDeps extends Omit<ProcessCommitBatchDeps, 'takenIds'> {
   /** Tells the workspace's readers (live tail) of the rows. */
   readonly tail?: TailPublisher;
+  /** What waits in all shards; absent: the order among rows and calls is the caller's. */
+  readonly pending?: PendingBatches;
   /** Where the batch is in a trace; absent: in none. */
   readonly traceparent?: string | null;
 }
@@ -98,6 +102,13 @@ async function writeBatch(
   isRefused: boolean,
 ): Promise<LaneKey[]> {
   const rows = records.map((record, index) => judgeRow(deps, held, record, index, isRefused));
+  const events = rows.flatMap(({ event }) => event ?? []);
+  // Where the calls before do not come to an end, the lease does, and the batch is tried again.
+  if (
+    deps.pending &&
+    !(await waitForQueued(deps.database, deps.pending, events, held.leaseMs / 2))
+  )
+    throw new Lost();
   for (let tries = 1; ; tries++) {
     try {
       const written = await deps.database

@@ -23,7 +23,7 @@ import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
 
 const LEASE_MS = 15_000;
 const CHUNK_SIZE_BYTES = 100_000;
-const newId = createIdGenerator(Date.now);
+export const newId = createIdGenerator(Date.now);
 
 export class ImportsWorld {
   readonly database: Database;
@@ -52,7 +52,7 @@ export class ImportsWorld {
   /** All but where files come from. */
   deps(): Omit<RunImportDeps, 'fetchFile' | 'pause'> {
     return {
-      ...this.#processing(),
+      ...this.processing(),
       wakeLane: () => Promise.resolve(),
       leaseMs: LEASE_MS,
       logger: createLogger('test', 'silent'),
@@ -63,7 +63,7 @@ export class ImportsWorld {
   }
 
   async process(...operations: Operation[]): Promise<void> {
-    await processCommitBatch(this.#processing(), { id: newId(), operations });
+    await processCommitBatch(this.processing(), { id: newId(), operations });
   }
 
   people(...ids: string[]): Promise<void> {
@@ -135,7 +135,8 @@ export class ImportsWorld {
     return rows[0]!.count;
   }
 
-  #processing() {
+  /** What processing of commit batches needs. */
+  processing() {
     return {
       database: this.database,
       numbers: new NumberStock(),

@@ -1,0 +1,72 @@
+/**
+ * A batch of rows counts as acknowledged when it commits: a call that was acknowledged before it takes effect first,
+ * though it is still queued.
+ */
+import { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import { openTakingSide } from '@sluice/platform/consumers/queue-taking';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer } from '@sluice/platform/queue/queue';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import { identify } from '@sluice/domain/testing/sample-operations';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
+import { ImportsWorld, newId } from '../support/imports-world.ts';
+
+let world: ImportsWorld;
+let pending: PendingBatches;
+let add: (batch: CommitBatch) => Promise<void>;
+const closes: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  world = await ImportsWorld.create();
+  const options = {
+    databaseUrl: '',
+    redisUrl: testRedisUrl(),
+    prefix: uniquePrefix(),
+    shardCount: 1,
+    logger: createLogger('test', 'silent'),
+  };
+  const producer = await openProducer(options);
+  const side = openTakingSide(options, 0, () => undefined);
+  pending = new PendingBatches(side.pendingLog, side.readBatches, () => performance.now());
+  add = (envelope) => producer.addCommitBatches([{ shard: 0, envelope }]);
+  closes.push(
+    () => producer.close(),
+    async () => side.leave(),
+    () => side.close(),
+  );
+});
+afterAll(async () => {
+  for (const close of closes) await close();
+});
+
+const FILE = '_svc_customer_id,_svc_name,_svc_timestamp\nnew,bought,1769860000\n';
+
+test('rows wait for queued calls about their people, and for no others', async () => {
+  const signUp = { id: newId(), operations: [identify('id:new')] };
+  await add(signUp);
+  await add({ id: newId(), operations: [identify('id:somebody else')] });
+  const key = await world.upload(FILE);
+  const running = world.run({ pending });
+  // It looks at the log again and again meanwhile, and writes nothing.
+  const looks = vi.spyOn(pending, 'changed');
+  await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+  expect(await world.events()).toEqual([]);
+  const { outcome } = await processCommitBatch(world.processing(), signUp, [], pending);
+  expect(outcome).toBe('applied');
+  await running;
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
+});
+
+test('rows of an import whose calls do not come to an end are left for the next try', async () => {
+  const signUp = { id: newId(), operations: [identify('id:later')] };
+  await add(signUp);
+  const key = await world.upload(FILE.replace('new', 'later'));
+  await world.run({ pending, leaseMs: 20 });
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 0, rowsFailed: 0 });
+  await processCommitBatch(world.processing(), signUp, [], pending);
+  await world.endLeases();
+  await world.run({ pending });
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
+});
