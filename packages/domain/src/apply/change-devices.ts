@@ -1,7 +1,7 @@
 /** Devices of a person (`ingestion-conventions.md` §1.6). Adding one again merges its attributes. */
 import { mergeAttributes } from '../state/merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
-import { forgetDevice, isVisitor, keepDevice } from './visitors.ts';
+import { forgetKept, isVisitor, keepDevice } from './visitors.ts';
 import type { AddDevice, DeleteDevice } from '../operations/operation.ts';
 import { deviceText, type WorkingSet } from '../state/working-set.ts';
 
@@ -30,7 +30,7 @@ export function addDevice(set: WorkingSet, operation: AddDevice): void {
 /** Deletes a device; nothing happens where the person has none of that token. */
 export function deleteDevice(set: WorkingSet, operation: DeleteDevice): void {
   if (isVisitor(set, operation.environmentId, operation.person))
-    return forgetDevice(set, operation, operation.person.value, operation.token);
+    return forgetKept(set, operation, operation.person.value, 'devices', operation.token);
   const resolution = findPerson(set, operation, operation.person);
   if (resolution.outcome !== 'found') return;
   const device = set.devices.get(deviceText(resolution.person, operation.token));

@@ -7,7 +7,7 @@
  */
 import { mergeAttributes } from '../state/merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
-import { forgetRelationship, isVisitor, keepRelationship } from './visitors.ts';
+import { forgetKept, isVisitor, keepRelationship } from './visitors.ts';
 import type { JsonObject } from '../values/json.ts';
 import type {
   ChangeObjectRelationships,
@@ -99,7 +99,7 @@ function changeRelationshipOfVisitor(
   object: ObjectRow,
 ): void {
   if (action === 'add') keepRelationship(set, operation, person.value, object, attributes);
-  else forgetRelationship(set, operation, person.value, object);
+  else forgetKept(set, operation, person.value, 'relationships', String(object.objectNumber));
 }
 
 /** The object, made where it is not there; undefined, and recorded, for a svc object id that nothing has. */

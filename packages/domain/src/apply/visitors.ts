@@ -9,7 +9,7 @@
  * A trait never replaces a value that the person was given later (`state/attribute-places.ts`). A relationship or
  * device that the person has stays as it is, as at a merge. Nothing is in the person's history before it takes effect.
  */
-import { setKey, type Json, type JsonObject } from '../values/json.ts';
+import { setKey, type JsonObject } from '../values/json.ts';
 import type { AddDevice, Operation, PersonIdentifier } from '../operations/operation.ts';
 import {
   leavesOf,
@@ -26,7 +26,7 @@ import {
   type LoadedPerson,
   type PersonState,
 } from '../state/person-directory.ts';
-import { namesPreferences, PREFERENCES_ATTRIBUTE } from '../state/subscription.ts';
+import { namesPreferences, PREFERENCES_ATTRIBUTE } from '../parsing/read-preferences.ts';
 import {
   EMPTY_VISITOR_PROFILE,
   isEmptyProfile,
@@ -151,17 +151,17 @@ export function keepRelationship(
   else refuseExcess(set, operation, 'relationships', [String(objectNumber)]);
 }
 
-/** Forgets a kept relationship. */
-export function forgetRelationship(
+/** Forgets a kept relationship, by the object's number, or a kept device, by its token. */
+export function forgetKept(
   set: WorkingSet,
   operation: Operation,
   anonymousId: string,
-  { objectNumber }: ObjectRow,
+  section: 'relationships' | 'devices',
+  key: string,
 ): void {
   if (!set.findVisitor(operation.environmentId, anonymousId)) return;
   const before = profileOf(set, operation, anonymousId);
-  const profile = withoutVisitorEntry(before, 'relationships', String(objectNumber));
-  keep(set, operation, anonymousId, profile);
+  keep(set, operation, anonymousId, withoutVisitorEntry(before, section, key));
 }
 
 /** Keeps a device. Adding again merges its attributes. */
@@ -178,18 +178,6 @@ export function keepDevice(set: WorkingSet, operation: AddDevice, anonymousId: s
   });
   if (profile) keep(set, operation, anonymousId, profile);
   else refuseExcess(set, operation, 'devices', [token]);
-}
-
-/** Forgets a kept device. */
-export function forgetDevice(
-  set: WorkingSet,
-  operation: Operation,
-  anonymousId: string,
-  token: string,
-): void {
-  if (!set.findVisitor(operation.environmentId, anonymousId)) return;
-  const before = profileOf(set, operation, anonymousId);
-  keep(set, operation, anonymousId, withoutVisitorEntry(before, 'devices', token));
 }
 
 /** Applies what was kept to the person, and forgets it. */
@@ -251,7 +239,7 @@ function removedLeaves(
   if (value !== null || !namesPreferences(name) || !row.attributePlaces) return [[name, value]];
   const preferences = row.attributes[PREFERENCES_ATTRIBUTE];
   if (preferences === undefined) return [];
-  return leavesOf({ [PREFERENCES_ATTRIBUTE]: preferences as Json })
+  return leavesOf({ [PREFERENCES_ATTRIBUTE]: preferences })
     .filter(([leaf]) => namesAbove(leaf).includes(name))
     .filter(([leaf]) => (placeOfLeaf(row.attributePlaces, leaf) ?? '') <= place)
     .map(([leaf]) => [leaf, null]);

@@ -12,7 +12,7 @@
 import type { OrderPlace } from '../operations/order-place.ts';
 import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
 import { isRemoval } from './merge-attributes.ts';
-import { namesPreferences, PREFERENCES_ATTRIBUTE } from './subscription.ts';
+import { namesPreferences, PREFERENCES_ATTRIBUTE } from '../parsing/read-preferences.ts';
 
 /** Name of a leaf → place of its last write. */
 export type AttributePlaces = Readonly<Record<string, OrderPlace>>;

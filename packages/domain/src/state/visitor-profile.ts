@@ -10,11 +10,11 @@ import { isJsonLargerThan, jsonSizeBytes } from '../values/json-size.ts';
 import { setKey, type Json, type JsonObject } from '../values/json.ts';
 import type { AttributeLeaf } from './attribute-places.ts';
 import { isRemoval } from './merge-attributes.ts';
-import { namesPreferences } from './subscription.ts';
+import { namesPreferences } from '../parsing/read-preferences.ts';
 
-export const VISITOR_ATTRIBUTE_COUNT_MAX = 300;
-export const VISITOR_RELATIONSHIP_COUNT_MAX = 50;
-export const VISITOR_DEVICE_COUNT_MAX = 50;
+const VISITOR_ATTRIBUTE_COUNT_MAX = 300;
+const VISITOR_RELATIONSHIP_COUNT_MAX = 50;
+const VISITOR_DEVICE_COUNT_MAX = 50;
 /** Of all that is kept of a visitor, as JSON. */
 export const VISITOR_SIZE_BYTES_MAX = 100_000;
 /** As events are kept for a person who is not known yet. */

@@ -129,10 +129,9 @@ describe.each(WAYS)('%s', (_, isTogether) => {
       addDevice('anonymous_id:z', 'token'),
       identify('id:p', {}, { anonymousId: 'z' }),
     );
-    expect(store.relationships.map(({ attributes }) => attributes.role).toSorted()).toEqual([
-      'person',
-      'visitor',
-    ]);
+    expect(new Set(store.relationships.map(({ attributes }) => attributes.role))).toEqual(
+      new Set(['person', 'visitor']),
+    );
     expect(store.devices).toMatchObject([{ token: 'token', personId: store.people[0]?.personId }]);
   });
 

@@ -51,8 +51,9 @@ export async function findEarlierBatches(
   // Of all, the first one's too: it can give one of its names to somebody whom a later one names.
   const operations = held.flatMap((each) => each.operations);
   const keys = await keysOfOwners(transaction, operations);
-  const visitors = findStateNeeds(operations).identifiers.flatMap(({ environmentId, kind, value }) =>
-    kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
+  const visitors = findStateNeeds(operations).identifiers.flatMap(
+    ({ environmentId, kind, value }) =>
+      kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
   );
   // An object to which a visitor will relate somebody may be deleted by an earlier call.
   for (const { environmentId, ...object } of await listObjectsOfVisitors(transaction, visitors))
@@ -132,7 +133,7 @@ async function keysOfOwners(
 }
 
 /** True for two parts of one call: they are applied together. */
-export const isOfFlush = (one: PendingBatch, other: PendingBatch): boolean =>
+const isOfFlush = (one: PendingBatch, other: PendingBatch): boolean =>
   one.flushId !== undefined && one.flushId === other.flushId;
 
 /** Between two looks for what other processes applied: from the first to the last. */

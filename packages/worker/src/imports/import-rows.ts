@@ -104,10 +104,7 @@ async function writeBatch(
   const rows = records.map((record, index) => judgeRow(deps, held, record, index, isRefused));
   const events = rows.flatMap(({ event }) => event ?? []);
   // Where the calls before do not come to an end, the lease does, and the batch is tried again.
-  if (
-    deps.pending &&
-    !(await waitForQueued(deps.database, deps.pending, events, held.leaseMs / 2))
-  )
+  if (deps.pending && !(await waitForQueued(deps.database, deps.pending, events, held.leaseMs / 2)))
     throw new Lost();
   for (let tries = 1; ; tries++) {
     try {

@@ -54,7 +54,7 @@ export function startTableUpkeep(deps: TableUpkeepDeps): void {
 }
 
 /** Makes partitions ahead and drops visitors of a month ago. May be run by several workers at once. */
-export async function keepPartitions(database: Database, nowMs: number): Promise<void> {
+async function keepPartitions(database: Database, nowMs: number): Promise<void> {
   await makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS);
   const databaseTime = await findDatabaseTime(database);
   await makeVisitorPartitions(database, databaseTime, VISITOR_WEEKS_AHEAD);
