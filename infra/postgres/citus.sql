@@ -20,6 +20,7 @@ select create_distributed_table('person_identifiers', 'environment_id', colocate
 select create_distributed_table('devices', 'environment_id', colocate_with => 'people');
 select create_distributed_table('segment_members', 'environment_id', colocate_with => 'people');
 select create_distributed_table('visitors', 'environment_id', colocate_with => 'people');
+select create_distributed_table('deleted_identifiers', 'environment_id', colocate_with => 'people');
 select create_distributed_table('message_deliveries', 'environment_id', colocate_with => 'people');
 select create_distributed_table('first_engagements', 'environment_id', colocate_with => 'people');
 select create_distributed_table('objects', 'environment_id', colocate_with => 'people');

@@ -44,6 +44,7 @@ function reportEverything(): readonly ReportingEvent[] {
     messageDeliveries: [],
     takenEvents: [],
     visitors: [],
+    deletedIdentifiers: [],
     newestVisitorPlaces: [],
   };
   return applyOperations(nothing, operations, {

@@ -48,6 +48,7 @@ import { closedOnPlan } from '../migrations/0040_closed_on_plan.ts';
 import { peopleInOrder } from '../migrations/0041_people_in_order.ts';
 import { cardOnFile } from '../migrations/0042_card_on_file.ts';
 import { visitors } from '../migrations/0043_visitors.ts';
+import { deletedIdentifiers } from '../migrations/0044_deleted_identifiers.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -106,6 +107,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0041_people_in_order': peopleInOrder,
   '0042_card_on_file': cardOnFile,
   '0043_visitors': visitors,
+  '0044_deleted_identifiers': deletedIdentifiers,
 };
 
 /**

@@ -50,6 +50,7 @@ export const MIGRATION_NAMES = [
   '0041_people_in_order',
   '0042_card_on_file',
   '0043_visitors',
+  '0044_deleted_identifiers',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -16,7 +16,7 @@ import {
 } from './change-relationships.ts';
 import { changeSegment } from './change-segment.ts';
 import { deleteObject, identifyObject } from './upsert-object.ts';
-import { findOrCreatePerson, findPerson } from './find-person.ts';
+import { findOrCreatePerson, findPerson, recordNotFound } from './find-person.ts';
 import { identifyPerson } from './upsert-person.ts';
 import { mergePeople } from './merge-people.ts';
 import type {
@@ -44,6 +44,8 @@ export function applyOperations(
 }
 
 function apply(set: WorkingSet, operation: Operation): void {
+  const deleted = operation.isReplayed ? set.deletions.find(operation) : undefined;
+  if (deleted) return recordNotFound(set, operation, deleted);
   switch (operation.type) {
     case 'event.track':
       return trackEvent(set, operation);

@@ -13,6 +13,7 @@ import type { WorkingSet } from '../state/working-set.ts';
 export function deletePerson(set: WorkingSet, operation: DeletePerson): void {
   const resolution = findPerson(set, operation, operation.person);
   if (resolution.outcome !== 'found') return;
+  set.addDeletion(resolution.person, operation.receivedAtMs);
   set.addActivity(resolution.person, operation, 'profile_delete', null, {});
   resolution.person.fate = 'removed';
 }

@@ -10,6 +10,8 @@ export interface CommitBatch {
   readonly flushId?: string;
   /** With `flushId`: the place of each operation in the flush (`flush-places.ts`). */
   readonly places?: string;
+  /** It waited in the disk buffer of an intake. */
+  readonly isReplayed?: true;
   /**
    * W3C trace context, where a call in it is traced; commit batches of versions before 0025 have none, and their
    * workers pass it over.

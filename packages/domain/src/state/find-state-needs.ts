@@ -14,7 +14,10 @@ import { NeedsDraft, type StateNeeds } from './state-needs.ts';
 /** Collects what the operations name, in one pass. */
 export function findStateNeeds(operations: readonly Operation[]): StateNeeds {
   const draft = new NeedsDraft();
-  for (const operation of operations) collect(draft, operation);
+  for (const operation of operations) {
+    if (operation.isReplayed) draft.hasReplayed = true;
+    collect(draft, operation);
+  }
   return draft.finish();
 }
 

@@ -27,6 +27,12 @@ export interface IdentifierRow extends IdentifierKey {
   readonly suppressed: boolean;
 }
 
+/** An identifier that a deleted person had. */
+export interface DeletedIdentifier extends IdentifierKey {
+  /** When intake took the call that deletes. */
+  readonly deletedAtMs: number;
+}
+
 export interface PersonKey {
   readonly environmentId: number;
   readonly personId: number;
@@ -144,6 +150,8 @@ export interface LoadedState {
   readonly segmentMembers: readonly SegmentMemberRow[];
   readonly messageDeliveries: readonly MessageDeliveryRow[];
   readonly visitors: readonly VisitorRow[];
+  /** Of the identifiers that replayed calls name. */
+  readonly deletedIdentifiers: readonly DeletedIdentifier[];
   /** Of workspaces with people whose attributes the operations may write; none for a workspace without such visitors. */
   readonly newestVisitorPlaces: readonly NewestVisitorPlace[];
   /** Event ids of the operations that earlier commit batches took. */
@@ -227,6 +235,7 @@ export interface StateChanges {
   readonly devices: RowChanges<DeviceRow, DeviceKey>;
   readonly segmentMembers: RowChanges<SegmentMemberRow, SegmentMemberRow>;
   readonly messageDeliveries: RowChanges<MessageDeliveryRow, MessageDeliveryRow>;
+  readonly deletedIdentifiers: readonly DeletedIdentifier[];
   readonly visitors: RowChanges<VisitorRow, VisitorKey>;
   readonly attachments: readonly AnonymousAttachment[];
   readonly events: readonly EventRow[];

@@ -110,6 +110,12 @@ export class PersonDirectory {
     return this.#addPerson(row, undefined, 'nothing') as LoadedPerson;
   }
 
+  /** The identifiers of a person that are loaded: where somebody may be deleted, all of them. */
+  *identifiersOf(person: PersonState): Generator<IdentifierKey> {
+    for (const { key, owner } of this.#entries.values())
+      if (owner && followMerges(owner) === person) yield key;
+  }
+
   /** Gives the identifier to `owner`, whoever had it; undefined: to nobody. */
   assign(
     environmentId: number,

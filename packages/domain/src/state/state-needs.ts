@@ -61,6 +61,8 @@ export interface StateNeeds {
   readonly halves: readonly IdentifierKey[];
   /** Workspaces with people whose attributes may be written, each once. */
   readonly attributesOf: readonly number[];
+  /** Calls that waited in a disk buffer are among them: whoever they name may have been deleted since. */
+  readonly hasReplayed: boolean;
   readonly changesRelationships: boolean;
   /** Of the devices that are added or deleted; some may be named twice. */
   readonly deviceTokens: readonly string[];
@@ -77,6 +79,7 @@ export class NeedsDraft {
   readonly objects: ObjectKey[] = [];
   readonly halves: IdentifierKey[] = [];
   readonly deviceTokens: string[] = [];
+  hasReplayed = false;
   changesRelationships = false;
   mergesPeople = false;
   releasesIdentifiers = false;
@@ -184,6 +187,7 @@ export class NeedsDraft {
       links: this.#links,
       halves: this.halves,
       attributesOf: [...this.#attributesOf],
+      hasReplayed: this.hasReplayed,
       changesRelationships: this.changesRelationships,
       deviceTokens: this.deviceTokens,
       mergesPeople: this.mergesPeople,

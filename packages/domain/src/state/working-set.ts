@@ -21,6 +21,7 @@ import type {
   PersonRow,
   RelationshipRow,
   SegmentMemberRow,
+  DeletedIdentifier,
   VisitorRow,
   LoadedState,
   StateChanges,
@@ -28,6 +29,7 @@ import type {
 import type { OrderPlace } from '../operations/order-place.ts';
 import { eventText, objectText } from '../operations/state-keys.ts';
 import { objectNumberOf, svcObjectId } from '../values/svc-id.ts';
+import { Deletions } from './replayed-calls.ts';
 import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
 
 /** What the apply step takes from the world. */
@@ -49,7 +51,9 @@ export class WorkingSet {
   readonly devices: RowsOfPeople<DeviceRow>;
   readonly segmentMembers: RowsOfPeople<SegmentMemberRow>;
   readonly messageDeliveries: TrackedRows<MessageDeliveryRow>;
+  readonly deletions: Deletions;
   readonly visitors: TrackedRows<VisitorRow>;
+  readonly #deleted: DeletedIdentifier[] = [];
   readonly #newestVisitorPlaces: Map<number, OrderPlace>;
   readonly #objects: TrackedRows<ObjectRow>;
   readonly #objectsByName = new Map<string, ObjectRow>();
@@ -73,6 +77,7 @@ export class WorkingSet {
       (row) => eventText(row.environmentId, row.deliveryId),
       state.messageDeliveries,
     );
+    this.deletions = new Deletions(state.deletedIdentifiers);
     this.visitors = new TrackedRows(
       (row) => eventText(row.environmentId, row.anonymousId),
       state.visitors,
@@ -194,6 +199,15 @@ export class WorkingSet {
     this.#events.leaveBehind(from, sinceMs);
   }
 
+  /** The person is deleted: their identifiers are remembered. */
+  addDeletion(person: PersonState, deletedAtMs: number): void {
+    for (const key of this.directory.identifiersOf(person)) {
+      const deleted = { ...key, deletedAtMs };
+      this.deletions.add(deleted);
+      this.#deleted.push(deleted);
+    }
+  }
+
   addReport(report: ReportingEvent): void {
     this.#reports.push(report);
   }
@@ -227,6 +241,7 @@ export class WorkingSet {
       devices: this.devices.changes(isOfGone),
       segmentMembers: this.segmentMembers.changes(isOfGone),
       messageDeliveries: this.#messageDeliveryChanges(),
+      deletedIdentifiers: this.#deleted,
       visitors: this.visitors.changes(() => false),
       attachments: this.#events.attachments(),
       events: this.#events.rows(),

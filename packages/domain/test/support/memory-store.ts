@@ -15,6 +15,7 @@ import type {
   RelationshipRow,
   RowChanges,
   SegmentMemberRow,
+  DeletedIdentifier,
   VisitorRow,
   LoadedState,
   StateChanges,
@@ -42,6 +43,7 @@ export class MemoryStore {
   segmentMembers: SegmentMemberRow[] = [];
   messageDeliveries: MessageDeliveryRow[] = [];
   visitors: VisitorRow[] = [];
+  deletedIdentifiers: DeletedIdentifier[] = [];
   events: EventRow[] = [];
   readonly #eventIds = new Set<string>();
   #lastNumber = 0;
@@ -133,6 +135,7 @@ export class MemoryStore {
     return {
       takenEvents,
       visitors,
+      deletedIdentifiers: needs.hasReplayed ? this.deletedIdentifiers : [],
       newestVisitorPlaces: needs.attributesOf.flatMap((environmentId) => {
         const places = this.visitors.flatMap((row) =>
           row.environmentId === environmentId ? (row.newestPlace ?? []) : [],
@@ -202,6 +205,7 @@ export class MemoryStore {
       changes.messageDeliveries,
       (row) => row.deliveryId,
     );
+    this.deletedIdentifiers.push(...changes.deletedIdentifiers);
     this.visitors = written(
       this.visitors,
       changes.visitors,

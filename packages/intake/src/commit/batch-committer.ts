@@ -239,7 +239,7 @@ export class BatchCommitter {
     const { producer, diskBuffer, now, logger } = this.#options;
     try {
       const flushes = diskBuffer.readOldest(flushesMax, STEP_SIZE_BYTES_MAX);
-      const commitBatches = flushes.flatMap((flush) => flush.envelopes);
+      const commitBatches = flushes.flatMap((flush) => flush.envelopes.map(replayed));
       const startedAtMs = now();
       await within(STEP_DEADLINE_MS, producer.addCommitBatches(commitBatches));
       diskBuffer.deleteOldest(flushes);
@@ -264,6 +264,12 @@ export class BatchCommitter {
     }
   }
 }
+
+/** Workers compare such calls with what was deleted since. */
+const replayed = ({ shard, envelope }: BufferedFlush['envelopes'][number]): ShardCommitBatch => ({
+  shard,
+  envelope: { ...envelope, isReplayed: true },
+});
 
 const isSettledWithin = (work: Promise<unknown>, durationMs: number): Promise<boolean> =>
   within(durationMs, work).then(

@@ -135,7 +135,12 @@ async function deadLetter(
     environmentId: operation.environmentId,
     parkedId: deps.newId(),
     envelopeId,
-    operation: JSON.stringify({ ...operation, envelopeNumber: undefined, place: undefined }),
+    operation: JSON.stringify({
+      ...operation,
+      envelopeNumber: undefined,
+      place: undefined,
+      isReplayed: undefined,
+    }),
     error: toStorableText(error.stack ?? error.message),
   });
   const record: RecordIssue = {

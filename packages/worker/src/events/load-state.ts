@@ -23,6 +23,7 @@ import {
   lockIdentifiers,
 } from '@sluice/database/people/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/people/relationships';
+import { listDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';
 import { listNewestVisitorPlaces, listVisitors } from '@sluice/database/people/visitors';
 import { listSegmentMembersOf } from '@sluice/database/people/segment-members';
 import { identifiersToHold } from '@sluice/domain/state/held-identifiers';
@@ -98,6 +99,9 @@ export async function loadState(
         : [],
     devices: await listDevicesOf(transaction, people, mergesPeople ? 'all' : deviceTokens),
     visitors,
+    deletedIdentifiers: needs.hasReplayed
+      ? await listDeletedIdentifiers(transaction, needs.identifiers)
+      : [],
     newestVisitorPlaces: await newestPlaces(transaction, needs, waitingVisitorsOf),
     segmentMembers: mergesPeople ? await listSegmentMembersOf(transaction, people) : [],
   };

@@ -277,13 +277,17 @@ function processOnce(
 
 /** Operations as they are applied. Where no log was kept, batches stand in the order of their claims. */
 function placedOperations(
-  { operations, places }: CommitBatch,
+  { operations, places, isReplayed }: CommitBatch,
   envelopeNumber: number,
   flushPlace: BatchPlace = { major: 0, minor: envelopeNumber },
 ): Operation[] {
   const indexes = places === undefined ? undefined : readPlaces(places);
   return operations.map((queued, index) => {
-    const operation = { ...unpackOperation(queued), envelopeNumber };
+    const operation = {
+      ...unpackOperation(queued),
+      envelopeNumber,
+      ...(isReplayed && { isReplayed }),
+    };
     // Events write no attributes, and most operations are events.
     if (operation.type === 'event.track') return operation;
     return { ...operation, place: orderPlaceOf(flushPlace, indexes?.[index] ?? index) };

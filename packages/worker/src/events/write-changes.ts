@@ -9,6 +9,7 @@
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { appendDeliveries, type LoggedLane } from '@sluice/database/delivery/deliveries';
+import { rememberDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';
 import { writeDevices } from '@sluice/database/people/devices';
 import { attachAnonymousEvents, insertEvents } from '@sluice/database/events/events';
 import { recordIssues } from '@sluice/database/events/ingestion-issues';
@@ -47,6 +48,7 @@ export async function writeChanges(
   await writeDevices(transaction, changes.devices);
   await writeSegmentMembers(transaction, changes.segmentMembers);
   await writeMessageDeliveries(transaction, changes.messageDeliveries);
+  await rememberDeletedIdentifiers(transaction, changes.deletedIdentifiers);
   await writeVisitors(transaction, changes.visitors);
   await attachAnonymousEvents(transaction, changes.attachments);
   await insertEvents(transaction, changes.events);

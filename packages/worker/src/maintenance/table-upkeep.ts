@@ -7,6 +7,7 @@ import { makeEventPartitions } from '@sluice/database/events/events';
 import { deleteOldIssues } from '@sluice/database/events/ingestion-issues';
 import { deleteOldImports } from '@sluice/database/imports/imports';
 import { findDatabaseTime } from '@sluice/database/maintenance/delivery-retention';
+import { forgetDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';
 import { dropOldVisitors, makeVisitorPartitions } from '@sluice/database/people/visitors';
 import { VISITOR_AGE_MS_MAX } from '@sluice/domain/state/visitor-profile';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
@@ -34,6 +35,9 @@ const VISITOR_WEEKS_AHEAD = 3;
 const FORGETTING_INTERVAL_MS = 3_600_000;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
 const ISSUES_A_STEP = 5_000;
+const DELETIONS_A_STEP = 5_000;
+/** As long as a disk buffer may have to wait for its machine. */
+const DELETIONS_KEPT_MS = 30 * 86_400_000;
 /** Each may take 200,000 rows of problems with it. */
 const IMPORTS_A_STEP = 10;
 
@@ -72,6 +76,11 @@ export async function forgetOldRecords(
 ): Promise<void> {
   const steps = [
     [ISSUES_A_STEP, () => deleteOldIssues(database, issuesKeptDays, nowMs, ISSUES_A_STEP)],
+    [
+      DELETIONS_A_STEP,
+      () =>
+        forgetDeletedIdentifiers(database, new Date(nowMs - DELETIONS_KEPT_MS), DELETIONS_A_STEP),
+    ],
     [IMPORTS_A_STEP, () => deleteOldImports(database, importsKeptDays, nowMs, IMPORTS_A_STEP)],
   ] as const;
   for (const [limit, step] of steps) {
