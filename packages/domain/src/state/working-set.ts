@@ -27,7 +27,7 @@ import type {
   StateChanges,
 } from './loaded-state.ts';
 import type { OrderPlace } from '../operations/order-place.ts';
-import { eventText, objectText } from '../operations/state-keys.ts';
+import { eventText, identifierText, objectText } from '../operations/state-keys.ts';
 import { objectNumberOf, svcObjectId } from '../values/svc-id.ts';
 import { Deletions } from './replayed-calls.ts';
 import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
@@ -53,7 +53,8 @@ export class WorkingSet {
   readonly messageDeliveries: TrackedRows<MessageDeliveryRow>;
   readonly deletions: Deletions;
   readonly visitors: TrackedRows<VisitorRow>;
-  readonly #deleted: DeletedIdentifier[] = [];
+  /** Each identifier once, with its last deletion. */
+  readonly #deleted = new Map<string, DeletedIdentifier>();
   readonly #newestVisitorPlaces: Map<number, OrderPlace>;
   readonly #objects: TrackedRows<ObjectRow>;
   readonly #objectsByName = new Map<string, ObjectRow>();
@@ -202,9 +203,10 @@ export class WorkingSet {
   /** The person is deleted: their identifiers are remembered. */
   addDeletion(person: PersonState, deletedAtMs: number): void {
     for (const key of this.directory.identifiersOf(person)) {
-      const deleted = { ...key, deletedAtMs };
+      const { environmentId, kind, value } = key;
+      const deleted = { environmentId, kind, value, deletedAtMs };
       this.deletions.add(deleted);
-      this.#deleted.push(deleted);
+      this.#deleted.set(identifierText(environmentId, kind, value), deleted);
     }
   }
 
@@ -241,7 +243,7 @@ export class WorkingSet {
       devices: this.devices.changes(isOfGone),
       segmentMembers: this.segmentMembers.changes(isOfGone),
       messageDeliveries: this.#messageDeliveryChanges(),
-      deletedIdentifiers: this.#deleted,
+      deletedIdentifiers: [...this.#deleted.values()],
       visitors: this.visitors.changes(() => false),
       attachments: this.#events.attachments(),
       events: this.#events.rows(),

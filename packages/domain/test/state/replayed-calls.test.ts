@@ -71,6 +71,11 @@ it('a call that did not wait comes after the deletion, whatever the clock of its
   expect(store.people).toHaveLength(1);
 });
 
+it('a person who is made and deleted twice in one commit batch is remembered once', () => {
+  const changes = store.apply(identify('id:1'), remove('id:1'), identify('id:1'), remove('id:1'));
+  expect(changes.deletedIdentifiers).toHaveLength(1);
+});
+
 it('others are left as they are', () => {
   store.apply(identify('id:1'), identify('id:2'));
   store.apply({ ...remove('id:1'), receivedAtMs: DELETED_AT_MS });
