@@ -47,15 +47,12 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(store.people).toEqual([]);
     expect(store.events.filter(({ kind }) => kind === 'event')).toEqual([]);
     store.apply(
-      replayed(
-        { ...call, ...('eventId' in call && { eventId: 'another' }) } as Operation,
-        DELETED_AT_MS + 1,
-      ),
+      replayed({ ...call, ...('eventId' in call && { eventId: 'another' }) }, DELETED_AT_MS + 1),
     );
     expect(store.people).toHaveLength(1);
   });
 
-  it('it changes nothing of somebody who has the identifier since', () => {
+  it('changes nothing of somebody who has the identifier since', () => {
     deletePerson();
     store.apply({ ...identify('id:1', { plan: 'new' }), receivedAtMs: DELETED_AT_MS + 1 });
     store.apply(replayed(identify('id:1', { plan: 'old' }), DELETED_AT_MS - 1));
