@@ -17,6 +17,9 @@
  * leaves open whether a listed failure later in a delivery's life waits an hour again; once is enough to honour both
  * readings.
  *
+ * `Retry-After` puts the next attempt off where it is later than that, by an hour after the failure at most: a receiver may
+ * ask for rest, not for silence. It never shortens a wait.
+ *
  * Deliveries that failed beside one another wait together (`lane.ts`): none is tried within the hour of any of them.
  * So a wait may be longer than its own delivery needs, and another's success never cuts an hour short; only a person
  * does (`skipHead` and `probe` of `database/src/replays/lane-actions.ts`).
@@ -31,6 +34,9 @@ import { isListedFailure, type DeliveryFailure } from './delivery-failure.ts';
 
 /** Seven days (`ingestion-webhooks.md` §8): the default of the workers, and of the API, which tells when a delivery ends. */
 export const GIVE_UP_AFTER_MS_DEFAULT = 7 * 24 * 3_600_000;
+
+/** The longest that `Retry-After` counts for, from the end of the attempt. */
+const RETRY_AFTER_MS_MAX = 3_600_000;
 
 /** The rules' numbers. The defaults of `worker/src/process/webhook-settings.ts` are the spec's where it has one. */
 export interface DeliveryPolicy {
@@ -60,6 +66,8 @@ export const NEVER_ATTEMPTED: RetryState = {
 
 export interface FailedAttempt extends DeliveryFailure {
   readonly startedAtMs: number;
+  /** Of the answer's `Retry-After`, Unix milliseconds; undefined where it has none. */
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** The state after one more failed attempt. */
@@ -78,8 +86,8 @@ export type FailureVerdict =
       readonly outcome: 'retrying';
       readonly retry: RetryState;
       readonly nextAttemptAtMs: number;
-      /** It waits the listed time, and not an exponential step. */
-      readonly isListedWait: boolean;
+      /** Until when the answer asks that the endpoint be left alone: by the one-hour list, or by `Retry-After`. */
+      readonly restsUntilMs: number | null;
     }
   | { readonly outcome: 'abandoned'; readonly retry: RetryState };
 
@@ -103,13 +111,24 @@ export function judgeFailure(
   const waitMs = isListedWait
     ? policy.listedFailureWaitMs
     : backoffMs(retry.backoffSteps, policy, chance);
-  const nextAttemptAtMs = Math.min(endedAtMs + waitMs, giveUpAtMs);
-  return { outcome: 'retrying', retry, nextAttemptAtMs, isListedWait };
+  const retryAfterMs = Math.min(
+    attempt.retryAfterMs ?? -Infinity,
+    endedAtMs + RETRY_AFTER_MS_MAX,
+  );
+  const scheduledAtMs = Math.min(endedAtMs + waitMs, giveUpAtMs);
+  const nextAttemptAtMs = Math.min(Math.max(scheduledAtMs, retryAfterMs), giveUpAtMs);
+  // An exponential step is the delivery's own; both others are about the endpoint.
+  const asksUntilMs = retryAfterMs > endedAtMs ? Math.min(retryAfterMs, giveUpAtMs) : null;
+  const restsUntilMs = isListedWait ? nextAttemptAtMs : asksUntilMs;
+  return { outcome: 'retrying', retry, nextAttemptAtMs, restsUntilMs };
 }
 
 /** The longest time by which any attempt is put off. */
 export const longestWaitMs = (policy: DeliveryPolicy): number =>
-  Math.min(Math.max(policy.listedFailureWaitMs, policy.backoffCapMs), policy.giveUpAfterMs);
+  Math.min(
+    Math.max(policy.listedFailureWaitMs, policy.backoffCapMs, RETRY_AFTER_MS_MAX),
+    policy.giveUpAfterMs,
+  );
 
 /** The wait of the `step`-th exponential step, counted from 1, in whole milliseconds. */
 export function backoffMs(step: number, policy: DeliveryPolicy, chance: number): number {

@@ -7,7 +7,7 @@
  *     │ a failure: nothing new starts, what is in flight ends, the earliest failed is the head
  *     ▼
  *   failing: the head alone, one attempt at a time, at `nextProbeAtMs`: after its own wait, and after the
- *     │      hour of whatever failed beside it with a status of the one-hour list
+ *     │      hour of whatever failed beside it with a status of the one-hour list, or its `Retry-After`
  *     │ the head is delivered or abandoned
  *     ▼
  *   healthy, concurrency limit 1: what was blocked follows, in order
@@ -98,13 +98,13 @@ export class LaneRun<Delivery extends LaneDelivery> {
   #concurrencyLimit: number;
   /**
    * Set exactly while failing: the earliest delivery known to have failed (undefined until it is loaded), and until
-   * when the endpoint is left alone because of its answer to any delivery (`ingestion-webhooks.md` §7: an hour).
+   * when the endpoint is left alone because of its answer to any delivery (`ingestion-webhooks.md` §7: an hour; `Retry-After`).
    */
   #failing:
     | {
         readonly head: number | undefined;
         readonly nextProbeAtMs: number;
-        readonly listedUntilMs: number;
+        readonly restsUntilMs: number;
       }
     | undefined;
 
@@ -117,7 +117,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
     this.#concurrencyLimit = Math.min(Math.max(snapshot.concurrencyLimit, 1), policy.windowMax);
     if (snapshot.nextProbeAtMs !== null) {
       const { nextProbeAtMs } = snapshot;
-      this.#failing = { head: undefined, nextProbeAtMs, listedUntilMs: nextProbeAtMs };
+      this.#failing = { head: undefined, nextProbeAtMs, restsUntilMs: nextProbeAtMs };
     }
   }
 
@@ -242,16 +242,14 @@ export class LaneRun<Delivery extends LaneDelivery> {
     }
     entry.state = 'waiting';
     this.#inFlight--;
-    const known = this.#failing ?? { head: sequence, nextProbeAtMs: 0, listedUntilMs: 0 };
-    const listedUntilMs = verdict.isListedWait
-      ? Math.max(known.listedUntilMs, verdict.nextAttemptAtMs)
-      : known.listedUntilMs;
+    const known = this.#failing ?? { head: sequence, nextProbeAtMs: 0, restsUntilMs: 0 };
+    const restsUntilMs = Math.max(known.restsUntilMs, verdict.restsUntilMs ?? 0);
     const head = Math.min(known.head ?? sequence, sequence);
     const ownProbeAtMs = sequence === head ? verdict.nextAttemptAtMs : known.nextProbeAtMs;
     this.#failing = {
       head,
-      nextProbeAtMs: Math.max(ownProbeAtMs, listedUntilMs),
-      listedUntilMs,
+      nextProbeAtMs: Math.max(ownProbeAtMs, restsUntilMs),
+      restsUntilMs,
     };
     return 'retrying';
   }
@@ -259,11 +257,11 @@ export class LaneRun<Delivery extends LaneDelivery> {
   /** The endpoint was changed: the head need not wait any longer. */
   probeAtOnce(nowMs: number): void {
     if (!this.#failing) return;
-    const { head, nextProbeAtMs, listedUntilMs } = this.#failing;
+    const { head, nextProbeAtMs, restsUntilMs } = this.#failing;
     this.#failing = {
       head,
       nextProbeAtMs: Math.min(nextProbeAtMs, nowMs),
-      listedUntilMs: Math.min(listedUntilMs, nowMs),
+      restsUntilMs: Math.min(restsUntilMs, nowMs),
     };
   }
 

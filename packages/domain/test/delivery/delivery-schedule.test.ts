@@ -66,6 +66,42 @@ describe('the waits', () => {
     for (const chance of [0, 0.5, 0.999]) expect(waitsOf([refused], chance)).toEqual([3600]);
   });
 
+  test.each([
+    ['a later one', unavailable, 120, 120],
+    ['an earlier one', unavailable, 2, 10],
+    ['one of the past', unavailable, -50, 10],
+    ['more than an hour', unavailable, 100_000, 3600],
+    ['none that shortens the hour of the list', notFound, 60, 3600],
+    ['an hour at most after a listed one too', notFound, 7_200, 3600],
+  ])('Retry-After moves the next attempt to %s', (_, failure, afterS, expectedS) => {
+    const attempt = { ...failure, startedAtMs: 0, retryAfterMs: 1_000 + afterS * 1000 };
+    const verdict = judgeFailure(NEVER_ATTEMPTED, attempt, 1_000, policy, 0.999_999);
+    if (verdict.outcome !== 'retrying') throw new Error(verdict.outcome);
+    expect(Math.round((verdict.nextAttemptAtMs - 1_000) / 1000)).toBe(expectedS);
+  });
+
+  test('Retry-After counts on an exponential step later in life too, and never past the giving up', () => {
+    const retry = {
+      attempts: 9,
+      firstAttemptAtMs: 0,
+      hasWaitedListed: true,
+      backoffSteps: 1,
+    };
+    const judge = (endedAtMs: number, retryAfterMs: number) =>
+      judgeFailure(
+        retry,
+        { ...notFound, startedAtMs: endedAtMs, retryAfterMs },
+        endedAtMs,
+        policy,
+        0,
+      );
+    expect(judge(5_000, 305_000)).toMatchObject({ nextAttemptAtMs: 305_000 });
+    const lateMs = policy.giveUpAfterMs - 60_000;
+    expect(judge(lateMs, lateMs + 600_000)).toMatchObject({
+      nextAttemptAtMs: policy.giveUpAfterMs,
+    });
+  });
+
   test('chance shortens an exponential wait by at most half, and waits never get shorter', () => {
     fc.assert(
       fc.property(

@@ -255,6 +255,20 @@ describe('the first failure', () => {
     expect(run.nextProbeAtMs).toBe(HOUR_MS + 4_100 + 10_000);
   });
 
+  test('leaves the endpoint alone for the Retry-After of what failed beside it', () => {
+    const run = laneOf(9);
+    startAll(run);
+    run.fail(1, timedOutAt(0), 0, 0);
+    const asked = { failure: 'status', status: 503, startedAtMs: 0, retryAfterMs: 8_000 } as const;
+    run.fail(2, asked, 0, 0.999);
+    run.succeed(3);
+    run.succeed(4);
+    // By its own step the head would be tried after five seconds.
+    expect(run.nextProbeAtMs).toBe(8_000);
+    expect(startAll(run, 7_999)).toEqual([]);
+    expect(startAll(run, 8_000)).toEqual([1]);
+  });
+
   test('is not forgotten when a later delivery is given up beside it', () => {
     const run = new LaneRun(healthy, policy);
     const old = {

@@ -8,6 +8,7 @@ import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { LaneRun } from '@sluice/domain/delivery/lane';
+import { retryAfterMs } from '@sluice/domain/delivery/retry-after';
 import { lineOfAttempt, type TailPublisher } from '@sluice/domain/operations/tail';
 import type { Json } from '@sluice/domain/values/json';
 import { outcomeOf, type HttpOutcome } from '../http/http-outcome.ts';
@@ -67,8 +68,14 @@ export class LaneAttempts {
     if (result === 'delivered') {
       run.succeed(sequence, !deps.idleTime.isShort());
     } else {
-      const failure = { startedAtMs, status, failure: result };
-      verdict = run.fail(sequence, failure, startedAtMs + durationMs, deps.random());
+      const endedAtMs = startedAtMs + durationMs;
+      const failure = {
+        startedAtMs,
+        status,
+        failure: result,
+        retryAfterMs: retryAfterMs(outcome.head, endedAtMs),
+      };
+      verdict = run.fail(sequence, failure, endedAtMs, deps.random());
       // It went to the endpoint from before a change: that says nothing about the present one.
       if (endpointVersion !== endpoint.version) run.probeAtOnce(deps.now());
     }

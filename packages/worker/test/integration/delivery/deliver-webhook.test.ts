@@ -73,6 +73,31 @@ describe('over a real connection', () => {
   });
 });
 
+test('Retry-After puts off the next try, by an hour at most, and a new drain waits for it too', async () => {
+  const world = await createLaneWorld(database);
+  await world.log(1);
+  const asks = (value: string): HttpOutcome => ({
+    ...status(503),
+    head: `HTTP/1.1 503 Busy\nretry-after: ${value}`,
+  });
+  for (const [value, waitMs] of [
+    ['300', 300_000],
+    ['90000', HOUR_MS],
+    [new Date(world.nowMs + 300_003 + HOUR_MS + 3 + 600_000).toUTCString(), 599_997],
+  ] as const) {
+    world.behave = () => asks(value);
+    const outcome = await world.deliverAll();
+    if (outcome.outcome !== 'waiting') throw new Error(outcome.outcome);
+    // A date has whole seconds.
+    expect(Math.abs(outcome.untilMs - (world.nowMs + 3 + waitMs))).toBeLessThanOrEqual(1_000);
+    expect(await world.deliver()).toEqual(outcome);
+    world.nowMs = outcome.untilMs;
+  }
+  world.behave = () => OK;
+  expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+  expect(await world.attempts(1)).toHaveLength(4);
+});
+
 describe('a healthy lane', () => {
   test('raises its concurrency limit up to the most, and never starts out of order', async () => {
     const world = await createLaneWorld(database);
