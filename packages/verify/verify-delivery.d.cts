@@ -26,7 +26,8 @@ export type Refusal =
  *
  * @param body - the raw body, exactly as it came: before it is parsed.
  * @param secrets - the webhook's secret; while it is rotated, the old and the new one.
- * @throws TypeError when there is no secret, or an empty one, which anybody could sign with.
+ * @throws TypeError when there is no secret, or an empty one, which anybody could sign with, and where an option is no finite
+ * number.
  */
 export function verifyDelivery(
   headers: DeliveryHeaders,

@@ -38,7 +38,9 @@ var (
 )
 
 var (
-	signatureHeaders = []string{"x-svc-signature", "x-svc-signature-next"}
+	// The first of each row that is there: the second name is Customer.io's.
+	timestampHeaders = []string{"x-svc-timestamp", "x-cio-timestamp"}
+	signatureHeaders = [][]string{{"x-svc-signature", "x-cio-signature"}, {"x-svc-signature-next"}}
 	timestampForm    = regexp.MustCompile(`\A[0-9]{1,12}\z`)
 	signatureForm    = regexp.MustCompile(`\A[0-9a-f]{64}\z`)
 )
@@ -55,10 +57,10 @@ func Verify(header map[string][]string, body []byte, secrets []string, now time.
 		}
 	}
 
-	timestamp := one(header, "x-svc-timestamp")
+	timestamp := first(header, timestampHeaders)
 	var signatures [][]byte
-	for _, name := range signatureHeaders {
-		if value := one(header, name); signatureForm.MatchString(value) {
+	for _, names := range signatureHeaders {
+		if value := first(header, names); signatureForm.MatchString(value) {
 			decoded, _ := hex.DecodeString(value)
 			signatures = append(signatures, decoded)
 		}
@@ -96,16 +98,21 @@ func Verify(header map[string][]string, body []byte, secrets []string, now time.
 	return nil
 }
 
-// one is the one value of a header, in whatever letter case; empty where there is none, or more than one.
-func one(header map[string][]string, name string) string {
-	var found []string
-	for key, values := range header {
-		if strings.EqualFold(key, name) {
-			found = append(found, values...)
+// first is the one value of the first of these headers that is there, in whatever letter case; empty where it is there twice.
+func first(header map[string][]string, names []string) string {
+	for _, name := range names {
+		var found []string
+		for key, values := range header {
+			if strings.EqualFold(key, name) {
+				found = append(found, values...)
+			}
+		}
+		if len(found) == 1 {
+			return found[0]
+		}
+		if len(found) > 1 {
+			return ""
 		}
 	}
-	if len(found) != 1 {
-		return ""
-	}
-	return found[0]
+	return ""
 }

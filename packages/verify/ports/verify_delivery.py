@@ -15,12 +15,15 @@ src/verify-delivery.cjs, and packages/verify/test/ports.test.ts runs both on the
 
 import hashlib
 import hmac
+import math
 import re
 import time
 from typing import Iterable, List, Mapping, Optional, Tuple, Union
 
 TOLERANCE_SECONDS = 300
-_SIGNATURE_HEADERS = ("x-svc-signature", "x-svc-signature-next")
+# The first of each row that is there: the second name is Customer.io's.
+_TIMESTAMP_HEADERS = ("x-svc-timestamp", "x-cio-timestamp")
+_SIGNATURE_HEADERS = (("x-svc-signature", "x-cio-signature"), ("x-svc-signature-next",))
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _SIGNATURE = re.compile(r"[0-9a-f]{64}")
 
@@ -32,7 +35,7 @@ def verify(headers: Headers, body: bytes, secrets: Iterable[str], **options: flo
 
     body is the raw body, exactly as it came. secrets has the webhook's secret; while it is rotated, the old and the
     new one. Options: tolerance_seconds, and now (Unix seconds). Raises ValueError where there is no secret or an
-    empty one, which anybody could sign with.
+    empty one, which anybody could sign with, and where an option is no finite number.
     """
     return why_refused(headers, body, secrets, **options) is None
 
@@ -45,17 +48,24 @@ def why_refused(
     now: Optional[float] = None,
 ) -> Optional[str]:
     """Why verify says False, for your log: never tell it to the caller. None where it says True."""
+    now = time.time() if now is None else now
+    for name, value in (("tolerance_seconds", tolerance_seconds), ("now", now)):
+        # With NaN no request would ever be too old.
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise ValueError(name + " must be a finite number")
+    if secrets is None:
+        raise ValueError("the secret of the webhook is not set: is it in your environment?")
     keys: List[str] = [secrets] if isinstance(secrets, str) else list(secrets)
     if not keys or not all(isinstance(key, str) and key for key in keys):
         raise ValueError("a delivery is verified with at least one secret, and none may be empty")
 
-    timestamp = _header(headers, "x-svc-timestamp")
-    signatures = [_header(headers, name) for name in _SIGNATURE_HEADERS]
+    timestamp = _first(headers, _TIMESTAMP_HEADERS)
+    signatures = [_first(headers, names) for names in _SIGNATURE_HEADERS]
     signatures = [value for value in signatures if value is not None and _SIGNATURE.fullmatch(value)]
     if timestamp is None or not _TIMESTAMP.fullmatch(timestamp) or not signatures:
         return "malformed_headers"
 
-    age_seconds = (time.time() if now is None else now) - int(timestamp)
+    age_seconds = now - int(timestamp)
     if age_seconds > tolerance_seconds:
         return "too_old"
     if age_seconds < -tolerance_seconds:
@@ -71,8 +81,11 @@ def why_refused(
     return None if matches else "wrong_signature"
 
 
-def _header(headers: Headers, name: str) -> Optional[str]:
-    """The one value of a header, in whatever letter case; None where there is none, or more than one."""
-    pairs = headers.items() if hasattr(headers, "items") else headers
-    values = [value for key, value in pairs if key.lower() == name]
-    return values[0] if len(values) == 1 else None
+def _first(headers: Headers, names: Iterable[str]) -> Optional[str]:
+    """The one value of the first of these headers that is there, in whatever letter case; None where it is there twice."""
+    pairs = list(headers.items() if hasattr(headers, "items") else headers)
+    for name in names:
+        values = [value for key, value in pairs if key.lower() == name]
+        if values:
+            return values[0] if len(values) == 1 else None
+    return None

@@ -4,7 +4,8 @@
  * JavaScript and not TypeScript, and nothing imported but Node's own crypto, so that this file can
  * be copied into any receiver as it stands. CommonJS, which `import` takes as well as `require` does, on every Node. The signature is the lowercase hex HMAC-SHA256 of
  * `v0:<x-svc-timestamp>:<raw body>`, with the characters of the secret as the key; while a secret is
- * rotated `x-svc-signature-next` has the new one's, and either header will do.
+ * rotated `x-svc-signature-next` has the new one's, and either header will do. `x-cio-timestamp` and `x-cio-signature`
+ * repeat the first two under the names of Customer.io: they are read where a header under our name is not there.
  *
  * Every signature is compared with every secret's, in constant time and without stopping at the
  * first that fits: how long it takes says nothing about the secrets.
@@ -12,7 +13,9 @@
 const { createHmac, timingSafeEqual } = require('node:crypto');
 
 const TOLERANCE_SECONDS = 300;
-const SIGNATURE_HEADERS = ['x-svc-signature', 'x-svc-signature-next'];
+/** The first of each row that is there. */
+const TIMESTAMP_HEADERS = ['x-svc-timestamp', 'x-cio-timestamp'];
+const SIGNATURE_HEADERS = [['x-svc-signature', 'x-cio-signature'], ['x-svc-signature-next']];
 const TIMESTAMP = /^\d{1,12}$/;
 const SIGNATURE = /^[0-9a-f]{64}$/;
 
@@ -24,13 +27,20 @@ function verifyDelivery(headers, body, secrets, options = {}) {
 /** @type {typeof import('../verify-delivery.d.cts').whyRefused} */
 function whyRefused(headers, body, secrets, options = {}) {
   const { toleranceSeconds = TOLERANCE_SECONDS, nowMs = Date.now() } = options;
+  for (const [name, value] of Object.entries({ toleranceSeconds, nowMs })) {
+    // With NaN no request would ever be too old.
+    if (!Number.isFinite(value)) throw new TypeError(`${name} must be a finite number`);
+  }
+  if (secrets === undefined || secrets === null) {
+    throw new TypeError('the secret of the webhook is not set: is it in your environment?');
+  }
   const keys = typeof secrets === 'string' ? [secrets] : [...secrets];
   if (keys.length === 0 || keys.some((key) => typeof key !== 'string' || key === '')) {
     throw new TypeError('a delivery is verified with at least one secret, and none may be empty');
   }
 
-  const timestamp = headerOf(headers, 'x-svc-timestamp');
-  const signatures = SIGNATURE_HEADERS.map((name) => headerOf(headers, name))
+  const timestamp = firstOf(headers, TIMESTAMP_HEADERS);
+  const signatures = SIGNATURE_HEADERS.map((names) => firstOf(headers, names))
     .filter((value) => value !== undefined && SIGNATURE.test(value))
     .map((value) => Buffer.from(String(value), 'hex'));
   if (timestamp === undefined || !TIMESTAMP.test(timestamp) || signatures.length === 0) {
@@ -50,18 +60,34 @@ function whyRefused(headers, body, secrets, options = {}) {
 }
 
 /**
- * The one value of a header; undefined where there is none, or more than one.
+ * The one value of the first of these headers that is there; undefined where none is, or that one is there twice.
  *
  * @param {import('../verify-delivery.d.cts').DeliveryHeaders} headers
- * @param {string} name in lower case
+ * @param {readonly string[]} names in lower case
  * @returns {string | undefined}
  */
-function headerOf(headers, name) {
-  if (typeof headers.get === 'function') return headers.get(name) ?? undefined;
-  const values = Object.entries(headers)
+function firstOf(headers, names) {
+  for (const name of names) {
+    const values = valuesOf(headers, name);
+    if (values.length > 0)
+      return values.length === 1 && typeof values[0] === 'string' ? values[0] : undefined;
+  }
+  return undefined;
+}
+
+/**
+ * @param {import('../verify-delivery.d.cts').DeliveryHeaders} headers
+ * @param {string} name in lower case
+ * @returns {unknown[]}
+ */
+function valuesOf(headers, name) {
+  if (typeof headers.get === 'function') {
+    const value = headers.get(name);
+    return value === null || value === undefined ? [] : [value];
+  }
+  return Object.entries(headers)
     .filter(([key]) => key.toLowerCase() === name)
     .flatMap(([, value]) => value ?? []);
-  return values.length === 1 && typeof values[0] === 'string' ? values[0] : undefined;
 }
 
 exports.verifyDelivery = verifyDelivery;

@@ -57,6 +57,27 @@ const REQUESTS: Readonly<Record<string, Request>> = {
       ['X-Svc-Signature', signature],
     ],
   }),
+  'the names of Customer.io': request({
+    headers: (signature, timestamp) => [
+      ['X-CIO-Timestamp', timestamp],
+      ['X-CIO-Signature', signature],
+    ],
+  }),
+  'both names, ours wrong': request({
+    headers: (signature, timestamp) => [
+      ['x-cio-timestamp', timestamp],
+      ['x-cio-signature', signature],
+      ['x-svc-signature', 'f'.repeat(64)],
+    ],
+  }),
+  'both names, ours twice': request({
+    headers: (signature, timestamp) => [
+      ['x-cio-timestamp', timestamp],
+      ['x-cio-signature', signature],
+      ['x-svc-signature', signature],
+      ['X-Svc-Signature', signature],
+    ],
+  }),
   'an empty body': request({ body: Buffer.alloc(0) }),
   'a body that is no text': request({ body: Buffer.from([0, 255, 254, 10, 13]) }),
   'a secret beyond ASCII': request({ secret: 'Schlüssel 🔑' }),
@@ -145,6 +166,12 @@ try:
     sys.exit("an empty secret was taken")
 except ValueError:
     pass
+for options in ({"tolerance_seconds": float("nan")}, {"now": float("inf")}, {"tolerance_seconds": None}):
+    try:
+        verify_delivery.verify({}, b"", ["a"], **options)
+        sys.exit("taken: %r" % options)
+    except ValueError:
+        pass
 print(json.dumps({name: judge(r) for name, r in requests.items()}))
 `;
 

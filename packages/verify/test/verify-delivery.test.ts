@@ -101,3 +101,42 @@ test.each([[[]], [''], [['', SECRET]], [[undefined as unknown as string]]])(
     expect(() => verifyDelivery(headers, BODY, secrets, now)).toThrow(TypeError);
   },
 );
+
+describe('under the names of Customer.io', () => {
+  const headers = { 'x-cio-timestamp': '1692633432', 'x-cio-signature': signed(SECRET) };
+
+  test('the same signature passes, alone and beside ours', () => {
+    expect(verifyDelivery(headers, BODY, SECRET, now)).toBe(true);
+    expect(verifyDelivery(new Headers(headers), BODY, SECRET, now)).toBe(true);
+    expect(verifyDelivery({ ...HEADERS, ...headers }, BODY, SECRET, now)).toBe(true);
+    expect(verifyDelivery(headers, BODY, 'another', now)).toBe(false);
+  });
+
+  // Security: a second name must not be a way round a header of ours that is not right.
+  test('it does not stand in for one of ours that is wrong or there twice', () => {
+    const wrong = { ...headers, 'x-svc-signature': 'f'.repeat(64) };
+    expect(whyRefused(wrong, BODY, SECRET, now)).toBe('wrong_signature');
+    const old = { ...headers, 'x-svc-timestamp': '1' };
+    expect(whyRefused(old, BODY, SECRET, now)).toBe('too_old');
+    const twice = { ...headers, 'x-svc-signature': ['a', 'b'] };
+    expect(whyRefused(twice, BODY, SECRET, now)).toBe('malformed_headers');
+  });
+});
+
+test.each([undefined, null])('a secret that is not set (%j) is said in a sentence', (secret) => {
+  expect(() => verifyDelivery(HEADERS, BODY, secret as unknown as string, now)).toThrow(
+    'the secret of the webhook is not set',
+  );
+});
+
+// Security: with NaN no request would ever be too old.
+test.each([
+  { toleranceSeconds: NaN },
+  { toleranceSeconds: Infinity },
+  { toleranceSeconds: '300' as unknown as number },
+  { nowMs: NaN },
+  { nowMs: new Date('nonsense').getTime() },
+  { toleranceSeconds: null as unknown as number },
+])('an option that is no finite number is refused: %j', (options) => {
+  expect(() => whyRefused(HEADERS, BODY, SECRET, options)).toThrow('must be a finite number');
+});

@@ -3,7 +3,7 @@
  *
  * An empty body is no body: clients send `Content-Type: application/json` with every call, also
  * with DELETE (ingestion-conventions.md §6.3). Bytes that are not UTF-8 are refused, where Node
- * would silently replace them. `__proto__` keys are dropped like every other unknown key.
+ * would silently replace them. A key `__proto__` is a key like any other, so that the schemas see it.
  */
 import type { FastifyBodyParser, FastifyInstance } from 'fastify';
 import { RequestRefused } from './request-validation.ts';
@@ -12,7 +12,7 @@ import { RequestRefused } from './request-validation.ts';
 export function parseJsonBody(
   app: Pick<FastifyInstance, 'getDefaultJsonParser'>,
 ): FastifyBodyParser<Buffer> {
-  const parseJson = app.getDefaultJsonParser('remove', 'remove');
+  const parseJson = app.getDefaultJsonParser('ignore', 'ignore');
   const utf8 = new TextDecoder('utf-8', { fatal: true });
 
   return (request, body, done) => {

@@ -132,9 +132,19 @@ function describe(
         return { reason: 'too_large', message: `must hold at most ${issue.maximum} entries` };
       return { reason: 'invalid', message: `must be at most ${issue.maximum}` };
     case 'too_small':
-      if (issue.origin === 'string') return { reason: 'invalid', message: 'must not be empty' };
+      if (issue.origin === 'string')
+        return {
+          reason: 'invalid',
+          message:
+            Number(issue.minimum) > 1
+              ? `must be at least ${issue.minimum} characters long`
+              : 'must not be empty',
+        };
       if (issue.origin === 'array')
-        return { reason: 'invalid', message: `must hold at least ${issue.minimum} entry` };
+        return {
+          reason: 'invalid',
+          message: `must hold at least ${issue.minimum} ${Number(issue.minimum) === 1 ? 'entry' : 'entries'}`,
+        };
       return { reason: 'invalid', message: `must be at least ${issue.minimum}` };
     case 'invalid_value':
       return {

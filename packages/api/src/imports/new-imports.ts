@@ -31,7 +31,7 @@ import type { Problem } from '../http/problem.ts';
 import { receiveUpload } from './receive-upload.ts';
 import { readFields, RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
-import { webAddress } from '../http/url-field.ts';
+import { reachableAddress } from '../http/url-field.ts';
 
 export interface ImportEffects {
   readonly database: Database;
@@ -65,7 +65,7 @@ const fields = z.object({
 const newImport = z
   .object({
     import: fields.extend({
-      data_file_url: webAddress.meta({
+      data_file_url: reachableAddress.meta({
         format: 'uri',
         description: 'Of the CSV; fetched once, soon.',
       }),

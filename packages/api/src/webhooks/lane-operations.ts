@@ -11,7 +11,7 @@ import {
   probeNow,
   skipHead,
 } from '@sluice/database/replays/lane-actions';
-import { findLaneState } from '@sluice/database/delivery/lane-states';
+import { findDisabling, findLaneState } from '@sluice/database/delivery/lane-states';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import {
   isSelectableEventType,
@@ -83,8 +83,11 @@ export function registerLaneOperations(
       },
     },
     async (request, reply) => {
-      const found = await findLaneState(database, laneOf(request, request.params.webhook_id));
-      return found ? reply.send(toWire(found, giveUpAfterMs)) : noWebhook(request, reply);
+      const lane = laneOf(request, request.params.webhook_id);
+      const found = await findLaneState(database, lane);
+      if (!found) return noWebhook(request, reply);
+      const disabling = found.isPaused ? await findDisabling(database, lane) : undefined;
+      return reply.send(toWire(found, disabling, giveUpAfterMs));
     },
   );
 

@@ -1,5 +1,5 @@
 /** What the deliveries of a webhook wait for, as `GET …/state` shows it. */
-import type { LaneState } from '@sluice/database/delivery/lane-states';
+import type { Disabling, LaneState } from '@sluice/database/delivery/lane-states';
 import { FAILURE_CLASSES } from '@sluice/domain/delivery/delivery-failure';
 import { z } from 'zod';
 
@@ -7,16 +7,33 @@ const seconds = z.int().nullable();
 
 export const laneState = z
   .object({
-    state: z.enum(['healthy', 'failing']).meta({
+    state: z.enum(['healthy', 'failing', 'disabled']).meta({
       description:
-        '`failing`: the head is tried again and again, and all that follows waits for it.',
+        '`failing`: the head is tried again and again, and all that follows waits for it. `disabled`: nothing is sent until the webhook is enabled.',
     }),
     disabled: z.boolean(),
+    disabled_at: seconds.meta({ description: 'Unix seconds; null unless disabled.' }),
+    disabled_by: z
+      .object({
+        type: z.enum(['user', 'service_account', 'system']).meta({
+          description: '`system`: the service itself, because the workspace is not open any more.',
+        }),
+        user_id: z.int().nullable(),
+        service_account_id: z.int().nullable(),
+        name: z.string().nullable().meta({
+          description:
+            'As it is called now; of the key, where nothing else is known of who it was.',
+        }),
+      })
+      .nullable()
+      .meta({ description: 'Who disabled it, as the audit log says; null unless disabled.' }),
     sending: z.boolean().meta({ description: 'A worker is at it now.' }),
     unfinished_count: z
       .int()
       .meta({ description: 'Deliveries that are neither delivered nor abandoned, with the head.' }),
-    next_probe_at: seconds.meta({ description: 'Unix seconds; null while healthy.' }),
+    next_probe_at: seconds.meta({
+      description: 'Unix seconds; null while healthy and while disabled.',
+    }),
     head: z
       .object({
         sequence: z.int(),
@@ -40,15 +57,31 @@ export const laneState = z
 
 const toSeconds = (date: Date | null) => (date ? Math.floor(date.getTime() / 1000) : null);
 
-/** @param giveUpAfterMs - how long after its first attempt a delivery is abandoned. */
-export function toWire(lane: LaneState, giveUpAfterMs: number): z.infer<typeof laneState> {
+/**
+ * @param disabling - of a webhook that is disabled.
+ * @param giveUpAfterMs - how long after its first attempt a delivery is abandoned.
+ */
+export function toWire(
+  lane: LaneState,
+  disabling: Disabling | undefined,
+  giveUpAfterMs: number,
+): z.infer<typeof laneState> {
   const { head } = lane;
   return {
-    state: lane.state,
+    state: lane.isPaused ? 'disabled' : lane.state,
     disabled: lane.isPaused,
+    disabled_at: toSeconds(disabling?.disabledAt ?? null),
+    disabled_by: disabling
+      ? {
+          type: disabling.actorType,
+          user_id: disabling.userId,
+          service_account_id: disabling.serviceAccountId,
+          name: disabling.actorName,
+        }
+      : null,
     sending: lane.isHeld,
     unfinished_count: lane.unfinishedCount,
-    next_probe_at: toSeconds(lane.nextProbeAt),
+    next_probe_at: lane.isPaused ? null : toSeconds(lane.nextProbeAt),
     head: head
       ? {
           sequence: head.sequence,

@@ -15,7 +15,7 @@ import {
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
-import { webAddress } from '../http/url-field.ts';
+import { reachableAddress } from '../http/url-field.ts';
 import {
   changedOptionsOf,
   newOptionFields,
@@ -29,9 +29,10 @@ const NAME_LENGTH_MAX = 200;
 /** Room for every type twice; duplicates are collapsed. */
 const EVENT_COUNT_MAX = 2 * SELECTABLE_EVENT_TYPES.length;
 
-const endpoint = webAddress.meta({
+const endpoint = reachableAddress.meta({
   format: 'uri',
-  description: 'An http or https URL; https is recommended. No user name or password.',
+  description:
+    'An http or https URL; https is recommended. No user name or password. Refused are port 0, a host with an empty part, and addresses that are never sent to: metadata services, multicast, reserved ones.',
 });
 
 const events = z

@@ -4,7 +4,13 @@
  * Header values are encrypted on their way in, because receivers' tokens are in them.
  */
 import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks/webhooks';
-import { FILTER_OPERATORS } from '@sluice/domain/delivery/attribute-filter';
+import {
+  FILTER_OPERATORS,
+  isNumberText,
+  valuesOfOperator,
+  type FilterOperator,
+} from '@sluice/domain/delivery/attribute-filter';
+import { isJsonObject } from '@sluice/domain/values/json';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
@@ -18,7 +24,9 @@ const HEADER_VALUE_LENGTH_MAX = 2_000;
 const HEADERS_LENGTH_MAX = 8_000;
 const FILTER_COUNT_MAX = 20;
 const FILTER_FIELD_LENGTH_MAX = 200;
-const FILTER_VALUE_COUNT_MAX = 100;
+const FILTER_VALUE_COUNT_MAX = 1_000;
+/** Of one filter, all values together: filters are read for each commit batch with reporting events. */
+const FILTER_VALUES_LENGTH_MAX = 32_000;
 const FILTER_VALUE_LENGTH_MAX = 1_000;
 
 /** Our own headers, the connection's, and those that could contradict the body. */
@@ -42,8 +50,9 @@ const RESERVED_HEADERS = new Set([
 ]);
 const RESERVED_PREFIXES = ['x-svc-', 'x-cio-', 'webhook-', 'proxy-', 'sec-', ':'];
 
+// Not `z.record`: it drops a name that is `__proto__` without a word.
 const headers = z
-  .record(z.string(), z.string())
+  .custom<Record<string, string>>(isJsonObject, 'must be a JSON object')
   .superRefine((given, context) => {
     const entries = Object.entries(given);
     const refuse = (message: string, name?: string): void =>
@@ -55,54 +64,78 @@ const headers = z
     for (const [name, value] of entries) {
       const lowerCase = name.toLowerCase();
       const why =
-        whyNoHeader(lowerCase, value) ??
+        (typeof value === 'string' ? whyNoHeader(lowerCase, value) : 'must be a string') ??
         (seen.has(lowerCase) ? 'must be given once, whatever its letter case' : undefined);
       if (why !== undefined) refuse(why, name);
       seen.add(lowerCase);
     }
     if (
-      entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0) >
+      entries.reduce((sum, [name, value]) => sum + name.length + String(value).length, 0) >
       HEADERS_LENGTH_MAX
     ) {
       refuse(`must be at most ${HEADERS_LENGTH_MAX} characters long, all of them together`);
     }
   })
   .meta({
+    type: 'object',
+    additionalProperties: { type: 'string' },
     description:
       'Headers that each request carries, such as `authorization`; names are kept in lower case. Not those that the service itself sends.',
     maxProperties: HEADER_COUNT_MAX,
   });
 
+const filterValue = z
+  .union([
+    text(FILTER_VALUE_LENGTH_MAX),
+    z.number().superRefine((number, context) => {
+      // It was rounded when the body was read: it would match other ids than the one that was meant.
+      if (Math.abs(number) <= Number.MAX_SAFE_INTEGER) return;
+      const message =
+        'must be sent as text: a number beyond 2^53 is rounded, and a text is compared exactly';
+      context.addIssue({ code: 'custom', message });
+    }),
+    z.boolean(),
+  ])
+  .transform(String)
+  .meta({ type: ['string', 'number', 'boolean'] });
+
 const attributeFilter = z
   .object({
     field: text(FILTER_FIELD_LENGTH_MAX).min(1).meta({
       description:
-        'A member of the body of a delivery, dots between levels: `object_type`, `data.campaign_id`.',
+        'A member of the body of a delivery, dots between levels: `object_type`, `data.campaign_id`. In a list the next part is a place (`data.recipients.0.device_id`) or a member of any of its objects (`data.recipients.device_id`).',
     }),
-    operator: z.enum(FILTER_OPERATORS),
-    values: z
-      .array(
-        z
-          .union([text(FILTER_VALUE_LENGTH_MAX), z.number(), z.boolean()])
-          .transform(String)
-          .meta({ type: ['string', 'number', 'boolean'] }),
-      )
-      .min(1)
-      .max(FILTER_VALUE_COUNT_MAX)
-      .optional()
-      .meta({
-        description: 'For `eq` and `not_eq`, compared as text: one of these, none of these.',
-      }),
+    operator: z.enum(FILTER_OPERATORS).meta({
+      description:
+        '`eq`, `in`: equal to one of the values; of a list, one element is. `contains`: a text holds one of them, or a list has an element that is equal to one. `gt`, `gte`, `lt`, `lte`: both sides are numbers, or texts that are numbers. `exists`: there and not null. The others with `not_` are true exactly where these are false, so also where the member is absent.',
+    }),
+    values: z.array(filterValue).min(1).max(FILTER_VALUE_COUNT_MAX).optional().meta({
+      description:
+        'Compared as text, emails without letter case. Exactly one number for `gt`, `gte`, `lt` and `lte`; none for `exists` and `not_exists`. Send a number beyond 2^53 as text.',
+    }),
   })
   .superRefine(({ operator, values }, context) => {
-    const needsValues = operator === 'eq' || operator === 'not_eq';
-    if (needsValues === (values !== undefined)) return;
-    const message = needsValues
-      ? 'is required with this operator'
-      : 'must not be given with this operator';
-    context.addIssue({ code: 'custom', message, path: ['values'] });
+    const message = whyNotValues(operator, values);
+    if (message !== undefined) context.addIssue({ code: 'custom', message, path: ['values'] });
   })
   .meta({ id: 'AttributeFilter' });
+
+/** Worded to follow `values`; undefined where they fit the operator. */
+function whyNotValues(
+  operator: FilterOperator,
+  values: readonly string[] | undefined,
+): string | undefined {
+  const wanted = valuesOfOperator(operator);
+  if (wanted === 'none')
+    return values === undefined ? undefined : 'must not be given with this operator';
+  if (values === undefined) return 'is required with this operator';
+  if (values.reduce((sum, value) => sum + value.length, 0) > FILTER_VALUES_LENGTH_MAX)
+    return `must be at most ${FILTER_VALUES_LENGTH_MAX} characters long, all of them together`;
+  const isOneNumber = values.length === 1 && values.every(isNumberText);
+  return wanted === 'number' && !isOneNumber
+    ? 'must be exactly one number, or a text that is one, with this operator'
+    : undefined;
+}
 
 /** The fields of a configuration; null, or an empty list of headers, takes one back. */
 export const optionFields = {
@@ -248,7 +281,9 @@ function whyNoHeader(lowerCase: string, value: string): string | undefined {
   // RFC 9110: a token, and visible characters with blanks between. No line break ends a header early.
   if (lowerCase.length > HEADER_NAME_LENGTH_MAX)
     return `must have a name of at most ${HEADER_NAME_LENGTH_MAX} characters`;
-  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(lowerCase)) return 'is not the name of a header';
+  // A token, but no name that languages of receivers treat as another thing than a name.
+  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(lowerCase) || lowerCase === '__proto__')
+    return 'is not the name of a header';
   if (
     RESERVED_HEADERS.has(lowerCase) ||
     RESERVED_PREFIXES.some((prefix) => lowerCase.startsWith(prefix))

@@ -24,6 +24,7 @@ export interface LaneHead {
 
 export interface LaneState {
   readonly state: 'healthy' | 'failing';
+  /** The webhook is disabled. */
   readonly isPaused: boolean;
   /** A worker is sending. */
   readonly isHeld: boolean;
@@ -82,4 +83,40 @@ export async function findLaneState(
     unfinishedCount: Number(unfinishedCount),
     head: sequence === null ? undefined : { ...head, sequence: Number(sequence) },
   };
+}
+
+/** When a webhook was disabled the last time, and by whom. */
+export interface Disabling {
+  readonly disabledAt: Date;
+  readonly actorType: 'user' | 'service_account' | 'system';
+  readonly userId: number | null;
+  readonly serviceAccountId: number | null;
+  /** As they are called now: the user, the service account, or the key that was used; null for the service itself. */
+  readonly actorName: string | null;
+}
+
+/**
+ * From the audit log, which has every change of a webhook: undefined where it does not know, for a webhook that was made
+ * by other means. By `audit_logs_by_object`, backwards.
+ */
+export async function findDisabling(
+  database: DatabaseOrTransaction,
+  { environmentId, webhookId }: LaneKey,
+): Promise<Disabling | undefined> {
+  const { rows } = await sql<Disabling>`
+    select l.occurred_at as "disabledAt", l.actor_type as "actorType", l.user_id as "userId",
+           l.service_account_id as "serviceAccountId",
+           coalesce(u.first_name || ' ' || u.last_name, s.name, c.name) as "actorName"
+      from environments e
+     cross join lateral (
+        select * from audit_logs
+         where account_id = e.account_id and object_type = 'reporting_webhook' and object_id = ${String(webhookId)}
+           and environment_id = e.environment_id
+           and changes @> '[{"attribute": "disabled", "to": true}]'
+         order by audit_log_id desc limit 1) l
+      left join users u on u.account_id = l.account_id and u.user_id = l.user_id
+      left join service_accounts s on s.account_id = l.account_id and s.service_account_id = l.service_account_id
+      left join api_credentials c on c.account_id = l.account_id and c.credential_id = l.credential_id
+     where e.environment_id = ${environmentId}`.execute(database);
+  return rows[0];
 }

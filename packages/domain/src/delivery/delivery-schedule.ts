@@ -111,10 +111,7 @@ export function judgeFailure(
   const waitMs = isListedWait
     ? policy.listedFailureWaitMs
     : backoffMs(retry.backoffSteps, policy, chance);
-  const retryAfterMs = Math.min(
-    attempt.retryAfterMs ?? -Infinity,
-    endedAtMs + RETRY_AFTER_MS_MAX,
-  );
+  const retryAfterMs = Math.min(attempt.retryAfterMs ?? -Infinity, endedAtMs + RETRY_AFTER_MS_MAX);
   const scheduledAtMs = Math.min(endedAtMs + waitMs, giveUpAtMs);
   const nextAttemptAtMs = Math.min(Math.max(scheduledAtMs, retryAfterMs), giveUpAtMs);
   // An exponential step is the delivery's own; both others are about the endpoint.

@@ -142,6 +142,15 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
   return bits === undefined ? refused('not_an_address') : judgeBits(bits, policy);
 }
 
+/**
+ * Why no setting opens an address: metadata, multicast, reserved and the like. Undefined where a worker's settings decide, and
+ * where it is public.
+ */
+export function whyNeverAllowed(text: string): AddressKind | undefined {
+  const verdict = judgeAddress(text, { allowPrivate: true });
+  return verdict.outcome === 'refused' ? verdict.kind : undefined;
+}
+
 /** As an address is kept, and looked for: lower case, and an IPv4 client of an IPv6 socket by its IPv4 address. */
 export const canonicalAddress = (address: string): string =>
   address.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');

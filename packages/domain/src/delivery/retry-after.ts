@@ -16,10 +16,7 @@ const RFC_850_DATE = new RegExp(
   'i',
 );
 /** `Sun Nov  6 08:49:37 1994` */
-const ASCTIME_DATE = new RegExp(
-  String.raw`^[a-z]{3} ([a-z]{3}) ([ \d]\d) ${TIME} (\d{4})$`,
-  'i',
-);
+const ASCTIME_DATE = new RegExp(String.raw`^[a-z]{3} ([a-z]{3}) ([ \d]\d) ${TIME} (\d{4})$`, 'i');
 
 /**
  * When the receiver wants to be asked again, Unix milliseconds; undefined where it does not say.

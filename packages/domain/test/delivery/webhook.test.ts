@@ -72,5 +72,8 @@ test('an attempt carries its own timestamp and signature and names us', () => {
     'user-agent': expect.stringContaining('Sluice'),
     'x-svc-timestamp': '1692633432',
     'x-svc-signature': 'abc',
+    // What receivers written for Customer.io read.
+    'x-cio-timestamp': '1692633432',
+    'x-cio-signature': 'abc',
   });
 });

@@ -4,6 +4,7 @@
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { toStorableText } from '@sluice/domain/values/storable-text';
+import { tlsFailureMessage } from './tls-failure.ts';
 
 /** The code of our own refusal to connect (`vetted-connection.ts`). */
 export const ADDRESS_REFUSED = 'ADDRESS_REFUSED';
@@ -46,10 +47,14 @@ export interface ClassifiedFailure {
 
 /** @param isCertificateBad - TLS said so: the codes for it are many and not ours to list. */
 export function classifyFailure(error: Error, isCertificateBad: boolean): ClassifiedFailure {
+  const failure = isCertificateBad ? 'tls_verification' : classOf(error);
   // Several addresses were tried: Node gives the first one's code to the whole, and no message.
-  const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : error;
+  const first = error instanceof AggregateError ? (error.errors[0] as Error) : error;
+  const isOfTls = failure === 'tls_verification' || failure === 'tls_handshake';
+  const { code = '' } = first as NodeJS.ErrnoException;
+  const message = isOfTls ? tlsFailureMessage(code, isCertificateBad) : first.message;
   return {
-    failure: isCertificateBad ? 'tls_verification' : classOf(error),
+    failure,
     // It may quote a certificate or a proxy. A text that Postgres refuses would be a failure that is never written
     // down.
     message: toStorableText(message.slice(0, MESSAGE_LENGTH_MAX)),

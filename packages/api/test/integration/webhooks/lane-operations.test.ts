@@ -74,11 +74,50 @@ test('the state of a webhook that has nothing to send', async () => {
   expect((await api.call('GET', `${url}/state`)).json()).toEqual({
     state: 'healthy',
     disabled: false,
+    disabled_at: null,
+    disabled_by: null,
     sending: false,
     unfinished_count: 0,
     next_probe_at: null,
     head: null,
   });
+});
+
+test('the state of a disabled webhook says since when and by whom, and no next probe', async () => {
+  const { url } = await createFailingWebhook();
+  const by = { type: 'service_account', user_id: null, service_account_id: null };
+  const disabledAt = Math.floor(api.clock.nowMs / 1000);
+  await api.call('PUT', url, { body: { disabled: true } });
+  api.clock.nowMs += 60_000;
+  // Another change is no disabling.
+  await api.call('PUT', url, { body: { name: 'another' } });
+  expect((await api.call('GET', `${url}/state`)).json()).toMatchObject({
+    state: 'disabled',
+    disabled: true,
+    disabled_at: disabledAt,
+    disabled_by: { ...by, name: expect.any(String) },
+    next_probe_at: null,
+    unfinished_count: 3,
+    head: { sequence: 2, attempts: 1 },
+  });
+  await api.call('PUT', url, { body: { disabled: false } });
+  expect((await api.call('GET', `${url}/state`)).json()).toMatchObject({
+    state: 'failing',
+    disabled: false,
+    disabled_at: null,
+    disabled_by: null,
+    next_probe_at: api.clock.nowMs / 1000,
+  });
+});
+
+test('a webhook that was made disabled says so from the beginning', async () => {
+  const made = await api.call('POST', '/v1/reporting_webhooks', {
+    body: { name: 'a', endpoint: 'https://example.com', events: ['email_sent'], disabled: true },
+  });
+  const { id } = made.json<{ id: number }>();
+  const state = (await api.call('GET', `/v1/reporting_webhooks/${id}/state`)).json();
+  expect(state).toMatchObject({ state: 'disabled', disabled_by: { type: 'service_account' } });
+  expect(state.disabled_at).toBeGreaterThan(0);
 });
 
 test('the state of a failing webhook says what it waits for, why, and until when', async () => {
@@ -87,6 +126,8 @@ test('the state of a failing webhook says what it waits for, why, and until when
   const state = {
     state: 'failing',
     disabled: false,
+    disabled_at: null,
+    disabled_by: null,
     sending: false,
     unfinished_count: 3,
     next_probe_at: api.clock.nowMs / 1000 + 3600,

@@ -82,21 +82,21 @@ test.each([
     { endpoint: ' https://example.com' },
     'endpoint',
     'invalid',
-    'endpoint must be an http or https URL',
+    'endpoint must not begin or end with a blank',
   ],
   [
     'an endpoint with a line break',
     { endpoint: 'https://exa\nmple.com' },
     'endpoint',
     'invalid',
-    'endpoint must be an http or https URL',
+    'endpoint must not hold blanks, line breaks or control characters; a blank is written %20',
   ],
   [
     'an endpoint with a backslash',
     { endpoint: 'https://a.example\\@b.example' },
     'endpoint',
     'invalid',
-    'endpoint must be an http or https URL',
+    'endpoint must not hold a backslash',
   ],
   [
     'an endpoint with a user',
@@ -112,6 +112,50 @@ test.each([
     'invalid',
     'endpoint must not hold a user name or password',
   ],
+  ...(
+    [
+      ['http://127.0.0.1:0/ok', 'must not have port 0, at which nothing can listen'],
+      ['https://example.com:99999/', 'must have a port from 1 to 65535, not 99999'],
+      ['http://example..com/ok', 'must not have the host example..com, in which a part is empty'],
+      ['http://.example.com/', 'must not have the host .example.com, in which a part is empty'],
+      ['http://example.com../', 'must not have the host example.com.., in which a part is empty'],
+      [
+        `http://${'a'.repeat(64)}.com/`,
+        'must have a host of at most 253 characters, and 63 between dots',
+      ],
+      ...[
+        ['http://0.0.0.0:9000/ok', '0.0.0.0', 'this_network'],
+        ['http://0/', '0.0.0.0', 'this_network'],
+        ['http://169.254.169.254/x', '169.254.169.254', 'metadata'],
+        ['http://0xA9FEA9FE/', '169.254.169.254', 'metadata'],
+        ['http://[64:ff9b::a9fe:a9fe]/', '64:ff9b::a9fe:a9fe', 'metadata'],
+        ['http://[::ffff:169.254.169.254]/', '::ffff:a9fe:a9fe', 'metadata'],
+        ['http://224.0.0.1/', '224.0.0.1', 'multicast'],
+        ['http://[ff02::1]/', 'ff02::1', 'multicast'],
+        ['http://255.255.255.255/', '255.255.255.255', 'reserved'],
+        ['http://[::]/', '::', 'this_network'],
+        ['http://[4000::1]/', '4000::1', 'reserved'],
+      ].map(([endpoint = '', host, kind]) => [
+        endpoint,
+        `must not have the host ${host}, an address that is never sent to (${kind})`,
+      ]),
+      [
+        'http://127.0.0.1:9000/ok?a=b c',
+        'must not hold blanks, line breaks or control characters; a blank is written %20',
+      ],
+      [' http://127.0.0.1:9000/ok ', 'must not begin or end with a blank'],
+      [
+        'http://1.2.3.4.5/',
+        'must be an http or https URL, and its host is neither a name nor an address',
+      ],
+    ] as [string, string][]
+  ).map(([endpoint, why]): [string, object, string, string, string] => [
+    `an endpoint that can never be reached, ${endpoint.slice(0, 40)}`,
+    { endpoint },
+    'endpoint',
+    'invalid',
+    `endpoint ${why}`,
+  ]),
   [
     'a long endpoint',
     { endpoint: `https://example.com/${'x'.repeat(2048)}` },
@@ -188,4 +232,20 @@ test('names every mistake at once', async () => {
   const answer = await api.call('POST', PATH, { body: { events: ['x', 'y'] } });
   const { errors } = expectProblem(answer, 400, 'invalid_request');
   expect(errors.map((error) => error.field)).toEqual(['name', 'endpoint', 'events.0', 'events.1']);
+});
+
+test.each([
+  'http://127.0.0.1:9000/ok',
+  'http://10.0.0.1/',
+  'http://169.254.7.7/',
+  'http://[::1]:8080/',
+  'http://[fd12::1]/',
+  'http://[64:ff9b::a00:1]/',
+  'http://192.0.2.1/',
+  'http://localhost/',
+  'https://example.com./in',
+  'https://bücher.example/in?a=b%20c',
+])('what only the settings of workers decide is taken: %s', async (endpoint) => {
+  const body = { name: 'a', endpoint, events: ['email_sent'] };
+  expect((await api.call('POST', '/v1/reporting_webhooks', { body })).statusCode).toBe(200);
 });

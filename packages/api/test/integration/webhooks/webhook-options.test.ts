@@ -58,6 +58,38 @@ test('names of headers are kept in lower case, numbers in filters as text', asyn
   expect(made.attribute_filters[0].values).toEqual(['7', 'true', 'x']);
 });
 
+test('a number past 2^53 is refused with the advice to send a text, which is kept as it is', async () => {
+  const filtersOf = (value: unknown) => ({
+    attribute_filters: [{ field: 'data.customer_id', operator: 'eq', values: [value] }],
+  });
+  const refused = await api.call('POST', PATH, {
+    body: { ...CONFIGURATION, ...filtersOf(12_345_678_901_234_567_890) },
+  });
+  expectProblem(refused, 400, 'invalid_request');
+  expect(refused.json().message).toContain('must be sent as text');
+  const made = await make(filtersOf('12345678901234567890'));
+  expect(made.attribute_filters[0].values).toEqual(['12345678901234567890']);
+  expect((await make(filtersOf(2 ** 53 - 1))).attribute_filters[0].values).toEqual([
+    '9007199254740991',
+  ]);
+});
+
+test('every operator is taken, named as those of segments', async () => {
+  const attribute_filters = [
+    ...['in', 'not_in', 'contains', 'not_contains'].map((operator) => ({
+      field: 'data.recipients.device_id',
+      operator,
+      values: ['a', 'b'],
+    })),
+    ...['gt', 'gte', 'lt', 'lte'].map((operator) => ({
+      field: 'data.campaign_id',
+      operator,
+      values: ['7.5'],
+    })),
+  ];
+  expect((await make({ attribute_filters })).attribute_filters).toEqual(attribute_filters);
+});
+
 // Security: a header is where a receiver's token is.
 test('headers are stored encrypted', async () => {
   const { id } = await make({ headers: { authorization: 'Bearer very-secret' } });
@@ -95,6 +127,34 @@ describe('refused with the field named', () => {
         headers: Object.fromEntries(
           Array.from({ length: 5 }, (_, n) => [`h${n}`, 'v'.repeat(1_990)]),
         ),
+      },
+    ],
+    // A body with a key of this name is JSON like any other; written as text, for a literal would set a prototype.
+    ['headers.__proto__', { headers: JSON.parse('{"__proto__":"a"}') }],
+    ['headers.__proto__', { headers: JSON.parse('{"x":"a","__proto__":{"y":"b"}}') }],
+    ...(['eq', 'not_eq', 'in', 'contains', 'gt'] as const).map((operator): [string, object] => [
+      'attribute_filters.0.values.0',
+      { attribute_filters: [{ field: 'a', operator, values: [12_345_678_901_234_567_890] }] },
+    ]),
+    [
+      'attribute_filters.0.values.0',
+      { attribute_filters: [{ field: 'a', operator: 'eq', values: [-(2 ** 53)] }] },
+    ],
+    ...[['x'], ['1', '2'], [true], [''], ['1 '], ['0x1']].map((values): [string, object] => [
+      'attribute_filters.0.values',
+      { attribute_filters: [{ field: 'a', operator: 'gt', values }] },
+    ]),
+    ['attribute_filters.0.values', { attribute_filters: [{ field: 'a', operator: 'lte' }] }],
+    [
+      'attribute_filters.0.values',
+      {
+        attribute_filters: [
+          {
+            field: 'a',
+            operator: 'in',
+            values: Array.from({ length: 33 }, () => 'x'.repeat(1_000)),
+          },
+        ],
       },
     ],
     ['attribute_filters', { attribute_filters: {} }],

@@ -116,6 +116,15 @@ test.each([
   expect(answer.json().errors[0].field).toBe(field);
 });
 
+test.each(['', 'short', 'x'.repeat(23)])(
+  'a secret that is too short is told how long it must be: %j',
+  async (secret) => {
+    const { url } = await createWebhook();
+    const answer = await api.call('POST', url, { body: { secret } });
+    expect(answer.json().message).toContain('must be at least 24 characters long');
+  },
+);
+
 test.each([
   ['GET', ''],
   ['POST', ''],
