@@ -54,7 +54,7 @@ const RESERVED_PREFIXES = ['x-svc-', 'x-cio-', 'webhook-', 'proxy-', 'sec-', ':'
 const headers = z
   .custom<Record<string, string>>(isJsonObject, 'must be a JSON object')
   .superRefine((given, context) => {
-    const entries = Object.entries(given);
+    const entries: [name: string, value: unknown][] = Object.entries(given);
     const refuse = (message: string, name?: string): void =>
       context.addIssue({ code: 'custom', message, path: name === undefined ? [] : [name] });
     if (entries.length > HEADER_COUNT_MAX) {
@@ -70,7 +70,7 @@ const headers = z
       seen.add(lowerCase);
     }
     if (
-      entries.reduce((sum, [name, value]) => sum + name.length + String(value).length, 0) >
+      entries.reduce((sum, [name, value]) => sum + name.length + lengthOf(value), 0) >
       HEADERS_LENGTH_MAX
     ) {
       refuse(`must be at most ${HEADERS_LENGTH_MAX} characters long, all of them together`);
@@ -275,6 +275,8 @@ export function showOptions(
       })) ?? null,
   };
 }
+
+const lengthOf = (value: unknown): number => (typeof value === 'string' ? value.length : 0);
 
 /** Worded to follow the header's name; undefined where nothing is wrong with it. */
 function whyNoHeader(lowerCase: string, value: string): string | undefined {
