@@ -9,8 +9,14 @@ test('with 20 unpaid card purchases an account starts no other, until one is ove
   onTestFinished(() => billing.api.close());
   const { database } = billing.api;
   await billing.setAccount("billing_rail = 'card'");
-  const buy = (quantity: number) => billing.buyCredits({ llm: { quantity } });
-  // No worker makes its invoice.
+  // Not by `call`, which expects an answer: without a worker nobody makes the invoice.
+  const buy = (quantity: number) =>
+    billing.api.app.inject({
+      method: 'POST',
+      url: `${billing.base}/credits/purchase`,
+      headers: { authorization: `Bearer ${billing.api.a.token}` },
+      payload: { llm: { quantity } },
+    });
   expect((await buy(1_000)).statusCode).toBe(503);
   const { rows } = await sql<{ lane: string }>`select lane from runs`.execute(database);
   expect(rows).toEqual([{ lane: 'card' }]);
