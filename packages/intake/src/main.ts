@@ -41,6 +41,7 @@ import { CallTracer } from './http/trace-calls.ts';
 import { CommitSlots } from './stream/commit-slots.ts';
 import { Turns } from './http/turns.ts';
 import { FastTrackParser } from './commit/fast-track-parser.ts';
+import { RefusalRecorder } from './calls/refusal-recorder.ts';
 import { startRefusalLog } from './auth/refusal-log.ts';
 import { UnauthorizedRecorder, type Refusal } from './auth/unauthorized-recorder.ts';
 
@@ -159,17 +160,18 @@ const batcher = new Batcher({
   ...(callTracer && { traceFlush: (commitBatches) => callTracer.traceFlush(commitBatches) }),
 });
 const unauthorized = new UnauthorizedRecorder();
-const recordUnauthorized = () => {
-  const issues = unauthorized.take(now());
+const refusals = new RefusalRecorder();
+const recordRefused = () => {
+  const issues = [...unauthorized.take(now()), ...refusals.take(now())];
   if (issues.length > 0) batcher.add(issues, 0, () => undefined);
   return Promise.resolve();
 };
-const recording = repeat('record refused authentications', 1_000, logger, recordUnauthorized);
+const recording = repeat('record refused calls', 1_000, logger, recordRefused);
 const refusalLog = startRefusalLog(unauthorized, logger);
 lifecycle.defer('log of refused keys', () => refusalLog.stop());
-lifecycle.defer('recording of refused authentications', async () => {
+lifecycle.defer('recording of refused calls', async () => {
   await recording.stop();
-  await recordUnauthorized();
+  await recordRefused();
   await batcher.drain();
 });
 
@@ -196,6 +198,7 @@ const credentials = {
   keys,
   recordUnauthorized: (source: string, environmentId: number | undefined, refusal?: Refusal) =>
     unauthorized.record(source, environmentId, refusal),
+  recordRefusal: refusals.record.bind(refusals),
 };
 const rateLimiter =
   settings.INTAKE_RATE_LIMIT_PER_SECOND === 0

@@ -33,6 +33,10 @@ const ingestionIssue = z
       .meta({ description: 'Path in the request body, dots between levels.' }),
     message: z.string().meta({ description: 'Of the latest.' }),
     sample: z.string().nullable().meta({ description: 'The start of the latest offending value.' }),
+    credential_id: z.int().nullable().meta({
+      description:
+        'The API credential of the latest call, as `/v1/accounts/{account_id}/api_credentials` has it; null: not known.',
+    }),
     day: z.string().meta({ format: 'date', description: 'UTC.' }),
     count: z.int().meta({ description: 'How often on this day.' }),
     first_at: z.int().meta({ description: 'Unix seconds.' }),
@@ -114,6 +118,7 @@ const toWire = (row: IngestionIssueRow): z.infer<typeof ingestionIssue> => ({
   field: row.field === '' ? null : row.field,
   message: row.message,
   sample: row.sample,
+  credential_id: row.credentialId === null ? null : Number(row.credentialId),
   day: row.day,
   count: Number(row.count),
   first_at: Math.floor(row.firstAt.getTime() / 1000),

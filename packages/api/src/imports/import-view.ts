@@ -20,6 +20,9 @@ export const importView = z
     identifier: z.enum(['id', 'email']),
     object_type_id: z.null().meta({ description: 'Of other kinds of imports.' }),
     data_to_process: z.enum(['all', 'only_existing']),
+    encoding: z.string().nullable().meta({
+      description: 'Of the file: found, or until then declared; null: neither yet.',
+    }),
     state: z.enum([
       'preprocessing',
       'preprocessed',
@@ -61,6 +64,7 @@ export function toWire(row: ImportRow): z.infer<typeof importView> {
     identifier: row.identifier,
     object_type_id: null,
     data_to_process: row.dataToProcess,
+    encoding: row.fileForm?.encoding ?? row.encoding,
     state: row.state,
     percent: hasEnded ? 100 : percentOf(row),
     rows_to_import: hasEnded ? row.rowsRead : null,
@@ -77,7 +81,8 @@ export function toWire(row: ImportRow): z.infer<typeof importView> {
 }
 
 const percentOf = ({ nextByte, sizeBytes }: ImportRow): number =>
-  sizeBytes === 0 ? 0 : Math.floor((100 * nextByte) / sizeBytes);
+  // Bytes that are read are of UTF-8, of which there may be more than in the file.
+  sizeBytes === 0 ? 0 : Math.min(99, Math.floor((100 * nextByte) / sizeBytes));
 
 /** The problems of one severity as CSV, as they are read. */
 export async function* problemsAsCsv(

@@ -13,6 +13,7 @@ import {
   finishUpload,
   insertImport,
 } from '@sluice/database/imports/import-changes';
+import { isKnownEncoding } from '@sluice/database/imports/file-encoding';
 import { appendImportChunk } from '@sluice/database/imports/import-chunks';
 import type { ImportRow } from '@sluice/database/imports/imports';
 import {
@@ -48,6 +49,7 @@ declare module 'fastify' {
 }
 
 const NAME_LENGTH_MAX = 200;
+const ENCODING_LENGTH_MAX = 40;
 
 const fields = z.object({
   name: text(NAME_LENGTH_MAX).trim().min(1),
@@ -60,6 +62,16 @@ const fields = z.object({
     .enum(['all', 'only_existing'])
     .default('all')
     .meta({ description: 'Both mean the same for events: they never make people.' }),
+  encoding: text(ENCODING_LENGTH_MAX)
+    .trim()
+    .refine(isKnownEncoding, {
+      error: 'must be an encoding of the WHATWG Encoding Standard, such as windows-1252',
+    })
+    .optional()
+    .meta({
+      description:
+        'Of a file that is neither UTF-8 nor UTF-16; a byte order mark goes before it. Else the `charset` with which the file comes.',
+    }),
 });
 
 const newImport = z
@@ -134,6 +146,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
             type: 'event',
             identifier: made.identifier,
             data_to_process: made.dataToProcess,
+            ...(made.encoding !== null && { encoding: made.encoding }),
             data_file_url: `https://upload.invalid/${sha256}`,
           },
         };
@@ -158,7 +171,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
         schema: {
           tags: ['imports'],
           summary: 'Import events from a CSV file',
-          description: `The first line names the columns: \`_svc_name\`, \`_svc_customer_id\`, \`_svc_timestamp\` (optional), and properties. People must exist. At most ${UNFINISHED_IMPORT_COUNT_MAX} a workspace that have not ended, and their files together are bounded too: 409 \`limit_reached\`.`,
+          description: `In UTF-8, in UTF-16, or in the \`encoding\` that is said; cells are separated by commas, semicolons, tabs or |. The first line names the columns: \`_svc_name\`, \`_svc_customer_id\`, \`_svc_timestamp\` (optional), and properties. People must exist. At most ${UNFINISHED_IMPORT_COUNT_MAX} a workspace that have not ended, and their files together are bounded too: 409 \`limit_reached\`.`,
           body: newImport,
           response: {
             200: oneImport,
@@ -207,6 +220,7 @@ function toNew(
     description: given.description ?? null,
     identifier: given.identifier,
     dataToProcess: given.data_to_process,
+    encoding: given.encoding ?? null,
     dataFileUrl,
     traceparent: request.traceparent,
     nowMs,

@@ -8,6 +8,7 @@
  * Before: `new-imports.ts` declares the content type. After: `database/src/imports/import-chunks.ts`.
  */
 import { createHash } from 'node:crypto';
+import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
 import type { PieceOutcome } from '@sluice/database/imports/import-chunks';
@@ -58,6 +59,7 @@ export async function receiveUpload(
         if (upload === undefined) fields[name] = value;
         else reject(refused('send the fields before the file'));
       });
+      const charset = charsetOfParts(form);
       form.on('file', (_name, found) => {
         // Both its reader and the form hear of an error. A later one without a listener would end the process.
         found.on('error', () => undefined);
@@ -67,7 +69,10 @@ export async function receiveUpload(
           return;
         }
         file = found;
-        upload = keepFile(found, fields, port);
+        const said = charset();
+        const given =
+          said === undefined || fields['encoding'] ? fields : { ...fields, encoding: said };
+        upload = keepFile(found, given, port);
         upload.catch(reject);
       });
       form.on('fieldsLimit', () => reject(refused(`send at most ${FIELD_COUNT_MAX} fields`)));
@@ -94,6 +99,22 @@ export async function receiveUpload(
   if (upload === undefined)
     throw refused('send the file as a part with a filename, after the fields');
   return upload;
+}
+
+/**
+ * The `charset` of the part whose header came last. busboy tells a file's type without its parameters, so they are read
+ * where its parser of parts announces them, before it does; a test holds that this stays so.
+ */
+function charsetOfParts(form: object): () => string | undefined {
+  let charset: string | undefined;
+  const { parser } = (form as { _parser: { parser: EventEmitter } })._parser;
+  parser.prependListener('part', (part: EventEmitter) => {
+    part.once('header', (header: Readonly<Record<string, readonly string[]>>) => {
+      const type = header['content-type']?.[0] ?? '';
+      charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(type)?.[1];
+    });
+  });
+  return () => charset;
 }
 
 /** A failure of Postgres is no fault of the form. */

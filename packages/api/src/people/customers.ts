@@ -57,9 +57,25 @@ const idType = {
   }),
 };
 
+const micros = z.string().regex(/^\d{1,18}$/);
+/** Behind all that was received, for tokens of an older version, which do not say. */
+const LATEST_MICROS = '9'.repeat(18);
 const activityPosition = z
-  .tuple([z.string().regex(/^\d{1,18}$/), text(FILTER_LENGTH_MAX)])
-  .transform(([occurredAtMicros, eventId]) => ({ occurredAtMicros, eventId }));
+  .union([
+    z.tuple([micros, micros, text(FILTER_LENGTH_MAX)]),
+    z
+      .tuple([micros, text(FILTER_LENGTH_MAX)])
+      .transform(([occurred, eventId]): [string, string, string] => [
+        occurred,
+        LATEST_MICROS,
+        eventId,
+      ]),
+  ])
+  .transform(([occurredAtMicros, receivedAtMicros, eventId]) => ({
+    occurredAtMicros,
+    receivedAtMicros,
+    eventId,
+  }));
 
 const tags = ['customers'];
 const failures = { ...badRequest, ...missing, ...commonFailures };
@@ -117,7 +133,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         tags,
         summary: "A person's activities of the last 30 days",
         description:
-          'Newest first: events, pages, screens, and what changed about the person. What came more than 30 days ago is left out, whatever its time.',
+          'Newest first, also those of one instant: events, pages, screens, and what changed about the person. What came more than 30 days ago is left out, whatever its time.',
         params,
         querystring: z.object({
           ...idType,
@@ -148,7 +164,11 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         after,
         limit: limit + 1,
       });
-      const { page, next } = splitPage(rows, limit, (row) => [row.occurredAtMicros, row.eventId]);
+      const { page, next } = splitPage(rows, limit, (row) => [
+        row.occurredAtMicros,
+        row.receivedAtMicros,
+        row.eventId,
+      ]);
       return reply.send({ activities: page.map((row) => toActivity(row, person)), next });
     },
   );

@@ -9,6 +9,8 @@ export interface WorkspaceKey {
   readonly siteId: string | null;
   readonly secretHash: Buffer;
   readonly environmentId: number;
+  /** int8, in decimal digits; absent: not known. */
+  readonly credentialId?: string;
   readonly accountId: string;
   /** The workspace setting: Track v2 may name a person by phone. */
   readonly phoneIdentifies: boolean;
@@ -23,7 +25,7 @@ export interface WorkspaceKey {
 export async function listWorkspaceKeys(database: DatabaseOrTransaction): Promise<WorkspaceKey[]> {
   const { rows } = await sql<WorkspaceKey>`${PREPARED}
     select c.kind, c.site_id as "siteId", c.secret_hash as "secretHash",
-           c.environment_id as "environmentId", e.account_id as "accountId",
+           c.environment_id as "environmentId", c.credential_id as "credentialId", e.account_id as "accountId",
            e.phone_identifies as "phoneIdentifies",
            case when c.is_test then c.credential_id end as "testCredentialId"
     from api_credentials c

@@ -21,6 +21,8 @@ export interface IngestionIssueRow extends IssuePosition {
   /** Of the latest, like the sample. */
   readonly message: string;
   readonly sample: string | null;
+  /** int8, in decimal digits; null: none is known. */
+  readonly credentialId: string | null;
 }
 
 export interface IngestionIssuePage {
@@ -51,7 +53,7 @@ export async function listIngestionIssues(
   const since = sinceMs === undefined ? undefined : new Date(sinceMs);
   const { rows } = await sql<IngestionIssueRow>`
     select to_char(day, 'YYYY-MM-DD') as day, code, source, field, count,
-           first_at as "firstAt", last_at as "lastAt", message, sample
+           first_at as "firstAt", last_at as "lastAt", message, sample, credential_id as "credentialId"
     from ingestion_issues i
     where environment_id = ${environmentId}
       ${code === undefined ? sql`` : sql`and code = ${code}`}

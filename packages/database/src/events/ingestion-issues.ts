@@ -1,11 +1,11 @@
 /**
- * The issues log: counted by workspace, day, code, source and field, with the latest message and
- * sample, so that a client that does the same wrong thing a million times has one row a day.
+ * The issues log: counted by workspace, day, code, source and field, with the latest message,
+ * sample and credential, so that a client that does the same wrong thing a million times has one row a day.
  */
 import type { IssueRow } from '@sluice/domain/state/loaded-state';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 import { sql } from 'kysely';
-import { integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
+import { bigintColumn, integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
 const FIELD_LENGTH_MAX = 200;
@@ -24,6 +24,7 @@ interface CountedIssue {
   lastAtMs: number;
   message: string;
   sample: string | null;
+  credentialId: number | null;
 }
 
 /**
@@ -38,8 +39,8 @@ export async function recordIssues(
   const counted = countIssues(issues);
   await sql`
     insert into ingestion_issues as i
-      (environment_id, day, code, source, field, count, first_at, last_at, message, sample)
-    select environment_id, (day at time zone 'UTC')::date, code, source, field, count, first_at, last_at, message, sample
+      (environment_id, day, code, source, field, count, first_at, last_at, message, sample, credential_id)
+    select environment_id, (day at time zone 'UTC')::date, code, source, field, count, first_at, last_at, message, sample, credential_id
     from unnest(
       ${integerColumn(counted, (issue) => issue.environmentId)}::int[],
       ${timestampColumn(counted, (issue) => issue.dayMs)}::timestamptz[],
@@ -50,15 +51,17 @@ export async function recordIssues(
       ${timestampColumn(counted, (issue) => issue.firstAtMs)}::timestamptz[],
       ${timestampColumn(counted, (issue) => issue.lastAtMs)}::timestamptz[],
       ${textColumn(counted, (issue) => issue.message)}::text[],
-      ${textColumn(counted, (issue) => issue.sample)}::text[]
-    ) as n (environment_id, day, code, source, field, count, first_at, last_at, message, sample)
+      ${textColumn(counted, (issue) => issue.sample)}::text[],
+      ${bigintColumn(counted, (issue) => issue.credentialId)}::bigint[]
+    ) as n (environment_id, day, code, source, field, count, first_at, last_at, message, sample, credential_id)
     order by environment_id, day, code collate "C", source collate "C", field collate "C"
     on conflict (environment_id, day, code, source, field) do update
       set count = i.count + excluded.count,
           first_at = least(i.first_at, excluded.first_at),
           last_at = greatest(i.last_at, excluded.last_at),
           message = excluded.message,
-          sample = excluded.sample`.execute(transaction);
+          sample = excluded.sample,
+          credential_id = coalesce(excluded.credential_id, i.credential_id)`.execute(transaction);
 }
 
 /**
@@ -98,6 +101,7 @@ function countIssues(issues: readonly IssueRow[]): CountedIssue[] {
       known.lastAtMs = Math.max(known.lastAtMs, atMs);
       known.message = message;
       known.sample = sample;
+      known.credentialId = issue.credentialId ?? known.credentialId;
     } else {
       const { code } = issue;
       counted.set(key, {
@@ -111,6 +115,7 @@ function countIssues(issues: readonly IssueRow[]): CountedIssue[] {
         lastAtMs: atMs,
         message,
         sample,
+        credentialId: issue.credentialId ?? null,
       });
     }
   }

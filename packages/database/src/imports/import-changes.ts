@@ -29,6 +29,8 @@ export interface NewImport {
   readonly description: string | null;
   readonly identifier: ImportIdentifier;
   readonly dataToProcess: 'all' | 'only_existing';
+  /** Of the file, as its sender declares it; absent: not said. */
+  readonly encoding?: string | null;
   /** Null: the file is about to be sent. */
   readonly dataFileUrl: string | null;
   /** Where the call is in a trace; absent: in none. */
@@ -49,9 +51,9 @@ export async function insertImport(
       return 'too_many';
     const now = new Date(made.nowMs);
     const { rows } = await sql<StoredImport>`
-      insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, traceparent, created_at, updated_at)
+      insert into imports (environment_id, name, description, identifier, data_to_process, encoding, data_file_url, state, traceparent, created_at, updated_at)
       values (${made.environmentId}, ${made.name}, ${made.description}, ${made.identifier}, ${made.dataToProcess},
-              ${made.dataFileUrl}, 'preprocessing', ${made.traceparent ?? null}, ${now}, ${now})
+              ${made.encoding ?? null}, ${made.dataFileUrl}, 'preprocessing', ${made.traceparent ?? null}, ${now}, ${now})
       returning ${IMPORT_COLUMNS}`.execute(transaction);
     const row = firstImport(rows) as ImportRow;
     await record(transaction, row, origin, null, auditState(row), made.nowMs);

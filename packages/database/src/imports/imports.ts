@@ -33,6 +33,20 @@ export interface ImportKey {
   readonly importId: number;
 }
 
+/** What the start of a file says about all of it (`worker/src/imports/file-form.ts`). */
+export interface FileForm {
+  /** A name of the WHATWG Encoding Standard. */
+  readonly encoding: string;
+  /** Between cells. */
+  readonly separator: ',' | ';' | '\t' | '|';
+  /** `return`: a carriage return alone. */
+  readonly rowEnd: 'newline' | 'return';
+  /** Where the line of names begins, in the file's UTF-8. */
+  readonly firstByte: number;
+  /** Lines in front of it: `sep=;` is one. */
+  readonly linesBefore: number;
+}
+
 /** int8 columns come as text; these are far below 2^53. */
 export interface ImportRow extends ImportKey {
   readonly name: string;
@@ -43,6 +57,10 @@ export interface ImportRow extends ImportKey {
   readonly state: ImportState;
   readonly error: string | null;
   readonly columns: readonly string[] | null;
+  /** Of the file, as its sender or its server declared it; null: nobody did. */
+  readonly encoding: string | null;
+  /** Null until the file was looked at; also of files whose rows were begun by an older version, which are UTF-8. */
+  readonly fileForm: FileForm | null;
   readonly sizeBytes: number;
   readonly nextByte: number;
   readonly rowsRead: number;
@@ -74,7 +92,7 @@ const NUMBER_COLUMNS = [
 export const IMPORT_COLUMNS = sql`
   environment_id as "environmentId", import_id as "importId", name, description, identifier,
   data_to_process as "dataToProcess", data_file_url as "dataFileUrl", state, error, columns,
-  size_bytes as "sizeBytes", next_byte as "nextByte", rows_read as "rowsRead",
+  encoding, file_form as "fileForm", size_bytes as "sizeBytes", next_byte as "nextByte", rows_read as "rowsRead",
   rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
   traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
 
@@ -164,7 +182,7 @@ export async function claimImport(
 
 const COLUMNS_OF_I = sql`
   i.environment_id as "environmentId", i.import_id as "importId", i.name, i.description, i.identifier,
-  i.data_to_process as "dataToProcess", i.data_file_url as "dataFileUrl", i.state, i.error, i.columns,
+  i.data_to_process as "dataToProcess", i.data_file_url as "dataFileUrl", i.state, i.error, i.columns, i.encoding, i.file_form as "fileForm",
   i.size_bytes as "sizeBytes", i.next_byte as "nextByte", i.rows_read as "rowsRead",
   i.rows_imported as "rowsImported", i.rows_failed as "rowsFailed", i.rows_warned as "rowsWarned", i.fencing,
   i.traceparent, i.created_at as "createdAt", i.updated_at as "updatedAt"`;
@@ -174,6 +192,9 @@ export interface ImportStep {
   readonly state: ImportState;
   readonly error?: string;
   readonly columns?: readonly string[];
+  readonly fileForm?: FileForm;
+  /** As the server of a fetched file declared it. */
+  readonly encoding?: string;
   /** Of the batch that is written in this transaction. */
   readonly batch?: {
     readonly nextByte: number;
@@ -214,12 +235,14 @@ export async function advanceImport(
   { environmentId, importId, fencing }: Pick<ImportRow, keyof ImportKey | 'fencing'>,
   step: ImportStep,
 ): Promise<boolean> {
-  const { batch, columns, nowMs } = step;
+  const { batch, columns, encoding, fileForm, nowMs } = step;
   const { numAffectedRows = 0n } = await sql`
     update imports set
       state = ${step.state},
       error = ${step.error ?? null},
       ${columns === undefined ? sql`` : sql`columns = ${JSON.stringify(columns)}::jsonb,`}
+      ${fileForm === undefined ? sql`` : sql`file_form = ${JSON.stringify(fileForm)}::jsonb,`}
+      ${encoding === undefined ? sql`` : sql`encoding = ${encoding},`}
       ${
         batch === undefined
           ? sql``

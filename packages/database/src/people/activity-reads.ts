@@ -14,11 +14,14 @@ export interface ActivityRow {
   readonly data: JsonObject;
   /** Unix microseconds, in decimal digits: what Postgres keeps, without loss. */
   readonly occurredAtMicros: string;
+  /** The same of the time of receipt. */
+  readonly receivedAtMicros: string;
 }
 
 /** Where a page ended. */
 export interface ActivityPosition {
   readonly occurredAtMicros: string;
+  readonly receivedAtMicros: string;
   readonly eventId: string;
 }
 
@@ -34,8 +37,10 @@ export interface ActivityPage {
 }
 
 /**
- * Index: `events_by_person (environment_id, person_id, occurred_at desc, event_id)`, read in its own
- * order up to the limit; the time of arrival leaves out the partitions before it. `kind` and `name` are filters on what is read: an index for each would cost
+ * Of one instant what came last is first, by the time of receipt and then by the id: ids that we make ascend.
+ *
+ * Index: `events_by_person (environment_id, person_id, occurred_at desc, event_id)`, read in the order of its instants
+ * up to the limit; those of one instant are sorted as they come. The time of arrival leaves out the partitions before it. `kind` and `name` are filters on what is read: an index for each would cost
  * every event that is written, and a person's thirty days bound what a rare one can scan.
  */
 export async function listActivities(
@@ -46,7 +51,8 @@ export async function listActivities(
   const afterPosition = after && timeOf(after.occurredAtMicros);
   const { rows } = await sql<ActivityRow>`
     select event_id as "eventId", kind, name, data,
-           (extract(epoch from occurred_at) * 1000000)::bigint::text as "occurredAtMicros"
+           (extract(epoch from occurred_at) * 1000000)::bigint::text as "occurredAtMicros",
+           (extract(epoch from received_at) * 1000000)::bigint::text as "receivedAtMicros"
     from events
     where environment_id = ${environmentId} and person_id = ${personId}::bigint
       and occurred_at >= ${new Date(notBeforeMs)} and received_at >= ${new Date(notBeforeMs)}
@@ -54,10 +60,11 @@ export async function listActivities(
       ${name === undefined ? sql`` : sql`and name = ${name}`}
       ${
         afterPosition
-          ? sql`and occurred_at <= ${afterPosition} and (occurred_at < ${afterPosition} or event_id > ${after.eventId})`
+          ? sql`and occurred_at <= ${afterPosition}
+                and (occurred_at, received_at, event_id) < (${afterPosition}, ${timeOf(after.receivedAtMicros)}, ${after.eventId})`
           : sql``
       }
-    order by occurred_at desc, event_id
+    order by occurred_at desc, received_at desc, event_id desc
     limit ${limit}`.execute(database);
   return rows;
 }

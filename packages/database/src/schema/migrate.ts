@@ -49,6 +49,8 @@ import { peopleInOrder } from '../migrations/0041_people_in_order.ts';
 import { cardOnFile } from '../migrations/0042_card_on_file.ts';
 import { visitors } from '../migrations/0043_visitors.ts';
 import { deletedIdentifiers } from '../migrations/0044_deleted_identifiers.ts';
+import { importFileForms } from '../migrations/0045_import_file_forms.ts';
+import { issueCredentials } from '../migrations/0046_issue_credentials.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -108,6 +110,8 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0042_card_on_file': cardOnFile,
   '0043_visitors': visitors,
   '0044_deleted_identifiers': deletedIdentifiers,
+  '0045_import_file_forms': importFileForms,
+  '0046_issue_credentials': issueCredentials,
 };
 
 /**

@@ -51,6 +51,8 @@ export const MIGRATION_NAMES = [
   '0042_card_on_file',
   '0043_visitors',
   '0044_deleted_identifiers',
+  '0045_import_file_forms',
+  '0046_issue_credentials',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -23,6 +23,7 @@ import {
 } from '../operations/limits.ts';
 import type { TrackEvent } from '../operations/operation.ts';
 import { CallDraft } from '../parsing/parse.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 import { readInstantMs } from '../parsing/timestamps.ts';
 
 export type ImportIdentifier = 'id' | 'email';
@@ -71,13 +72,16 @@ export function readColumns(record: readonly string[]): ColumnsOutcome {
   const nameAt = find('name');
   const personAt = find('customer_id');
   const unusable = (message: string): ColumnsOutcome => ({ outcome: 'unusable', message });
-  if (names.length > COLUMN_COUNT_MAX)
-    return unusable(`the file has ${names.length} columns; the bound is ${COLUMN_COUNT_MAX}`);
-  if (nameAt < 0) return unusable('the first line has no column _svc_name');
-  if (personAt < 0) return unusable('the first line has no column _svc_customer_id');
+  const namedCount = names.filter((name) => name !== '').length;
+  if (namedCount > COLUMN_COUNT_MAX)
+    return unusable(`the file has ${namedCount} columns; the bound is ${COLUMN_COUNT_MAX}`);
+  if (nameAt < 0) return unusable(`the first line has no column _svc_name; ${found(names)}`);
+  if (personAt < 0)
+    return unusable(`the first line has no column _svc_customer_id; ${found(names)}`);
   const seen = new Set<string>();
   for (const [index, name] of names.entries()) {
-    if (name === '') return unusable(`column ${index + 1} has no name in the first line`);
+    // As at the end of a line that ends with a comma. Its cells must be empty (`checkRecord`).
+    if (name === '') continue;
     if (name.length > COLUMN_NAME_LENGTH_MAX)
       return unusable(`the name of column ${index + 1} is longer than ${COLUMN_NAME_LENGTH_MAX}`);
     if (seen.has(name)) return unusable(`two columns have the name ${JSON.stringify(name)}`);
@@ -85,6 +89,12 @@ export function readColumns(record: readonly string[]): ColumnsOutcome {
   }
   return { outcome: 'read', columns: { names, nameAt, personAt, timestampAt: find('timestamp') } };
 }
+
+/** What the first line has instead, for whoever has to find out what was sent. */
+const found = (names: readonly string[]): string => {
+  const shown = names.slice(0, 5).map((name) => JSON.stringify(name.slice(0, 40)));
+  return `it has ${names.length} ${names.length === 1 ? 'column' : 'columns'}: ${shown.join(', ')}${names.length > 5 ? ', …' : ''}`;
+};
 
 /** One row after the first line. */
 export function readImportRow(
@@ -132,9 +142,12 @@ const eventIdOf = ({ importId, rowNumber }: RowContext): string =>
 const columnName = (columns: ImportColumns, at: number): string => columns.names[at] ?? '';
 
 function checkRecord(draft: CallDraft, { names }: ImportColumns, record: readonly string[]): void {
-  if (record.length > names.length) {
-    const message = `the row has ${record.length} cells; the first line names ${names.length} columns`;
-    draft.refuse('invalid', null, message);
+  for (let index = 0; index < record.length; index++) {
+    const cell = record[index];
+    if (names[index] || isAbsent(cell)) continue;
+    const message = `cell ${index + 1} has a value, and the first line no name for its column`;
+    draft.refuse('invalid', null, message, cell);
+    break;
   }
   // A text has at most three bytes a unit.
   let length = 0;
@@ -180,7 +193,7 @@ function readProperties(
   for (const [index, cell] of record.entries()) {
     if (cell === '' || index === nameAt || index === personAt || index === timestampAt) continue;
     const name = names[index];
-    if (name !== undefined) setKey(data, name, cell);
+    if (name !== undefined && name !== '') setKey(data, name, cell);
   }
   return cleanObject(draft, data, '');
 }

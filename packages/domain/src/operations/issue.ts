@@ -60,6 +60,8 @@ export interface Issue {
   readonly batchIndex?: number;
   /** The start of the offending value, at most 200 characters. */
   readonly sample?: string;
+  /** Of a recorded issue: the API credential of the call, where intake knows it. */
+  readonly credentialId?: number;
 }
 
 /** True where the call or item was not taken because of it. */

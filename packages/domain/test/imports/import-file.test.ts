@@ -29,7 +29,6 @@ describe('the first line', () => {
     [['_svc_customer_id', 'a'], '_svc_name'],
     [['_svc_name', 'a'], '_svc_customer_id'],
     [['_SVC_NAME', '_svc_customer_id'], '_svc_name'],
-    [['_svc_name', '_svc_customer_id', ''], 'column 3'],
     [['_svc_name', '_svc_customer_id', 'a', 'a'], '"a"'],
     [['_svc_name', '_svc_customer_id', ...Array.from({ length: 99 }, (_, n) => `c${n}`)], '101'],
     [['_svc_name', '_svc_customer_id', 'x'.repeat(151)], '150'],

@@ -15,6 +15,8 @@ import type { TestKey, WorkspaceKey } from '@sluice/database/accounts/workspace-
 export interface Workspace {
   readonly environmentId: number;
   readonly phoneIdentifies: boolean;
+  /** Of the key with which the call came. */
+  readonly credentialId?: number;
   /** The key is a Pipelines key that is not saved yet: it opens identify calls only. */
   readonly testKey?: TestKey;
 }
@@ -73,7 +75,9 @@ export class KeyRing {
     const unsaved = new Set<string>();
     for (const key of keys) {
       const { environmentId, phoneIdentifies, testCredentialId } = key;
-      let workspace: Workspace = { environmentId, phoneIdentifies };
+      const credential =
+        key.credentialId === undefined ? {} : { credentialId: Number(key.credentialId) };
+      let workspace: Workspace = { environmentId, phoneIdentifies, ...credential };
       if (testCredentialId != null) {
         const testKey = { environmentId, credentialId: testCredentialId };
         unsaved.add(testName(testKey));
@@ -82,7 +86,9 @@ export class KeyRing {
       const name = keyName(key.kind, key.siteId ?? '', key.secretHash.toString('base64'));
       byKey.set(name, { outcome: 'known', workspace });
       if (key.siteId !== null) sites.set(key.siteId, environmentId);
-      fingerprint.update(`${name}=${environmentId},${phoneIdentifies},${testCredentialId ?? ''};`);
+      fingerprint.update(
+        `${name}=${environmentId},${phoneIdentifies},${key.credentialId ?? ''},${testCredentialId ?? ''};`,
+      );
     }
     const digest = fingerprint.digest('base64');
     if (digest === this.#fingerprint) return;

@@ -47,6 +47,8 @@ export interface AcceptDependencies {
     environmentId: number | undefined,
     refusal?: Refusal,
   ) => void;
+  /** Counts what was refused and told its sender; the recorder writes it with others like it. */
+  readonly recordRefusal?: (workspace: Workspace, source: string, issues: readonly Issue[]) => void;
   /** Readers of the live tail of the workspace get what became of the call. */
   readonly tail?: TailPublisher;
   /** Saves a key that is made to be tested: an identify call with it was taken. */
@@ -136,6 +138,8 @@ export function acceptCall(
     hasErrors && !isForgiven
       ? { outcome: 'partly-accepted', issues: issues.filter(isError) }
       : ACCEPTED;
+  if (outcome.outcome === 'partly-accepted')
+    deps.recordRefusal?.(workspace, call.name, outcome.issues);
   const recorded = recordIssues(
     call,
     workspace,
@@ -229,7 +233,9 @@ function refuse(
   answer: (outcome: Outcome) => void,
 ): void {
   if (!isPermissive(call, isStrict)) {
-    answer({ outcome: 'rejected', issues: issues.filter(isError) });
+    const errors = issues.filter(isError);
+    deps.recordRefusal?.(workspace, call.name, errors);
+    answer({ outcome: 'rejected', issues: errors });
   } else {
     const recorded = recordIssues(call, workspace, receivedAtMs, issues);
     commit(deps, recorded, recorded.length * RECORD_SIZE_BYTES, ACCEPTED, answer);

@@ -33,6 +33,10 @@ export function bodyIssue(
   }
 }
 
+/** So that the log says whose calls they were. */
+export const withCredential = (issue: Issue, { credentialId }: Workspace): Issue =>
+  credentialId === undefined ? issue : { ...issue, credentialId };
+
 /** One operation a kind of issue, with the count: a batch of 2,500 bad items is one row to write, not 2,500. */
 export function recordIssues(
   call: Call,
@@ -51,7 +55,7 @@ export function recordIssues(
     type: 'issue.record',
     environmentId: workspace.environmentId,
     receivedAtMs,
-    issue,
+    issue: withCredential(issue, workspace),
     source: call.name,
     count,
   }));

@@ -213,6 +213,7 @@ class StreamTaker {
       const { operations, issues } = readLine(this.#request, line, receivedAtMs, this.#deps.newId);
       const published = issues.map((issue): LineIssue => ({ ...issue, line: line.number }));
       if (isStrict && issues.some(isError)) {
+        this.#deps.recordRefusal?.(workspace, call.name, issues.filter(isError));
         this.#ending = { outcome: 'rejected', issues: published };
         return;
       }

@@ -8,6 +8,7 @@ import { KeyRing } from '../../src/auth/authenticate.ts';
 import { Batcher } from '../../src/commit/batcher.ts';
 import { routes, type Call } from '../../src/calls/calls.ts';
 import { readBody, type Body } from '../../src/calls/read-body.ts';
+import { RefusalRecorder } from '../../src/calls/refusal-recorder.ts';
 import { UnauthorizedRecorder } from '../../src/auth/unauthorized-recorder.ts';
 import { operationsIn } from '../support/operations-in.ts';
 
@@ -29,8 +30,22 @@ function createIntake(
   const keys = new KeyRing();
   const workspace = { accountId: '1', phoneIdentifies: false };
   keys.replace([
-    { kind: 'pipelines', siteId: null, secretHash: hashed('key'), environmentId: 1, ...workspace },
-    { kind: 'track', siteId: 'site', secretHash: hashed('secret'), environmentId: 2, ...workspace },
+    {
+      kind: 'pipelines',
+      siteId: null,
+      secretHash: hashed('key'),
+      environmentId: 1,
+      credentialId: '11',
+      ...workspace,
+    },
+    {
+      kind: 'track',
+      siteId: 'site',
+      secretHash: hashed('secret'),
+      environmentId: 2,
+      credentialId: '12',
+      ...workspace,
+    },
   ]);
   let id = 0;
   const batcher = new Batcher({
@@ -45,6 +60,7 @@ function createIntake(
     onCommitFailure: () => undefined,
   });
   const unauthorized = new UnauthorizedRecorder();
+  const refusals = new RefusalRecorder();
   const submit = (
     name: string,
     body: unknown,
@@ -67,6 +83,7 @@ function createIntake(
           ...(options.tail && { tail: options.tail }),
           rateLimiter: undefined,
           recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
+          recordRefusal: refusals.record.bind(refusals),
           retryAfterSeconds: () => 7,
           now: () => 1_000,
           newId: () => `event-${id++}`,
@@ -76,7 +93,7 @@ function createIntake(
       );
     });
   };
-  return { submit, committed, unauthorized };
+  return { submit, committed, unauthorized, refusals };
 }
 
 const issuesOf = (operations: readonly Operation[]) =>
@@ -119,6 +136,70 @@ describe('strict mode and the Track API', () => {
       issues: [{ field: 'name' }],
     });
     expect(committed).toEqual([]);
+  });
+
+  test('what strict mode and Track refused is recorded, counted by kind, with its source and credential', async () => {
+    const { submit, refusals } = createIntake();
+    await submit('pipelines.track', { userId: 'a' }, { isStrict: true });
+    await submit('pipelines.track', { userId: 'b' }, { isStrict: true });
+    await submit('track.v1.event', {});
+    const batch = [
+      { type: 'person', action: 'identify', identifiers: { id: 'a' }, attributes: {} },
+      { type: 'person', action: 'fly', identifiers: { id: 'a' } },
+    ];
+    await submit('track.v2.batch', { batch });
+    await submit(
+      'pipelines.track',
+      {},
+      {
+        isStrict: true,
+        body: { outcome: 'invalid-json', message: 'no JSON' },
+      },
+    );
+    const recorded = refusals
+      .take(5)
+      .map(({ environmentId, source, count, issue }) => [
+        environmentId,
+        source,
+        count,
+        issue.code,
+        issue.field,
+        issue.credentialId,
+      ]);
+    expect(recorded).toEqual([
+      [1, 'pipelines.track', 2, 'required', 'event', 11],
+      [2, 'track.v1.event', 1, 'required', 'name', 12],
+      [2, 'track.v2.batch', 1, 'unsupported', 'action', 12],
+      [1, 'pipelines.track', 1, 'invalid_json', null, 11],
+    ]);
+    expect(refusals.take(6)).toEqual([]);
+  });
+
+  test('refusals of ever new kinds take no more than their share', () => {
+    const { refusals } = createIntake();
+    const workspace = { environmentId: 1, phoneIdentifies: false };
+    for (let n = 0; n < 5_000; n++)
+      refusals.record(workspace, 'track.v1.identify', [
+        { code: 'too_long', field: `attributes.a${n}`, message: 'too long' },
+      ]);
+    const recorded = refusals.take(5);
+    expect(recorded.length).toBeLessThan(1_010);
+    expect(recorded.reduce((sum, { count }) => sum + count, 0)).toBe(5_000);
+  });
+
+  test('strict mode refuses what permissive mode would put right later', async () => {
+    const { submit, committed } = createIntake();
+    const traits = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`t${n}`, n]));
+    for (const [name, body] of [
+      ['pipelines.identify', { userId: 'a', traits }],
+      ['pipelines.identify', { userId: 'a', traits: { email: 'N/A' } }],
+      ['pipelines.track', { userId: 'a', event: 'x', timestamp: 'yesterday' }],
+    ] as const) {
+      expect(await submit(name, body, { isStrict: true })).toMatchObject({ outcome: 'rejected' });
+      expect(committed).toEqual([]);
+      expect(await submit(name, body)).toEqual({ outcome: 'accepted' });
+      expect(issuesOf(committed.splice(0))).toHaveLength(1);
+    }
   });
 
   test('a batch with one bad item is refused whole in strict mode', async () => {

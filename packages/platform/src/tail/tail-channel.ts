@@ -117,6 +117,8 @@ class PostgresChannel implements TailChannel {
   readonly #listeners = new Map<string, Listener>();
   readonly #closing = new AbortController();
   #connected: Promise<pg.Client> | undefined;
+  /** The end of the last query of the connection. */
+  #lastQuery: Promise<unknown> = Promise.resolve();
 
   constructor(options: TailChannelOptions) {
     this.#options = options;
@@ -125,7 +127,7 @@ class PostgresChannel implements TailChannel {
   async publish(topic: string, text: string): Promise<void> {
     const client = await within(SEND_DEADLINE_MS, this.#client());
     try {
-      await client.query('select pg_notify($1, $2)', [this.#nameOf(topic), text]);
+      await this.#query(client, 'select pg_notify($1, $2)', [this.#nameOf(topic), text]);
     } catch (error) {
       // A connection that does not answer hears nothing either, until TCP gives it up: another takes its place.
       void client.end();
@@ -137,14 +139,14 @@ class PostgresChannel implements TailChannel {
     const name = this.#nameOf(topic);
     this.#listeners.set(name, onText);
     const client = await this.#client();
-    await client.query(`listen ${client.escapeIdentifier(name)}`);
+    await this.#query(client, `listen ${client.escapeIdentifier(name)}`);
   }
 
   async unlisten(topic: string): Promise<void> {
     const name = this.#nameOf(topic);
     if (!this.#listeners.delete(name)) return;
     const client = await within(SEND_DEADLINE_MS, this.#client());
-    await client.query(`unlisten ${client.escapeIdentifier(name)}`);
+    await this.#query(client, `unlisten ${client.escapeIdentifier(name)}`);
   }
 
   async close(): Promise<void> {
@@ -152,6 +154,13 @@ class PostgresChannel implements TailChannel {
     const client = await this.#connected?.catch(() => undefined);
     // On a silent path the end would never be answered.
     if (client) await within(SEND_DEADLINE_MS, client.end()).catch(() => undefined);
+  }
+
+  /** One after another: `pg` warns of a query that is sent while another runs, and version 9 will refuse it. */
+  #query(client: pg.Client, text: string, values: readonly string[] = []): Promise<unknown> {
+    const query = this.#lastQuery.then(() => client.query(text, [...values]));
+    this.#lastQuery = query.catch(() => undefined);
+    return query;
   }
 
   #client(): Promise<pg.Client> {
@@ -191,6 +200,7 @@ class PostgresChannel implements TailChannel {
 
   #reconnect(): void {
     this.#connected = undefined;
+    this.#lastQuery = Promise.resolve();
     if (this.#closing.signal.aborted || this.#listeners.size === 0) return;
     this.#client().catch(() => undefined);
   }

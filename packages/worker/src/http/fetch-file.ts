@@ -33,6 +33,8 @@ export interface FetchOptions {
   readonly signal?: AbortSignal;
   /** Of the whole fetch; 2 hours. */
   readonly timeoutMs?: number;
+  /** Told the `charset` of the answer before its first piece; not called where there is none. */
+  readonly tellEncoding?: (encoding: string) => void;
 }
 
 /**
@@ -42,7 +44,7 @@ export interface FetchOptions {
 export async function* fetchFile(
   connector: VettedConnector,
   address: string,
-  { signal, timeoutMs = FETCH_TIMEOUT_MS }: FetchOptions = {},
+  { signal, timeoutMs = FETCH_TIMEOUT_MS, tellEncoding }: FetchOptions = {},
 ): AsyncGenerator<Buffer, void, undefined> {
   const url = URL.parse(address);
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
@@ -59,11 +61,14 @@ export async function* fetchFile(
     const reason = statusCode >= 300 && statusCode < 400 ? ' (redirects are not followed)' : '';
     throw new FetchFault(`the URL answered ${statusCode}${reason}`, statusCode >= 500);
   }
-  const coding = response.headers['content-encoding'] ?? 'identity';
-  if (coding !== 'identity') {
+  const coding = response.headers['content-encoding'] ?? '';
+  // Empty members and `identity` of the list say nothing.
+  if (!/^[\s,]*(?:identity[\s,]*)*$/i.test(coding)) {
     response.destroy();
     throw new FetchFault(`the URL sends the file as ${coding}; it must be plain CSV`, false);
   }
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(response.headers['content-type'] ?? '');
+  if (charset?.[1] !== undefined) tellEncoding?.(charset[1]);
   response.socket.setTimeout(SILENCE_TIMEOUT_MS, () => response.destroy(new Error('silence')));
   try {
     for await (const piece of response as AsyncIterable<Buffer>) yield piece;

@@ -16,7 +16,12 @@
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { insertImportProblems, type ImportProblem } from '@sluice/database/imports/import-problems';
-import { advanceImport, lockImport, type ImportRow } from '@sluice/database/imports/imports';
+import {
+  advanceImport,
+  lockImport,
+  type FileForm,
+  type ImportRow,
+} from '@sluice/database/imports/imports';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { lockIdentifiers } from '@sluice/database/people/person-identifiers';
 import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
@@ -50,6 +55,7 @@ export interface ImportRowsDeps extends Omit<ProcessCommitBatchDeps, 'takenIds'>
 export interface ImportInProgress {
   readonly row: ImportRow;
   readonly columns: ImportColumns;
+  readonly form: FileForm;
   readonly leaseMs: number;
   nextByte: number;
   rowsRead: number;

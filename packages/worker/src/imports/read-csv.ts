@@ -2,63 +2,107 @@
  * Bytes → records of CSV, each with the byte behind it, so that reading can begin again there.
  *
  * In constant memory: a record past the bound is a fault of the file. Faults of CSV itself (a quote
- * that is never closed) end the reading: what comes after one cannot be told from what is inside.
+ * that is never closed) and of its encoding end the reading: what comes after one cannot be told from what is inside.
  *
- * Before: `database/src/imports/import-chunks.ts`. After: `domain/src/imports/import-file.ts`.
+ * Before: `database/src/imports/import-chunks.ts`, `file-form.ts`. After: `domain/src/imports/import-file.ts`.
  */
 import { pipeline, Readable } from 'node:stream';
+import type { FileForm } from '@sluice/database/imports/imports';
 import { CsvError, parse } from 'csv-parse';
+import { CsvFault } from './csv-fault.ts';
+import { decodeFile, type Decoding, type WrongByte } from './decode-file.ts';
 
 export interface CsvRecord {
   readonly cells: readonly string[];
-  /** Of the file: where the next record begins. */
+  /** Where the next record begins: of the file, or of its UTF-8 (`decode-file.ts`). */
   readonly endByte: number;
 }
-
-/** The file is no CSV from some place on. The message is for its owner and quotes nothing of it. */
-export class CsvFault extends Error {}
 
 /** Characters of one record. An event's data may have 64 KB; what is longer is a quote that was never closed. */
 const RECORD_LENGTH_MAX = 1_048_576;
 
-/** What ends a row; undefined: as the first one that is read ends. */
-export type RowEnds = readonly string[] | undefined;
+/** Where the reading begins: at the first record, or behind one. */
+export interface ReadFrom {
+  readonly byte: number;
+  /** Of the file, from 1, the line of names counted, as spreadsheets count. */
+  readonly row: number;
+}
+
+/** What opens the file's bytes from a byte on. */
+export type OpenBytes = (fromByte: number) => AsyncIterable<Buffer>;
 
 /**
- * How the rows of a file end, by the last byte of its first line. Not to be guessed anew where reading begins again:
- * a carriage return inside a cell could be taken for it, and the rest of the file would be read wrongly.
- */
-export const rowEndsAfter = (lastByte: number | undefined): RowEnds =>
-  lastByte === 0x0d ? ['\r'] : ['\r\n', '\n'];
-
-/**
- * @param fromByte - where in the file the bytes begin: 0, or the `endByte` of a record.
  * @throws CsvFault
  */
 export async function* readCsv(
-  bytes: AsyncIterable<Buffer>,
-  fromByte: number,
-  rowEnds: RowEnds,
+  open: OpenBytes,
+  form: FileForm,
+  from: ReadFrom,
 ): AsyncGenerator<CsvRecord, void, undefined> {
+  const { encoding, separator, rowEnd } = form;
   const parser = parse({
-    bom: fromByte === 0,
+    delimiter: separator,
     info: true,
     max_record_size: RECORD_LENGTH_MAX,
-    record_delimiter: rowEnds === undefined ? [] : [...rowEnds],
+    record_delimiter: rowEnd === 'return' ? ['\r'] : ['\r\n', '\n'],
     relax_column_count: true,
     skip_empty_lines: true,
   });
-  pipeline(Readable.from(bytes, { objectMode: false }), parser, () => undefined);
+  const decoding: Decoding = { wrong: undefined };
+  const bytes = open(encoding === 'utf-8' ? from.byte : 0);
+  const failure: { error?: unknown } = {};
+  const decoded = keepingError(decodeFile(bytes, encoding, from.byte, decoding), failure);
+  pipeline(Readable.from(decoded, { objectMode: false }), parser, () => undefined);
+  let { row } = from;
+  let endByte = from.byte;
   try {
     for await (const { record, info } of parser as AsyncIterable<{
       record: string[];
       info: { bytes: number };
     }>) {
-      yield { cells: record, endByte: fromByte + info.bytes };
+      endByte = from.byte + info.bytes;
+      yield { cells: record, endByte };
+      row++;
     }
   } catch (error) {
-    throw error instanceof CsvError ? new CsvFault(explain(error)) : error;
+    if (failure.error !== undefined) throw failure.error;
+    if (!(error instanceof CsvError)) throw error;
+    // Where it is found, records are still on their way here.
+    row = from.row + recordCountOf(error);
+    if (decoding.wrong === undefined) throw new CsvFault(`row ${row}: ${explain(error)}`);
+    throw new CsvFault(explainWrongByte(decoding.wrong, encoding, row));
   }
+  if (failure.error !== undefined) throw failure.error;
+  // The cut row has been counted as one.
+  if (decoding.wrong !== undefined)
+    throw new CsvFault(
+      explainWrongByte(decoding.wrong, encoding, decoding.wrong.isFirstOfRow ? row : row - 1),
+    );
+}
+
+/** How many records came before the fault. */
+const recordCountOf = (error: CsvError): number =>
+  'records' in error && typeof error.records === 'number' ? error.records : 0;
+
+/** A stream reports an error of its source as one of its own kinds; the error itself is kept beside it. */
+async function* keepingError(
+  pieces: AsyncIterable<Buffer>,
+  failure: { error?: unknown },
+): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    failure.error = error;
+  }
+}
+
+function explainWrongByte({ at, value }: WrongByte, encoding: string, row: number): string {
+  const byte = `0x${value.toString(16).padStart(2, '0')}`;
+  const remedy =
+    encoding === 'utf-8'
+      ? 'save the file in UTF-8, or say its encoding in `encoding`'
+      : 'say another in `encoding`, or save the file in UTF-8';
+  return `row ${row} has the byte ${byte} at byte ${at} of the file, which is not valid in the encoding ${encoding}; ${remedy}`;
 }
 
 function explain(error: CsvError): string {
@@ -66,7 +110,7 @@ function explain(error: CsvError): string {
     case 'CSV_QUOTE_NOT_CLOSED':
       return 'a quote is opened and never closed';
     case 'CSV_MAX_RECORD_SIZE':
-      return `a row is longer than ${RECORD_LENGTH_MAX} characters, or a quote before it is never closed`;
+      return `it is longer than ${RECORD_LENGTH_MAX} characters, or a quote in it is never closed`;
     case 'CSV_INVALID_CLOSING_QUOTE':
     case 'INVALID_OPENING_QUOTE':
       return 'a quote stands inside a cell; write it twice and put the cell in quotes';

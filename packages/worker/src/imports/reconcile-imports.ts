@@ -25,7 +25,8 @@ export function createImportReconcileLoops(deps: ImportReconcileLoopsDeps): Reco
   const connector = createVettedConnector({ allowPrivate, allowedNetworks }, undefined, proxy);
   const running: RunImportDeps = {
     ...deps,
-    fetchFile: (address) => fetchFile(connector, address, { signal: stopping }),
+    fetchFile: (address, tellEncoding) =>
+      fetchFile(connector, address, { signal: stopping, tellEncoding }),
     pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }),
   };
   return Array.from({ length: IMPORTS_AT_A_TIME }, (_, index) => ({

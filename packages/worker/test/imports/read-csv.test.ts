@@ -1,7 +1,9 @@
 /** Reading a file and beginning again anywhere in it. */
+import type { FileForm } from '@sluice/database/imports/imports';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { readCsv, rowEndsAfter, type CsvRecord } from '../../src/imports/read-csv.ts';
+import { describe, expect, test } from 'vitest';
+import { findFileForm } from '../../src/imports/file-form.ts';
+import { readCsv, type CsvRecord } from '../../src/imports/read-csv.ts';
 
 /** In pieces that cut rows, ends of rows and characters in two. */
 async function* inPieces(bytes: Buffer) {
@@ -11,41 +13,184 @@ async function* inPieces(bytes: Buffer) {
   }
 }
 
-async function read(bytes: Buffer, fromByte: number, lastByte: number): Promise<CsvRecord[]> {
+async function read(bytes: Buffer, form: FileForm, byte = form.firstByte): Promise<CsvRecord[]> {
   const records: CsvRecord[] = [];
-  const rest = inPieces(bytes.subarray(fromByte));
-  for await (const record of readCsv(rest, fromByte, rowEndsAfter(lastByte))) records.push(record);
+  const open = (fromByte: number) => inPieces(bytes.subarray(fromByte));
+  for await (const record of readCsv(open, form, { byte, row: 1 })) records.push(record);
   return records;
 }
 
+const HEADER = '_svc_name,_svc_customer_id,note';
 const plain = fc.string({ unit: fc.constantFrom('a', 'ä', '𝄞', ' ', '.'), maxLength: 4 });
 const quoted = fc
   .string({ unit: fc.constantFrom('a', 'é', ',', '""', '\n', '\r', '\r\n'), maxLength: 6 })
   .map((text) => `"${text}"`);
 
-test.each([
-  ['a newline', '\n', '\r'],
-  ['both', '\r\n', '\r'],
-  ['a carriage return', '\r', '\n'],
-])(
-  'behind any row the rest reads as it would have, where rows end with %s, also with what ends none in a cell',
-  async (_, end, noEnd) => {
+const ENCODINGS: readonly (readonly [string, (text: string) => Buffer])[] = [
+  ['UTF-8', (text) => Buffer.from(text)],
+  ['UTF-8 with a mark', (text) => Buffer.from(`\ufeff${text}`)],
+  ['UTF-16LE with a mark', (text) => Buffer.from(`\ufeff${text}`, 'utf16le')],
+  ['UTF-16LE', (text) => Buffer.from(text, 'utf16le')],
+  ['UTF-16BE with a mark', (text) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
+  ['UTF-16BE', (text) => Buffer.from(text, 'utf16le').swap16()],
+];
+
+test.each(
+  ENCODINGS.flatMap(([encoding, encode]) =>
+    (
+      [
+        ['a newline', '\n', '\r'],
+        ['both', '\r\n', '\r'],
+        ['a carriage return', '\r', '\n'],
+      ] as const
+    ).map(([ending, end, noEnd]) => ({ encoding, encode, ending, end, noEnd })),
+  ),
+)(
+  'behind any row the rest reads as it would have: $encoding, rows end with $ending',
+  async ({ encode, end, noEnd }) => {
     const cell = fc.oneof(
       plain,
       quoted,
       plain.map((text) => `a${text}${noEnd}b`),
     );
-    const file = fc
+    const rows = fc
       .array(fc.array(cell, { minLength: 2, maxLength: 3 }), { minLength: 1, maxLength: 6 })
-      .map((rows) => rows.map((cells) => cells.join(',') + end).join(''));
+      .map((each) => each.map((cells) => cells.join(',') + end).join(''));
     await fc.assert(
-      fc.asyncProperty(file, async (text) => {
-        const bytes = Buffer.from(text);
-        const lastByte = end.charCodeAt(end.length - 1);
-        const whole = await read(bytes, 0, lastByte);
+      fc.asyncProperty(rows, async (text) => {
+        const bytes = encode(HEADER + end + text);
+        const form = findFileForm(bytes, undefined);
+        const whole = await read(bytes, form);
+        expect(whole[0]?.cells).toEqual(HEADER.split(','));
         for (const [index, { endByte }] of whole.entries())
-          expect(await read(bytes, endByte, lastByte)).toEqual(whole.slice(index + 1));
+          expect(await read(bytes, form, endByte)).toEqual(whole.slice(index + 1));
       }),
+      { numRuns: 30 },
     );
   },
 );
+
+describe('the form of a file', () => {
+  const cellsOf = async (bytes: Buffer, declared?: string) =>
+    (await read(bytes, findFileForm(bytes, declared))).map(({ cells }) => cells);
+
+  test.each([';', '\t', '|', ','])('cells may be separated by %j', async (separator) => {
+    const rows = [HEADER.split(','), ['bought', 'ann', 'a b']];
+    const text = rows.map((cells) => cells.join(separator)).join('\n');
+    expect(await cellsOf(Buffer.from(text))).toEqual(rows);
+    expect(await cellsOf(Buffer.from(`"${text.replace(separator, `"${separator}`)}`))).toEqual(
+      rows,
+    );
+  });
+
+  test.each(ENCODINGS)(
+    'sep= in front of the names says what separates cells: %s',
+    async (_, encode) => {
+      const bytes = encode('sep=;\r\n_svc_name;_svc_customer_id;note\r\nbought;ann;1,5\r\n');
+      expect(await cellsOf(bytes)).toEqual([HEADER.split(','), ['bought', 'ann', '1,5']]);
+      expect(findFileForm(bytes, undefined).linesBefore).toBe(1);
+    },
+  );
+
+  test('sep= with what separates no cells is refused with what it says', () => {
+    expect(() => findFileForm(Buffer.from('sep=x\na'), undefined)).toThrow('row 1 says "sep=x"');
+  });
+
+  test.each([
+    ['gzip', [0x1f, 0x8b, 8, 0], 'gzip'],
+    ['xlsx', [0x50, 0x4b, 3, 4, 20], '.xlsx'],
+    ['xls', [0xd0, 0xcf, 0x11, 0xe0, 0xa1], '.xls'],
+    ['UTF-32', [0xff, 0xfe, 0, 0, 0x5f], 'UTF-32'],
+    ['PDF', [...Buffer.from('%PDF-1.7')], 'PDF'],
+  ])('%s is refused with what it is', (_, bytes, what) => {
+    expect(() => findFileForm(Buffer.from(bytes), undefined)).toThrow(what);
+  });
+
+  test('a declared encoding is read by it, and a mark goes before it', async () => {
+    const text = Buffer.from(`${HEADER}\nCaf\xe9,ann,Z\xfcrich \x80\n`, 'latin1');
+    expect((await cellsOf(text, 'windows-1252'))[1]).toEqual(['Café', 'ann', 'Zürich €']);
+    expect((await cellsOf(text, 'ISO-8859-15'))[1]?.[0]).toBe('Café');
+    const sjis = Buffer.concat([Buffer.from(`${HEADER}\n`), Buffer.of(0x93, 0xfa, 0x96, 0x7b)]);
+    expect((await cellsOf(sjis, 'Shift_JIS'))[1]).toEqual(['日本']);
+    const marked = Buffer.from(`\ufeff${HEADER}\nCafé,ann,\n`);
+    expect((await cellsOf(marked, 'windows-1252'))[1]?.[0]).toBe('Café');
+  });
+});
+
+describe('a byte that its encoding does not have', () => {
+  const faultOf = async (bytes: Buffer, declared?: string): Promise<string> => {
+    try {
+      await read(bytes, findFileForm(bytes, declared));
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return 'none';
+  };
+  const latin = (text: string) => Buffer.from(text, 'latin1');
+
+  test.each([
+    ['in a word', latin(`${HEADER}\nCaf\xe9,ann,1\n`), 'row 2 has the byte 0xe9 at byte 35'],
+    [
+      'at the start of a row',
+      latin(`${HEADER}\na,b,c\n\xfcber,ann,1\n`),
+      'row 3 has the byte 0xfc at byte 38',
+    ],
+    [
+      'at the end of the file',
+      latin(`${HEADER}\na,b,caf\xe9`),
+      'row 2 has the byte 0xe9 at byte 39',
+    ],
+    [
+      'within quotes',
+      latin(`${HEADER}\na,b,c\na,b,"c\n\xe9"\n`),
+      'row 3 has the byte 0xe9 at byte 45',
+    ],
+    [
+      'as a lone continuation',
+      latin(`${HEADER}\na\x80,b,c\n`),
+      'row 2 has the byte 0x80 at byte 33',
+    ],
+    [
+      'behind letters of two bytes',
+      Buffer.concat([Buffer.from(`${HEADER}\nüü`), Buffer.of(0xff)]),
+      'row 2 has the byte 0xff at byte 36',
+    ],
+  ])('is refused with row, place and value: %s', async (_, bytes, fault) => {
+    expect(await faultOf(bytes)).toContain(
+      `${fault} of the file, which is not valid in the encoding utf-8`,
+    );
+  });
+
+  test('half of a pair in UTF-16, and half of a character, are refused', async () => {
+    const lone = Buffer.from(`\ufeff${HEADER}\na\ud800b,c,d\n`, 'utf16le');
+    expect(await faultOf(lone)).toContain('row 2 has the byte 0x00 at byte 68');
+    const whole = Buffer.from(`\ufeff${HEADER}\nab,c,d`, 'utf16le');
+    expect(await faultOf(whole.subarray(0, -1))).toContain('row 2 has the byte 0x64');
+  });
+
+  test('of a declared encoding is refused too', async () => {
+    const bytes = Buffer.concat([
+      Buffer.from(`${HEADER}\na`),
+      Buffer.of(0x93, 0x20),
+      Buffer.from(',b\n'),
+    ]);
+    expect(await faultOf(bytes, 'shift_jis')).toContain('row 2 has the byte 0x93 at byte 33');
+  });
+});
+
+test.each([
+  [
+    'an inch mark',
+    `${HEADER}\na,b,1\na,b,19" rack\na,b,3\n`,
+    'row 3: a quote stands inside a cell',
+  ],
+  [
+    'a quote that is never closed',
+    `${HEADER}\na,b,1\na,b,"x\na,b,2\n`,
+    'row 3: a quote is opened and never closed',
+  ],
+  ['text behind a quote', `${HEADER}\na,b,"x"y\n`, 'row 2: a quote stands inside a cell'],
+])('%s is refused with its row', async (_, text, fault) => {
+  const bytes = Buffer.from(text);
+  await expect(read(bytes, findFileForm(bytes, undefined))).rejects.toThrow(fault);
+});

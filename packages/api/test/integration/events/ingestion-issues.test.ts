@@ -42,6 +42,7 @@ test('lists what went wrong, newest day first', async () => {
     field: 'attributes.plan',
     message: 'said so',
     sample: 'a sample',
+    credential_id: null,
     day: '2026-02-28',
     count: 1,
     first_at: 1_772_265_600,

@@ -43,6 +43,7 @@ describe('making an import', () => {
       description: 'all of it',
       object_type_id: null,
       data_to_process: 'all',
+      encoding: null,
       state: 'preprocessing',
       percent: 0,
       rows_to_import: null,
@@ -58,6 +59,35 @@ describe('making an import', () => {
     });
     const read = await api.call('GET', `/v1/imports/${made.id}`);
     expect(read.json().import).toEqual(made);
+  });
+
+  test('keeps the encoding that is said, and the charset of the file where none is', async () => {
+    const said = await form({ ...FIELDS, encoding: 'windows-1252' }, CSV);
+    const answer = await api.call('POST', '/v1/imports', said);
+    expect(answer.json().import).toMatchObject({ encoding: 'windows-1252' });
+    for (const [type, encoding] of [
+      ['text/csv; charset=iso-8859-15', 'iso-8859-15'],
+      ['text/csv;charset="shift_jis"', 'shift_jis'],
+      ['text/csv', null],
+    ] as const) {
+      const typed = await form(FIELDS, new File([CSV], 'a.csv', { type }));
+      const made = await api.call('POST', '/v1/imports', typed);
+      expect(made.json().import).toMatchObject({ encoding });
+    }
+  });
+
+  test('with an encoding that nobody knows is refused, the field named', async () => {
+    for (const body of [
+      await form({ ...FIELDS, encoding: 'klingon' }, CSV),
+      await form(FIELDS, new File([CSV], 'a.csv', { type: 'text/csv; charset=klingon' })),
+    ]) {
+      const { errors } = expectProblem(
+        await api.call('POST', '/v1/imports', body),
+        400,
+        'invalid_request',
+      );
+      expect(errors[0]).toMatchObject({ field: 'encoding' });
+    }
   });
 
   test('from a file of several megabytes keeps it byte for byte', async () => {

@@ -6,11 +6,15 @@ export const FIELDS = { name: 'Orders', type: 'event', identifier: 'email' };
 export const CSV = '_svc_name,_svc_customer_id\nbought,ann@example.com\n';
 
 /** A form as browsers and clients build it: the fields in this order, then the files. */
-export async function form(fields: Record<string, string>, ...files: (string | Buffer)[]) {
+export async function form(fields: Record<string, string>, ...files: (string | Buffer | File)[]) {
   const data = new FormData();
   for (const [name, value] of Object.entries(fields)) data.append(name, value);
   for (const file of files)
-    data.append('file', new Blob([new Uint8Array(Buffer.from(file))]), 'events.csv');
+    data.append(
+      'file',
+      file instanceof File ? file : new Blob([new Uint8Array(Buffer.from(file))]),
+      'events.csv',
+    );
   const encoded = new Response(data);
   return {
     payload: Buffer.from(await encoded.arrayBuffer()),

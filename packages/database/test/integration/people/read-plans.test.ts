@@ -68,14 +68,19 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
     (db) =>
       listRelationships(db, { environmentId: TENANT, personId: '7', after: '2000', limit: 11 }),
   ],
-  ['the first activities', 11, (db) => listActivities(db, { ...activities, after: undefined })],
+  // One more than asked for: whether it is of the same instant, which is sorted.
+  ['the first activities', 12, (db) => listActivities(db, { ...activities, after: undefined })],
   [
     'activities after a position',
     12,
     (db) =>
       listActivities(db, {
         ...activities,
-        after: { occurredAtMicros: String((Date.now() - 3_600_000) * 1000), eventId: 'x' },
+        after: {
+          occurredAtMicros: String((Date.now() - 3_600_000) * 1000),
+          receivedAtMicros: String((Date.now() - 3_600_000) * 1000),
+          eventId: 'x',
+        },
       }),
   ],
   [

@@ -19,37 +19,44 @@ describe('a worker', () => {
     `_svc_name,_svc_customer_id,note\n${Array.from({ length: LINES }, (_, n) => `e-${n},p-${n % 7},"a, ""b""\n${'x'.repeat(n % 90)}"\n`).join('')}`;
   const PEOPLE = Array.from({ length: 7 }, (_, n) => `p-${n}`);
 
-  test('that dies anywhere is followed by one that goes on: every row once', async () => {
-    await world.people(...PEOPLE);
-    const key = await world.upload(file());
-    let statementsLeft = 0;
-    // As a kill does: what is in progress is rolled back, nothing is said to anybody.
-    const dying = world.database.withPlugin({
-      transformQuery: ({ node }) => {
-        if (statementsLeft-- <= 0) throw new Error('killed');
-        return node;
-      },
-      transformResult: ({ result }) => Promise.resolve(result),
-    });
-    for (let statements = 3, runs = 0; runs < 40; statements += 2, runs++) {
-      statementsLeft = statements;
-      await world.run({ database: dying }).catch(() => undefined);
-      // Its lease has to end first.
-      expect(await claimImport(world.database, 0)).toBeUndefined();
-      await world.endLeases();
-    }
-    await world.run();
-    expect(await world.shown(key)).toMatchObject({
-      state: 'imported',
-      rowsRead: LINES,
-      rowsImported: LINES,
-    });
-    const { rows } = await sql<{ count: string; distinct: string }>`
+  test.each([
+    ['UTF-8', (text: string) => Buffer.from(text)],
+    ['UTF-16', (text: string) => Buffer.from(`\ufeffsep=,\n${text}`, 'utf16le')],
+  ])(
+    'that dies anywhere is followed by one that goes on: every row once (%s)',
+    async (_, encode) => {
+      await world.people(...PEOPLE);
+      const key = await world.upload(encode(file()));
+      let statementsLeft = 0;
+      // As a kill does: what is in progress is rolled back, nothing is said to anybody.
+      const dying = world.database.withPlugin({
+        transformQuery: ({ node }) => {
+          if (statementsLeft-- <= 0) throw new Error('killed');
+          return node;
+        },
+        transformResult: ({ result }) => Promise.resolve(result),
+      });
+      for (let statements = 3, runs = 0; runs < 40; statements += 2, runs++) {
+        statementsLeft = statements;
+        await world.run({ database: dying }).catch(() => undefined);
+        // Its lease has to end first.
+        expect(await claimImport(world.database, 0)).toBeUndefined();
+        await world.endLeases();
+      }
+      await world.run();
+      expect(await world.shown(key)).toMatchObject({
+        state: 'imported',
+        rowsRead: LINES,
+        rowsImported: LINES,
+      });
+      const { rows } = await sql<{ count: string; distinct: string }>`
     select count(*), count(distinct event_id) as distinct from events where kind = 'event'`.execute(
-      world.database,
-    );
-    expect(rows[0]).toEqual({ count: String(LINES), distinct: String(LINES) });
-  }, 60_000);
+        world.database,
+      );
+      expect(rows[0]).toEqual({ count: String(LINES), distinct: String(LINES) });
+    },
+    60_000,
+  );
 
   // Two workers fetched one file, each throwing away what the other had brought.
   test('whose clock is days ahead, or behind, has the same mind as others about who has an import', async () => {

@@ -100,6 +100,66 @@ describe('an uploaded file', () => {
     expect(await world.chunkCount()).toBe(0);
   });
 
+  test('in an encoding that nobody declared is refused with row and byte, and read where somebody did', async () => {
+    await world.people('ann');
+    const file = Buffer.from(
+      `_svc_name,_svc_customer_id,city\n${'bought,ann,Bonn\n'.repeat(2_000)}Caf\xe9,ann,Z\xfcrich\n`,
+      'latin1',
+    );
+    const refused = await world.upload(file);
+    await world.run();
+    expect(await world.shown(refused)).toMatchObject({
+      state: 'failed',
+      error: expect.stringMatching(/^row 2002 has the byte 0xe9 at byte 32035 of the file/),
+      // Nothing of it, or what is corrected and sent again would be there twice.
+      rowsImported: 0,
+    });
+    expect(await world.events()).toEqual([]);
+    const read = await world.upload(file, { encoding: 'windows-1252' });
+    await world.run();
+    expect(await world.shown(read)).toMatchObject({ state: 'imported', rowsImported: 2_001 });
+    expect(await world.events()).toContainEqual(
+      expect.objectContaining({ name: 'Café', data: { city: 'Zürich' } }),
+    );
+  });
+
+  test('in UTF-16 with semicolons is read, its empty columns left out', async () => {
+    await world.people('ann');
+    const text =
+      'sep=;\r\n_svc_name;_svc_customer_id;größe;\r\nbought;ann;ü;\r\nlooked;ann;;;;\r\n';
+    const key = await world.upload(Buffer.from(`\ufeff${text}`, 'utf16le'));
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsImported: 2,
+      fileForm: { encoding: 'utf-16le', separator: ';', rowEnd: 'newline', linesBefore: 1 },
+    });
+    expect(await world.events()).toMatchObject([
+      { name: 'bought', data: { größe: 'ü' } },
+      { name: 'looked', data: {} },
+    ]);
+  });
+
+  test('a value in a column without a name is an error of its row', async () => {
+    await world.people('ann');
+    const key = await world.upload('_svc_name,_svc_customer_id,\na,ann,\nb,ann,lost\n');
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 1 });
+    expect(await world.problems(key, 'error')).toMatchObject([
+      { rowNumber: 2, message: 'cell 3 has a value, and the first line no name for its column' },
+    ]);
+  });
+
+  test('times of the right form and an absurd size are errors of their rows', async () => {
+    await world.people('ann');
+    const times = ['20261120', '45981.5', '2026', '2076-01-01', '2026-01-01T24:00:00Z'];
+    const key = await world.upload(
+      `_svc_name,_svc_customer_id,_svc_timestamp\n${times.map((time) => `a,ann,${time}\n`).join('')}`,
+    );
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 4 });
+  });
+
   test('is told row by row to whoever watches its workspace, and costs nothing where nobody does', async () => {
     await world.people('ann');
     const published: { environmentId: number; lines: readonly TailLine[] }[] = [];

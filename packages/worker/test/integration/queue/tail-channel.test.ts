@@ -57,6 +57,25 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   });
   afterAll(() => world.close());
 
+  // `pg` warns once a process of a query that is sent while another runs, and version 9 will refuse it.
+  test('whatever is asked of a channel at once, its connection has one query at a time', async () => {
+    const warnings: string[] = [];
+    const hear = (warning: Error): void => void warnings.push(warning.message);
+    process.on('warning', hear);
+    onTestFinished(() => void process.off('warning', hear));
+    const channel = world.open();
+    const heard: string[] = [];
+    await channel.listen('busy', (text) => void heard.push(text));
+    const texts = Array.from({ length: 20 }, (_, n) => `text ${n}`);
+    await Promise.all([
+      ...texts.map((text) => channel.publish('busy', text)),
+      channel.listen('other', () => undefined),
+      channel.unlisten('other'),
+    ]);
+    await vi.waitFor(() => expect(heard).toEqual(texts), WAIT);
+    expect(warnings).toEqual([]);
+  });
+
   test('who listens to a topic hears it, in order and whole, until it no longer listens', async () => {
     const [publisher, hearer] = [world.open(), world.open()];
     const heard: string[] = [];

@@ -87,9 +87,9 @@ export class ImportsWorld {
     )) as ImportRow;
   }
 
-  async upload(text: string, more: Partial<NewImport> = {}): Promise<ImportKey> {
+  async upload(file: string | Buffer, more: Partial<NewImport> = {}): Promise<ImportKey> {
     const made = await this.insert(more);
-    const bytes = Buffer.from(text);
+    const bytes = Buffer.from(file);
     for (let at = 0; at < bytes.length; at += CHUNK_SIZE_BYTES) {
       const piece = bytes.subarray(at, at + CHUNK_SIZE_BYTES);
       if ((await this.keep(made, piece)) !== 'kept')

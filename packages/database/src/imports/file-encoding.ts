@@ -1,0 +1,10 @@
+/** Encodings in which files can be read: what the runtime decodes, by the labels of the WHATWG Encoding Standard. */
+
+/** True for a label of the standard, in any letter case: `windows-1252`, `latin1`, `shift_jis`. */
+export function isKnownEncoding(label: string): boolean {
+  try {
+    return new TextDecoder(label).encoding !== '';
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,15 @@
+/**
+ * The encoding that is declared of an import's file, and what its start says about all of it, so that it is read the same
+ * way wherever reading begins again. Null: an older version began to read it, as UTF-8 with commas.
+ */
+import { sql, type Kysely } from 'kysely';
+import type { Migration } from 'kysely/migration';
+
+export const importFileForms: Migration = {
+  async up(database: Kysely<unknown>): Promise<void> {
+    await sql`
+      alter table imports add column encoding text collate "C", add column file_form jsonb`.execute(
+      database,
+    );
+  },
+};

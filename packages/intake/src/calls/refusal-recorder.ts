@@ -1,0 +1,63 @@
+/**
+ * Calls that strict mode and the Track API refused, counted in memory and recorded once a second: their senders were told,
+ * and whoever looks after the workspace finds them in the issues log too.
+ *
+ * A refused call was not taken, so it may not cost what a taken one does: a million of a kind are one row with a
+ * count, and beyond a number of kinds a second nothing is remembered of a field. The price: a crash forgets at most a
+ * second of them.
+ *
+ * Before: `accept.ts`, `stream/take-stream.ts`. After: `commit/batcher.ts`.
+ */
+import type { Issue } from '@sluice/domain/operations/issue';
+import type { RecordIssue } from '@sluice/domain/operations/operation';
+import type { Workspace } from '../auth/authenticate.ts';
+import { withCredential } from './call-issues.ts';
+
+/** Of all workspaces in a second: a commit batch or two. */
+const KIND_COUNT_MAX = 1_000;
+
+interface CountedRefusal {
+  readonly workspace: Workspace;
+  readonly source: string;
+  /** The latest. */
+  issue: Issue;
+  count: number;
+}
+
+export class RefusalRecorder {
+  readonly #counts = new Map<string, CountedRefusal>();
+
+  /** Counts the issues of one call. */
+  record(workspace: Workspace, source: string, issues: readonly Issue[]): void {
+    for (const issue of issues) this.#count(workspace, source, issue);
+  }
+
+  /** Takes what was counted since the last call. */
+  take(receivedAtMs: number): RecordIssue[] {
+    const counted = [...this.#counts.values()];
+    this.#counts.clear();
+    return counted.map(({ workspace, source, issue, count }) => ({
+      type: 'issue.record',
+      environmentId: workspace.environmentId,
+      receivedAtMs,
+      issue: withCredential(issue, workspace),
+      source,
+      count,
+    }));
+  }
+
+  #count(workspace: Workspace, source: string, issue: Issue): void {
+    const kind = `${workspace.environmentId} ${workspace.credentialId ?? ''} ${source} ${issue.code}`;
+    const key = `${kind} ${issue.field ?? ''}`;
+    const known = this.#counts.get(key) ?? this.#counts.get(kind);
+    if (known && (this.#counts.has(key) || this.#counts.size >= KIND_COUNT_MAX)) {
+      known.issue = this.#counts.has(key) ? issue : { ...issue, field: null };
+      known.count++;
+    } else if (this.#counts.size < KIND_COUNT_MAX) {
+      this.#counts.set(key, { workspace, source, issue, count: 1 });
+    } else {
+      // As many again at most: kinds without their field are few.
+      this.#counts.set(kind, { workspace, source, issue: { ...issue, field: null }, count: 1 });
+    }
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * The bytes of a file, whatever its encoding → UTF-8, checked.
+ *
+ * Bytes of UTF-8 pass as they are, so that a place in what is read is a place in the file. All else becomes UTF-8, and a place
+ * counts from the start of that: to begin again there, what comes before is decoded and passed over (20 s for 10 GB).
+ *
+ * A byte that is none of its encoding ends the reading: replaced, it would change what people are called, and
+ * nobody would be told.
+ */
+import { CsvFault } from './csv-fault.ts';
+
+/** A byte that its encoding does not have. */
+export interface WrongByte {
+  /** Of the file, from 0. */
+  readonly at: number;
+  readonly value: number;
+  /** Nothing of its row comes before it. */
+  readonly isFirstOfRow: boolean;
+}
+
+/** What was met on the way. */
+export interface Decoding {
+  /** Set before the result ends, where it ends early: in front of this byte. */
+  wrong: WrongByte | undefined;
+}
+
+/** A line has no more bytes, in any encoding of a row of the greatest length. */
+const LINE_SIZE_BYTES_MAX = 8_388_608;
+
+/**
+ * @param bytes - of the file: from `fromByte` on where it is UTF-8, else from its start.
+ * @param fromByte - where the result begins, a byte of UTF-8.
+ * @throws CsvFault where a line is too long to be one.
+ */
+export async function* decodeFile(
+  bytes: AsyncIterable<Buffer>,
+  encoding: string,
+  fromByte: number,
+  decoding: Decoding,
+): AsyncGenerator<Buffer, void, undefined> {
+  const isUtf8 = encoding === 'utf-8';
+  let at = isUtf8 ? fromByte : 0;
+  let passedOver = isUtf8 ? 0 : fromByte;
+  let isFirst = !isUtf8;
+  for await (const lines of wholeLines(bytes, encoding.startsWith('utf-16'))) {
+    const wrongIndex = isRight(lines, encoding) ? undefined : findWrong(lines, encoding);
+    const right = lines.subarray(0, wrongIndex);
+    const utf8 = isUtf8 ? right : Buffer.from(decode(right, encoding, !isFirst));
+    isFirst = false;
+    if (passedOver < utf8.length) yield utf8.subarray(passedOver);
+    passedOver = Math.max(0, passedOver - utf8.length);
+    if (wrongIndex !== undefined) {
+      const isFirstOfRow = utf8.length === 0 || isLineEnd(utf8.at(-1) ?? 0);
+      decoding.wrong = { at: at + wrongIndex, value: lines[wrongIndex] ?? 0, isFirstOfRow };
+      return;
+    }
+    at += lines.length;
+  }
+}
+
+/** Pieces of any size → pieces of whole lines, at whose ends no character is cut and no decoder is in the middle of one. */
+async function* wholeLines(
+  pieces: AsyncIterable<Buffer>,
+  isUtf16: boolean,
+): AsyncGenerator<Buffer, void, undefined> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const piece of pieces) {
+    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+    const end = isUtf16 ? endOfLinesInUtf16(bytes) : endOfLines(bytes);
+    if (end > 0) yield bytes.subarray(0, end);
+    rest = bytes.subarray(end);
+    if (rest.length > LINE_SIZE_BYTES_MAX)
+      throw new CsvFault(`a line is longer than ${LINE_SIZE_BYTES_MAX} bytes`);
+  }
+  if (rest.length > 0) yield rest;
+}
+
+/** No character of more than one byte has these among them, in any encoding but UTF-16. */
+const endOfLines = (bytes: Buffer): number =>
+  Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1;
+
+function endOfLinesInUtf16(bytes: Buffer): number {
+  for (let at = bytes.length - (bytes.length % 2) - 2; at >= 0; at -= 2) {
+    const [one = 0, other = 0] = [bytes[at], bytes[at + 1]];
+    if ((one === 0 && isLineEnd(other)) || (other === 0 && isLineEnd(one))) return at + 2;
+  }
+  return 0;
+}
+
+const isLineEnd = (value: number): boolean => value === 0x0a || value === 0x0d;
+
+/** Without a byte order mark, which is the first of a file alone. */
+const decode = (bytes: Buffer, encoding: string, ignoreBOM: boolean): string =>
+  new TextDecoder(encoding, { ignoreBOM }).decode(bytes);
+
+function isRight(bytes: Buffer, encoding: string): boolean {
+  try {
+    new TextDecoder(encoding, { fatal: true }).decode(bytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Where the first character begins that is none. */
+function findWrong(bytes: Buffer, encoding: string): number {
+  const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true });
+  let startedAt = 0;
+  try {
+    for (let index = 0; index < bytes.length; index++) {
+      const text = decoder.decode(bytes.subarray(index, index + 1), { stream: true });
+      if (text !== '') startedAt = index + 1;
+    }
+  } catch {
+    // The byte that shows it may be the one behind.
+  }
+  return startedAt;
+}

@@ -1,0 +1,126 @@
+/**
+ * What the start of a file says about all of it: its encoding, what separates cells and ends rows, where its records
+ * begin. It is found once and stored with the import (`imports.file_form`): looked for anew where reading begins again, it
+ * could be found otherwise.
+ *
+ * UTF-8 and UTF-16 are told by their byte order mark or by being valid; any other encoding only by what was declared, for
+ * nothing in a file tells Windows-1252 from its dozen relatives. What is no text is refused with what it is.
+ *
+ * Before: `run-import.ts`. After: `read-csv.ts`.
+ */
+import { isKnownEncoding } from '@sluice/database/imports/file-encoding';
+import type { FileForm } from '@sluice/database/imports/imports';
+import { CsvFault } from './csv-fault.ts';
+
+/** More than the names of a hundred columns take. */
+export const FORM_SIZE_BYTES = 65_536;
+
+const SEPARATORS = [',', ';', '\t', '|'] as const;
+
+/** First bytes of what is often sent in place of a CSV file, and what to do about it. */
+const NO_TEXT: readonly (readonly [readonly number[], string])[] = [
+  [[0x1f, 0x8b], 'is compressed with gzip; send it uncompressed'],
+  [
+    [0x50, 0x4b, 0x03, 0x04],
+    'is a ZIP archive or an Excel workbook (.xlsx); save the sheet as CSV in UTF-8',
+  ],
+  [[0xd0, 0xcf, 0x11, 0xe0], 'is an Excel workbook (.xls); save the sheet as CSV in UTF-8'],
+  [[0x28, 0xb5, 0x2f, 0xfd], 'is compressed with Zstandard; send it uncompressed'],
+  [[0x42, 0x5a, 0x68], 'is compressed with bzip2; send it uncompressed'],
+  [[0xfd, 0x37, 0x7a, 0x58, 0x5a], 'is compressed with xz; send it uncompressed'],
+  [[0x25, 0x50, 0x44, 0x46], 'is a PDF document; send CSV'],
+  [[0x50, 0x41, 0x52, 0x31], 'is a Parquet file; send CSV'],
+  [[0xff, 0xfe, 0x00, 0x00], 'is in UTF-32; save it in UTF-8'],
+  [[0x00, 0x00, 0xfe, 0xff], 'is in UTF-32; save it in UTF-8'],
+];
+
+const UTF_8_MARK = [0xef, 0xbb, 0xbf];
+
+/**
+ * @param start - the first `FORM_SIZE_BYTES` of the file, or all of it.
+ * @param declared - the name of the encoding, as its sender says; undefined: nobody said.
+ * @throws CsvFault where it is no CSV.
+ */
+export function findFileForm(start: Buffer, declared: string | undefined): FileForm {
+  for (const [bytes, reason] of NO_TEXT)
+    if (beginsWith(start, bytes)) throw new CsvFault(`the file ${reason}`);
+  const encoding = encodingOf(start, declared);
+  const text = new TextDecoder(encoding, { ignoreBOM: true }).decode(start);
+  // Bytes of UTF-8 are read where they are, with their mark; all else is made UTF-8 first, without it.
+  const markLength = text.startsWith('\ufeff') ? 1 : 0;
+  const markSizeBytes = markLength === 1 && encoding === 'utf-8' ? UTF_8_MARK.length : 0;
+  const said = /^sep=([^\r\n]?)(?:\r\n|\n|\r|$)/i.exec(text.slice(markLength));
+  const saidSeparator = said?.[1];
+  if (saidSeparator !== undefined && !isSeparator(saidSeparator))
+    throw new CsvFault(
+      `row 1 says ${JSON.stringify(`sep=${saidSeparator}`)}; cells may be separated by a comma, a semicolon, a tab or |`,
+    );
+  const headerAt = markLength + (said?.[0].length ?? 0);
+  const { line, rowEnd } = firstLineOf(text.slice(headerAt));
+  return {
+    encoding,
+    separator: saidSeparator ?? separatorOf(line),
+    rowEnd,
+    // `sep=` is ASCII, so its characters are as many bytes.
+    firstByte: markSizeBytes + (said?.[0].length ?? 0),
+    linesBefore: said === null ? 0 : 1,
+  };
+}
+
+function encodingOf(start: Buffer, declared: string | undefined): string {
+  if (beginsWith(start, UTF_8_MARK)) return 'utf-8';
+  if (beginsWith(start, [0xff, 0xfe])) return 'utf-16le';
+  if (beginsWith(start, [0xfe, 0xff])) return 'utf-16be';
+  if (declared !== undefined) {
+    if (!isKnownEncoding(declared))
+      throw new CsvFault(
+        `the encoding ${JSON.stringify(declared)} is declared, which is not known`,
+      );
+    // The standard takes ASCII for Windows-1252, but whoever declares ASCII sends no such letters.
+    return /^(?:us-)?ascii$/i.test(declared.trim()) ? 'utf-8' : new TextDecoder(declared).encoding;
+  }
+  // The names of the columns are ASCII, of which UTF-16 makes every other byte zero.
+  if (isZeroAt(start, 1) && isZeroAt(start, 3)) return 'utf-16le';
+  if (isZeroAt(start, 0) && isZeroAt(start, 2)) return 'utf-16be';
+  return 'utf-8';
+}
+
+/** The first line that is not empty, and what ends it. */
+function firstLineOf(text: string): { line: string; rowEnd: FileForm['rowEnd'] } {
+  let isQuoted = false;
+  let at = text.search(/[^\r\n]/);
+  if (at < 0) at = 0;
+  const from = at;
+  for (; at < text.length; at++) {
+    const character = text[at];
+    if (character === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && (character === '\n' || character === '\r')) break;
+  }
+  const isReturn = text[at] === '\r' && text[at + 1] !== '\n';
+  return { line: text.slice(from, at), rowEnd: isReturn ? 'return' : 'newline' };
+}
+
+/** With the right one the names of the columns are there that every file has. */
+function separatorOf(line: string): FileForm['separator'] {
+  const isRight = (separator: string): boolean => {
+    const names = line.split(separator).map((name) =>
+      name
+        .trim()
+        .replace(/^"(.*)"$/s, '$1')
+        .trim(),
+    );
+    return (
+      names.some((name) => /^_(?:svc|cio)_name$/.test(name)) &&
+      names.some((name) => /^_(?:svc|cio)_customer_id$/.test(name))
+    );
+  };
+  return SEPARATORS.find(isRight) ?? ',';
+}
+
+const isSeparator = (text: string): text is FileForm['separator'] =>
+  (SEPARATORS as readonly string[]).includes(text);
+
+const beginsWith = (start: Buffer, bytes: readonly number[]): boolean =>
+  start.length >= bytes.length && bytes.every((byte, index) => start[index] === byte);
+
+const isZeroAt = (start: Buffer, index: number): boolean => start[index] === 0;
