@@ -3,7 +3,8 @@
  * JavaScript for whatever Node the machine has (20 or later), with no package, because it runs before there are any.
  *
  * Without words it installs what runs (`npm start`). `--with-tools`: also what tests, checks and benchmarks need.
- * `--with-redis`: also sees to a `redis-server`, which the tests run against.
+ * `--with-redis`: also sees to a `redis-server`, which the tests run against. `--with-chromium`: to a Chromium, in which
+ * they open pages.
  *
  * `npm install --no-save`, not `npm ci`: a lockfile written where the registry hides other platforms' optional
  * binaries fails `npm ci`. It never writes `package-lock.json`, so a clone stays as it was cloned.
@@ -23,6 +24,7 @@ import {
 import { fileURLToPath } from 'node:url';
 import { whileLocked } from './install-lock.mjs';
 import { readLockedPackages } from './lockfile.mjs';
+import { provideChromium } from './provide-chromium.mjs';
 import { provideRedis } from './provide-redis.mjs';
 import { fail, runQuietly } from './run-quietly.mjs';
 import { unpackArchives } from './unpack-archives.mjs';
@@ -45,6 +47,7 @@ process.chdir(ROOT);
 const wanted = process.argv.includes('--with-tools') ? 'tools' : 'run';
 if (!isInstalled(wanted)) await installInTurn(wanted);
 if (process.argv.includes('--with-redis')) await provideRedis();
+if (process.argv.includes('--with-chromium')) await provideChromium();
 
 /** @param {Level} level */
 async function installInTurn(level) {

@@ -3,6 +3,9 @@
  * One call is one request of type text/plain, which needs no preflight; a page that goes away sends
  * what is left by sendBeacon. Who the visitor is stays in localStorage under the names that the
  * other clients of this protocol use, so that changing the client keeps the visitor.
+ *
+ * A call becomes JSON when it is made. What JSON cannot hold (a BigInt, an object that contains itself) costs that call
+ * alone, with a warning on the console: the page goes on, and so do the calls behind it.
  */
 (function () {
   var writeKey = __WRITE_KEY__;
@@ -30,6 +33,11 @@
     } catch {
       /* see above */
     }
+  }
+
+  function warn(type, error) {
+    if (window.console && console.warn)
+      console.warn('analytics: a call of ' + type + ' is dropped, it cannot be sent:', error);
   }
 
   function newId() {
@@ -74,14 +82,15 @@
       },
     };
     for (var key in fields) call[key] = fields[key];
-    queue.push({ call: call, tries: 0 });
+    /* As it is now, whatever the page does with its objects later; and here it throws, if it does. */
+    queue.push({ call: JSON.parse(JSON.stringify(call)), tries: 0 });
     next();
   }
   function next() {
     var first = queue[0];
     if (isSending || !first) return;
     isSending = true;
-    post(first.call, function (isTaken) {
+    function end(isTaken) {
       isSending = false;
       if (isTaken || ++first.tries >= TRIES_MAX) {
         if (queue[0] === first) queue.shift();
@@ -89,7 +98,14 @@
       } else {
         setTimeout(next, Math.min(60000, 500 * Math.pow(2, first.tries)));
       }
-    });
+    }
+    try {
+      post(first.call, end);
+    } catch (error) {
+      /* Such as a page's own XMLHttpRequest: the queue must not stand still for it. */
+      warn(first.call.type, error);
+      end(false);
+    }
   }
   function bodyOf(call) {
     call.sentAt = new Date().toISOString();
@@ -109,8 +125,13 @@
   window.addEventListener('pagehide', function () {
     if (!navigator.sendBeacon) return;
     queue = queue.filter(function (entry) {
-      var body = new Blob([bodyOf(entry.call)], { type: 'text/plain' });
-      return !navigator.sendBeacon(origin + '/v1/' + paths[entry.call.type], body);
+      try {
+        var body = new Blob([bodyOf(entry.call)], { type: 'text/plain' });
+        return !navigator.sendBeacon(origin + '/v1/' + paths[entry.call.type], body);
+      } catch (error) {
+        warn(entry.call.type, error);
+        return true;
+      }
     });
   });
 
@@ -149,7 +170,13 @@
       if (typeof callback === 'function') ready.push(callback);
       setTimeout(function () {
         ready.splice(0).forEach(function (each) {
-          each();
+          try {
+            each();
+          } catch (error) {
+            setTimeout(function () {
+              throw error;
+            }, 0);
+          }
         });
       }, 0);
       return analytics;
@@ -179,6 +206,19 @@
       if (texts.length > 0) fields.name = texts[texts.length - 1];
       send(type, fields);
       return analytics;
+    };
+  });
+
+  /* Whatever a page hands over, its own script goes on. */
+  Object.keys(paths).forEach(function (type) {
+    var method = analytics[type];
+    analytics[type] = function () {
+      try {
+        return method.apply(analytics, arguments);
+      } catch (error) {
+        warn(type, error);
+        return analytics;
+      }
     };
   });
 

@@ -1,0 +1,71 @@
+/** A real Chromium that opens one page, as a visitor's does. `npm test` installs it where there is none (`scripts/install.mjs`). */
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const NPM_PATH_FILE = fileURLToPath(
+  new URL('../../../../node_modules/.sluice-chromium/path', import.meta.url),
+);
+
+function chromiumPath(): string {
+  const given = process.env['TEST_CHROMIUM'];
+  const ofNpm = existsSync(NPM_PATH_FILE) ? readFileSync(NPM_PATH_FILE, 'utf8') : undefined;
+  const found = [given, 'chromium', 'chromium-browser', 'google-chrome', ofNpm].find(
+    (command) =>
+      command !== undefined &&
+      spawnSync(command, ['--version', '--no-sandbox'], { stdio: 'ignore' }).status === 0,
+  );
+  if (found === undefined)
+    throw new Error('no Chromium: node scripts/install.mjs --with-chromium, or set TEST_CHROMIUM');
+  return found;
+}
+
+export interface OpenPage {
+  /** What the page wrote to its console. */
+  readonly console: () => string;
+  close(): Promise<void>;
+}
+
+/** Serves the documents from a loopback port and opens `/`. @param pages - HTML by path. */
+export async function openInChromium(pages: Readonly<Record<string, string>>): Promise<OpenPage> {
+  const server = createServer((request, response) => {
+    const html = pages[request.url ?? ''];
+    response.writeHead(html === undefined ? 404 : 200, {
+      'content-type': 'text/html; charset=utf-8',
+    });
+    response.end(html ?? '');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const profile = await mkdtemp(join(tmpdir(), 'sluice-chromium-'));
+  const browser = spawn(
+    chromiumPath(),
+    [
+      ...['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+      ...['--no-first-run', '--disable-background-networking', '--disable-component-update'],
+      ...['--enable-logging=stderr', '--v=0', '--remote-debugging-port=0'],
+      `--user-data-dir=${profile}`,
+      `http://127.0.0.1:${port}/`,
+    ],
+    { detached: true, stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  let said = '';
+  browser.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
+  const ended = new Promise((resolve) => browser.once('close', resolve));
+  return {
+    console: () => said,
+    async close() {
+      // In a group of its own: all of its processes end.
+      process.kill(-(browser.pid as number), 'SIGKILL');
+      await ended;
+      server.close();
+      server.closeAllConnections();
+      await rm(profile, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
