@@ -3,6 +3,7 @@ import { mergeAttributes } from '../state/merge-attributes.ts';
 import { changePeopleOfObject, findObject, findOrCreateObject } from './change-relationships.ts';
 import type { DeleteObject, IdentifyObject } from '../operations/operation.ts';
 import type { ObjectRow } from '../state/loaded-state.ts';
+import { isOlderWrite } from '../value-rules/time-rule.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** Applies an object's attributes and adds its relationships. */
@@ -26,11 +27,7 @@ function changeAttributes(
   object: ObjectRow,
 ): ObjectRow {
   const { attributesAtMs, receivedAtMs } = operation;
-  if (
-    attributesAtMs !== undefined &&
-    object.attributesAtMs !== null &&
-    attributesAtMs < object.attributesAtMs
-  ) {
+  if (isOlderWrite(attributesAtMs, object.attributesAtMs, receivedAtMs)) {
     set.addIssue(operation, {
       code: 'skipped_update',
       field: 'timestamp',

@@ -25,6 +25,7 @@ import { createPerson, recordNotFound, recordSuppressed } from './find-person.ts
 import { attachAnonymousId, keepAttributes } from './visitors.ts';
 import { loaded, type LoadedPerson } from '../state/person-directory.ts';
 import { identifierIn } from '../operations/state-keys.ts';
+import { isOlderWrite } from '../value-rules/time-rule.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** The part of an identify that says whom and what, for calls that identify among other things. */
@@ -51,7 +52,7 @@ export function identifyPerson(
   let { changes } = target;
   for (const anonymousId of anonymousIdsOf(call))
     changes = attachAnonymousId(set, operation, person, anonymousId, changes);
-  if (isOlder(person, call)) {
+  if (isOlderWrite(call.attributesAtMs, person.row.attributesAtMs, operation.receivedAtMs)) {
     skipAttributes(set, operation, person, call);
   } else {
     const mayReplace = call.person.kind === 'svc_id';
@@ -150,11 +151,6 @@ function* anonymousIdsOf({ person, anonymousId, attributes }: Identification): G
   if (person.kind === 'anonymous_id') yield person.value;
   const named = anonymousId ?? identifierIn(attributes['anonymous_id']);
   if (named !== undefined) yield named;
-}
-
-function isOlder(person: LoadedPerson, call: Identification): boolean {
-  const stored = person.row.attributesAtMs;
-  return call.attributesAtMs !== undefined && stored !== null && call.attributesAtMs < stored;
 }
 
 function skipAttributes(

@@ -42,6 +42,20 @@ export const boundsOfOrdering = (nowMs: number): TimeBounds => ({
   latestMs: nowMs + ORDERING_AHEAD_MS_MAX,
 });
 
+/**
+ * Whether a write of that time is older than the stored one. A stored time that is too far ahead, from before there was a
+ * bound, is no order: it would keep everybody from writing for ever.
+ */
+export const isOlderWrite = (
+  atMs: number | undefined,
+  storedAtMs: number | null,
+  nowMs: number,
+): boolean =>
+  atMs !== undefined &&
+  storedAtMs !== null &&
+  atMs < storedAtMs &&
+  storedAtMs <= nowMs + ORDERING_AHEAD_MS_MAX;
+
 /** Of what a client's clock shows, which may be wrong by any time. */
 export const BOUNDS_OF_CLOCKS: TimeBounds = { earliestMs: 0, latestMs: INSTANT_MS_MAX };
 

@@ -8,6 +8,7 @@ import {
   suppress,
   track,
   unsuppress,
+  NOW_MS,
 } from '../../src/testing/sample-operations.ts';
 import { svcId } from '../../src/values/svc-id.ts';
 import { MemoryStore } from '../support/memory-store.ts';
@@ -237,6 +238,20 @@ describe('what a call changes', () => {
       attributes: { plan: 'no time', a: 1 },
       attributesAtMs: 2001,
     });
+  });
+
+  it('a stored time that is far ahead, from before there was a bound, keeps nobody from writing', () => {
+    const year9999Ms = Date.UTC(9999, 11, 31);
+    store.apply(identify('id:1', { plan: 'pro' }, { attributesAtMs: year9999Ms }));
+    store.apply(identify('id:1', { plan: 'free' }, { attributesAtMs: NOW_MS - 1_000 }));
+    expect(store.people[0]).toMatchObject({
+      attributes: { plan: 'free' },
+      attributesAtMs: NOW_MS - 1_000,
+    });
+    // A day ahead is a clock that is wrong, or a zone that was left out.
+    store.apply(identify('id:1', { plan: 'ahead' }, { attributesAtMs: NOW_MS + 86_400_000 }));
+    store.apply(identify('id:1', { plan: 'older' }, { attributesAtMs: NOW_MS }));
+    expect(store.people[0]?.attributes).toEqual({ plan: 'ahead' });
   });
 
   it('holds 300 attributes a person: more are refused by name, those there can change', () => {
