@@ -19,7 +19,9 @@ test.each(Object.entries(scripts).filter(([name]) => !WITHOUT_PACKAGES.has(name)
       return;
     }
     const [first = '', rest = ''] = command.split(/ && (.*)/s);
-    expect(first).toMatch(/^node scripts\/install\.mjs( --with-tools)?( --with-redis)?( --with-chromium)?$/);
+    expect(first).toMatch(
+      /^node scripts\/install\.mjs( --with-tools)?( --with-redis)?( --with-chromium)?$/,
+    );
     // What is not among the packages that run services has to be asked for.
     const isService = /node_modules\/\.bin\/node (--\S+ )*(packages\/(?!chaos)|scripts\/)/.test(
       rest,

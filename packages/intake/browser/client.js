@@ -36,8 +36,10 @@
   }
 
   function warn(type, error) {
-    if (window.console && console.warn)
-      console.warn('analytics: a call of ' + type + ' is dropped, it cannot be sent:', error);
+    /* The developer of the page has no other place to be told. */
+    var text = 'analytics: a call of ' + type + ' is dropped, it cannot be sent:';
+    // oxlint-disable-next-line no-console
+    if (window.console) console.warn(text, error);
   }
 
   function newId() {
