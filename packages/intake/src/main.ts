@@ -43,7 +43,7 @@ import { Turns } from './http/turns.ts';
 import { FastTrackParser } from './commit/fast-track-parser.ts';
 import { RefusalRecorder } from './calls/refusal-recorder.ts';
 import { startRefusalLog } from './auth/refusal-log.ts';
-import { UnauthorizedRecorder, type Refusal } from './auth/unauthorized-recorder.ts';
+import { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
 
 const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
 if (settings.REDIS_URL !== undefined)
@@ -161,10 +161,9 @@ const batcher = new Batcher({
 });
 const unauthorized = new UnauthorizedRecorder();
 const refusals = new RefusalRecorder();
-const recordRefused = () => {
+const recordRefused = async (): Promise<void> => {
   const issues = [...unauthorized.take(now()), ...refusals.take(now())];
   if (issues.length > 0) batcher.add(issues, 0, () => undefined);
-  return Promise.resolve();
 };
 const recording = repeat('record refused calls', 1_000, logger, recordRefused);
 const refusalLog = startRefusalLog(unauthorized, logger);
@@ -196,20 +195,13 @@ tail.start();
 const health = createHealth({ producer, batcher, diskBuffer, committer, now });
 const credentials = {
   keys,
-  recordUnauthorized: (source: string, environmentId: number | undefined, refusal?: Refusal) =>
-    unauthorized.record(source, environmentId, refusal),
+  recordUnauthorized: unauthorized.record.bind(unauthorized),
   recordRefusal: refusals.record.bind(refusals),
 };
+const perSecond = settings.INTAKE_RATE_LIMIT_PER_SECOND;
+const windowSeconds = RATE_LIMIT_WINDOW_SECONDS;
 const rateLimiter =
-  settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
-    ? undefined
-    : new RateLimiter(
-        {
-          perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
-          windowSeconds: RATE_LIMIT_WINDOW_SECONDS,
-        },
-        monotonicNow,
-      );
+  perSecond === 0 ? undefined : new RateLimiter({ perSecond, windowSeconds }, monotonicNow);
 registerProcessMetrics({
   metrics,
   batcher,
