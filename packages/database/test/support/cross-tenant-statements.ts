@@ -29,6 +29,7 @@ export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
   'imports/imports.ts#failAbandonedUploads': WORK,
   'imports/imports.ts#failStuckImports': WORK,
   'imports/imports.ts#deleteOldImports': RETENTION,
+  'people/deleted-identifiers.ts#forgetDeletedIdentifiers': RETENTION,
   'people/irregular-identifiers.ts#listIrregularIdentifiers': OPERATOR,
   'replays/replays.ts#clearReplays': RETENTION,
   'verify/verify-credits.ts#listCreditDifferences': OPERATOR,
