@@ -81,7 +81,7 @@ test('a rotation revokes no key that went before, none of another workspace, and
     key(3, { type: 'app' }),
   ];
   const choose = async (keys: readonly object[]) => {
-    const typed = `npx() { printf %s "$KEYS"; }\n${chooser}\nonly_other '{"api_credential":{"id":9}}'`;
+    const typed = `sluice() { printf %s "$KEYS"; }\n${chooser}\nonly_other '{"api_credential":{"id":9}}'`;
     const env = { PATH: process.env['PATH'], KEYS: JSON.stringify(keys) };
     return (await promisify(execFile)('bash', ['-c', typed], { env })).stdout;
   };

@@ -74,7 +74,10 @@ async function observe(call: () => Promise<Answer>) {
   const sent = await statementsSentBy(async () => {
     answer = await call();
   });
-  return { ...shownBy(answer!), statements: sent.map(({ text }) => text) };
+  // Of the record that a token was used on another account, whichever that is: no answer waits for it (`record-misuse.ts`),
+  // so it is sent at any time.
+  const statements = sent.map(({ text }) => text).filter((text) => !text.includes('call_counts'));
+  return { ...shownBy(answer!), statements };
 }
 
 test("I35: what is another's is answered as what is nobody's, after the same work, on every path", async () => {

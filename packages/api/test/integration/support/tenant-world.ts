@@ -147,8 +147,8 @@ export async function insertOwned(
     ...WORDS_IN_PATHS,
     account_id: String(tenant.accountId),
     id: String(tenant.spareCredentialId),
-    // Made with the webhook; A has none.
-    audit_log_id: '1',
+    // Made with the import, after those of the webhook and the replay. A has one at most: of its token used on B.
+    audit_log_id: '3',
     ...(await insertExport(api, tenant)),
     environment_id: String(environmentId),
     event_id: `${marker}-event`,
