@@ -109,7 +109,11 @@ describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 400_000 }, (br
 
   test('what went wrong before is right, each many times', async () => {
     const runs = CASES.flatMap(([, calls], index) =>
-      Array.from({ length: COUNTS[broker].runs }, (_, run) => ({ seed: 1_000_000 + index, run, calls })),
+      Array.from({ length: COUNTS[broker].runs }, (_, run) => ({
+        seed: 1_000_000 + index,
+        run,
+        calls,
+      })),
     );
     expect(await differences(runs)).toEqual([]);
   });
