@@ -49,6 +49,7 @@ if (settings.REDIS_URL !== undefined)
   void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
 const now = Date.now;
 const secret = settings.API_SECRET ?? temporarySecret();
+const signupAdmission = admissionOf(settings);
 
 const tracer = await openTracer(settings, 'sluice-api', logger);
 if (tracer) lifecycle.defer('tracer', () => tracer.close());
@@ -198,7 +199,7 @@ const server = await buildServer({
   now,
   monotonicNow: () => performance.now(),
   refusedCredentials,
-  signupAdmission: admissionOf(settings),
+  signupAdmission,
   demoHosts: settings.DEMO_HOSTS,
   newId,
   secret,
