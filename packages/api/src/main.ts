@@ -50,6 +50,7 @@ if (settings.REDIS_URL !== undefined)
 const now = Date.now;
 const secret = settings.API_SECRET ?? temporarySecret();
 const signupAdmission = admissionOf(settings);
+const providerEventSecret = providerEventSecretOf(settings);
 
 const tracer = await openTracer(settings, 'sluice-api', logger);
 if (tracer) lifecycle.defer('tracer', () => tracer.close());
@@ -149,7 +150,6 @@ const provider = countProviderCalls(
   providerCalls,
 );
 const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
-const providerEventSecret = providerEventSecretOf(settings);
 const mailer = createMailer({
   smtpUrl: settings.SMTP_URL,
   directory: settings.MAIL_DIRECTORY,
