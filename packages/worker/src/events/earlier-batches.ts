@@ -147,13 +147,16 @@ export async function waitUntilApplied(
   batches: readonly PendingBatch[],
   waitMsMax: number,
 ): Promise<number> {
+  const startedAtMs = performance.now();
   let left = batches;
-  let waitedMs = 0;
-  for (let intervalMs = LOOK_INTERVAL_MS_MIN; ;) {
-    await pending.changed(intervalMs);
-    waitedMs += intervalMs;
-    intervalMs = Math.min(2 * intervalMs, LOOK_INTERVAL_MS_MAX);
+  let intervalMs = LOOK_INTERVAL_MS_MIN;
+  let lookAtMs = startedAtMs + intervalMs;
+  for (;;) {
+    // Ends with each batch that this process applies, whichever it is: Postgres is asked by the clock alone.
+    await pending.changed(Math.max(0, lookAtMs - performance.now()));
     left = left.filter((batch) => pending.isPending(batch));
+    const nowMs = performance.now();
+    if (left.length > 0 && nowMs < lookAtMs) continue;
     if (left.length > 0) {
       const applied = await listAppliedCommitBatches(
         database,
@@ -162,7 +165,9 @@ export async function waitUntilApplied(
       pending.forget(left.filter(({ id }) => applied.has(id)));
       left = left.filter(({ id }) => !applied.has(id));
     }
-    if (left.length === 0 || waitedMs >= waitMsMax) return batches.length - left.length;
+    if (left.length === 0 || nowMs - startedAtMs >= waitMsMax) return batches.length - left.length;
+    intervalMs = Math.min(2 * intervalMs, LOOK_INTERVAL_MS_MAX);
+    lookAtMs = nowMs + intervalMs;
   }
 }
 

@@ -8,13 +8,15 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { identify, merge, remove, track } from '@sluice/domain/testing/sample-operations';
 import { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import { openTakingSide } from '@sluice/platform/consumers/queue-taking';
 import { createLogger } from '@sluice/platform/process/logger';
 import { migrateQueues, openProducer } from '@sluice/platform/queue/queue';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { waitUntilApplied } from '../../../src/events/earlier-batches.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import {
   createCommitBatchWorld,
@@ -128,6 +130,18 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await world.rowsOf('people', environmentId, 'id, email')).toEqual([
       { id: 'b', email: 'a@x.y' },
     ]);
+  });
+
+  test('a batch waits by the clock, however often others are applied meanwhile', async () => {
+    const environmentId = world.newEnvironment();
+    const [batch] = await add([inEnvironment(environmentId, identify('id:a'))]);
+    const pending = newPending();
+    const found = (await pending.find((batch as CommitBatch).id)) as PendingBatch;
+    // As if this process applied others all the time.
+    vi.spyOn(pending, 'changed').mockImplementation(() => new Promise(setImmediate));
+    const startedAtMs = performance.now();
+    expect(await waitUntilApplied(world.database, pending, [found], 300)).toBe(0);
+    expect(performance.now() - startedAtMs).toBeGreaterThanOrEqual(300);
   });
 
   test('a batch about somebody else stays where it is', async () => {
