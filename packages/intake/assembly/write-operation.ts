@@ -148,15 +148,17 @@ export function correctTimes(count: i32, start: i32, end: i32, receivedAtMs: f64
   return true;
 }
 
-/** By `domain/src/value-rules/time-rule.ts`. */
+const DAY_MS: i64 = 86_400_000;
+
+/** Well within the bounds of `domain/src/value-rules/time-rule.ts`, also when it is corrected by up to a day. */
 function isTaken(occurredAt: i64, receivedAt: i64): bool {
-  return occurredAt >= 100_000_000_000 && occurredAt <= receivedAt + 366 * 86_400_000;
+  return occurredAt >= 100_000_000_000 + DAY_MS && occurredAt <= receivedAt + 364 * DAY_MS;
 }
 
 /** By `domain/src/pipelines/clock-correction.ts`. */
 function correctionOf(difference: i64): i64 {
   const size = difference < 0 ? -difference : difference;
-  return size >= 1_000 && size <= 86_400_000 ? difference : 0;
+  return size >= 1_000 && size <= DAY_MS ? difference : 0;
 }
 
 /** As `recognisePerson` tells them apart. Declined is what may be a svc_id, and an email of rare characters. */

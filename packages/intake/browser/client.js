@@ -12,6 +12,7 @@
   var origin = '__ORIGIN__';
   var paths = { identify: 'i', track: 't', page: 'p', screen: 's', group: 'g', alias: 'a' };
   var TRIES_MAX = 8;
+  var REQUEST_TIMEOUT_MS = 30000;
   var waiting = window.analytics;
   if (waiting && waiting.initialized) return;
 
@@ -38,8 +39,12 @@
   function warn(type, error) {
     /* The developer of the page has no other place to be told. */
     var text = 'analytics: a call of ' + type + ' is dropped, it cannot be sent:';
-    // oxlint-disable-next-line no-console
-    if (window.console) console.warn(text, error);
+    try {
+      // oxlint-disable-next-line no-console
+      console.warn(text, error);
+    } catch {
+      /* Nothing that a page makes of its console or throws may stop the calls behind this one. */
+    }
   }
 
   function newId() {
@@ -50,7 +55,7 @@
   }
   function anonymousId() {
     var id = read('ajs_anonymous_id');
-    if (!id) write('ajs_anonymous_id', (id = newId()));
+    if (!id || typeof id !== 'string') write('ajs_anonymous_id', (id = newId()));
     return id;
   }
 
@@ -67,6 +72,7 @@
   /* One at a time, so that calls arrive in the order in which they were made. */
   var queue = [];
   var isSending = false;
+  var isLeaving = false;
   function send(type, fields) {
     var now = new Date().toISOString();
     var call = {
@@ -86,13 +92,18 @@
     for (var key in fields) call[key] = fields[key];
     /* As it is now, whatever the page does with its objects later; and here it throws, if it does. */
     queue.push({ call: JSON.parse(JSON.stringify(call)), tries: 0 });
-    next();
+    /* A request that a page begins while it goes away is cut. */
+    if (isLeaving) sendBeacons();
+    else next();
   }
   function next() {
     var first = queue[0];
     if (isSending || !first) return;
     isSending = true;
+    var hasEnded = false;
     function end(isTaken) {
+      if (hasEnded) return;
+      hasEnded = true;
       isSending = false;
       if (isTaken || ++first.tries >= TRIES_MAX) {
         if (queue[0] === first) queue.shift();
@@ -117,6 +128,7 @@
   function post(call, done) {
     var request = new XMLHttpRequest();
     request.open('POST', origin + '/v1/' + paths[call.type]);
+    request.timeout = REQUEST_TIMEOUT_MS;
     request.setRequestHeader('Content-Type', 'text/plain');
     request.onloadend = function () {
       done(request.status > 0 && request.status < 500 && request.status !== 429);
@@ -124,7 +136,7 @@
     request.send(bodyOf(call));
   }
   /* What is under way is sent again too; its messageId makes it count once. */
-  window.addEventListener('pagehide', function () {
+  function sendBeacons() {
     if (!navigator.sendBeacon) return;
     queue = queue.filter(function (entry) {
       try {
@@ -135,6 +147,15 @@
         return true;
       }
     });
+  }
+  window.addEventListener('pagehide', function () {
+    isLeaving = true;
+    sendBeacons();
+  });
+  /* Back from where the browser keeps pages that were left. */
+  window.addEventListener('pageshow', function () {
+    isLeaving = false;
+    next();
   });
 
   var ready = [];
@@ -187,8 +208,12 @@
       return analytics;
     },
     push: function (entry) {
-      var method = analytics[entry[0]];
-      if (typeof method === 'function') method.apply(analytics, entry.slice(1));
+      try {
+        var method = analytics[entry[0]];
+        if (typeof method === 'function') method.apply(analytics, entry.slice(1));
+      } catch (error) {
+        warn('push', error);
+      }
     },
   };
   ['page', 'screen'].forEach(function (type) {

@@ -23,7 +23,7 @@ import { storedEventId, ulidTimeMs } from '@sluice/domain/values/ulid';
 import { z } from 'zod';
 import { environmentOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { badRequest, commonFailures, missing, text } from '../http/fields.ts';
+import { badRequest, commonFailures, identifierText, missing } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
@@ -113,7 +113,7 @@ export function registerEventTrace(
         description:
           'By the id that its sender gave it, or by the `event_id` of a reporting webhook. What still waits to be ' +
           'processed is not found until it is; what a call brought besides events and metrics has no id.',
-        params: z.object({ event_id: text(EVENT_ID_SIZE_BYTES_MAX).trim() }),
+        params: z.object({ event_id: identifierText(EVENT_ID_SIZE_BYTES_MAX) }),
         response: {
           200: z.object({ trace }),
           ...badRequest,

@@ -10,10 +10,11 @@ import type { Database } from '@sluice/database/connection/connection';
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isAbsent } from '@sluice/domain/value-rules/verdict';
 import { z } from 'zod';
 import { environmentOf, isKeyInForce } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { badRequest, commonFailures, text } from '../http/fields.ts';
+import { badRequest, commonFailures, identifierText } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import type { OpenTail, TailReader } from './tail-hub.ts';
 
@@ -66,11 +67,10 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
           'begins with what comes next, and one opened with `Last-Event-ID` says so by a `dropped` whose `count` is ' +
           'null. Ids only show whether a line was seen. The filters match exactly, emails in any letter case.',
         querystring: z.object({
-          person: text(FILTER_LENGTH_MAX)
-            .trim()
+          person: identifierText(FILTER_LENGTH_MAX)
             .optional()
             .meta({ description: 'Any identifier of a person, as calls and reports name them.' }),
-          name: text(FILTER_LENGTH_MAX)
+          name: identifierText(FILTER_LENGTH_MAX)
             .optional()
             .meta({ description: 'An event’s name, or the type of a report.' }),
           outcome: z
@@ -107,8 +107,8 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         );
       const response = new TailResponse(request, reply, effects);
       const filter = {
-        ...(person !== undefined && { person }),
-        ...(name !== undefined && { name }),
+        ...(!isAbsent(person) && { person }),
+        ...(!isAbsent(name) && { name }),
         ...(outcome !== undefined && { outcome }),
       };
       const tail = await openTail(environmentId, filter, response.write).catch((error: unknown) => {

@@ -1,5 +1,6 @@
 /** Zod pieces that several route families share: what a string, an id or a time may be on this API. */
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
+import { trimmed } from '@sluice/domain/value-rules/verdict';
 import { isStorableText } from '@sluice/domain/values/storable-text';
 import { z } from 'zod';
 import { PROBLEMS } from './problem.ts';
@@ -13,6 +14,9 @@ export const text = (lengthMax: number) =>
     .string()
     .max(lengthMax)
     .refine(isStorableText, { error: 'must not hold NUL or unpaired surrogate characters' });
+
+/** The name of a person, an object or an event, without blanks at its ends as at every other door. */
+export const identifierText = (lengthMax: number) => text(lengthMax).overwrite(trimmed);
 
 /** An id in a path: a positive int32 in plain digits. */
 export const idInPath = z

@@ -14,6 +14,7 @@ import {
 } from '@sluice/database/people/customer-reads';
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { storedValue } from '@sluice/domain/operations/state-keys';
+import { isAbsent, trimmed } from '@sluice/domain/value-rules/verdict';
 import { VALUE_RULES } from '@sluice/domain/value-rules/value-rules';
 import { personIdOf } from '@sluice/domain/values/svc-id';
 import type { FastifyRequest } from 'fastify';
@@ -29,7 +30,7 @@ import {
   toIdentifiers,
   toRelationship,
 } from './customer-view.ts';
-import { badRequest, commonFailures, missing, text } from '../http/fields.ts';
+import { badRequest, commonFailures, identifierText, missing, text } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import type { Problem } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -140,7 +141,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
           type: text(FILTER_LENGTH_MAX)
             .optional()
             .meta({ description: '`event`, `page`, `attribute_change`, …' }),
-          name: text(FILTER_LENGTH_MAX)
+          name: identifierText(FILTER_LENGTH_MAX)
             .optional()
             .meta({ description: 'The name of the event, page or screen.' }),
           ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
@@ -159,8 +160,8 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         environmentId: environmentOf(request),
         personId: person.personId,
         notBeforeMs: now() - SHOWN_FOR_MS,
-        kind: type,
-        name,
+        kind: isAbsent(type) ? undefined : type,
+        name: isAbsent(name) ? undefined : name,
         after,
         limit: limit + 1,
       });
@@ -232,7 +233,7 @@ async function findPerson(
       return findByIdentifier(database, environmentId, type, identifier);
     case 'svc_id':
     case 'cio_id': {
-      const personId = personIdOf(identifier.trim().replace(/^(?:svc|cio)_/, ''));
+      const personId = personIdOf(trimmed(identifier).replace(/^(?:svc|cio)_/, ''));
       if (personId === undefined) return undefined;
       return findPersonProfile(database, {
         environmentId,

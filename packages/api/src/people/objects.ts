@@ -19,7 +19,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { badBody, badRequest, commonFailures, idInPath, missing, text } from '../http/fields.ts';
+import {
+  badBody,
+  badRequest,
+  commonFailures,
+  identifierText,
+  idInPath,
+  missing,
+  text,
+} from '../http/fields.ts';
 import { objectFilter } from './object-filter.ts';
 import {
   object,
@@ -44,7 +52,10 @@ const OBJECT_ID_LENGTH_MAX = ID_SIZE_BYTES_MAX;
 
 const ID_TYPES = ['object_id', 'svc_object_id', 'cio_object_id'] as const;
 
-const params = z.object({ object_type_id: idInPath, object_id: text(OBJECT_ID_LENGTH_MAX).trim() });
+const params = z.object({
+  object_type_id: idInPath,
+  object_id: identifierText(OBJECT_ID_LENGTH_MAX),
+});
 const idType = {
   id_type: z
     .enum(ID_TYPES)

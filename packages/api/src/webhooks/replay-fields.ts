@@ -6,7 +6,7 @@ import {
   SELECTABLE_EVENT_TYPES,
 } from '@sluice/domain/delivery/reporting-event';
 import { z } from 'zod';
-import { text, UNIX_SECONDS_MAX } from '../http/fields.ts';
+import { identifierText, UNIX_SECONDS_MAX } from '../http/fields.ts';
 
 const RATE_PER_SECOND_DEFAULT = 10;
 const RATE_PER_SECOND_MAX = 1_000;
@@ -36,9 +36,9 @@ const criteria = z.object({
     .meta({ description: 'What became of the delivery; both where it is not given.' }),
   person: z
     .object({
-      id: text(PERSON_LENGTH_MAX).trim().min(1).optional(),
-      email: text(PERSON_LENGTH_MAX).trim().min(1).optional(),
-      svc_id: text(PERSON_LENGTH_MAX).trim().min(1).optional(),
+      id: identifierText(PERSON_LENGTH_MAX).min(1).optional(),
+      email: identifierText(PERSON_LENGTH_MAX).min(1).optional(),
+      svc_id: identifierText(PERSON_LENGTH_MAX).min(1).optional(),
     })
     .refine((person) => Object.values(person).filter((each) => each !== undefined).length === 1, {
       error: 'must hold one of id, email, svc_id',

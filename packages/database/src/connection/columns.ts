@@ -74,6 +74,17 @@ export function timestampColumn<Row>(
   return eightByteColumn(TYPE_OIDS.timestamptz, rows, sinceEpoch, MICROSECONDS);
 }
 
+/** Cast to `timestamptz[]`. Whole Unix milliseconds, each with as many microseconds behind it. */
+export function microsecondColumn<Row>(
+  rows: readonly Row[],
+  valueMsOf: (row: Row) => number,
+  microsecondsOf: (row: Row) => number,
+): Buffer {
+  const sinceEpoch = (row: Row): number =>
+    (Math.round(valueMsOf(row)) - EPOCH_MS) * MICROSECONDS + microsecondsOf(row);
+  return eightByteColumn(TYPE_OIDS.timestamptz, rows, sinceEpoch, 1);
+}
+
 /** Cast to `text[]`. */
 export function textColumn<Row>(
   rows: readonly Row[],

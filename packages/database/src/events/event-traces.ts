@@ -77,9 +77,8 @@ export async function findEventAt(
     select kind, name, person_id as "personId", anonymous_id as "anonymousId", occurred_at as "occurredAt",
            received_at as "receivedAt", processed_at as "processedAt"
       from events
-     where environment_id = ${environmentId} and received_at = ${receivedAt} and event_id = ${eventId}`.execute(
-    database,
-  );
+     where environment_id = ${environmentId} and received_at >= ${receivedAt} and received_at < ${receivedAt}::timestamptz + interval '1 millisecond'
+       and event_id = ${eventId}`.execute(database);
   return rows[0];
 }
 

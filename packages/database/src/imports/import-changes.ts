@@ -16,6 +16,7 @@ import {
   firstImport,
   IMPORT_COLUMNS,
   IS_IMPORT_UNFINISHED,
+  NOT_HELD,
   type ImportKey,
   type ImportRow,
   type StoredImport,
@@ -51,9 +52,9 @@ export async function insertImport(
       return 'too_many';
     const now = new Date(made.nowMs);
     const { rows } = await sql<StoredImport>`
-      insert into imports (environment_id, name, description, identifier, data_to_process, encoding, data_file_url, state, traceparent, created_at, updated_at)
+      insert into imports (environment_id, name, description, identifier, data_to_process, encoding, data_file_url, state, traceparent, created_at, updated_at, lease_until)
       values (${made.environmentId}, ${made.name}, ${made.description}, ${made.identifier}, ${made.dataToProcess},
-              ${made.encoding ?? null}, ${made.dataFileUrl}, 'preprocessing', ${made.traceparent ?? null}, ${now}, ${now})
+              ${made.encoding ?? null}, ${made.dataFileUrl}, 'preprocessing', ${made.traceparent ?? null}, ${now}, ${now}, 'infinity')
       returning ${IMPORT_COLUMNS}`.execute(transaction);
     const row = firstImport(rows) as ImportRow;
     await record(transaction, row, origin, null, auditState(row), made.nowMs);
@@ -84,7 +85,7 @@ export async function finishUpload(
   const isFinished = (outcome: ImportRow | undefined): boolean => outcome !== undefined;
   return transactOnce(database, call, isFinished, async (transaction) => {
     const { rows } = await sql<StoredImport>`
-      update imports set state = 'preprocessed', lease_until = null, updated_at = ${new Date(nowMs)}
+      update imports set state = 'preprocessed', ${NOT_HELD}, updated_at = ${new Date(nowMs)}
       where environment_id = ${environmentId} and import_id = ${importId} and state = 'preprocessing'
       returning ${IMPORT_COLUMNS}`.execute(transaction);
     return firstImport(rows);

@@ -1,7 +1,7 @@
 /** The bytes of a file on its way in: pieces of about a megabyte, in order, until the import has ended. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
-import { IS_IMPORT_UNFINISHED, leaseEnd, type ImportKey } from './imports.ts';
+import { heldFor, IS_IMPORT_UNFINISHED, NOT_HELD, type ImportKey } from './imports.ts';
 
 export interface ImportPiece {
   /** Of the worker that fetches it; 0 of a file that is sent to us. */
@@ -33,7 +33,7 @@ export async function appendImportChunk(
   const { numAffectedRows = 0n } = await sql`
     with grown as (
       update imports set size_bytes = size_bytes + ${bytes.length}::int, updated_at = ${new Date(nowMs)},
-             lease_until = ${leaseEnd(leaseMs)}
+             ${heldFor(leaseMs)}
       where ${isOurs} and ${unfinishedSizeBytesMax}::bigint >= ${bytes.length}::int + (
         select sum(size_bytes) from imports where environment_id = ${environmentId} and ${IS_IMPORT_UNFINISHED})
       returning environment_id, import_id, size_bytes - ${bytes.length}::int as first_byte
@@ -79,7 +79,7 @@ export async function waitForCapacity(
 ): Promise<boolean> {
   const { rows } = await sql<{ importId: number }>`
     with waiting as (
-      update imports set size_bytes = 0, waits_for_room = true, lease_until = null, error = ${reason},
+      update imports set size_bytes = 0, waits_for_room = true, ${NOT_HELD}, error = ${reason},
              updated_at = ${new Date(nowMs)}
       where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
         and state = 'preprocessing' and size_bytes + ${bytes.length}::int <= ${unfinishedSizeBytesMax}::bigint

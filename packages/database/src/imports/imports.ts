@@ -105,10 +105,15 @@ export const IS_OF_OPEN_WORKSPACE = sql`exists (
 export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
 
 /** By Postgres' clock: workers that are of two minds about the time must not be about who has the import. */
-export const leaseEnd = (leaseMs: number) =>
-  sql`clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)`;
+export const heldFor = (leaseMs: number) => sql`
+  held_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8), lease_until = 'infinity'`;
 
-export const IS_LEASE_OVER = sql`(lease_until is null or lease_until < clock_timestamp())`;
+/** Of one that nobody holds; `lease_until` keeps older workers away (`heldFor`), unless one of them holds it. */
+export const NOT_HELD = sql`held_until = null, lease_until = 'infinity'`;
+
+export const IS_LEASE_OVER = sql`(
+  (held_until is null or held_until < clock_timestamp())
+  and (lease_until is null or lease_until < clock_timestamp() or lease_until = 'infinity'))`;
 
 /** Of the same workspace, and not ended. */
 const DO_OTHERS_HOLD_FILES = sql`exists (
@@ -168,13 +173,15 @@ export async function claimImport(
         and not exists (
           select from imports held
           where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
-            and held.lease_until >= clock_timestamp() and not held.waits_for_room)
+            and (held.held_until >= clock_timestamp()
+              or (held.lease_until >= clock_timestamp() and held.lease_until <> 'infinity'))
+            and not held.waits_for_room)
         and (not waits_for_room or not ${DO_OTHERS_HOLD_FILES})
       order by created_at, environment_id, import_id
       limit 1
       for update skip locked
     )
-    update imports i set fencing = i.fencing + 1, waits_for_room = false, lease_until = ${leaseEnd(leaseMs)}
+    update imports i set fencing = i.fencing + 1, waits_for_room = false, ${heldFor(leaseMs)}
     from waiting w where i.environment_id = w.environment_id and i.import_id = w.import_id
     returning ${COLUMNS_OF_I}`.execute(database);
   return firstImport(rows);
@@ -254,7 +261,7 @@ export async function advanceImport(
       rows_warned = rows_warned + ${batch.rowsWarned}::int,`
       }
       ${step.isWaiting ? sql`waits_for_room = true,` : sql``}
-      lease_until = ${leaseEnd(step.leaseMs)},
+      ${heldFor(step.leaseMs)},
       updated_at = ${new Date(nowMs)}
     where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
       and ${IS_IMPORT_UNFINISHED} and ${IS_OF_OPEN_WORKSPACE}`.execute(transaction);

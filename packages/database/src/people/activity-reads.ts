@@ -37,7 +37,8 @@ export interface ActivityPage {
 }
 
 /**
- * Of one instant what came last is first, by the time of receipt and then by the id: ids that we make ascend.
+ * Of one instant what came last is first, by the time of receipt, whose microseconds are the order within a commit batch
+ * (`events.ts`), and then by the id.
  *
  * Index: `events_by_person (environment_id, person_id, occurred_at desc, event_id)`, read in the order of its instants
  * up to the limit; those of one instant are sorted as they come. The time of arrival leaves out the partitions before it. `kind` and `name` are filters on what is read: an index for each would cost

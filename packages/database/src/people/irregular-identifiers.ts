@@ -3,6 +3,7 @@
  * ends, and emails that are no address. Their people keep them. An operator finds these people here and merges or
  * deletes them by their svc_id.
  */
+import { BLANKS } from '@sluice/domain/value-rules/verdict';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
@@ -13,10 +14,6 @@ export interface IrregularIdentifier {
   /** int8, in decimal digits. Null: nobody has it, as of a suppressed one. */
   readonly personId: string | null;
 }
-
-/** What `String.prototype.trim` cuts, which is the rule at the doors (`domain/src/value-rules`). */
-const BLANKS =
-  '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
 
 /**
  * Those of all workspaces behind one, in the order of the primary key, whose whole index is read once for them all: for an

@@ -6,6 +6,7 @@
  * times hardly ever decrease (a delivery is logged under the lock of its lane, at the time its transaction began).
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import { foldEmail } from '@sluice/domain/value-rules/identifier-rule';
 import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -215,10 +216,12 @@ function matching(lane: LaneKey, criteria: ReplaySearch): RawBuilder<unknown> {
   if (eventTypes) conditions.push(sql`log.event_type = any (${eventTypes}::text[])`);
   if (person) {
     // The text is looked for first: a body that does not hold it need not be parsed.
-    const quoted = JSON.stringify(person.value).toLowerCase();
+    // In the collation C only A to Z have small letters, as in `foldEmail`.
+    const folded = foldEmail(person.value);
+    const quoted = JSON.stringify(folded);
     conditions.push(sql`
-      case when strpos(lower(log.body), ${quoted}) > 0
-           then lower(log.body::jsonb #>> array['data', 'identifiers', ${person.kind}]) = ${person.value.toLowerCase()}
+      case when strpos(lower(log.body collate "C"), ${quoted}) > 0
+           then lower(log.body::jsonb #>> array['data', 'identifiers', ${person.kind}] collate "C") = ${folded}
                 and (${person.kind === 'email'} or log.body::jsonb #>> array['data', 'identifiers', ${person.kind}] = ${person.value})
            else false end`);
   }

@@ -51,6 +51,7 @@ import { visitors } from '../migrations/0043_visitors.ts';
 import { deletedIdentifiers } from '../migrations/0044_deleted_identifiers.ts';
 import { importFileForms } from '../migrations/0045_import_file_forms.ts';
 import { issueCredentials } from '../migrations/0046_issue_credentials.ts';
+import { importHolds } from '../migrations/0047_import_holds.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -112,6 +113,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0044_deleted_identifiers': deletedIdentifiers,
   '0045_import_file_forms': importFileForms,
   '0046_issue_credentials': issueCredentials,
+  '0047_import_holds': importHolds,
 };
 
 /**

@@ -53,6 +53,7 @@ export const MIGRATION_NAMES = [
   '0044_deleted_identifiers',
   '0045_import_file_forms',
   '0046_issue_credentials',
+  '0047_import_holds',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

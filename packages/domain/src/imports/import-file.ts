@@ -23,7 +23,7 @@ import {
 } from '../operations/limits.ts';
 import type { TrackEvent } from '../operations/operation.ts';
 import { CallDraft } from '../parsing/parse.ts';
-import { isAbsent } from '../value-rules/verdict.ts';
+import { isAbsent, trimmed } from '../value-rules/verdict.ts';
 import { readInstantMs } from '../parsing/timestamps.ts';
 
 export type ImportIdentifier = 'id' | 'email';
@@ -64,7 +64,7 @@ const COLUMN_NAME_LENGTH_MAX = 150;
 
 /** The first record of a file. */
 export function readColumns(record: readonly string[]): ColumnsOutcome {
-  const names = record.map((name) => name.trim());
+  const names = record.map(trimmed);
   const find = (name: string): number => {
     const at = names.indexOf(`_svc_${name}`);
     return at >= 0 ? at : names.indexOf(`_cio_${name}`);

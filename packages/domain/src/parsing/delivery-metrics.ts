@@ -8,7 +8,7 @@ import { cleanKey, reportFlaws } from './clean-json.ts';
 import { readRequiredText } from './identifiers.ts';
 import { ID_SIZE_BYTES_MAX, METRIC_TEXT_SIZE_BYTES_MAX } from '../operations/limits.ts';
 import type { ReportMetric } from '../operations/operation.ts';
-import { isAbsent } from '../value-rules/verdict.ts';
+import { isAbsent, trimmed } from '../value-rules/verdict.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
 import { isLongerThan, utf8SizeBytes } from '../values/storable-text.ts';
 
@@ -121,7 +121,7 @@ function readFreeText(draft: CallDraft, value: unknown, field: string): string |
     draft.refuse('invalid', field, `${field} must be a string`, value);
     return undefined;
   }
-  const text = cleanKey(draft, String(value));
+  const text = cleanKey(draft, trimmed(String(value)));
   reportFlaws(draft, { [field]: value }, '');
   if (!isLongerThan(text, METRIC_TEXT_SIZE_BYTES_MAX)) return text;
   const sizeBytes = utf8SizeBytes(text);

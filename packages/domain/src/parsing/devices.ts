@@ -4,7 +4,7 @@
  * Some clients put a device's attributes flat beside its id, some under `attributes`; both are
  * attributes here, the latter winning. `_last_status` is the service's own and cannot be written.
  */
-import { isAbsent } from '../value-rules/verdict.ts';
+import { isAbsent, trimmed } from '../value-rules/verdict.ts';
 import { joinAttributes, readAttributes } from './read-attributes.ts';
 import { readRequiredText } from './identifiers.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
@@ -39,8 +39,10 @@ export function takeTrackDevice(
   let attributes = flat;
   if (isJsonObject(nested)) {
     attributes = joinAttributes(
+      draft,
       flat,
       readAttributes(draft, nested, 'device.attributes', ATTRIBUTE_CONTROL_KEYS, 'other'),
+      'device',
     );
   } else if (!isAbsent(nested)) {
     draft.refuse('invalid', 'device.attributes', 'device.attributes must be an object', nested);
@@ -97,14 +99,14 @@ export function readPlatform(draft: CallDraft, value: unknown, field: string): s
 
 /** The platform, where it is one. */
 export function platformOf(value: unknown): 'ios' | 'android' | undefined {
-  const platform = typeof value === 'string' ? value.trim().toLowerCase() : undefined;
+  const platform = typeof value === 'string' ? trimmed(value).toLowerCase() : undefined;
   return platform === 'ios' || platform === 'android' ? platform : undefined;
 }
 
 /** True for an object; else an issue. */
 export function isDeviceObject(draft: CallDraft, value: unknown): value is JsonObject {
   if (isJsonObject(value)) return true;
-  if (value == null) draft.refuse('required', 'device', 'device is required');
+  if (isAbsent(value)) draft.refuse('required', 'device', 'device is required');
   else draft.refuse('invalid', 'device', 'device must be an object', value);
   return false;
 }

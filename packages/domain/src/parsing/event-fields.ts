@@ -6,7 +6,7 @@
  * cannot be kept exactly is refused: altered, it could make two events look like one, and the second would be
  * dropped.
  */
-import { isAbsent } from '../value-rules/verdict.ts';
+import { isAbsent, trimmed } from '../value-rules/verdict.ts';
 import { cleanKey, cleanObject, reportFlaws } from './clean-json.ts';
 import { readExactText } from './identifiers.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
@@ -23,7 +23,7 @@ export function readEventName(
   field: string,
   sizeBytesMax: number,
 ): string | undefined {
-  if (value === undefined || value === null) {
+  if (isAbsent(value)) {
     draft.refuse('required', field, `${field} is required`);
     return undefined;
   }
@@ -31,7 +31,7 @@ export function readEventName(
     draft.refuse('invalid', field, `${field} must be a string`, value);
     return undefined;
   }
-  const name = cleanKey(draft, value.trim());
+  const name = cleanKey(draft, trimmed(value));
   if (name === '') {
     draft.refuse('required', field, `${field} is blank`);
     return undefined;

@@ -282,7 +282,7 @@ function isWithin(draft: CallDraft, text: string, field: string, sizeBytesMax: n
 
 function isIdentifiersObject(draft: CallDraft, value: unknown, field: string): value is JsonObject {
   if (isJsonObject(value)) return true;
-  if (value == null) draft.refuse('required', field, `${field} is required`);
+  if (isAbsent(value)) draft.refuse('required', field, `${field} is required`);
   else draft.refuse('invalid', field, `${field} must be an object`, value);
   return false;
 }

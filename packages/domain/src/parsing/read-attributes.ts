@@ -8,7 +8,7 @@
 import { isAbsent } from '../value-rules/verdict.ts';
 import { cleanKey, cleanMember, copyBefore, reportFlaws } from './clean-json.ts';
 import { readExactText } from './identifiers.ts';
-import { namesPreferences, readPreferences } from './read-preferences.ts';
+import { namesPreferences, preferenceName, readPreferences } from './read-preferences.ts';
 import { isJsonLargerThan, jsonSizeBytes } from '../values/json-size.ts';
 import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
 import {
@@ -62,7 +62,7 @@ export function readAttributes(
   let copy: JsonObject | undefined;
   for (const key in source) {
     const value = source[key] as Json;
-    const name = controlKeys.has(key) ? undefined : storedName(draft, source, key, owner);
+    const name = controlKeys.has(key) ? undefined : storedName(draft, source, key, field, owner);
     if (name !== undefined) count++;
     const stored =
       name === undefined ? undefined : readValue(draft, name, value, field, key, owner);
@@ -122,12 +122,18 @@ function withoutExcess(
   return kept;
 }
 
-/** Both in one object; the second wins. */
-export function joinAttributes(first: JsonObject, second: JsonObject): JsonObject {
+/** Both in one object; the second wins. `field` is where they stand together, for where they are too many. */
+export function joinAttributes(
+  draft: CallDraft,
+  first: JsonObject,
+  second: JsonObject,
+  field: string,
+): JsonObject {
   const merged: JsonObject = {};
   for (const key in first) setKey(merged, key, first[key] as Json);
   for (const key in second) setKey(merged, key, second[key] as Json);
-  return merged;
+  const count = Object.keys(merged).length;
+  return count > ATTRIBUTE_COUNT_MAX ? withoutExcess(draft, merged, count, field) : merged;
 }
 
 /** The value as it is stored; `undefined` where it is left out, which an issue says. */
@@ -166,6 +172,7 @@ export function readPersonValue(
     case 'created_at':
       return readUnixSeconds(draft, cleanMember(draft, value), fieldIn(field, key));
     case 'unsubscribed':
+      if (isAbsent(value)) return null;
       checkBoolean(draft, value, fieldIn(field, key));
       return cleanMember(draft, value);
     default:
@@ -204,21 +211,46 @@ function readEmailAttribute(draft: CallDraft, value: Json, field: string): Json 
 }
 
 /** The key's one spelling; `undefined` where the call has it under that spelling too. */
-function storedName(
+export function storedName(
   draft: CallDraft,
   source: JsonObject,
   key: string,
+  field: string,
   owner: AttributeOwner,
 ): string | undefined {
   // Called for every key of every attribute, so the first letter is tested first, which rules out nearly all.
-  if (key.charCodeAt(0) === 99) {
-    const name = canonicalName(draft, key, owner);
-    if (name !== key) return Object.hasOwn(source, name) ? undefined : name;
+  const first = key.charCodeAt(0);
+  if (first === 99 || first === 115) {
+    const name = canonicalName(draft, key, field, owner);
+    if (name !== key) {
+      if (!Object.hasOwn(source, name)) return name;
+      tellOther(draft, source, key, name, field);
+      return undefined;
+    }
   }
   return cleanKey(draft, key);
 }
 
-function canonicalName(draft: CallDraft, key: string, owner: AttributeOwner): string {
+/** Of two spellings of a key one is left out, which is told unless they say the same. */
+function tellOther(
+  draft: CallDraft,
+  source: JsonObject,
+  key: string,
+  name: string,
+  field: string,
+): void {
+  if (source[key] === source[name]) return;
+  const path = fieldIn(field, key);
+  const problem = `${path} is left out, for ${fieldIn(field, name)} is there too`;
+  draft.warn('value_not_understood', path, problem, source[key]);
+}
+
+function canonicalName(
+  draft: CallDraft,
+  key: string,
+  field: string,
+  owner: AttributeOwner,
+): string {
   switch (key) {
     case 'createdAt':
       return draft.dialect === 'pipelines' && owner !== 'other' ? 'created_at' : key;
@@ -227,8 +259,8 @@ function canonicalName(draft: CallDraft, key: string, owner: AttributeOwner): st
     case 'cio_sdk_version':
       return `svc${key.slice(3)}`;
     default:
-      return key.startsWith('cio_subscription_preferences.')
-        ? cleanKey(draft, `svc${key.slice(3)}`)
+      return key.charCodeAt(3) === 95 && /^(?:svc|cio)_subscription_preferences\./.test(key)
+        ? preferenceName(draft, cleanKey(draft, `svc${key.slice(3)}`), fieldIn(field, key))
         : key;
   }
 }

@@ -19,6 +19,11 @@ export const namesPreferences = (attribute: string): boolean =>
   attribute.startsWith(PREFERENCES_ATTRIBUTE) &&
   (attribute.length === PREFERENCES_ATTRIBUTE.length || attribute.startsWith(PREFERENCES_PREFIX));
 
+type Group = 'topics' | 'channels';
+
+/** What is in a group. */
+const EXAMPLES: Readonly<Record<Group, string>> = { topics: 'topic_1, …', channels: 'email, …' };
+
 const CHANNELS: ReadonlySet<string> = new Set([
   'email',
   'sms',
@@ -29,6 +34,26 @@ const CHANNELS: ReadonlySet<string> = new Set([
   'line',
   'inbox',
 ]);
+
+/**
+ * The name under which a part is stored: one outside of its group is put into it, as among the parts of one object. An
+ * issue tells.
+ */
+export function preferenceName(draft: CallDraft, name: string, field: string): string {
+  const part = name.slice(PREFERENCES_PREFIX.length);
+  const home = homeOf(part);
+  if (home === undefined) return name;
+  const placed = `${PREFERENCES_PREFIX}${home}.${part.toLowerCase()}`;
+  const problem = `${field} is outside of ${home}; it is read as ${placed}`;
+  draft.warn('value_corrected', field, problem);
+  return placed;
+}
+
+/** The group of a topic or a channel. */
+const homeOf = (part: string): Group | undefined =>
+  /^topic_\d+$/i.test(part) ? 'topics' : CHANNELS.has(part.toLowerCase()) ? 'channels' : undefined;
+
+const isGroup = (name: string): name is Group => name === 'topics' || name === 'channels';
 
 /**
  * Reads one attribute that {@link namesPreferences}. Null and blank ask for the
@@ -42,14 +67,21 @@ export function readPreferences(
 ): Json | undefined {
   if (isAbsent(value)) return null;
   const path = name.slice(PREFERENCES_PREFIX.length);
-  const depth = path === '' ? 0 : path.includes('.') ? 2 : 1;
-  if (depth === 2) return readChoice(draft, value, field);
+  const [group = ''] = path.split('.', 1);
+  const isWhole = name.length === PREFERENCES_ATTRIBUTE.length;
+  if (!isWhole && !isGroup(group)) {
+    warn(draft, field, 'names none of the groups topics and channels', 'it is left out', value);
+    return undefined;
+  }
+  if (path.length > group.length) return readChoice(draft, value, field);
   const given = cleanMember(draft, parsedText(value) as Json);
   if (!isJsonObject(given)) {
     warn(draft, field, 'is no object of topics and channels', 'it is left out', value);
     return undefined;
   }
-  return depth === 1 ? readGroup(draft, given, field) : readGroups(draft, given, field);
+  return isWhole || !isGroup(group)
+    ? readGroups(draft, given, field)
+    : readGroup(draft, group, given, field);
 }
 
 function readGroups(draft: CallDraft, given: JsonObject, field: string): JsonObject {
@@ -62,17 +94,20 @@ function readGroups(draft: CallDraft, given: JsonObject, field: string): JsonObj
     const value = given[key] as Json;
     const path = fieldIn(field, key);
     const group = parsedText(value) as Json;
-    const home = /^topic_\d+$/.test(key) ? 'topics' : CHANNELS.has(key) ? 'channels' : undefined;
-    if (isJsonObject(group)) {
-      put(key, readGroup(draft, group, path));
-    } else if (home !== undefined) {
+    const name = key.toLowerCase();
+    const home = homeOf(key);
+    if (home !== undefined) {
       const choice = isAbsent(value) ? null : readChoice(draft, value, path);
       if (choice === undefined) continue;
       const problem = `${path} is outside of ${home}; it is read as ${fieldIn(fieldIn(field, home), key)}`;
       draft.warn('value_corrected', path, problem, value);
-      put(home, { [key]: choice });
+      put(home, { [name]: choice });
     } else if (isAbsent(value)) {
       setKey(groups, key, null);
+    } else if (!isGroup(name)) {
+      warn(draft, path, 'is neither topics nor channels', 'it is left out', value);
+    } else if (isJsonObject(group)) {
+      put(name, readGroup(draft, name, group, path));
     } else {
       warn(draft, path, 'is no object of topics or channels', 'it is left out', value);
     }
@@ -80,12 +115,17 @@ function readGroups(draft: CallDraft, given: JsonObject, field: string): JsonObj
   return groups;
 }
 
-function readGroup(draft: CallDraft, given: JsonObject, field: string): JsonObject {
+function readGroup(draft: CallDraft, group: Group, given: JsonObject, field: string): JsonObject {
   const choices: JsonObject = {};
   for (const key in given) {
     const value = given[key] as Json;
-    const choice = isAbsent(value) ? null : readChoice(draft, value, fieldIn(field, key));
-    if (choice !== undefined) setKey(choices, key, choice);
+    const path = fieldIn(field, key);
+    const choice = isAbsent(value) ? null : readChoice(draft, value, path);
+    if (choice === undefined) continue;
+    const isKnown = homeOf(key) === group;
+    if (!isKnown && choice !== null)
+      warn(draft, path, `is none of the ${group} (${EXAMPLES[group]})`, 'it is kept', value);
+    setKey(choices, isKnown ? key.toLowerCase() : key, choice);
   }
   return choices;
 }

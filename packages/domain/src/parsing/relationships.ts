@@ -17,11 +17,20 @@ export interface RelationshipChange {
   readonly entries: readonly ObjectRelationship[];
 }
 
-/** The spelling that `source` uses; ours, where it has neither. */
-export function relationshipsKey(source: JsonObject): 'svc_relationships' | 'cio_relationships' {
-  return isAbsent(source.svc_relationships) && !isAbsent(source.cio_relationships)
-    ? 'cio_relationships'
-    : 'svc_relationships';
+/** The spelling that `source` uses; ours, where it has neither or both. `field` is where `source` stands in the body. */
+export function relationshipsKey(
+  draft: CallDraft,
+  source: JsonObject,
+  field: string,
+): 'svc_relationships' | 'cio_relationships' {
+  const { svc_relationships: ours, cio_relationships: theirs } = source;
+  if (isAbsent(ours) && !isAbsent(theirs)) return 'cio_relationships';
+  if (!isAbsent(theirs)) {
+    const path = fieldIn(field, 'cio_relationships');
+    const problem = `${path} is left out, for ${fieldIn(field, 'svc_relationships')} is there too`;
+    draft.warn('value_not_understood', path, problem, theirs);
+  }
+  return 'svc_relationships';
 }
 
 /** The v1 form, `{action, relationships}`. `undefined` where it is absent, and after an issue. */
@@ -128,7 +137,7 @@ function readEntryAttributes(draft: CallDraft, entry: JsonObject, entryField: st
 function readAction(draft: CallDraft, value: unknown, field: string): 'add' | 'delete' | undefined {
   if (value === 'add_relationships') return 'add';
   if (value === 'delete_relationships') return 'delete';
-  if (value == null) draft.refuse('required', field, `${field} is required`);
+  if (isAbsent(value)) draft.refuse('required', field, `${field} is required`);
   else
     draft.refuse(
       'invalid',

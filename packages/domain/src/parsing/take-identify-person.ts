@@ -83,7 +83,7 @@ function readRelationships(
   field: string,
   given: RelationshipChange | undefined,
 ): RelationshipChange | undefined {
-  const key = relationshipsKey(source);
+  const key = relationshipsKey(draft, source, field);
   const keyField = fieldIn(field, key);
   const change = readRelationshipChange(draft, source[key], keyField);
   if (change === undefined || given === undefined) return change ?? given;

@@ -5,12 +5,15 @@
  */
 import type { Json } from '../values/json.ts';
 import {
+  BOUNDS_OF_CLOCKS,
   boundsOfEvents,
   boundsOfOrdering,
   isUnixTimeText,
   type TimeBounds,
 } from '../value-rules/time-rule.ts';
 import { VALUE_RULES } from '../value-rules/value-rules.ts';
+import { parseIsoMs } from '../value-rules/iso-instant.ts';
+import { trimmed } from '../value-rules/verdict.ts';
 import type { CallDraft } from './parse.ts';
 
 /** What is done where a time could not be read; an issue says so. */
@@ -49,9 +52,18 @@ export function readOrderingMs(
  * or in milliseconds, which is told. What is no time stays as it was sent, for the attribute is the client's own.
  */
 export function readUnixSeconds(draft: CallDraft, value: Json, field: string): Json {
-  const isUnixTime =
-    typeof value === 'number' || (typeof value === 'string' && isUnixTimeText(value.trim()));
-  if (!isUnixTime) return value;
+  if (typeof value === 'string') {
+    const text = trimmed(value);
+    const instantMs = draft.dialect === 'pipelines' ? parseIsoMs(text, true) : undefined;
+    if (instantMs !== undefined) return Math.floor(instantMs / 1_000);
+    if (!isUnixTimeText(text)) {
+      warnOfNoTime(draft, value, field);
+      return value;
+    }
+  } else if (typeof value !== 'number') {
+    warnOfNoTime(draft, value, field);
+    return value;
+  }
   const verdict = VALUE_RULES.time(value, boundsOfEvents(draft.context.receivedAtMs));
   if (verdict.outcome === 'read') {
     if (verdict.change === 'milliseconds') warnMilliseconds(draft, field, value);
@@ -67,6 +79,14 @@ export function readUnixSeconds(draft: CallDraft, value: Json, field: string): J
       value,
     );
   return value;
+}
+
+/** A date or a date-time without a zone is a time, though no Unix seconds can be made of it. */
+function warnOfNoTime(draft: CallDraft, value: Json, field: string): void {
+  const verdict = VALUE_RULES.time(value, BOUNDS_OF_CLOCKS);
+  if (verdict.outcome !== 'refused' || verdict.code === 'out_of_range') return;
+  const problem = `${field} ${verdict.because}; it is kept as it was sent`;
+  draft.warn('value_not_understood', field, problem, value);
 }
 
 /** Reads a time within bounds; see `readInstantMs`. */

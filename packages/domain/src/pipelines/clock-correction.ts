@@ -11,8 +11,7 @@
  * over a day is no clock but a body that was kept.
  */
 import type { JsonObject } from '../values/json.ts';
-import { isInstantMs } from '../value-rules/iso-instant.ts';
-import { BOUNDS_OF_CLOCKS } from '../value-rules/time-rule.ts';
+import { BOUNDS_OF_CLOCKS, boundsOfEvents, isWithinBounds } from '../value-rules/time-rule.ts';
 import { isAbsent } from '../value-rules/verdict.ts';
 import type { CallDraft } from '../parsing/parse.ts';
 import { readInstantMs, readTimeMs } from '../parsing/timestamps.ts';
@@ -21,8 +20,8 @@ const CORRECTION_MS_MIN = 1_000;
 const CORRECTION_MS_MAX = 86_400_000;
 
 /**
- * `receivedAt - (sentAt - originalTimestamp)` where the client says both; else `timestamp`, by the same difference where
- * there is `sentAt` and the difference is within the bounds; else the time of receipt.
+ * `receivedAt - (sentAt - originalTimestamp)` where the client says both and that is no absurd time; else `timestamp`, by
+ * the same difference where there is `sentAt` and the difference is within the bounds; else the time of receipt.
  */
 export function readOccurredAtMs(
   draft: CallDraft,
@@ -30,25 +29,18 @@ export function readOccurredAtMs(
   batch: JsonObject | undefined,
 ): number {
   const { receivedAtMs } = draft.context;
+  const { originalTimestamp } = call;
   // The item's own goes before the batch's.
   const sentAt = isAbsent(call.sentAt) ? batch?.sentAt : call.sentAt;
-  const { originalTimestamp } = call;
-  const isAbsolute = isAbsent(sentAt);
-  const sentAtMs = (): number | undefined =>
-    readTimeMs(draft, sentAt, 'sentAt', 'it is left out', BOUNDS_OF_CLOCKS);
-  if (!isAbsolute && !isAbsent(originalTimestamp)) {
-    const sentMs = sentAtMs();
-    const originalMs = readTimeMs(
-      draft,
-      originalTimestamp,
-      'originalTimestamp',
-      'it is left out',
-      BOUNDS_OF_CLOCKS,
-    );
-    if (sentMs !== undefined && originalMs !== undefined) {
-      const occurredAtMs = receivedAtMs - (sentMs - originalMs);
-      if (isInstantMs(occurredAtMs)) return occurredAtMs;
-    }
+  const isCorrected =
+    !isAbsent(sentAt) && !(isAbsent(originalTimestamp) && isAbsent(call.timestamp));
+  const sentMs = isCorrected ? readClockMs(draft, sentAt, 'sentAt') : undefined;
+  if (sentMs !== undefined && !isAbsent(originalTimestamp)) {
+    const originalMs = readClockMs(draft, originalTimestamp, 'originalTimestamp');
+    const occurredAtMs =
+      originalMs === undefined ? undefined : receivedAtMs - (sentMs - originalMs);
+    if (occurredAtMs !== undefined && isPossible(draft, occurredAtMs)) return occurredAtMs;
+    if (occurredAtMs !== undefined) warnOfCorrected(draft, originalTimestamp);
   }
   const timestampMs = readInstantMs(
     draft,
@@ -57,9 +49,22 @@ export function readOccurredAtMs(
     'the time of receipt is used',
   );
   if (timestampMs === undefined) return receivedAtMs;
-  if (isAbsolute || !isAbsent(originalTimestamp)) return timestampMs;
-  const sentMs = sentAtMs();
-  return sentMs === undefined ? timestampMs : timestampMs + correctionMs(receivedAtMs - sentMs);
+  if (sentMs === undefined) return timestampMs;
+  const correctedMs = timestampMs + correctionMs(receivedAtMs - sentMs);
+  return isPossible(draft, correctedMs) ? correctedMs : timestampMs;
+}
+
+const readClockMs = (draft: CallDraft, value: unknown, field: string): number | undefined =>
+  readTimeMs(draft, value, field, 'it is left out', BOUNDS_OF_CLOCKS);
+
+/** A correction may bring out what no client may say. */
+const isPossible = (draft: CallDraft, occurredAtMs: number): boolean =>
+  isWithinBounds(occurredAtMs, boundsOfEvents(draft.context.receivedAtMs));
+
+function warnOfCorrected(draft: CallDraft, originalTimestamp: unknown): void {
+  const problem =
+    'originalTimestamp, corrected by sentAt, is before 1973 or more than a year ahead; it is left out';
+  draft.warn('timestamp_out_of_range', 'originalTimestamp', problem, originalTimestamp);
 }
 
 /** What a time is moved by: nothing where the difference is outside of the bounds. */

@@ -82,7 +82,7 @@ export function readGroup(draft: CallDraft, call: JsonObject): void {
   const relationships = person
     ? [{ person, attributes: readRelationshipAttributes(draft, traits) }]
     : [];
-  const attributes = nested === undefined ? own : joinAttributes(nested, own);
+  const attributes = nested === undefined ? own : joinAttributes(draft, nested, own, 'traits');
   takeIdentifyObject(draft, { objectTypeId, objectId }, attributes, relationships, undefined);
 }
 

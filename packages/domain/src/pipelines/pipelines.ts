@@ -25,10 +25,12 @@ import {
   readOptionalObject,
   requireSomebody,
 } from './pipelines-call.ts';
+import { readInstantMs } from '../parsing/timestamps.ts';
 import { readOccurredAtMs } from './clock-correction.ts';
 import { readGroup, readIdentify } from './pipelines-traits.ts';
 import { COMMANDS, LIFECYCLE_EVENTS, readContentEvent } from './semantic-events.ts';
 import { isLongerThan } from '../values/storable-text.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 
 export type PipelinesCall = 'identify' | 'track' | 'page' | 'screen' | 'group' | 'alias' | 'batch';
 
@@ -56,7 +58,7 @@ const NO_BATCH: JsonObject = {};
 
 function readItem(draft: CallDraft, item: JsonObject, batch: JsonObject): void {
   const { type } = item;
-  if (type === undefined || type === null || type === '') {
+  if (isAbsent(type)) {
     draft.refuse('required', 'type', 'type is required');
   } else {
     readCall(draft, type, item, batch);
@@ -73,13 +75,16 @@ function readCall(
     case 'track':
       return readTrack(draft, call, batch);
     case 'identify':
+      checkTimestamp(draft, call);
       return readIdentify(draft, call);
     case 'page':
     case 'screen':
       return readView(draft, type, call, batch);
     case 'group':
+      checkTimestamp(draft, call);
       return readGroup(draft, call);
     case 'alias':
+      checkTimestamp(draft, call);
       return readAlias(draft, call);
     default:
       draft.refuse(
@@ -89,6 +94,11 @@ function readCall(
         type,
       );
   }
+}
+
+/** Of calls that take effect when they come, whatever it says; that it is no time is told all the same. */
+function checkTimestamp(draft: CallDraft, { timestamp }: JsonObject): void {
+  readInstantMs(draft, timestamp, 'timestamp', 'the time of receipt is used');
 }
 
 function readTrack(draft: CallDraft, call: JsonObject, batch: JsonObject | undefined): void {
@@ -141,7 +151,7 @@ function readViewName(
   call: JsonObject,
 ): string | undefined {
   const { name } = call;
-  if (name != null && !(typeof name === 'string' && name.trim() === '')) {
+  if (!isAbsent(name)) {
     return readEventName(draft, name, 'name', PAGE_NAME_SIZE_BYTES_MAX);
   }
   const { properties, context } = call;
@@ -212,5 +222,5 @@ function takePersonEvent(
 function textOf(source: unknown, key: string): string | undefined {
   if (!isJsonObject(source)) return undefined;
   const text = source[key];
-  return typeof text === 'string' && text.trim() !== '' ? text : undefined;
+  return typeof text === 'string' && !isAbsent(text) ? text : undefined;
 }

@@ -113,15 +113,15 @@ function deleteDevice(draft: CallDraft, track: TrackCall): void {
 
 /** Without a complete device it is still an event. */
 function addLifecycleDevice(draft: CallDraft, track: TrackCall): void {
-  const device = contextDevice(track);
-  const platform = platformOf(device?.type);
-  if (
-    track.person === undefined ||
-    device === undefined ||
-    !hasToken(device) ||
-    platform === undefined
-  )
+  const device = lifecycleDevice(draft, track);
+  if (track.person === undefined || device === undefined) return;
+  const platform = platformOf(device.type);
+  if (platform === undefined) {
+    if (isAbsent(device.type)) return;
+    const problem = 'context.device.type is neither ios nor android; the device is left out';
+    draft.warn('value_not_understood', 'context.device.type', problem, device.type);
     return;
+  }
   const token = readDeviceToken(draft, device.token, 'context.device.token');
   if (token === undefined) return;
   // The properties are the event's own here: only what context says is about the device.
@@ -130,8 +130,8 @@ function addLifecycleDevice(draft: CallDraft, track: TrackCall): void {
 }
 
 function deleteLifecycleDevice(draft: CallDraft, track: TrackCall): void {
-  const device = contextDevice(track);
-  if (track.person === undefined || device === undefined || !hasToken(device)) return;
+  const device = lifecycleDevice(draft, track);
+  if (track.person === undefined || device === undefined) return;
   const token = readDeviceToken(draft, device.token, 'context.device.token');
   if (token !== undefined) takeDeviceDeletion(draft, track.person, token);
 }
@@ -190,23 +190,36 @@ function personOf({ person, anonymousId }: TrackCall): PersonIdentifier | undefi
   );
 }
 
-function contextDevice({ call, batch }: TrackCall): JsonObject | undefined {
-  return deviceOf(call.context) ?? deviceOf(batch?.context);
+/** What the call says of its device, else what the batch does. */
+function contextDevice({ call, batch }: TrackCall): unknown {
+  const own = deviceOf(call.context);
+  return isAbsent(own) ? deviceOf(batch?.context) : own;
 }
 
-function deviceOf(context: unknown): JsonObject | undefined {
-  return isJsonObject(context) && isJsonObject(context.device) ? context.device : undefined;
-}
+const deviceOf = (context: unknown): unknown =>
+  isJsonObject(context) ? context.device : undefined;
 
 function requireContextDevice(draft: CallDraft, track: TrackCall): JsonObject | undefined {
   const device = contextDevice(track);
-  if (device === undefined)
+  if (isJsonObject(device)) return device;
+  if (isAbsent(device))
     draft.refuse('required', 'context.device', 'context.device is required for this event');
-  return device;
+  else draft.refuse('invalid', 'context.device', 'context.device must be an object', device);
+  return undefined;
 }
 
-function hasToken(device: JsonObject): boolean {
-  return typeof device.token === 'string' && device.token.trim() !== '';
+/** A device with a token; without one the event is not about a device, of another shape it is told. */
+function lifecycleDevice(draft: CallDraft, track: TrackCall): JsonObject | undefined {
+  const device = contextDevice(track);
+  if (isAbsent(device)) return undefined;
+  const isObject = isJsonObject(device);
+  if (isObject && isAbsent(device.token)) return undefined;
+  if (isObject && (typeof device.token === 'string' || typeof device.token === 'number'))
+    return device;
+  const field = isObject ? 'context.device.token' : 'context.device';
+  const problem = `${field} must be ${isObject ? 'a string' : 'an object'}; the device is left out`;
+  draft.warn('value_not_understood', field, problem, isObject ? device.token : device);
+  return undefined;
 }
 
 function readDeviceAttributes(
@@ -220,7 +233,7 @@ function readDeviceAttributes(
     'context.device',
   );
   const given = readOptionalAttributes(draft, without(properties, ['_last_status']), 'properties');
-  return joinAttributes(own, given);
+  return joinAttributes(draft, own, given, 'context.device');
 }
 
 function readObject(draft: CallDraft, properties: JsonObject): ObjectIdentifier | undefined {

@@ -7,7 +7,7 @@
 import { cleanObject } from '../parsing/clean-json.ts';
 import { readExactText, readPersonIdentifiers, readRequiredText } from '../parsing/identifiers.ts';
 import { isJsonObject, setKey, type JsonObject } from '../values/json.ts';
-import { ID_SIZE_BYTES_MAX } from '../operations/limits.ts';
+import { ATTRIBUTE_COUNT_MAX, ID_SIZE_BYTES_MAX } from '../operations/limits.ts';
 import {
   type CallDraft,
   fieldIn,
@@ -15,7 +15,9 @@ import {
   type ParseContext,
   type Parsed,
 } from '../parsing/parse.ts';
-import { readPersonValue } from '../parsing/read-attributes.ts';
+import { readPersonValue, storedName } from '../parsing/read-attributes.ts';
+import { PERSON_CONTROL_KEYS } from '../parsing/take-identify-person.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 import { pathDraft } from './track-call.ts';
 
 /** Names of the form itself, which some pages send among its fields, and the person's, which the operation has beside them. */
@@ -36,7 +38,7 @@ export function parseFormSubmission(formId: string, body: unknown, context: Pars
   if (!isBodyObject(draft, body)) return draft.finish();
   const { data } = body;
   if (!isJsonObject(data)) {
-    if (data == null) draft.refuse('required', 'data', 'data is required');
+    if (isAbsent(data)) draft.refuse('required', 'data', 'data is required');
     else draft.refuse('invalid', 'data', 'data must be an object', data);
     return draft.finish();
   }
@@ -58,26 +60,35 @@ export function parseFormSubmission(formId: string, body: unknown, context: Pars
 
 function readFields(draft: CallDraft, data: JsonObject): JsonObject {
   const fields: JsonObject = {};
+  let count = 0;
   for (const key in data) {
     const value = data[key];
     if (CONTROL_KEYS.has(key) || value === undefined || value === null || value === '') continue;
+    const field = fieldIn('data', key);
     if (key === 'anonymous_id') {
-      const anonymousId = readExactText(draft, value, 'data.anonymous_id', ID_SIZE_BYTES_MAX);
+      const anonymousId = readExactText(draft, value, field, ID_SIZE_BYTES_MAX);
       if (anonymousId !== undefined) fields[key] = anonymousId;
+    } else if (PERSON_CONTROL_KEYS.has(key)) {
+      const problem = `${field} is no field of a form; it is left out`;
+      draft.warn('value_not_understood', field, problem, value);
     } else if (
       typeof value === 'object' ||
       (typeof value === 'number' && !Number.isFinite(value))
     ) {
-      const field = fieldIn('data', key);
       draft.refuse('invalid', field, `${field} must be a string`, value);
     } else {
-      const field = readPersonValue(draft, nameOf(key), String(value), 'data', key);
-      if (field !== undefined) setKey(fields, nameOf(key), field);
+      const name = storedName(draft, data, key, 'data', 'person');
+      const read =
+        name === undefined ? undefined : readPersonValue(draft, name, String(value), 'data', key);
+      if (name !== undefined && read !== undefined) setKey(fields, name, read);
+      count++;
     }
   }
+  if (count > ATTRIBUTE_COUNT_MAX)
+    draft.refuse(
+      'too_large',
+      'data',
+      `data has ${count} fields; the bound is ${ATTRIBUTE_COUNT_MAX}`,
+    );
   return cleanObject(draft, fields, 'data');
 }
-
-/** Preferences have one name, as among all attributes. */
-const nameOf = (key: string): string =>
-  key.startsWith('cio_subscription_preferences') ? `svc${key.slice(3)}` : key;

@@ -9,6 +9,7 @@ import {
 } from '../parsing/identifiers.ts';
 import { ID_SIZE_BYTES_MAX, SEGMENT_MEMBER_COUNT_MAX } from '../operations/limits.ts';
 import type { ChangeSegment, PersonIdentifier } from '../operations/operation.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 import {
   CallDraft,
   fieldIn,
@@ -71,7 +72,7 @@ function readMembers(
   kind: PersonIdentifier['kind'],
 ): PersonIdentifier[] | undefined {
   if (!Array.isArray(ids)) {
-    if (ids == null) draft.refuse('required', 'ids', 'ids is required');
+    if (isAbsent(ids)) draft.refuse('required', 'ids', 'ids is required');
     else draft.refuse('invalid', 'ids', 'ids must be an array', ids);
     return undefined;
   }

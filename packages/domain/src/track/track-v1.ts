@@ -23,6 +23,7 @@ import {
 } from '../operations/limits.ts';
 import type { PersonIdentifier, TrackEvent } from '../operations/operation.ts';
 import { CallDraft, isBodyObject, type ParseContext, type Parsed } from '../parsing/parse.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 import { pathDraft, readTimestamp, takeMerge } from './track-call.ts';
 
 /** `PUT /api/v1/customers/{identifier}` */
@@ -139,7 +140,7 @@ function takeTrackEvent(
 
 function readKind(draft: CallDraft, value: unknown): TrackEvent['kind'] {
   if (value === 'page' || value === 'screen') return value;
-  if (value != null && value !== 'event' && value !== '') {
+  if (!isAbsent(value) && value !== 'event') {
     draft.refuse('invalid', 'type', 'type must be event, page or screen', value);
   }
   return 'event';
@@ -148,5 +149,5 @@ function readKind(draft: CallDraft, value: unknown): TrackEvent['kind'] {
 function hasRecipient(data: unknown): boolean {
   if (!isJsonObject(data)) return false;
   const { recipient } = data;
-  return typeof recipient === 'string' ? recipient.trim() !== '' : typeof recipient === 'number';
+  return typeof recipient === 'string' ? !isAbsent(recipient) : typeof recipient === 'number';
 }

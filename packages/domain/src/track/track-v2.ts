@@ -61,7 +61,12 @@ export function parseTrackBatch(body: unknown, context: ParseContext): Parsed {
 
 function readEntity(draft: CallDraft, body: JsonObject): void {
   const { type, action } = body;
-  if (typeof type !== 'string' || typeof action !== 'string') {
+  if (
+    typeof type !== 'string' ||
+    typeof action !== 'string' ||
+    isAbsent(type) ||
+    isAbsent(action)
+  ) {
     requireText(draft, type, 'type');
     requireText(draft, action, 'action');
   } else if (type === 'person') {
@@ -76,7 +81,7 @@ function readEntity(draft: CallDraft, body: JsonObject): void {
 }
 
 function requireText(draft: CallDraft, value: unknown, field: string): void {
-  if (value == null) draft.refuse('required', field, `${field} is required`);
+  if (isAbsent(value)) draft.refuse('required', field, `${field} is required`);
   else if (typeof value !== 'string')
     draft.refuse('invalid', field, `${field} must be a string`, value);
 }
@@ -126,7 +131,7 @@ function readPersonEntity(draft: CallDraft, action: string, body: JsonObject): v
 function readIdentify(draft: CallDraft, body: JsonObject): void {
   const person = readPerson(draft, body, ANY_PERSON);
   const attributes = readAttributesObject(draft, body);
-  const key = relationshipsKey(body);
+  const key = relationshipsKey(draft, body, '');
   const entries = readObjectRelationships(draft, body[key], key);
   if (person === undefined || attributes === undefined || entries === undefined) return;
   const relationships = entries.length === 0 ? undefined : { action: 'add' as const, entries };
@@ -163,7 +168,7 @@ function takeEntityEvent(
 
 function readPersonRelationshipChange(draft: CallDraft, action: string, body: JsonObject): void {
   const person = readPerson(draft, body, KNOWN_PERSON);
-  const key = relationshipsKey(body);
+  const key = relationshipsKey(draft, body, '');
   const entries = readObjectRelationships(draft, body[key], key);
   if (entries?.length === 0) draft.refuse('required', key, `${key} must hold at least one entry`);
   if (person === undefined || entries === undefined) return;
@@ -192,7 +197,7 @@ function readObjectEntity(draft: CallDraft, action: string, body: JsonObject): v
     case 'add_relationships':
     case 'delete_relationships': {
       const object = readObject(draft, body);
-      const key = relationshipsKey(body);
+      const key = relationshipsKey(draft, body, '');
       const entries = readPersonRelationships(draft, body[key], key);
       if (entries?.length === 0)
         draft.refuse('required', key, `${key} must hold at least one entry`);
@@ -217,7 +222,7 @@ function readObjectEntity(draft: CallDraft, action: string, body: JsonObject): v
 function readObjectIdentify(draft: CallDraft, body: JsonObject): void {
   const object = readObject(draft, body);
   const source = readAttributesObject(draft, body);
-  const key = relationshipsKey(body);
+  const key = relationshipsKey(draft, body, '');
   const relationships = readPersonRelationships(draft, body[key], key);
   if (object === undefined || source === undefined || relationships === undefined) return;
   const attributes = readAttributes(draft, source, 'attributes', OBJECT_CONTROL_KEYS, 'object');

@@ -1,5 +1,5 @@
 /** Booleans, however a client writes them (`ingestion-conventions.md` §1.3). */
-import { ABSENT, isAbsent, refused, type Verdict } from './verdict.ts';
+import { ABSENT, isAbsent, refused, trimmed, type Verdict } from './verdict.ts';
 
 /** `true`, 1, "1" and "true" in any letter case are true; false likewise; null, undefined and blank are absent. */
 export function judgeBoolean(value: unknown): Verdict<boolean> {
@@ -7,7 +7,7 @@ export function judgeBoolean(value: unknown): Verdict<boolean> {
   if (isAbsent(value)) return ABSENT;
   const text =
     typeof value === 'string'
-      ? value.trim().toLowerCase()
+      ? trimmed(value).toLowerCase()
       : typeof value === 'number'
         ? String(value)
         : '';

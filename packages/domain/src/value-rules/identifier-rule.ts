@@ -7,8 +7,12 @@
 import { isLongerThan, isStorableText, utf8SizeBytes } from '../values/storable-text.ts';
 import { ABSENT, refused, trimmed, type Verdict } from './verdict.ts';
 
-/** One `@`; a local part and a domain with a dot; no spaces, quotes, brackets or list signs. Linear: no two parts can share a character. */
-const EMAIL = /^[^\s\p{Cc}"(),:;<>@[\\\]]+@(?:[\p{L}\p{N}\p{M}-]+\.)+[\p{L}\p{N}\p{M}-]{2,}$/u;
+/**
+ * One `@`; a local part and a domain with a dot; no spaces, quotes, brackets or list signs, and nothing without a width but
+ * what joins letters of some scripts. Linear: no two parts can share a character.
+ */
+const EMAIL =
+  /^[^\s\p{Cc}\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"(),:;<>@[\\\]]+@(?:[\p{L}\p{N}\p{M}-]+\.)+[\p{L}\p{N}\p{M}-]{2,}$/u;
 
 /**
  * True for what the service takes for an email address when nothing else says so. Deliberately

@@ -1,5 +1,5 @@
 /** Whole numbers that name something: object types, segments. */
-import { ABSENT, isAbsent, refused, type Verdict } from './verdict.ts';
+import { ABSENT, isAbsent, refused, trimmed, type Verdict } from './verdict.ts';
 
 /** Postgres `integer`. */
 export const INTEGER_MAX = 2_147_483_647;
@@ -7,7 +7,7 @@ export const INTEGER_MAX = 2_147_483_647;
 /** An integer from 1 to 2,147,483,647, also as text; null, undefined and blank are absent. */
 export function judgePositiveInteger(value: unknown): Verdict<number> {
   if (isAbsent(value)) return ABSENT;
-  const text = typeof value === 'string' ? value.trim() : undefined;
+  const text = typeof value === 'string' ? trimmed(value) : undefined;
   const number = text === undefined ? value : /^\d{1,10}$/.test(text) ? Number(text) : undefined;
   return typeof number === 'number' &&
     Number.isInteger(number) &&

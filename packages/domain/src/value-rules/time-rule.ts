@@ -19,8 +19,6 @@ const DAY_MS = 86_400_000;
 
 /** 10^8 seconds, 1973-03-03T09:46:40Z: a date as eight digits, taken for seconds, is below it. */
 const EARLIEST_TIME_MS = 100_000_000_000;
-/** How far ahead an event may be: clients plan. A leap year's days, so that the same day next year is within. */
-const AHEAD_MS_MAX = 366 * DAY_MS;
 /** How far ahead a time may be that decides which write is the latest: a clock may be wrong, or a zone left out. */
 const ORDERING_AHEAD_MS_MAX = DAY_MS;
 
@@ -30,10 +28,13 @@ export interface TimeBounds {
   readonly latestMs: number;
 }
 
-/** Of a time at which something happened. */
+export const isWithinBounds = (ms: number, { earliestMs, latestMs }: TimeBounds): boolean =>
+  ms >= earliestMs && ms <= latestMs;
+
+/** Of a time at which something happened: at most a year ahead, for clients plan. */
 export const boundsOfEvents = (nowMs: number): TimeBounds => ({
   earliestMs: EARLIEST_TIME_MS,
-  latestMs: nowMs + AHEAD_MS_MAX,
+  latestMs: sameDayNextYearMs(nowMs),
 });
 
 /** Of a time that decides which of two writes is the later. */
@@ -63,21 +64,22 @@ export const BOUNDS_OF_CLOCKS: TimeBounds = { earliestMs: 0, latestMs: INSTANT_M
 export function judgeTime(value: unknown, bounds: TimeBounds): Verdict<number> {
   if (value === undefined || value === null) return ABSENT;
   if (typeof value === 'number') return judgeUnixTime(value, bounds);
-  if (typeof value !== 'string') return refused('must be Unix seconds or an ISO 8601 date-time');
+  if (typeof value !== 'string') return refused(NO_TIME);
   const text = trimmed(value);
   if (text === '') return ABSENT;
   const isoMs = parseIsoMs(text, false);
   if (isoMs !== undefined) return withinBounds(isoMs, bounds, undefined);
   if (isUnixTimeText(text)) return judgeUnixTime(Number(text), bounds);
   return refused(
-    hasIsoForm(text)
-      ? 'is a date or a time of day that does not exist'
-      : 'is neither Unix seconds nor an ISO 8601 date-time',
+    hasIsoForm(text) ? 'names a day, a time of day or a zone that does not exist' : NO_TIME,
   );
 }
 
-/** True for digits, of which there may be a fraction: the text of a Unix time. */
-export const isUnixTimeText = (text: string): boolean => /^-?\d{1,16}(?:\.\d{1,30})?$/.test(text);
+/** ISO 8601 has forms that are not read (`2024-W18-3`, `2024-05-01T10`), so nothing is called no ISO 8601. */
+const NO_TIME = 'must be Unix seconds or a date-time such as 2024-05-01T10:20:30Z';
+
+/** True for digits, of which there may be a fraction: the text of a Unix time. As many as a number may have in JSON. */
+export const isUnixTimeText = (text: string): boolean => /^-?\d{1,30}(?:\.\d{1,30})?$/.test(text);
 
 function judgeUnixTime(value: number, bounds: TimeBounds): Verdict<number> {
   if (!Number.isFinite(value)) return refused('is no number');
@@ -88,19 +90,25 @@ function judgeUnixTime(value: number, bounds: TimeBounds): Verdict<number> {
 
 function withinBounds(
   ms: number,
-  { earliestMs, latestMs }: TimeBounds,
+  bounds: TimeBounds,
   unit: 'seconds' | 'milliseconds' | undefined,
 ): Verdict<number> {
-  if (ms >= earliestMs && ms <= latestMs) {
+  if (isWithinBounds(ms, bounds)) {
     return unit === 'milliseconds'
       ? { outcome: 'read', value: ms, change: 'milliseconds' }
       : { outcome: 'read', value: ms };
   }
+  const { earliestMs, latestMs } = bounds;
   const means = `means ${isInstantMs(ms) ? isoSecondOf(ms) : 'no year from 1970 to 9999'}${unit === undefined ? '' : ` as Unix ${unit}`}`;
   return refused(
     `${means}; a time here is from ${isoSecondOf(earliestMs)} to ${isoSecondOf(latestMs)}`,
     'out_of_range',
   );
+}
+
+function sameDayNextYearMs(nowMs: number): number {
+  const date = new Date(nowMs);
+  return date.setUTCFullYear(date.getUTCFullYear() + 1);
 }
 
 const isoSecondOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;

@@ -35,12 +35,32 @@ export const isAbsent = (value: unknown): value is undefined | null | string =>
 
 /** Nearly every text is told by its first unit, which is beyond the blank. */
 const isBlank = (text: string): boolean =>
-  text === '' || ((text.charCodeAt(0) <= 0x20 || text.charCodeAt(0) >= 0x7f) && text.trim() === '');
+  text === '' ||
+  ((text.charCodeAt(0) <= 0x20 || text.charCodeAt(0) >= 0x7f) && trimmed(text) === '');
+
+/**
+ * What is no part of a text where it stands at an end of it: what `String.prototype.trim` cuts; the separators of files
+ * and lines and NEL, which other languages cut as well; and what has no width at all (zero width spaces, word joiners,
+ * soft hyphens, marks of direction), which comes with text that was copied from a page or a sheet.
+ */
+export const BLANKS =
+  '\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\xad\u1680\u180e' +
+  '\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u200e\u200f' +
+  '\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u202f\u205f\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\u3000\ufeff';
 
 /** The text without blanks and line breaks at its ends; the very text where there are none. */
 export function trimmed(text: string): string {
-  const first = text.charCodeAt(0);
-  const last = text.charCodeAt(text.length - 1);
   // Of ASCII only 0x20 and below are blank; no text begins and ends so but few.
-  return first > 0x20 && first < 0x7f && last > 0x20 && last < 0x7f ? text : text.trim();
+  let start = 0;
+  let end = text.length;
+  while (start < end && isBlankUnit(text.charCodeAt(start))) start++;
+  while (start < end && isBlankUnit(text.charCodeAt(end - 1))) end--;
+  return end - start === text.length ? text : text.slice(start, end);
 }
+
+const BLANK_UNITS: ReadonlySet<number> = new Set(
+  Array.from(BLANKS, (blank) => blank.charCodeAt(0)),
+);
+
+const isBlankUnit = (unit: number): boolean =>
+  (unit <= 0x20 || unit >= 0x7f) && BLANK_UNITS.has(unit);

@@ -44,6 +44,9 @@ describe('an email address', () => {
     'a,b@example.com',
     'ada@[127.0.0.1]',
     'a\0@example.com',
+    'a\u200bda@example.com',
+    'ada\u202e@example.com',
+    'a\u00adda@example.com',
   ])('%j is none', (text) => {
     expect(isEmail(text)).toBe(false);
   });

@@ -23,6 +23,7 @@ describe('an opt-out', () => {
     ['with a group as JSON', { topics: '{"topic_1":"False"}' }, []],
     ['outside of topics', { topic_1: false }, [`value_corrected ${THEIRS}.topic_1`]],
     ['outside of topics, as JSON', '{"topic_1":0}', [`value_corrected ${THEIRS}.topic_1`]],
+    ['in capital letters', { Topics: { Topic_1: false } }, []],
     ['in a word', { topics: { topic_1: 'no' } }, [`value_not_understood ${THEIRS}.topics.topic_1`]],
   ])('is kept %s', (_, value, told) => {
     expect(preferences(value)).toEqual({ kept: { [OURS]: optOut }, told });
@@ -60,6 +61,36 @@ describe('an opt-out', () => {
     });
   });
 
+  test('by a path outside of its group is put into it', () => {
+    for (const prefix of [OURS, THEIRS])
+      expect(identified({ [`${prefix}.topic_1`]: 'false', [`${prefix}.SMS`]: 0 })).toEqual({
+        kept: { [`${OURS}.topics.topic_1`]: false, [`${OURS}.channels.sms`]: false },
+        told: [`value_corrected ${prefix}.topic_1`, `value_corrected ${prefix}.SMS`],
+      });
+  });
+
+  test.each([
+    [{ topic: { topic_1: false } }, 'topic', {}],
+    [{ topic_1: { subscribed: false } }, 'topic_1', {}],
+    [{ 'topics.topic_1': false }, 'topics.topic_1', {}],
+    [{ topics: { topic_1: { subscribed: false } } }, 'topics.topic_1', { topics: {} }],
+    [{ topics: ['topic_1'] }, 'topics', {}],
+    [{ topics: { 1: false } }, 'topics.1', { topics: { 1: false } }],
+    [{ channels: { fax: false } }, 'channels.fax', { channels: { fax: false } }],
+  ])('%j is told', (value, part, kept) => {
+    expect(preferences(value)).toEqual({
+      kept: { [OURS]: kept },
+      told: [`value_not_understood ${THEIRS}.${part}`],
+    });
+  });
+
+  test('in one of two spellings is not lost without a word', () => {
+    expect(identified({ [OURS]: { topics: { topic_2: true } }, [THEIRS]: optOut })).toEqual({
+      kept: { [OURS]: { topics: { topic_2: true } } },
+      told: [`value_not_understood ${THEIRS}`],
+    });
+  });
+
   test('null and blank ask for the removal of what they are given for', () => {
     expect(preferences(null)).toEqual({ kept: { [OURS]: null }, told: [] });
     expect(preferences({ topics: { topic_1: '' }, channels: null })).toEqual({
@@ -83,6 +114,10 @@ describe('an opt-out', () => {
 });
 
 describe('flags', () => {
+  test.each(['', ' ', '\u200b', null])('unsubscribed %j is absent, not false', (value) => {
+    expect(identified({ unsubscribed: value })).toEqual({ kept: { unsubscribed: null }, told: [] });
+  });
+
   test.each(['yes', 2, {}, []])('%j is neither true nor false, which is told', (value) => {
     expect(identified({ unsubscribed: value }).told).toEqual(['value_not_understood unsubscribed']);
     expect(identified({ _update: value }).told).toEqual(['value_not_understood _update']);
@@ -98,6 +133,48 @@ test('relationships may come as JSON', () => {
   expect(operationOf(parsed, 'person.identify').relationships?.entries).toHaveLength(1);
   expect(refusals(parseIdentify('u', { cio_relationships: 'acme' }, CONTEXT))).toEqual([
     'invalid cio_relationships',
+  ]);
+});
+
+test('relationships in two spellings are told', () => {
+  const ours = { action: 'add_relationships', relationships: [] };
+  expect(identified({ svc_relationships: ours, cio_relationships: ours }).told).toEqual([
+    'value_not_understood cio_relationships',
+  ]);
+});
+
+describe('a device of a mobile event', () => {
+  const opened = (device: unknown) =>
+    parsePipelines(
+      'track',
+      { userId: 'u', event: 'Application Opened', context: { device } },
+      CONTEXT,
+    );
+
+  test.each([
+    ['ios', 'context.device'],
+    [[], 'context.device'],
+    [{ token: {} }, 'context.device.token'],
+    [{ token: 't', type: 'web' }, 'context.device.type'],
+  ])('%j is told, and costs nothing of the event', (device, field) => {
+    const parsed = opened(device);
+    expect(warnings(parsed)).toEqual([`value_not_understood ${field}`]);
+    expect(parsed.operations.map(({ type }) => type)).toEqual(['event.track']);
+  });
+
+  test.each([null, '', {}, { token: ' ' }, { type: 'ios' }])('%j is none', (device) => {
+    expect(opened(device).issues).toEqual([]);
+  });
+});
+
+test('a form holds no key that a form has no use for, and says so', () => {
+  const data = { id: 'u', plan: 'pro', _update: 'true', _timestamp: '1', cio_relationships: 'x' };
+  const parsed = parseFormSubmission('f', { data }, CONTEXT);
+  expect(operationOf(parsed, 'form.submit').fields).toEqual({ plan: 'pro' });
+  expect(warnings(parsed)).toEqual([
+    'value_not_understood data._update',
+    'value_not_understood data._timestamp',
+    'value_not_understood data.cio_relationships',
   ]);
 });
 
@@ -140,6 +217,18 @@ describe('more traits than a person may have', () => {
     expect(parsed.issues[0]?.message).toBe(
       'traits has 1002 attributes; the bound is 300; 300 are kept, the first that is left out is t298',
     );
+  });
+
+  test('are counted together where they come in two places', () => {
+    const traits = { ...many(200), objectAttributes: {} as JsonObject };
+    for (let index = 0; index < 150; index++) traits.objectAttributes[`o${index}`] = index;
+    const group = (isStrict: boolean) =>
+      parsePipelines('group', { userId: 'u', groupId: 'g', traits }, { ...CONTEXT, isStrict });
+    expect(refusals(group(true))).toEqual(['too_large traits']);
+    expect(warnings(group(false))).toEqual(['attributes_left_out traits']);
+    expect(Object.keys(operationOf(group(false), 'object.identify').attributes)).toHaveLength(300);
+    const data = { id: 'u', ...many(301) };
+    expect(refusals(parseFormSubmission('f', { data }, CONTEXT))).toEqual(['too_large data']);
   });
 
   test('are refused in strict mode, as on Track', () => {

@@ -1,8 +1,11 @@
 import { CallDraft } from '@sluice/domain/parsing/parse';
 import { readInstantMs, readOrderingMs, readUnixSeconds } from '@sluice/domain/parsing/timestamps';
+import { boundsOfEvents } from '@sluice/domain/value-rules/time-rule';
 import { describe, expect, test } from 'vitest';
 import type { Json } from '@sluice/domain/values/json';
 import { CONTEXT, RECEIVED_AT_MS } from '../support/parsing.ts';
+
+const NO_TIME = 'must be Unix seconds or a date-time such as 2024-05-01T10:20:30Z';
 
 function read(value: unknown): { ms: number | undefined; codes: string[] } {
   const draft = new CallDraft(CONTEXT, 'track');
@@ -60,16 +63,22 @@ describe('a timestamp field', () => {
     ['the last second before the bound', 99_999_999],
     ['microseconds', 1_714_559_999_000_000],
     ['fifty years ahead', '2074-05-01T12:00:00Z'],
-    ['367 days ahead', RECEIVED_AT_MS + 367 * 86_400_000],
+    ['nanoseconds as text', '1714558830123456789'],
+    ['nanoseconds', 1.7e18],
+    ['a year and a millisecond ahead', '2025-05-01T12:00:00.501Z'],
+    ['a year and a day ahead', RECEIVED_AT_MS + 366 * 86_400_000],
   ])('%s is of the right form and no time', (_, value) => {
     expect(read(value)).toEqual({ ms: undefined, codes: ['timestamp_out_of_range'] });
   });
 
   test('a year ahead is within the bounds', () => {
-    expect(read('2025-05-01T12:00:00Z')).toEqual({
-      ms: Date.parse('2025-05-01T12:00:00Z'),
+    expect(read('2025-05-01T12:00:00.500Z')).toEqual({
+      ms: RECEIVED_AT_MS + 365 * 86_400_000,
       codes: [],
     });
+    // Nobody's clock has that day in the year after a leap year.
+    const leapDayMs = Date.parse('2024-02-29T12:00:00Z');
+    expect(boundsOfEvents(leapDayMs).latestMs).toBe(Date.parse('2025-03-01T12:00:00Z'));
   });
 
   test('strict mode refuses what is no date, and not what is absurd', () => {
@@ -81,18 +90,22 @@ describe('a timestamp field', () => {
     expect(draft.issues.map(({ code, message }) => [code, message])).toEqual([
       [
         'timestamp_out_of_range',
-        'timestamp means 1970-08-23T12:05:20Z as Unix seconds; a time here is from 1973-03-03T09:46:40Z to 2025-05-02T12:00:00Z; the time of receipt is used',
+        'timestamp means 1970-08-23T12:05:20Z as Unix seconds; a time here is from 1973-03-03T09:46:40Z to 2025-05-01T12:00:00Z; the time of receipt is used',
       ],
-      ['invalid', 'timestamp is neither Unix seconds nor an ISO 8601 date-time'],
+      ['invalid', `timestamp ${NO_TIME}`],
     ]);
   });
 
   test.each([
-    ['2024-02-30T00:00:00Z', 'is a date or a time of day that does not exist'],
-    ['2024-05-01T25:00:00Z', 'is a date or a time of day that does not exist'],
-    ['20240501T102061Z', 'is a date or a time of day that does not exist'],
-    ['May 1st', 'is neither Unix seconds nor an ISO 8601 date-time'],
-    [true, 'must be Unix seconds or an ISO 8601 date-time'],
+    ['2024-02-30T00:00:00Z', 'names a day, a time of day or a zone that does not exist'],
+    ['2024-05-01T25:00:00Z', 'names a day, a time of day or a zone that does not exist'],
+    ['2024-05-01T10:20:30+24:00', 'names a day, a time of day or a zone that does not exist'],
+    ['20240501T102061Z', 'names a day, a time of day or a zone that does not exist'],
+    // These are ISO 8601, of forms that are not read.
+    ['2024-W18-3', NO_TIME],
+    ['2024-05-01T10', NO_TIME],
+    ['May 1st', NO_TIME],
+    [true, NO_TIME],
   ])('the message about %j is true of it', (value, problem) => {
     const draft = new CallDraft(CONTEXT, 'track');
     readInstantMs(draft, value, 'timestamp', 'it is left out');
@@ -132,12 +145,23 @@ describe('a time among the attributes', () => {
     },
   );
 
+  test('a date-time of Pipelines becomes the number, also with blanks around it', () => {
+    const draft = new CallDraft(CONTEXT, 'pipelines');
+    expect(readUnixSeconds(draft, ' 2024-05-01t10:20:30z\n', 'traits.createdAt')).toBe(
+      1_714_558_830,
+    );
+    expect(draft.issues).toEqual([]);
+  });
+
   test('seconds as text become the number', () => {
     expect(readAttribute('1714558830')).toEqual({ stored: 1_714_558_830, codes: [] });
   });
 
   test('what is no time stays as it was sent, and what is absurd is told', () => {
-    expect(readAttribute('spring')).toEqual({ stored: 'spring', codes: [] });
+    for (const value of ['spring', true, { at: 1 }, ['2024']])
+      expect(readAttribute(value)).toEqual({ stored: value, codes: ['value_not_understood'] });
+    for (const value of ['2024-05-01', '2024-05-01T10:20:30Z', '', null])
+      expect(readAttribute(value)).toEqual({ stored: value, codes: [] });
     expect(readAttribute(20_261_120)).toEqual({
       stored: 20_261_120,
       codes: ['timestamp_out_of_range'],

@@ -57,6 +57,56 @@ describe('a client whose clock is wrong', () => {
     expect(occurred({ ...times, timestamp: iso(RECEIVED_AT_MS) })).toBe(RECEIVED_AT_MS - 60_000);
   });
 
+  test.each([
+    ['1970-01-01T00:00:00Z', 0],
+    ['1900', 0],
+    ['1972-01-01T00:00:00Z', 5_000],
+    ['2060-01-01T00:00:00Z', 5_000],
+  ])(
+    'an originalTimestamp of %s is no time: timestamp is, corrected',
+    (originalTimestamp, offMs) => {
+      const sentAt = iso(RECEIVED_AT_MS - offMs);
+      const timestamp = iso(RECEIVED_AT_MS - HOUR_MS);
+      const parsed = track({ originalTimestamp, timestamp, sentAt });
+      expect(warnings(parsed)).toHaveLength(1);
+      expect(warnings(parsed)[0]).toMatch(/ originalTimestamp$/);
+      expect(operationOf(parsed, 'event.track').occurredAtMs).toBe(
+        RECEIVED_AT_MS - HOUR_MS + offMs,
+      );
+    },
+  );
+
+  test('a correction that leads out of the bounds of times is not made', () => {
+    const last = '2025-05-01T12:00:00.000Z';
+    const sentAt = iso(RECEIVED_AT_MS - HOUR_MS);
+    expect(occurred({ timestamp: last, sentAt })).toBe(Date.parse(last));
+    const first = '1973-03-03T09:46:40.000Z';
+    expect(occurred({ timestamp: first, sentAt: iso(RECEIVED_AT_MS + HOUR_MS) })).toBe(
+      Date.parse(first),
+    );
+  });
+
+  test.each([
+    ['identify', { userId: 'u' }],
+    ['group', { userId: 'u', groupId: 'g' }],
+    ['alias', { userId: 'u', previousId: 'p' }],
+    ['page', { userId: 'u' }],
+    ['screen', { userId: 'u' }],
+  ] as const)(
+    'a timestamp of %s that is no date is told, and refused in strict mode',
+    (call, body) => {
+      const timed = { ...body, timestamp: 'yesterday' };
+      expect(warnings(parsePipelines(call, timed, CONTEXT))).toEqual([
+        'timestamp_invalid timestamp',
+      ]);
+      const strict = { ...CONTEXT, isStrict: true };
+      expect(refusals(parsePipelines(call, timed, strict))).toEqual(['invalid timestamp']);
+      const item = { batch: [{ ...timed, type: call }] };
+      expect(refusals(parsePipelines('batch', item, strict))).toEqual(['invalid timestamp']);
+      expect(parsePipelines(call, { ...body, timestamp: '' }, strict).issues).toEqual([]);
+    },
+  );
+
   test('a sentAt that is no date is told, and refused in strict mode', () => {
     const times = { timestamp: iso(RECEIVED_AT_MS - 5_000), sentAt: 'now' };
     expect(warnings(track(times))).toEqual(['timestamp_invalid sentAt']);

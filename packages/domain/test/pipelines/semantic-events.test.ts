@@ -115,7 +115,6 @@ describe('commands about a device', () => {
     ['no device', {}],
     ['no token', { device: { type: 'ios' } }],
     ['no platform', { device: { token: 't' } }],
-    ['an unknown platform', { device: { token: 't', type: 'toaster' } }],
   ])('Application Opened with %s is an event alone', (_, context) => {
     expect(onlyOperation(track('Application Opened', { context }))).toMatchObject({
       type: 'event.track',

@@ -47,6 +47,9 @@ export function createAccept(
     // The issues are those of any workspace: the body is judged before Postgres is asked.
     const issues = parse(deps, submission, 0).issues.filter(isError);
     if (issues.length > 0) {
+      const caller = deps.keys.authenticateTrack(submission.authorization);
+      if (caller.outcome === 'known')
+        deps.recordRefusal?.(caller.workspace, submission.call.name, issues);
       answer({ outcome: 'rejected', issues });
       return;
     }

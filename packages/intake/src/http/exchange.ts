@@ -10,7 +10,7 @@
  */
 import type { AnswerCall, Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
-import { answerOf, problem, type Answer } from './answer.ts';
+import { answerOf, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
 import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
@@ -254,18 +254,13 @@ export class Exchange implements FastPathCaller {
 
   #submit(body: Body): void {
     this.#isSubmitted = true;
-    if (this.#parameters === undefined) {
-      const text = problem(400, 'invalid', 'the path is not valid percent-encoding');
-      this.#send({ status: '400 Bad Request', body: text });
-      return;
-    }
     this.#accept(
       {
         call: this.call,
         authorization: this.authorization,
         isStrict: this.isStrict,
-        body,
-        parameters: this.#parameters,
+        body: this.#parameters === undefined ? UNREADABLE_PATH : body,
+        parameters: this.#parameters ?? [],
       },
       (outcome, standing) => {
         this.standing = standing;
@@ -334,6 +329,12 @@ function writeStanding(res: ResponseWriter, standing: RateStanding): void {
   res.writeHeader('RateLimit-Remaining', String(standing.remaining));
   res.writeHeader('RateLimit-Reset', String(standing.resetSeconds));
 }
+
+/** As where a client percent-encodes bytes of another encoding than UTF-8. */
+const UNREADABLE_PATH: Body = {
+  outcome: 'invalid-encoding',
+  message: 'the path is not valid percent-encoding of UTF-8',
+};
 
 function unsupportedEncoding(header: string): Body {
   return {

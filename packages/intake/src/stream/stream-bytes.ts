@@ -121,7 +121,11 @@ export const INFLATION_RATIO_MAX = 500;
 const RATIO_JUDGED_AFTER_SIZE_BYTES = 1_000_000;
 
 /** The body inflates to more than `INFLATION_RATIO_MAX` times its size. */
-export class InflationRatioExceeded extends Error {}
+export class InflationRatioExceeded extends Error {
+  constructor() {
+    super(`it inflates to more than ${INFLATION_RATIO_MAX} times its size`);
+  }
+}
 
 /**
  * Inflates on the thread pool, a piece at a time and only while it is read: a bomb costs its lines, not its size. A cut

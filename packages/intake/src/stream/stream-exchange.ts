@@ -144,6 +144,8 @@ export class StreamExchange {
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'unsupported') {
       const message = 'use gzip, deflate or no content encoding';
+      const issue = { code: 'invalid_encoding', field: null, message } as const;
+      this.#options.recordRefusal?.(request.workspace, request.call.name, [issue]);
       void this.#refuse({
         status: '400 Bad Request',
         body: problem(400, 'invalid_encoding', message),

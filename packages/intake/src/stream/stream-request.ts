@@ -11,7 +11,10 @@ import { BASIC_CHALLENGE } from '../http/exchange.ts';
 import type { StreamDependencies, StreamRequest } from './take-stream.ts';
 
 /** Who is let in. */
-export interface StreamGate extends Pick<StreamDependencies, 'recordUnauthorized'> {
+export interface StreamGate extends Pick<
+  StreamDependencies,
+  'recordUnauthorized' | 'recordRefusal'
+> {
   readonly keys: KeyRing;
 }
 
@@ -41,7 +44,7 @@ export type ReadStreamRequest =
 const STREAM_ID = /^[\w.:-]{1,100}$/;
 
 export function readStreamRequest(
-  { keys, recordUnauthorized }: StreamGate,
+  { keys, recordUnauthorized, recordRefusal }: StreamGate,
   { authorization, query: { id, line }, isStrict, trace }: StreamHead,
 ): ReadStreamRequest {
   const pipelines = keys.authenticatePipelines(authorization);
@@ -61,13 +64,21 @@ export function readStreamRequest(
       header: ['WWW-Authenticate', BASIC_CHALLENGE],
     };
   }
+  const { workspace } = found;
+  const invalid = (field: string, message: string): ReadStreamRequest => {
+    recordRefusal?.(workspace, call.name, [{ code: 'invalid', field, message }]);
+    return {
+      outcome: 'refused',
+      status: '400 Bad Request',
+      body: problem(400, 'invalid', message),
+    };
+  };
   const firstLine = line === undefined || line === '' ? 1 : Number(line);
   const hasId = id !== undefined && id !== '';
   if (!Number.isSafeInteger(firstLine) || firstLine < 1)
-    return invalid('line must be a positive integer');
+    return invalid('line', 'line must be a positive integer');
   if (hasId && !STREAM_ID.test(id))
-    return invalid('id may have up to 100 letters, digits and . _ : -');
-  const { workspace } = found;
+    return invalid('id', 'id may have up to 100 letters, digits and . _ : -');
   return {
     outcome: 'read',
     request: { call, workspace, isStrict, id: hasId ? id : undefined, firstLine, trace },
@@ -91,9 +102,3 @@ export function isStillAuthorized(
   if (!isKnown) recordUnauthorized(call.name, workspace.environmentId);
   return isKnown;
 }
-
-const invalid = (message: string): ReadStreamRequest => ({
-  outcome: 'refused',
-  status: '400 Bad Request',
-  body: problem(400, 'invalid', message),
-});

@@ -151,16 +151,23 @@ class StreamTaker {
       const last = splitter.last();
       if (last && !this.#ending && this.#port.isComplete()) this.#take(last);
     } catch (error) {
-      this.#ending ??=
-        error instanceof InflationRatioExceeded
-          ? { outcome: 'inflation-ratio-exceeded' }
-          : { outcome: 'invalid-encoding', message: (error as Error).message };
+      if (this.#ending === undefined) this.#ending = this.#cannotInflate(error as Error);
     }
     if (this.#port.isCut()) this.#group = emptyGroup(this.#group.line);
     this.#startCommit();
     // A commit that ends begins the next one.
     while (this.#inFlight !== undefined) await this.#inFlight;
     return this.#ending ?? { outcome: 'read-to-end' };
+  }
+
+  #cannotInflate(error: Error): StreamOutcome {
+    const { call, workspace } = this.#request;
+    const message = `the body cannot be inflated: ${error.message}`;
+    const issue = { code: 'invalid_encoding', field: null, message } as const;
+    this.#deps.recordRefusal?.(workspace, call.name, [issue]);
+    return error instanceof InflationRatioExceeded
+      ? { outcome: 'inflation-ratio-exceeded' }
+      : { outcome: 'invalid-encoding', message: error.message };
   }
 
   /** Takes the lines of a piece, in as many turns as that takes. */

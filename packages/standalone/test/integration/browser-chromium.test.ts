@@ -27,6 +27,8 @@ const UNSENDABLE = `
   var loop = {}; loop.self = loop;
   var throwing = { get price() { throw new Error('of the page'); } };
   var revoked = Proxy.revocable({}, {}); revoked.revoke();
+  var deep = {}; for (var at = deep, n = 0; n < 1e5; n++) at = at.in = {};
+  var keyless = new Proxy({}, { ownKeys: function () { throw new Error('of the page'); } });
   function sendWhatCannotBeSent() {
     analytics.track('bigint', { b: 10n });
     analytics.track('circular', loop);
@@ -35,6 +37,15 @@ const UNSENDABLE = `
     analytics.group('throwing group', { toJSON: function () { throw new Error('of the page'); } });
     analytics.identify('web-nobody', { n: 1n });
     analytics.track('revoked', { deep: [revoked.proxy] });
+    analytics.track('too deep', deep);
+    analytics.screen('without keys', keyless);
+    analytics.track('throws what throws', { toJSON: function () { throw revoked.proxy; } });
+    analytics.track(10n, { when: new Date(8.64e15 + 1) });
+    analytics.identify(Object.create(null));
+    analytics.alias({ toString: function () { throw new Error('of the page'); } });
+    analytics.push(undefined);
+    analytics.push({ 0: 'track' });
+    analytics.push([]);
     analytics.reset();
   }`;
 
@@ -77,6 +88,26 @@ test('what is left when the page goes away arrives, whatever else was called', a
     });`);
   expect(await fleet.event('web-leaving', 'first left')).toMatchObject({ type: 'event' });
   expect(await fleet.event('web-leaving', 'last left')).toMatchObject({ type: 'event' });
+});
+
+test('what a page calls while it goes away arrives too, and so does what it calls when it is back', async () => {
+  await open(`${UNSENDABLE}
+    analytics.ready(function () {
+      analytics.identify('web-late');
+      analytics.track('before', {});
+      // Behind ours: it is told of the end after us.
+      window.addEventListener('pagehide', function () {
+        sendWhatCannotBeSent();
+        analytics.identify('web-late');
+        analytics.track('while leaving', { sizes: new Map([[1, 2]]), at: new Date(0) });
+      });
+      setTimeout(function () { location.href = '/gone'; }, 500);
+    });`);
+  expect(await fleet.event('web-late', 'before')).toMatchObject({ type: 'event' });
+  expect(await fleet.event('web-late', 'while leaving')).toMatchObject({
+    type: 'event',
+    data: { sizes: {}, at: 0 },
+  });
 });
 
 test('a queue does not stand still for a request that throws', async () => {

@@ -17,21 +17,28 @@ export const FORM_SIZE_BYTES = 65_536;
 
 const SEPARATORS = [',', ';', '\t', '|'] as const;
 
+const ZIP = 'is a ZIP archive or an Excel workbook (.xlsx); save the sheet as CSV in UTF-8';
+const ZLIB = 'is compressed with zlib; send it uncompressed';
+const UTF_32 = 'is in UTF-32; save it in UTF-8';
+
 /** First bytes of what is often sent in place of a CSV file, and what to do about it. */
 const NO_TEXT: readonly (readonly [readonly number[], string])[] = [
   [[0x1f, 0x8b], 'is compressed with gzip; send it uncompressed'],
-  [
-    [0x50, 0x4b, 0x03, 0x04],
-    'is a ZIP archive or an Excel workbook (.xlsx); save the sheet as CSV in UTF-8',
-  ],
+  [[0x50, 0x4b, 0x03, 0x04], ZIP],
+  [[0x50, 0x4b, 0x05, 0x06], ZIP],
+  [[0x78, 0x01], ZLIB],
+  [[0x78, 0x9c], ZLIB],
+  [[0x78, 0xda], ZLIB],
   [[0xd0, 0xcf, 0x11, 0xe0], 'is an Excel workbook (.xls); save the sheet as CSV in UTF-8'],
   [[0x28, 0xb5, 0x2f, 0xfd], 'is compressed with Zstandard; send it uncompressed'],
   [[0x42, 0x5a, 0x68], 'is compressed with bzip2; send it uncompressed'],
   [[0xfd, 0x37, 0x7a, 0x58, 0x5a], 'is compressed with xz; send it uncompressed'],
   [[0x25, 0x50, 0x44, 0x46], 'is a PDF document; send CSV'],
   [[0x50, 0x41, 0x52, 0x31], 'is a Parquet file; send CSV'],
-  [[0xff, 0xfe, 0x00, 0x00], 'is in UTF-32; save it in UTF-8'],
-  [[0x00, 0x00, 0xfe, 0xff], 'is in UTF-32; save it in UTF-8'],
+  [[0x37, 0x7a, 0xbc, 0xaf, 0x27, 0x1c], 'is a 7z archive; send CSV in UTF-8'],
+  [[0x52, 0x61, 0x72, 0x21, 0x1a, 0x07], 'is a RAR archive; send CSV in UTF-8'],
+  [[0xff, 0xfe, 0x00, 0x00], UTF_32],
+  [[0x00, 0x00, 0xfe, 0xff], UTF_32],
 ];
 
 const UTF_8_MARK = [0xef, 0xbb, 0xbf];
@@ -44,12 +51,17 @@ const UTF_8_MARK = [0xef, 0xbb, 0xbf];
 export function findFileForm(start: Buffer, declared: string | undefined): FileForm {
   for (const [bytes, reason] of NO_TEXT)
     if (beginsWith(start, bytes)) throw new CsvFault(`the file ${reason}`);
+  // The names of the columns are ASCII, of which UTF-32 makes three bytes of four zero.
+  if (
+    [0, 1].some((at) => isZeroAt(start, at) && isZeroAt(start, at + 1) && isZeroAt(start, at + 2))
+  )
+    throw new CsvFault(`the file ${UTF_32}`);
   const encoding = encodingOf(start, declared);
   const text = new TextDecoder(encoding, { ignoreBOM: true }).decode(start);
   // Bytes of UTF-8 are read where they are, with their mark; all else is made UTF-8 first, without it.
   const markLength = text.startsWith('\ufeff') ? 1 : 0;
   const markSizeBytes = markLength === 1 && encoding === 'utf-8' ? UTF_8_MARK.length : 0;
-  const said = /^sep=([^\r\n]?)(?:\r\n|\n|\r|$)/i.exec(text.slice(markLength));
+  const said = /^"?sep=([^\r\n"]?)"?[,;\t|]*(?:\r\n|\n|\r|$)/i.exec(text.slice(markLength));
   const saidSeparator = said?.[1];
   if (saidSeparator !== undefined && !isSeparator(saidSeparator))
     throw new CsvFault(
@@ -71,6 +83,9 @@ function encodingOf(start: Buffer, declared: string | undefined): string {
   if (beginsWith(start, UTF_8_MARK)) return 'utf-8';
   if (beginsWith(start, [0xff, 0xfe])) return 'utf-16le';
   if (beginsWith(start, [0xfe, 0xff])) return 'utf-16be';
+  // The names of the columns are ASCII, of which UTF-16 makes every other byte zero, and no other encoding any.
+  if (isZeroAt(start, 1) && isZeroAt(start, 3)) return 'utf-16le';
+  if (isZeroAt(start, 0) && isZeroAt(start, 2)) return 'utf-16be';
   if (declared !== undefined) {
     if (!isKnownEncoding(declared))
       throw new CsvFault(
@@ -79,9 +94,6 @@ function encodingOf(start: Buffer, declared: string | undefined): string {
     // The standard takes ASCII for Windows-1252, but whoever declares ASCII sends no such letters.
     return /^(?:us-)?ascii$/i.test(declared.trim()) ? 'utf-8' : new TextDecoder(declared).encoding;
   }
-  // The names of the columns are ASCII, of which UTF-16 makes every other byte zero.
-  if (isZeroAt(start, 1) && isZeroAt(start, 3)) return 'utf-16le';
-  if (isZeroAt(start, 0) && isZeroAt(start, 2)) return 'utf-16be';
   return 'utf-8';
 }
 

@@ -53,36 +53,41 @@ export async function* readCsv(
   const failure: { error?: unknown } = {};
   const decoded = keepingError(decodeFile(bytes, encoding, from.byte, decoding), failure);
   pipeline(Readable.from(decoded, { objectMode: false }), parser, () => undefined);
-  let { row } = from;
-  let endByte = from.byte;
+  // The last one is held back: where the bytes end early, it is half of a row.
+  let last: CsvRecord | undefined;
   try {
     for await (const { record, info } of parser as AsyncIterable<{
       record: string[];
       info: { bytes: number };
     }>) {
-      endByte = from.byte + info.bytes;
-      yield { cells: record, endByte };
-      row++;
+      if (last !== undefined) yield last;
+      last = { cells: record, endByte: from.byte + info.bytes };
     }
   } catch (error) {
     if (failure.error !== undefined) throw failure.error;
     if (!(error instanceof CsvError)) throw error;
     // Where it is found, records are still on their way here.
-    row = from.row + recordCountOf(error);
+    const row = from.row + rowCountOf(error as CsvError & Partial<RowCounts>);
     if (decoding.wrong === undefined) throw new CsvFault(`row ${row}: ${explain(error)}`);
     throw new CsvFault(explainWrongByte(decoding.wrong, encoding, row));
   }
   if (failure.error !== undefined) throw failure.error;
-  // The cut row has been counted as one.
-  if (decoding.wrong !== undefined)
-    throw new CsvFault(
-      explainWrongByte(decoding.wrong, encoding, decoding.wrong.isFirstOfRow ? row : row - 1),
-    );
+  const { wrong } = decoding;
+  if (last !== undefined && (wrong === undefined || wrong.isFirstOfRow)) yield last;
+  // What was cut has been counted, as a record or, where nothing of it came before, as an empty line.
+  const row = from.row + rowCountOf(parser.info) - 1;
+  if (wrong !== undefined) throw new CsvFault(explainWrongByte(wrong, encoding, row));
 }
 
-/** How many records came before the fault. */
-const recordCountOf = (error: CsvError): number =>
-  'records' in error && typeof error.records === 'number' ? error.records : 0;
+/** As the parser counts; it tells them with its errors too. */
+interface RowCounts {
+  readonly records: number;
+  readonly empty_lines: number;
+}
+
+/** Rows that were passed; empty ones are passed over, but a spreadsheet counts them. */
+const rowCountOf = ({ records = 0, empty_lines: emptyCount = 0 }: Partial<RowCounts>): number =>
+  records + emptyCount;
 
 /** A stream reports an error of its source as one of its own kinds; the error itself is kept beside it. */
 async function* keepingError(

@@ -1,4 +1,5 @@
 /** Reading a file and beginning again anywhere in it. */
+import { deflateSync } from 'node:zlib';
 import type { FileForm } from '@sluice/database/imports/imports';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -92,6 +93,17 @@ describe('the form of a file', () => {
     },
   );
 
+  test.each(['"sep=;"', 'sep=;;;', 'SEP=;', '"sep=;",,'])(
+    'sep= is read as programs write it anew: %s',
+    async (line) => {
+      const text = `${line}\n_svc_name;_svc_customer_id;note\nbought;ann;1,5\n`;
+      expect(await cellsOf(Buffer.from(text))).toEqual([
+        HEADER.split(','),
+        ['bought', 'ann', '1,5'],
+      ]);
+    },
+  );
+
   test('sep= with what separates no cells is refused with what it says', () => {
     expect(() => findFileForm(Buffer.from('sep=x\na'), undefined)).toThrow('row 1 says "sep=x"');
   });
@@ -101,6 +113,12 @@ describe('the form of a file', () => {
     ['xlsx', [0x50, 0x4b, 3, 4, 20], '.xlsx'],
     ['xls', [0xd0, 0xcf, 0x11, 0xe0, 0xa1], '.xls'],
     ['UTF-32', [0xff, 0xfe, 0, 0, 0x5f], 'UTF-32'],
+    ['UTF-32, little end first, without a mark', [0x5f, 0, 0, 0, 0x73, 0, 0, 0], 'UTF-32'],
+    ['UTF-32, big end first, without a mark', [0, 0, 0, 0x5f, 0, 0, 0, 0x73], 'UTF-32'],
+    ['an empty ZIP archive', [...Buffer.from('PK\x05\x06')], 'ZIP'],
+    ['zlib', [...deflateSync(HEADER)], 'zlib'],
+    ['7z', [0x37, 0x7a, 0xbc, 0xaf, 0x27, 0x1c], '7z'],
+    ['RAR', [...Buffer.from('Rar!\x1a\x07\x01')], 'RAR'],
     ['PDF', [...Buffer.from('%PDF-1.7')], 'PDF'],
   ])('%s is refused with what it is', (_, bytes, what) => {
     expect(() => findFileForm(Buffer.from(bytes), undefined)).toThrow(what);
@@ -114,6 +132,9 @@ describe('the form of a file', () => {
     expect((await cellsOf(sjis, 'Shift_JIS'))[1]).toEqual(['日本']);
     const marked = Buffer.from(`\ufeff${HEADER}\nCafé,ann,\n`);
     expect((await cellsOf(marked, 'windows-1252'))[1]?.[0]).toBe('Café');
+    // No other encoding has the zeros of UTF-16.
+    const utf16 = Buffer.from(`${HEADER}\nCafé,ann,\n`, 'utf16le');
+    expect((await cellsOf(utf16, 'windows-1252'))[1]?.[0]).toBe('Café');
   });
 });
 
@@ -151,6 +172,21 @@ describe('a byte that its encoding does not have', () => {
       'row 2 has the byte 0x80 at byte 33',
     ],
     [
+      'among the names of columns',
+      latin('stra\xdfe,_svc_name,_svc_customer_id\n'),
+      'row 1 has the byte 0xdf at byte 4',
+    ],
+    [
+      'behind empty lines, which a spreadsheet counts',
+      latin(`\n${HEADER}\n\na,b,c\n\n\xe9,b,c\n`),
+      'row 6 has the byte 0xe9 at byte 41',
+    ],
+    [
+      'behind empty lines, in a row',
+      latin(`${HEADER}\n\n\r\na,b,\xe9\n`),
+      'row 4 has the byte 0xe9 at byte 39',
+    ],
+    [
       'behind letters of two bytes',
       Buffer.concat([Buffer.from(`${HEADER}\nüü`), Buffer.of(0xff)]),
       'row 2 has the byte 0xff at byte 36',
@@ -159,6 +195,18 @@ describe('a byte that its encoding does not have', () => {
     expect(await faultOf(bytes)).toContain(
       `${fault} of the file, which is not valid in the encoding utf-8`,
     );
+  });
+
+  test('is the end of what is read: no half of its row comes before it', async () => {
+    const bytes = latin(`${HEADER}\na,b,c\nd,caf\xe9,f\n`);
+    const cells: (readonly string[])[] = [];
+    const form = findFileForm(bytes, undefined);
+    const reading = (async () => {
+      for await (const record of readCsv(() => inPieces(bytes), form, { byte: 0, row: 1 }))
+        cells.push(record.cells);
+    })();
+    await expect(reading).rejects.toThrow('row 3');
+    expect(cells).toEqual([HEADER.split(','), ['a', 'b', 'c']]);
   });
 
   test('half of a pair in UTF-16, and half of a character, are refused', async () => {
@@ -188,6 +236,11 @@ test.each([
     'a quote that is never closed',
     `${HEADER}\na,b,1\na,b,"x\na,b,2\n`,
     'row 3: a quote is opened and never closed',
+  ],
+  [
+    'a quote behind empty lines, which a spreadsheet counts',
+    `\n${HEADER}\n\n\na,b,1\n\na,b,19" rack\n`,
+    'row 7: a quote stands inside a cell',
   ],
   ['text behind a quote', `${HEADER}\na,b,"x"y\n`, 'row 2: a quote stands inside a cell'],
 ])('%s is refused with its row', async (_, text, fault) => {

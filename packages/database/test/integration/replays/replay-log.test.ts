@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { CompiledQuery, sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
-import { findSequenceBefore } from '../../../src/replays/replay-log.ts';
+import { countMatching, findSequenceBefore } from '../../../src/replays/replay-log.ts';
 import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
@@ -56,6 +56,32 @@ test('a replay from a time on begins behind the last row that is older, however 
     ),
     { numRuns: 100 },
   );
+});
+
+test('a replay about a person is about nobody whose name only Unicode takes for the same', async () => {
+  const lane = { environmentId: 1, webhookId: ++webhookCount };
+  const people = [
+    { email: 'adak@example.com', id: 'k' },
+    { email: 'ada\u212a@example.com', id: '\u212a' },
+    { email: 'AdaK@Example.com', id: 'K' },
+    { email: 'ada\u0130@example.com', id: 'u\u0308' },
+  ];
+  for (const [index, identifiers] of people.entries())
+    await sql`
+      insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, appended_at, origin, body)
+      values (${lane.environmentId}, ${lane.webhookId}, ${index + 1}, 'event', 'email_sent', now(), now(), 'event', ${JSON.stringify({ data: { identifiers } })})`.execute(
+      database,
+    );
+  const countOf = async (kind: 'id' | 'email', value: string) => {
+    const range = { afterSequence: 0, throughSequence: 10 };
+    const person = { kind, value };
+    return (await countMatching(database, lane, { person }, range, 100)).count;
+  };
+  expect(await countOf('email', 'ADAK@example.com')).toBe(2);
+  expect(await countOf('email', 'ada\u212a@example.com')).toBe(1);
+  expect(await countOf('email', 'ada\u0130@EXAMPLE.com')).toBe(1);
+  expect(await countOf('id', 'k')).toBe(1);
+  expect(await countOf('id', '\u212a')).toBe(1);
 });
 
 test('however long the log is, one statement finds it, by index', async () => {

@@ -272,12 +272,12 @@ test('an import that nobody brought to its end in thirty days fails, with its by
   const held = await world.upload('_svc_name');
   world.nowMs += 30 * 86_400_000 - 1_000;
   const setLease = (until: number) =>
-    sql`update imports set lease_until = ${new Date(until)}`.execute(world.database);
+    sql`update imports set held_until = ${new Date(until)}`.execute(world.database);
   await setLease(world.nowMs + 60_000);
   await world.run();
   expect(await world.shown(stuck)).toMatchObject({ state: 'preprocessed' });
   world.nowMs += 2_000;
-  await sql`update imports set lease_until = null where import_id = ${stuck.importId}`.execute(
+  await sql`update imports set held_until = null where import_id = ${stuck.importId}`.execute(
     world.database,
   );
   await world.run();

@@ -13,6 +13,44 @@ beforeEach(async () => {
   world = await ImportsWorld.create();
 });
 
+/** How workers before `held_until` took the next import: they read every file as UTF-8 with commas. */
+const claimedByOlderWorkers = async () => {
+  const { rows } = await sql<{ importId: number }>`
+    select import_id as "importId" from imports
+     where state not in ('imported', 'failed', 'canceled') and (lease_until is null or lease_until < clock_timestamp())
+       and (state <> 'preprocessing' or data_file_url is not null)`.execute(world.database);
+  return rows;
+};
+
+test('a worker of an older version leaves an import to those that read it as its form says', async () => {
+  await world.people('p-1');
+  const key = await world.upload(
+    Buffer.from('\ufeff_svc_name;_svc_customer_id\na;p-1\n', 'utf16le'),
+  );
+  expect(await claimedByOlderWorkers()).toEqual([]);
+  expect(await claimImport(world.database, 60_000)).toMatchObject({ importId: key.importId });
+  expect(await claimedByOlderWorkers()).toEqual([]);
+  await world.endLeases();
+  expect(await claimedByOlderWorkers()).toEqual([]);
+  await world.run();
+  expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: 1 });
+});
+
+test('an import that a worker of an older version holds is waited for', async () => {
+  await world.people('p-1');
+  const key = await world.upload('_svc_name,_svc_customer_id\na,p-1\n');
+  const hold = (until: string) =>
+    sql`update imports set lease_until = clock_timestamp() + ${until}::interval`.execute(
+      world.database,
+    );
+  await hold('1 minute');
+  await world.run();
+  expect(await world.shown(key)).toMatchObject({ state: 'preprocessed' });
+  await hold('-1 minute');
+  await world.run();
+  expect(await world.shown(key)).toMatchObject({ state: 'imported' });
+});
+
 describe('a worker', () => {
   const LINES = 5_000;
   const file = () =>

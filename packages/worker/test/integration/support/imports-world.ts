@@ -107,8 +107,8 @@ export class ImportsWorld {
   /** As time does: whoever holds an import holds it no more. */
   async endLeases(): Promise<void> {
     await sql`
-      update imports set lease_until = clock_timestamp() - interval '1 second'
-       where lease_until is not null`.execute(this.database);
+      update imports set held_until = clock_timestamp() - interval '1 second'
+       where held_until is not null`.execute(this.database);
   }
 
   async shown(key: ImportKey): Promise<object> {

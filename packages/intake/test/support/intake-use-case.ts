@@ -1,0 +1,100 @@
+/** The use case of intake, without sockets. */
+import { createHash } from 'node:crypto';
+import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
+import type { TailPublisher } from '@sluice/domain/operations/tail';
+import { KeyRing } from '../../src/auth/authenticate.ts';
+import { UnauthorizedRecorder } from '../../src/auth/unauthorized-recorder.ts';
+import { acceptCall, type Submission } from '../../src/calls/accept.ts';
+import { routes, type Call } from '../../src/calls/calls.ts';
+import type { Outcome } from '../../src/calls/outcome.ts';
+import { readBody } from '../../src/calls/read-body.ts';
+import { RefusalRecorder } from '../../src/calls/refusal-recorder.ts';
+import { Batcher } from '../../src/commit/batcher.ts';
+import { operationsIn } from './operations-in.ts';
+
+export const PIPELINES = `Basic ${Buffer.from('key:').toString('base64')}`;
+export const TRACK = `Basic ${Buffer.from('site:secret').toString('base64')}`;
+const hashed = (secret: string) => createHash('sha256').update(secret).digest();
+
+function callNamed(name: string): Call {
+  const route = routes.find(({ call }) => call.name === name);
+  if (!route) throw new Error(`no call ${name}`);
+  return route.call;
+}
+
+/** A use case with a broker that confirms, or not. */
+export function createIntake(
+  options: { isBrokerAway?: boolean; pendingSizeBytesMax?: number; tail?: TailPublisher } = {},
+) {
+  const committed: Operation[] = [];
+  const keys = new KeyRing();
+  const workspace = { accountId: '1', phoneIdentifies: false };
+  keys.replace([
+    {
+      kind: 'pipelines',
+      siteId: null,
+      secretHash: hashed('key'),
+      environmentId: 1,
+      credentialId: '11',
+      ...workspace,
+    },
+    {
+      kind: 'track',
+      siteId: 'site',
+      secretHash: hashed('secret'),
+      environmentId: 2,
+      credentialId: '12',
+      ...workspace,
+    },
+  ]);
+  let id = 0;
+  const batcher = new Batcher({
+    shardCount: 1,
+    commit: (commitBatches) => {
+      if (options.isBrokerAway) return Promise.reject(new Error('away'));
+      committed.push(...operationsIn(commitBatches));
+      return Promise.resolve('broker');
+    },
+    newId: () => `envelope-${id++}`,
+    pendingSizeBytesMax: options.pendingSizeBytesMax ?? 1_000_000,
+    onCommitFailure: () => undefined,
+  });
+  const unauthorized = new UnauthorizedRecorder();
+  const refusals = new RefusalRecorder();
+  const submit = (
+    name: string,
+    body: unknown,
+    overrides: Partial<Submission> = {},
+  ): Promise<Outcome> => {
+    const call = callNamed(name);
+    const submission: Submission = {
+      call,
+      authorization: call.api === 'pipelines' ? PIPELINES : TRACK,
+      isStrict: false,
+      body: readBody(new Uint8Array(Buffer.from(JSON.stringify(body)))),
+      parameters: ['person-1'],
+      ...overrides,
+    };
+    return new Promise((resolve) => {
+      acceptCall(
+        {
+          keys,
+          batcher,
+          ...(options.tail && { tail: options.tail }),
+          rateLimiter: undefined,
+          recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
+          recordRefusal: refusals.record.bind(refusals),
+          retryAfterSeconds: () => 7,
+          now: () => 1_000,
+          newId: () => `event-${id++}`,
+        },
+        submission,
+        resolve,
+      );
+    });
+  };
+  return { submit, committed, unauthorized, refusals };
+}
+
+export const issuesOf = (operations: readonly Operation[]) =>
+  operations.filter((operation): operation is RecordIssue => operation.type === 'issue.record');
