@@ -1,12 +1,13 @@
 /**
- * Part of `npm run check`: the order of the folders in each package, cycles of imports, and where a library may be
- * imported. The rules and their data are in `layers.ts`.
+ * Part of `npm run check`: the order of the folders in each package, cycles of imports, where a library may be
+ * imported, and which packages know each other. The rules and their data are in `layers.ts`.
  */
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { readImportGraph } from './import-graph.ts';
 import {
   cycleViolations,
+  dependencyViolations,
   FOLDERS,
   folderViolations,
   HOMES,
@@ -16,7 +17,8 @@ import {
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-const folders = readdirSync(`${ROOT}packages`).flatMap((name) =>
+const packages = readdirSync(`${ROOT}packages`);
+const folders = packages.flatMap((name) =>
   ['src', 'test', 'bin'].map((part) => `packages/${name}/${part}`),
 );
 const graph = readImportGraph(ROOT, [...folders, 'benchmarks/src', 'benchmarks/test', 'scripts']);
@@ -25,6 +27,20 @@ const violations = [
   ...orderViolations(graph, FOLDERS),
   ...cycleViolations(graph),
   ...homeViolations(graph, HOMES),
+  ...dependencyViolations(
+    graph,
+    Object.fromEntries(packages.map((name) => [name, dependenciesOf(name)])),
+  ),
 ];
 for (const { path, problem } of violations) console.error(`${path} ${problem}`);
 process.exitCode = violations.length === 0 ? 0 : 1;
+
+/** Of a package, those that are packages of ours, by the names of their folders. */
+function dependenciesOf(name: string): string[] {
+  const { dependencies = {} } = JSON.parse(
+    readFileSync(`${ROOT}packages/${name}/package.json`, 'utf8'),
+  ) as { dependencies?: Record<string, string> };
+  return Object.keys(dependencies).flatMap((dependency) =>
+    dependency.startsWith('@sluice/') ? [dependency.slice('@sluice/'.length)] : [],
+  );
+}

@@ -268,3 +268,30 @@ export function homeViolations(
     }),
   );
 }
+
+/**
+ * A file of `src` imports a package of ours that its `package.json` does not name under `dependencies`: one that only
+ * the tests of its package may know.
+ *
+ * @param dependencies - of each package, by its folder's name: the folders' names of the packages of ours.
+ */
+export function dependencyViolations(
+  graph: readonly ImportingFile[],
+  dependencies: Readonly<Record<string, readonly string[]>>,
+): Violation[] {
+  return graph.flatMap(({ path, imports }) => {
+    const from = placeOf(path);
+    if (from === undefined) return [];
+    return imports.flatMap(({ specifier, target }) => {
+      const to = target === undefined ? undefined : placeOf(target);
+      if (to === undefined || to.packageName === from.packageName) return [];
+      if (dependencies[from.packageName]?.includes(to.packageName) === true) return [];
+      return [
+        {
+          path,
+          problem: `imports ${specifier}: ${from.packageName}'s dependencies do not name ${to.packageName}; its devDependencies are for tests`,
+        },
+      ];
+    });
+  });
+}

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { importsOf, type ImportingFile } from '../import-graph.ts';
 import {
   cycleViolations,
+  dependencyViolations,
   folderViolations,
   HOMES,
   homeViolations,
@@ -140,5 +141,28 @@ describe('the home of a library', () => {
         problem: expect.stringContaining(`imports ${library}: ${library} is imported only in`),
       },
     ]);
+  });
+});
+
+describe('a package’s dependencies', () => {
+  const DEPENDENCIES = { platform: ['domain'], database: ['domain'] };
+  const problemsOf = (path: string) =>
+    dependencyViolations(
+      graphOf({ [path]: "import type { A } from '@sluice/database/people/a';" }),
+      DEPENDENCIES,
+    );
+
+  test('a file of src imports those alone', () => {
+    expect(problemsOf('packages/platform/src/queue/queue.ts')).toEqual([
+      {
+        path: 'packages/platform/src/queue/queue.ts',
+        problem: expect.stringContaining("platform's dependencies do not name database"),
+      },
+    ]);
+  });
+
+  test('a test imports more, and a package itself', () => {
+    expect(problemsOf('packages/platform/test/queue/queue.test.ts')).toEqual([]);
+    expect(problemsOf('packages/database/src/people/b.ts')).toEqual([]);
   });
 });

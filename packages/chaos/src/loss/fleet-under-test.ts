@@ -20,7 +20,7 @@ import {
 } from '@sluice/platform/testing/redis-fleet';
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
-import { startTcpProxy, type TcpProxy } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxy, type TcpProxy } from '@sluice/database/testing/tcp-proxy';
 import { type Broker, type Fault, type ProcessName, type WayName } from './fault-plan.ts';
 import { signal, SupervisedProcesses, type Running } from './processes-under-test.ts';
 

@@ -25,7 +25,7 @@ import {
   startServiceUnderTest,
   type ServiceUnderTest,
 } from '@sluice/platform/testing/service-under-test';
-import { startTcpProxy } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxy } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { startInstalledPostgres } from './installed-postgres.ts';
 import { startNginx, type Nginx } from './nginx.ts';

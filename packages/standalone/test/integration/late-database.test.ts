@@ -19,7 +19,7 @@ import {
   runProgramUnderTest,
   TEST_SEALING_KEYS,
 } from '@sluice/platform/testing/service-under-test';
-import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf } from './fleet-under-test.ts';

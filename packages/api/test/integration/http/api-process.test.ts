@@ -14,7 +14,7 @@ import {
 } from '@sluice/platform/testing/service-under-test';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { insertToken } from '../support/api-under-test.ts';

@@ -1,7 +1,7 @@
 import { createDatabase } from '@sluice/database/connection/connection';
 import { isDatabaseAnswering } from '@sluice/database/connection/database-away';
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 import { expect, onTestFinished, test } from 'vitest';
 
 const TO_BE_LATE_MS = 100;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
-import { startTcpProxyTo, type UrlProxy } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxyTo, type UrlProxy } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { RequestRecord } from '../../../src/server.ts';

@@ -5,7 +5,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
-import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';

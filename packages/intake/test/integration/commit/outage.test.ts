@@ -12,7 +12,7 @@ import {
   type OutageWorld,
 } from '../support/outage-world.ts';
 import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-test';
-import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 
 const PEOPLE = ['ann', 'bob', 'cy', 'dee'];
 const WAIT = { timeout: 15_000, interval: 20 };

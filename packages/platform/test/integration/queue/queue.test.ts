@@ -6,7 +6,7 @@ import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { describe, expect, test } from 'vitest';
-import { testQueue } from '@sluice/platform/testing/queue-guarantees';
+import { testQueue } from '../support/queue-guarantees.ts';
 
 describe('the queue on redis', () => {
   testQueue(() => Promise.resolve({ url: testRedisUrl(), close: () => Promise.resolve() }));

@@ -11,7 +11,7 @@ import { connectWorker, reconnect } from '@sluice/platform/redis/redis';
 import { type RedisFleet, type RedisNode } from '@sluice/platform/testing/redis-fleet';
 import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { testQueue } from '@sluice/platform/testing/queue-guarantees';
+import { testQueue } from './queue-guarantees.ts';
 
 /** Workers go on after 3 s; Sentinels take 10 s until a master that has come back is a replica. */
 const WAIT = { timeout: 30_000, interval: 50 };

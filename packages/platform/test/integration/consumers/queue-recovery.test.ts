@@ -15,7 +15,7 @@ import {
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import type { JobOutcome } from '@sluice/platform/consumers/queue-shard-job';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';
-import { startTcpProxyTo, type UrlProxy } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxyTo, type UrlProxy } from '@sluice/database/testing/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';

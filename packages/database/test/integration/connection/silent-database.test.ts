@@ -2,7 +2,7 @@
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { isDatabaseAway } from '@sluice/database/connection/database-away';
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import { startTcpProxy } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxy } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 

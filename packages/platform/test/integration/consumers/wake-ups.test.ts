@@ -6,7 +6,7 @@ import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
 import { openProducer, type LaneKey, type Producer } from '@sluice/platform/queue/queue';
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';
-import { startTcpProxyTo, type TcpProxy } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxyTo, type TcpProxy } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import { openTailChannel, type TailChannel } from '@sluice/platform/tail/tail-channel';
-import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';

@@ -1,7 +1,7 @@
-/** The queue on Postgres. Here because `platform`, whose it is, must not know `database`, which makes databases for tests. */
+/** The queue on Postgres. */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { describe } from 'vitest';
-import { testQueue } from '@sluice/platform/testing/queue-guarantees';
+import { testQueue } from '../support/queue-guarantees.ts';
 
 describe('the queue on postgres', () => {
   testQueue(
