@@ -38,6 +38,7 @@ import { nameRefusedEndpoints } from './delivery/name-refused-endpoints.ts';
 import { resolveBySystem } from './http/vetted-connection.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
 import { createImportReconcileLoops } from './imports/reconcile-imports.ts';
+import { createDepartedWorkersLoop } from './maintenance/departed-workers.ts';
 import { startExportTasks } from './maintenance/export-tasks.ts';
 import { registerProcessMetrics } from './process/process-metrics.ts';
 import { createPurchases } from './purchases/purchases.ts';
@@ -59,6 +60,7 @@ import { startWebhookTasks } from './maintenance/webhook-tasks.ts';
 import { startUsageTasks } from './maintenance/usage-tasks.ts';
 import { webhookOptions } from './process/webhook-settings.ts';
 import { WorkerClock } from './process/worker-clock.ts';
+import { WorkerPresence } from './process/worker-presence.ts';
 
 const { settings, logger, lifecycle, fail } = beginProcess(process, 'worker', workerSettings);
 if (settings.REDIS_URL !== undefined)
@@ -108,6 +110,16 @@ await waitForDatabase({
   },
 });
 
+// Before anything is held, and left after all of it is given back.
+let consumers: Consumers | undefined;
+const presence = new WorkerPresence({
+  ...session,
+  brokerWorkerIds: () => consumers?.brokerWorkerIds() ?? [],
+  logger,
+});
+lifecycle.defer('presence', () => presence.stop());
+await presence.start();
+
 const broker = {
   databaseUrl: settings.DATABASE_URL,
   applicationName: session.applicationName,
@@ -139,6 +151,7 @@ const deliveries = createDeliveries({
   tail,
   now,
   clock,
+  presence,
   logger,
   lifecycle,
 });
@@ -155,7 +168,6 @@ const commitBatches = createCommitBatchProcessor({
 });
 const purchases = await createPurchases({ database, producer, settings, now, logger });
 
-let consumers: Consumers | undefined;
 const watchReport = (): WatchReport => consumers?.report() ?? NOT_LOOKED_YET;
 readiness = () => readReadiness(database, producer, watchReport());
 registerProcessMetrics({
@@ -209,6 +221,7 @@ const started = await startConsumers(broker, {
 });
 lifecycle.defer('consumers', () => started.close());
 consumers = started;
+presence.tell();
 
 const byTheClock = purchases.startByTheClock();
 for (const each of byTheClock) lifecycle.defer('billing by the clock', () => each.stop());
@@ -254,6 +267,12 @@ const reconcileLoops = startReconcileLoops({
     ...webhookReconcileLoops,
     ...purchases.reconcileLoops,
     exportReconcileLoop,
+    createDepartedWorkersLoop({
+      database,
+      putBackJobsOf: (ids) => started.putBackJobsOf(ids),
+      monotonicNow,
+      logger,
+    }),
     ...createImportReconcileLoops({
       database,
       numbers,

@@ -52,6 +52,8 @@ export const IS_WEBHOOK_CURRENT = sql`(lanes.endpoint_version = webhooks.endpoin
 export interface LaneClaim {
   readonly lane: LaneKey;
   readonly leaseMs: number;
+  /** Of the worker process that claims it: when that is killed, its lanes are released (`worker-processes.ts`). */
+  readonly holderProcessId?: number;
 }
 
 /**
@@ -92,9 +94,11 @@ export async function claimLanes(
       select * from unnest(
         ${integerColumn(claims, ({ lane }) => lane.environmentId)}::int[],
         ${integerColumn(claims, ({ lane }) => lane.webhookId)}::int[],
-        ${integerColumn(claims, ({ leaseMs }) => leaseMs)}::int[]) as a (environment_id, webhook_id, lease_ms)
+        ${integerColumn(claims, ({ leaseMs }) => leaseMs)}::int[],
+        ${integerColumn(claims, ({ holderProcessId = 0 }) => holderProcessId)}::int[]
+      ) as a (environment_id, webhook_id, lease_ms, holder_process_id)
     ), free as (
-      select environment_id, webhook_id, lease_ms
+      select environment_id, webhook_id, lease_ms, asked.holder_process_id
         from lanes join asked using (environment_id, webhook_id)
        where not is_paused and last_sequence > cursor_sequence
          and (lease_until is null or lease_until <= clock_timestamp())
@@ -107,6 +111,7 @@ export async function claimLanes(
     )
     update lanes
        set fencing = fencing + 1, lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond',
+           holder_process_id = free.holder_process_id,
            next_probe_at = case when next_probe_at > ${new Date(nowMs)} then ${new Date(nowMs)} else next_probe_at end
       from free join webhooks using (environment_id, webhook_id) join environments using (environment_id)
       join accounts using (account_id)

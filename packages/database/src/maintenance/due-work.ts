@@ -5,7 +5,8 @@
  * It says `true` wherever a reconcile loop would find something, of any tenant, and perhaps elsewhere; the reconcile
  * loop's own statement says what. Each part reads the partial index of what is unfinished and stops at its first row:
  * `lanes_to_wake`, `runs_due`, `vendor_events_due`, `imports_unfinished`, `webhook_replays_running`,
- * `audit_log_exports_unfinished`, `audit_log_exports_expiring`. The order makes the planner take them.
+ * `audit_log_exports_unfinished`, `audit_log_exports_expiring`; of `worker_processes`, which has a row a process, all. The
+ * order makes the planner take them.
  *
  * Before: nothing. After: `worker/src/process/reconcile-loops.ts`.
  */
@@ -13,12 +14,20 @@ import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { IS_IMPORT_UNFINISHED, IS_LEASE_OVER, IS_OF_OPEN_WORKSPACE } from '../imports/imports.ts';
 import { unbelievedProbeAt } from '../delivery/lanes.ts';
+import { IS_DEPARTED } from './worker-processes.ts';
 
 /**
  * What is reconciled: lanes to wake, runs to advance, events of the payment provider, imports, replays, exports of the
- * audit log.
+ * audit log, the work of workers that were killed.
  */
-export type DueKind = 'lanes' | 'runs' | 'vendor-events' | 'imports' | 'replays' | 'exports';
+export type DueKind =
+  | 'lanes'
+  | 'runs'
+  | 'vendor-events'
+  | 'imports'
+  | 'replays'
+  | 'exports'
+  | 'departed-workers';
 
 /** The kinds of which something is due. A replay or an import that waits for its own time counts as due. */
 export async function findDueWork(
@@ -54,6 +63,10 @@ export async function findDueWork(
       where status in ('pending', 'processing') order by created_at limit 1)
     union all
     (select 'exports' from audit_log_exports
-      where expires_at <= ${now} order by expires_at limit 1)`.execute(database);
+      where expires_at <= ${now} order by expires_at limit 1)
+    union all
+    (select 'departed-workers' from worker_processes where ${IS_DEPARTED} limit 1)`.execute(
+    database,
+  );
   return new Set(rows.map(({ kind }) => kind));
 }

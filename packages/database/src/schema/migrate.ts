@@ -52,6 +52,7 @@ import { deletedIdentifiers } from '../migrations/0044_deleted_identifiers.ts';
 import { importFileForms } from '../migrations/0045_import_file_forms.ts';
 import { issueCredentials } from '../migrations/0046_issue_credentials.ts';
 import { importHolds } from '../migrations/0047_import_holds.ts';
+import { workerProcesses } from '../migrations/0048_worker_processes.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -114,6 +115,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0045_import_file_forms': importFileForms,
   '0046_issue_credentials': issueCredentials,
   '0047_import_holds': importHolds,
+  '0048_worker_processes': workerProcesses,
 };
 
 /**

@@ -54,6 +54,7 @@ export const MIGRATION_NAMES = [
   '0045_import_file_forms',
   '0046_issue_credentials',
   '0047_import_holds',
+  '0048_worker_processes',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -29,6 +29,8 @@ export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
   'imports/imports.ts#failAbandonedUploads': WORK,
   'imports/imports.ts#failStuckImports': WORK,
   'imports/imports.ts#deleteOldImports': RETENTION,
+  'maintenance/worker-processes.ts#releaseLanesOf':
+    'a worker process that was killed held lanes of many workspaces',
   'people/deleted-identifiers.ts#forgetDeletedIdentifiers': RETENTION,
   'people/irregular-identifiers.ts#listIrregularIdentifiers': OPERATOR,
   'replays/replays.ts#clearReplays': RETENTION,

@@ -43,6 +43,10 @@ export interface Consumers {
   readonly pending: PendingBatches;
   /** What the watch over the queues has found. */
   report(): WatchReport;
+  /** Of this process: what its locks begin with. One more where a worker is replaced. */
+  brokerWorkerIds(): readonly string[];
+  /** Puts the jobs of a dead process back to the heads of their queues, by its `brokerWorkerIds`. @returns how many. */
+  putBackJobsOf(brokerWorkerIds: readonly string[]): Promise<number>;
   /**
    * Takes no new job, waits for those in progress. One that waits to be tried again goes back to the head of its queue.
    * May be called twice.
@@ -136,7 +140,13 @@ export async function startConsumers(
     // A connection that a broken worker took along is not given back; it ends with the process.
     await within(LEAVE_DEADLINE_MS, side.close()).catch(() => undefined);
   };
-  return { pending, report: () => watch.report(), close: () => (closed ??= close()) };
+  return {
+    pending,
+    report: () => watch.report(),
+    brokerWorkerIds: () => queues.flatMap(({ workerIds }) => workerIds),
+    putBackJobsOf: (ids) => watch.putBackJobsOf(ids),
+    close: () => (closed ??= close()),
+  };
 }
 
 /**

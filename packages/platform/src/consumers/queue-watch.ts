@@ -6,6 +6,7 @@
  * | what is found | what is done | after |
  * |---|---|---|
  * | a job taken in our name that none of our workers knows of | put back at the head | two looks |
+ * | a job of a process that is told to be dead (`putBackJobsOf`) | put back at the head | at once |
  * | a job whose lock has run out: its process is gone | BullMQ's own move of stalled jobs | its lock + a sixth of the stall time |
  * | the same job waits at two looks, none is taken, our worker does nothing | on Postgres the worker is told to look: the sign may be lost | a seldom look and the next |
  * | so all through the stall time | the worker is replaced | the stall time |
@@ -152,6 +153,30 @@ export class QueueWatch {
     );
   }
 
+  /**
+   * Puts the jobs back that workers of a process that is dead have locked; it would take until their locks end.
+   *
+   * @returns how many.
+   */
+  async putBackJobsOf(workerIds: readonly string[]): Promise<number> {
+    this.rouse();
+    const names = [...this.#byName.keys()];
+    const heads = await this.#options.readHeads(names);
+    const putBack = names.flatMap((name, index) =>
+      (heads[index]?.active ?? [])
+        .filter(({ token }) => workerIds.some((id) => token?.startsWith(`${id}:`)))
+        .map(async ({ id, token }) => {
+          await this.#backendOf(name)?.moveJobFromActiveToWait(id, token);
+        }),
+    );
+    await Promise.all(putBack);
+    return putBack.length;
+  }
+
+  #backendOf(name: string): WatchedQueue['backend'] {
+    return this.#byName.get(name)?.[0]?.backend;
+  }
+
   async #mend(name: string, takers: readonly WatchedQueue[], head: QueueHead): Promise<void> {
     const { stalledAfterMs, limits, now, logger } = this.#options;
     const before = this.#standings.get(name);
@@ -177,7 +202,7 @@ export class QueueWatch {
         if (before?.orphans.includes(orphanKey(job))) await this.#putBack(name, takers, job);
       }
       // It marks active jobs and moves those that it marked before and nobody holds any more.
-      if (head.active.length > 0) await takers[0]?.backend?.moveStalledJobsToWait();
+      if (head.active.length > 0) await this.#backendOf(name)?.moveStalledJobsToWait();
     } catch (error) {
       // Tried again at the next look. A worker whose own connection is broken is replaced below.
       logger.warn({ error, queue: name }, 'a queue could not be mended');
@@ -199,7 +224,7 @@ export class QueueWatch {
     takers: readonly WatchedQueue[],
     { id, token }: ActiveJob,
   ): Promise<void> {
-    const backend = takers[0]?.backend;
+    const backend = this.#backendOf(name);
     if (!backend || takers.some((taker) => taker.hasInProgress(id))) return;
     await backend.moveJobFromActiveToWait(id, token);
     this.#recoveredJobs++;

@@ -72,6 +72,11 @@ export class WatchedQueue {
     return this.#inProgress.size > 0;
   }
 
+  /** Of all workers that this process has had here. */
+  get workerIds(): readonly string[] {
+    return this.#workerIds;
+  }
+
   hasInProgress(jobId: string): boolean {
     return this.#inProgress.has(jobId);
   }

@@ -93,7 +93,7 @@ export const platformSettings = z.object({
     })
     .describe('URL of Postgres, version 15 or later'),
   DATABASE_POOL_MAX: integer(2, 500, 10).describe(
-    'maximum Postgres connections of one worker or API process; intake has 2',
+    'maximum Postgres connections of one worker or API process; a worker has one more, intake has 2',
   ),
   REDIS_URL: z
     .string()

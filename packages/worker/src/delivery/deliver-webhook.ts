@@ -72,8 +72,11 @@ export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery 
   let drain: LaneDrain | undefined;
   const run = async (): Promise<LaneOutcome> => {
     if (deps.inProgress.has(lane)) return { outcome: 'held' };
+    const { presence, leases } = deps;
+    await presence.shown();
     const claimedAtMs = deps.monotonicNow();
-    const claimed = await deps.store.claim({ lane, leaseMs: deps.leases.leaseMs });
+    const { processId: holderProcessId } = presence;
+    const claimed = await deps.store.claim({ lane, leaseMs: leases.leaseMs, holderProcessId });
     if (claimed) drain = new LaneDrain(deps, lane, claimed, claimedAtMs);
     const ending = drain ? await runInProgress(deps, lane, drain) : await whyNot(deps, lane);
     const outcome = ending.outcome === 'kept' ? afterRelease(ending.lane, deps.now()) : ending;

@@ -35,6 +35,7 @@ export interface DeliveriesDeps {
   readonly tail: TailPublisher;
   readonly now: () => number;
   readonly clock: Pick<LaneDrainDeps, 'confirmGivingUp' | 'confirmFailure'>;
+  readonly presence: LaneDrainDeps['presence'];
   readonly logger: Logger;
   readonly lifecycle: Lifecycle;
 }
@@ -106,6 +107,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const draining = {
     policy: webhooks.lanes,
     leases: leasesOf(webhooks.timeoutMs),
+    presence: deps.presence,
     post: deps.tracedPost(async (request) => {
       const answer = await http.post(request);
       const outcome = outcomeOf(answer);

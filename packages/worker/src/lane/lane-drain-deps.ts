@@ -18,6 +18,8 @@ export interface LaneDrainDeps {
   readonly policy: LanePolicy;
   readonly permits: LanePermits;
   readonly leases: LeaseOptions;
+  /** Nothing is started while others may take this process for dead, and take over what it holds. */
+  readonly presence: Presence;
   /** Others may wait for this lane's place: then it makes room when its time slice is over. */
   readonly isPlaceWanted: () => boolean;
   readonly post: PostDelivery;
@@ -43,6 +45,13 @@ export interface LaneDrainDeps {
   readonly random: () => number;
   readonly tail?: TailPublisher;
   readonly logger: Logger;
+}
+
+/** Whether the other workers see that this process lives (`process/worker-presence.ts`). */
+export interface Presence {
+  readonly processId: number;
+  readonly isShown: boolean;
+  shown(): Promise<void>;
 }
 
 export interface LeaseOptions {

@@ -54,8 +54,9 @@ export class LaneLease {
   }
 
   mayStart(nowMs: number): boolean {
-    const { timeoutMs } = this.#deps.leases;
-    return !this.#isFenced && !this.#isKeepFailing && nowMs + timeoutMs < this.#endsAtMs;
+    const { leases, presence } = this.#deps;
+    if (this.#isFenced || this.#isKeepFailing || !presence.isShown) return false;
+    return nowMs + leases.timeoutMs < this.#endsAtMs;
   }
 
   /** To be kept with the next group. */

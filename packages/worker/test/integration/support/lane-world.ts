@@ -182,6 +182,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     inProgress: new LanesInProgress(),
     store: storeOf(world),
     policy: POLICY,
+    presence: { processId: 0, isShown: true, shown: () => Promise.resolve() },
     leases: { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 1_000 },
     async post(request) {
       const { event_id: eventId } = JSON.parse(request.body) as { event_id: string };

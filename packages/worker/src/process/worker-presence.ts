@@ -1,0 +1,123 @@
+/**
+ * Shows the other workers that this process lives, by a lock in a session of its own in Postgres
+ * (`database/src/maintenance/worker-processes.ts`). When the process is killed, they take up its work within seconds.
+ *
+ * A session can also end while the process lives: Postgres restarts, an operator ends it. Then this process sends
+ * nothing new until it has a session again, which takes milliseconds where Postgres is there. The others look
+ * twice, a second apart. So two processes send one lane at the same time only where a network lets one of them through
+ * to Postgres and resets the connections of the other: what is in flight there is then sent twice, with the same event
+ * ids.
+ */
+import { openSession, type Session } from '@sluice/database/connection/held-session';
+import {
+  endEarlierSession,
+  enter,
+  leave,
+  newProcessId,
+  tellBrokerWorkers,
+} from '@sluice/database/maintenance/worker-processes';
+import type { Logger } from '@sluice/platform/process/logger';
+import { repeat, type Repetition } from '@sluice/platform/process/repeat';
+
+export interface WorkerPresenceOptions {
+  readonly url: string;
+  /** Shown in `pg_stat_activity`. */
+  readonly applicationName: string;
+  /** Of this process, as they are now; more come where one is replaced. */
+  readonly brokerWorkerIds: () => readonly string[];
+  readonly logger: Logger;
+}
+
+const LOOK_INTERVAL_MS = 1_000;
+const REOPEN_INTERVAL_MS = 250;
+
+export class WorkerPresence {
+  readonly #options: WorkerPresenceOptions;
+  #session: Session | undefined;
+  #processId = 0;
+  #toldIds = '';
+  #looks: Repetition | undefined;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(options: WorkerPresenceOptions) {
+    this.#options = options;
+  }
+
+  /** What it holds is written down under this number; 0 before `start`. */
+  get processId(): number {
+    return this.#processId;
+  }
+
+  /** False while others may take over what this process holds. */
+  get isShown(): boolean {
+    return this.#session !== undefined;
+  }
+
+  /** Resolves when the process is shown again; at once where it is. */
+  shown(): Promise<void> {
+    if (this.isShown) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** @throws where Postgres is away. */
+  async start(): Promise<void> {
+    await this.#open();
+    this.#looks = repeat(
+      'show that this worker lives',
+      () => (this.isShown ? LOOK_INTERVAL_MS : REOPEN_INTERVAL_MS),
+      this.#options.logger,
+      () => this.#look(),
+    );
+  }
+
+  /** There are new workers of the broker; otherwise they are found within a second. */
+  tell(): void {
+    this.#looks?.wake();
+  }
+
+  /** In good order: nothing of this process is to be taken up. Call it when it holds nothing any more. */
+  async stop(): Promise<void> {
+    await this.#looks?.stop();
+    const session = this.#session;
+    this.#session = undefined;
+    if (!session) return;
+    await leave(session, this.#processId).catch(() => undefined);
+    await session.end().catch(() => undefined);
+  }
+
+  async #look(): Promise<void> {
+    if (!this.#session) return this.#open();
+    const ids = this.#options.brokerWorkerIds();
+    const text = ids.join(' ');
+    if (text === this.#toldIds) return;
+    await tellBrokerWorkers(this.#session, this.#processId, ids);
+    this.#toldIds = text;
+  }
+
+  async #open(): Promise<void> {
+    const { url, applicationName, brokerWorkerIds, logger } = this.#options;
+    const session: Session = await openSession(
+      { url, applicationName: `${applicationName} presence` },
+      (error) => {
+        if (this.#session !== session) return;
+        logger.warn({ error }, 'the session that shows that this worker lives ended; it opens one');
+        this.#session = undefined;
+        this.#looks?.wake();
+      },
+    );
+    try {
+      this.#processId ||= await newProcessId(session);
+      const ids = brokerWorkerIds();
+      if (!(await enter(session, this.#processId, ids))) {
+        await endEarlierSession(session, this.#processId);
+        throw new Error('an earlier session of this worker has not ended yet');
+      }
+      this.#toldIds = ids.join(' ');
+    } catch (error) {
+      await session.end().catch(() => undefined);
+      throw error;
+    }
+    this.#session = session;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}
