@@ -1,4 +1,5 @@
 /** Words of the command line → values; a wrong word is answered with an example. */
+import { parseIsoMs } from '@sluice/domain/value-rules/iso-instant';
 import { InvalidArgumentError } from 'commander';
 
 /** Digits only: `1e3`, `0x10` and ` 5` are slips of the hand. */
@@ -50,22 +51,18 @@ export const gather = (text: string, earlier: string[] = []): string[] => [
   address(text),
 ];
 
-const INSTANT = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
+const DAY_LENGTH = '2026-11-20'.length;
 
 /**
- * ISO 8601 → Unix seconds; a day is a UTC day. `Date.parse` alone takes `1` for a time in 2001, from which a replay
- * would send everything, 30 February for 2 March, and a time without a zone for the machine's own.
+ * ISO 8601 → Unix seconds, by the rule of all other doors; a day is a UTC day. A time without a zone is none here: whoever
+ * types it may mean the machine's own, and a replay from a wrong time sends everything again.
  */
 export const instantSeconds = (text: string): number => {
-  const [, day] = INSTANT.exec(text) ?? [];
-  const ms = Date.parse(text);
-  if (day === undefined || Number.isNaN(ms) || !isDay(day))
+  const isDay = text.length === DAY_LENGTH;
+  const ms = parseIsoMs(text, !isDay);
+  if (ms === undefined)
     throw new InvalidArgumentError(
       'It must be a time with its zone, like 2026-11-20T10:00:00Z or 2026-11-20T10:00+01:00, or a day of UTC.',
     );
   return Math.floor(ms / 1_000);
-};
-const isDay = (day: string): boolean => {
-  const date = new Date(`${day}T00:00:00Z`);
-  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day);
 };

@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { CREDENTIAL_TYPES, type Credential } from '@sluice/database/accounts/api-credentials';
 import { ROLES, SCOPES } from '@sluice/domain/accounts/account';
+import { parseIsoMs } from '@sluice/domain/value-rules/iso-instant';
 import { z } from 'zod';
 import { int32, name } from './account-fields.ts';
 import { instant, instantOrNull } from './account-view.ts';
@@ -77,13 +78,24 @@ export const newCredentialInput = z
         'IP addresses and CIDR blocks that it may be used from. Absent or empty: from anywhere.',
     }),
     read_only: z.boolean().optional().meta({ description: 'True: for GET alone. Absent: false.' }),
-    expires_at: z.iso
-      .datetime({ offset: true })
-      .refine((given) => Date.parse(given) < (UNIX_SECONDS_MAX + 1) * 1_000, {
-        error: 'must be before the year 10000, in UTC',
+    expires_at: z
+      .string()
+      .transform((given, context): Date => {
+        const ms = parseIsoMs(given, true);
+        if (ms !== undefined && ms < (UNIX_SECONDS_MAX + 1) * 1_000) return new Date(ms);
+        const message =
+          ms === undefined
+            ? 'must be a time with its zone, such as 2030-01-01T00:00:00Z'
+            : 'must be before the year 10000, in UTC';
+        context.addIssue({ code: 'custom', message });
+        return z.NEVER;
       })
       .optional()
-      .meta({ description: 'RFC 3339; it opens nothing from then on. Absent: never.' }),
+      .meta({
+        type: 'string',
+        format: 'date-time',
+        description: 'RFC 3339; it opens nothing from then on. Absent: never.',
+      }),
   })
   .superRefine((given, context) => {
     const isServiceAccount = given.type === 'service_account';
@@ -120,7 +132,7 @@ export type NewCredentialInput = z.infer<typeof newCredentialInput>;
 export const reachOf = (given: NewCredentialInput) => ({
   scopes: [...new Set(given.scopes)],
   ipAllowlist: given.ip_allowlist ?? [],
-  expiresAt: given.expires_at === undefined ? null : new Date(given.expires_at),
+  expiresAt: given.expires_at ?? null,
 });
 
 function isAddressBlock(block: string): boolean {

@@ -82,6 +82,16 @@ describe('one made', () => {
       expect(made.json().api_credential?.expires_at, made.body).toBe(expiresAt);
     },
   );
+
+  test.each([
+    ['2030-01-01t00:00:00z', '2030-01-01T00:00:00.000Z'],
+    ['2029-12-31T24:00:00Z', '2030-01-01T00:00:00.000Z'],
+    ['20291231T235960,5Z', '2030-01-01T00:00:00.000Z'],
+    ['2030-01-01T02:00+02:00', '2030-01-01T00:00:00.000Z'],
+  ])('a time of an end is read as all times are: %s', async (expiresAt, shown) => {
+    const made = await create({ name: 'a', type: 'service_account', expires_at: expiresAt });
+    expect(made.json().api_credential?.expires_at, made.body).toBe(shown);
+  });
 });
 
 describe('rotating', () => {
