@@ -143,7 +143,7 @@ async function callMicroseconds(deps: AcceptDependencies, count: number): Promis
           call,
           authorization,
           isStrict: false,
-          body: readBody(body),
+          body: readBody(body, false),
           parameters: [],
         };
         acceptCall(deps, submission, ({ outcome }) => {

@@ -35,6 +35,7 @@ import { RATE_LIMIT_WINDOW_SECONDS, RateLimiter } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
 import { intakeSettings } from './settings.ts';
 import { openDiskBuffer } from './commit/disk-buffer.ts';
+import { createRoutes } from './calls/calls.ts';
 import { createFastPath } from './calls/fast-path.ts';
 import { stopServing } from './http/stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
@@ -240,6 +241,9 @@ const server = await startServer({
           callTracer.acceptCall(accept, route, traceparent, requestId),
       }
     : { fastPath: createFastPath(acceptDependencies, parser) }),
+  routes: createRoutes(
+    Math.min(settings.INTAKE_BATCH_SIZE_BYTES_MAX, settings.INTAKE_PENDING_SIZE_BYTES_MAX),
+  ),
   ownerOf: (authorization) => keys.environmentIdOf(authorization) ?? 0,
   streams: {
     ...acceptDependencies,

@@ -15,18 +15,18 @@ import {
 } from 'uWebSockets.js';
 import { portTaken, requireFreePort } from '@sluice/platform/process/port-taken';
 import { problem } from './http/answer.ts';
-import { methodOf, routes, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
+import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
 import {
   BASIC_CHALLENGE,
   DISCARDED_SIZE_BYTES_MAX,
   Exchange,
-  writeHead,
   type Accept,
   type ServerState,
 } from './http/exchange.ts';
 import { FairQueue } from './http/fair-queue.ts';
-import type { Page } from './http/page.ts';
-import { CORS_HEADERS, framingProblem, readHead, type Head } from './http/request-head.ts';
+import type { Page, PageOf } from './http/page.ts';
+import { writeHead } from './http/write-head.ts';
+import { allowedHeaders, framingProblem, readHead, type Head } from './http/request-head.ts';
 import type { FastPath } from './calls/fast-path.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
 
@@ -34,6 +34,7 @@ export interface ServerOptions {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
+  readonly routes: readonly Route[];
   readonly accept: Accept;
   /** Asked before `accept`, for calls that can take the fast path. */
   readonly fastPath?: FastPath;
@@ -45,12 +46,7 @@ export interface ServerOptions {
   /** The workspace whose credentials an `Authorization` header has; 0: none's. */
   readonly ownerOf: (authorization: string) => number;
   /** GET pages: health, metrics, the browser's settings, the tests of credentials. */
-  readonly pages: Readonly<
-    Record<
-      string,
-      (parameters: readonly string[], host: string, authorization: string) => Promise<Page> | Page
-    >
-  >;
+  readonly pages: Readonly<Record<string, PageOf>>;
 }
 
 export interface Server {
@@ -103,45 +99,48 @@ export function startServer(options: ServerOptions): Promise<Server> {
     new Exchange(res, head, call, parameters, state, accept, options.fastPath).receive();
   };
 
-  for (const route of routes) {
+  for (const route of options.routes) {
     const { method, pattern, call, query = NO_PARAMETERS } = route;
     const parameterCount = pattern.split('/:').length - 1;
     const { accept, acceptTraced } = options;
-    app[method](
-      pattern,
+    const take =
       acceptTraced === undefined
-        ? (res, req) => receive(res, req, call, parameterCount, query, accept)
-        : (res, req) => {
+        ? (res: HttpResponse, req: HttpRequest) =>
+            receive(res, req, call, parameterCount, query, accept)
+        : (res: HttpResponse, req: HttpRequest) => {
             const traced = acceptTraced(
               route,
               req.getHeader('traceparent'),
               req.getHeader('x-request-id'),
             );
             receive(res, req, call, parameterCount, query, traced);
-          },
-    );
+          };
+    for (const path of closingSlashToo(pattern)) app[method](path, take);
   }
-  app.post(STREAM_PATTERN, (res, req) => {
+  const takeStream = (res: HttpResponse, req: HttpRequest): void => {
     const head = readHead(req);
     const query = { id: req.getQuery('id'), line: req.getQuery('line') };
     const { streams } = options;
     const trace = streams.trace?.(req.getHeader('traceparent'), req.getHeader('x-request-id'));
     new StreamExchange(res, head, query, state, streams, trace).receive(framingProblem(head));
-  });
+  };
+  for (const path of closingSlashToo(STREAM_PATTERN)) app.post(path, takeStream);
   servePages(app, options.pages, state);
   app.options('/*', (res, req) => {
     if (isRefusedForFraming(res, readHead(req))) return;
+    const headers = allowedHeaders(req.getHeader('access-control-request-headers'));
     res.cork(() => {
       res.writeStatus('204 No Content');
       res.writeHeader('X-Content-Type-Options', 'nosniff');
       res.writeHeader('Access-Control-Allow-Origin', '*');
       res.writeHeader('Access-Control-Allow-Methods', CORS_METHODS);
-      res.writeHeader('Access-Control-Allow-Headers', CORS_HEADERS);
+      res.writeHeader('Access-Control-Allow-Headers', headers);
+      res.writeHeader('Vary', 'Access-Control-Request-Headers');
       res.writeHeader('Access-Control-Max-Age', '86400');
       res.endWithoutBody();
     });
   });
-  for (const [pattern, methods] of methodsByPattern(options.pages)) {
+  for (const [pattern, methods] of methodsByPattern(options)) {
     app.any(pattern, (res, req) => {
       refuse(res, req, {
         status: '405 Method Not Allowed',
@@ -183,6 +182,10 @@ export function startServer(options: ServerOptions): Promise<Server> {
 
 const NO_PARAMETERS: readonly string[] = [];
 
+/** The path, and the path with a slash at its end: clients join addresses in both ways, and drop a batch that finds nobody. */
+const closingSlashToo = (pattern: string): readonly string[] =>
+  pattern.endsWith('/') ? [pattern] : [pattern, `${pattern}/`];
+
 /** GET and HEAD of every page. */
 function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: ServerState): void {
   for (const [pattern, page] of Object.entries(pages)) {
@@ -192,13 +195,20 @@ function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: Ser
       let isAborted = false;
       res.onAborted(() => void (isAborted = true));
       const parameters = readParameters(req, parameterCount, NO_PARAMETERS) ?? [];
-      const shown = page(parameters, req.getHeader('host'), req.getHeader('authorization'));
+      const shown = page(
+        parameters,
+        req.getHeader('host'),
+        req.getHeader('authorization'),
+        (name) => req.getQuery(name) ?? '',
+      );
       void Promise.resolve(shown).then((answer) => {
         if (!isAborted) res.cork(() => writePage(res, answer, hasBody, state.isStopping));
       });
     };
-    app.get(pattern, (res, req) => show(res, req, true));
-    app.head(pattern, (res, req) => show(res, req, false));
+    for (const path of closingSlashToo(pattern)) {
+      app.get(path, (res, req) => show(res, req, true));
+      app.head(path, (res, req) => show(res, req, false));
+    }
   }
 }
 
@@ -283,10 +293,15 @@ function refuse(
   });
 }
 
-function methodsByPattern(pages: ServerOptions['pages']): Map<string, string> {
+function methodsByPattern({
+  routes,
+  pages,
+}: Pick<ServerOptions, 'routes' | 'pages'>): Map<string, string> {
   const methods = new Map<string, string[]>();
-  const add = (pattern: string, method: string) =>
-    methods.set(pattern, [...(methods.get(pattern) ?? []), method]);
+  const add = (pattern: string, method: string) => {
+    for (const path of closingSlashToo(pattern))
+      methods.set(path, [...(methods.get(path) ?? []), method]);
+  };
   add(STREAM_PATTERN, 'POST');
   for (const route of routes) add(route.pattern, methodOf(route));
   for (const pattern of Object.keys(pages)) add(pattern, 'GET, HEAD');

@@ -9,9 +9,15 @@ import {
   listenPort,
 } from '@sluice/platform/settings/config';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
+import {
+  PIPELINES_BATCH_SIZE_BYTES_MAX,
+  PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX,
+} from '@sluice/domain/operations/limits';
 import { z } from 'zod';
 
 const MEBIBYTE = 1_048_576;
+/** A larger body is not read to its end. */
+const DISCARDED_SIZE_BYTES_MAX = 16 * MEBIBYTE;
 
 export const intakeSettings = platformSettings.extend({
   ...tracingSettings.shape,
@@ -23,6 +29,13 @@ export const intakeSettings = platformSettings.extend({
   ),
   INTAKE_PENDING_SIZE_BYTES_MAX: integer(MEBIBYTE, 4_096 * MEBIBYTE, 64 * MEBIBYTE).describe(
     'maximum request bytes that wait for the broker, and maximum bytes of requests still arriving; beyond either, calls get 503',
+  ),
+  INTAKE_BATCH_SIZE_BYTES_MAX: integer(
+    PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX,
+    DISCARDED_SIZE_BYTES_MAX,
+    PIPELINES_BATCH_SIZE_BYTES_MAX,
+  ).describe(
+    'maximum size of a Pipelines batch, inflated; strict mode keeps 1 MB. At most INTAKE_PENDING_SIZE_BYTES_MAX; a proxy in front must accept as much',
   ),
   INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 2_000).describe(
     'maximum time that a call waits for the broker; afterwards intake writes it to the local disk buffer',

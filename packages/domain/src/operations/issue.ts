@@ -24,8 +24,10 @@ export const ISSUE_CODES = {
   email_invalid: 'warning',
   attributes_left_out: 'warning',
   value_corrected: 'warning',
+  previous_id_missing: 'warning',
   value_not_understood: 'warning',
   characters_replaced: 'warning',
+  number_not_finite: 'warning',
   number_rounded: 'warning',
   // found while processing
   duplicate_event: 'warning',
@@ -48,6 +50,9 @@ export const STRICT_ERRORS = {
   timestamp_invalid: 'invalid',
   email_invalid: 'invalid',
   attributes_left_out: 'too_large',
+  characters_replaced: 'invalid',
+  number_not_finite: 'invalid_json',
+  previous_id_missing: 'required',
 } as const satisfies Partial<Record<IssueCode, IssueCode>>;
 
 export interface Issue {
@@ -58,6 +63,8 @@ export interface Issue {
   readonly message: string;
   /** 0-based, in batch calls. */
   readonly batchIndex?: number;
+  /** How many calls are lost by it; absent: one. */
+  readonly callCount?: number;
   /** The start of the offending value, at most 200 characters. */
   readonly sample?: string;
   /** Of a recorded issue: the API credential of the call, where intake knows it. */

@@ -35,8 +35,13 @@ export const TRACK_BATCH_COUNT_MAX = 10_000;
 export const PIPELINES_REQUEST_SIZE_BYTES_MAX = 64 * KB;
 /** The same in strict mode (`ingestion-webhooks.md` §7; the reasoning is in `ingestion-conventions.md` §3.6). */
 export const PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX = 32 * KB;
-/** One Pipelines `/v1/batch` body, in both modes (`ingestion-webhooks.md` §8). */
-export const PIPELINES_BATCH_SIZE_BYTES_MAX = 1_024 * KB;
+/** One Pipelines `/v1/batch` body in strict mode (`ingestion-webhooks.md` §8). */
+export const PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX = 1_024 * KB;
+/**
+ * The same without strict mode, where `INTAKE_BATCH_SIZE_BYTES_MAX` does not say otherwise: RudderStack's clients send up to
+ * 4 MB. A refusal would be a 200 that loses all of it, and each item has a bound of its own.
+ */
+export const PIPELINES_BATCH_SIZE_BYTES_MAX = 4_096 * KB;
 /** One item of it: as much as the same call may have alone. */
 export const PIPELINES_BATCH_ITEM_SIZE_BYTES_MAX = PIPELINES_REQUEST_SIZE_BYTES_MAX;
 /** Items of a Pipelines batch (`ingestion-conventions.md` §3.6: Segment's bound). */

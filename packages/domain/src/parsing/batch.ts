@@ -26,6 +26,7 @@ export function readBatch(
     (draft.context.bodySizeBytes ?? Number.POSITIVE_INFINITY) > bounds.itemSizeBytesMax;
   for (let index = 0; index < batch.length; index++) {
     draft.beginItem(index);
+    if (draft.isRefused) continue;
     const item: unknown = batch[index];
     if (!isJsonObject(item)) {
       draft.refuse('invalid', null, `item ${index} of batch must be an object`, item);
@@ -58,6 +59,8 @@ function readList(draft: CallDraft, body: unknown, countMax: number): unknown[] 
       'too_large',
       'batch',
       `batch holds ${batch.length} items; the bound is ${countMax}`,
+      undefined,
+      batch.length,
     );
   } else {
     return batch;

@@ -66,10 +66,11 @@ export function reportFlaws(draft: CallDraft, root: JsonObject, field: string): 
   }
   if (flaws & REPLACED) {
     const { path, value } = locate(root, field, 1, isUnstorable);
-    draft.warn(
+    draft.correct(
       'characters_replaced',
       path,
-      `${path} holds U+0000 or half of a surrogate pair, which cannot be stored; U+FFFD took its place`,
+      `${path} holds U+0000, half of a surrogate pair or bytes that are not UTF-8, which cannot be stored`,
+      'U+FFFD took its place',
       value,
     );
   }

@@ -23,6 +23,7 @@ import {
   STRICT_ERRORS,
 } from '../operations/issue.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
+import type { JsonFault, JsonFaults } from './lenient-json.ts';
 import type { Operation } from '../operations/operation.ts';
 import { toStorableText } from '../values/storable-text.ts';
 
@@ -49,6 +50,8 @@ export interface ParseContext {
    * Postgres refuses; unknown, every text is looked at.
    */
   readonly hasEscapes?: boolean;
+  /** Set where the body is no JSON and was read as nearly JSON (`lenient-json.ts`). */
+  readonly faults?: JsonFaults;
 }
 
 export interface Parsed {
@@ -98,6 +101,7 @@ export class CallDraft {
     this.context = context;
     this.dialect = dialect;
     this.checksTexts = context.hasEscapes !== false;
+    if (context.faults !== undefined) this.#tellFaults(context.faults.get(null));
   }
 
   /** Starts the next item of a batch. */
@@ -106,16 +110,29 @@ export class CallDraft {
     this.#batchIndex = batchIndex;
     this.#operationCountBefore = this.operations.length;
     this.#issueCountBefore = this.issues.length;
+    const { faults } = this.context;
+    if (faults !== undefined) this.#tellFaults(faults.get(batchIndex));
   }
 
-  /** Records an error and takes back the operations of this call or item. `value`, where given, is what was sent. */
-  refuse(code: CodeOf<'error'>, field: string | null, message: string, value?: unknown): void {
+  /**
+   * Records an error and takes back the operations of this call or item.
+   *
+   * @param value - what was sent.
+   * @param callCount - how many calls are lost by it, where that is not one.
+   */
+  refuse(
+    code: CodeOf<'error'>,
+    field: string | null,
+    message: string,
+    value?: unknown,
+    callCount?: number,
+  ): void {
     // The first error is always told, however many warnings came before it.
     const isTold = !this.isRefused || this.#hasCapacity();
     this.isRefused = true;
     this.errorCount++;
     this.operations.length = this.#operationCountBefore;
-    if (isTold) this.#record(code, field, message, value);
+    if (isTold) this.#record(code, field, message, value, callCount);
   }
 
   /** Records a warning: something was corrected. */
@@ -153,11 +170,47 @@ export class CallDraft {
     return { operations: this.operations, issues: this.issues };
   }
 
+  #tellFaults(faults: readonly JsonFault[] = []): void {
+    for (const fault of faults) this.#tellFault(fault);
+  }
+
+  #tellFault({ kind, path, found }: JsonFault): void {
+    const field = path.reduce<string>(fieldIn, '');
+    switch (kind) {
+      case 'not-finite':
+        this.correct(
+          'number_not_finite',
+          field,
+          `${field} is ${found}, which JSON does not have`,
+          'it was read as null',
+          found,
+        );
+        return;
+      case 'not-utf8':
+        // Otherwise it is told of what is stored, by `clean-json.ts` and `identifiers.ts`.
+        if (this.context.isStrict === true)
+          this.refuse('invalid_json', field, `${field} has bytes that are not UTF-8`);
+        return;
+      case 'unreadable':
+        this.refuse(
+          'invalid_json',
+          null,
+          `item ${this.#batchIndex ?? 0} of batch is not valid JSON: a fault at ${found} of the body`,
+        );
+    }
+  }
+
   #hasCapacity(): boolean {
     return this.issues.length - this.#issueCountBefore < ISSUE_COUNT_MAX;
   }
 
-  #record(code: IssueCode, field: string | null, message: string, value: unknown): void {
+  #record(
+    code: IssueCode,
+    field: string | null,
+    message: string,
+    value: unknown,
+    callCount?: number,
+  ): void {
     const issue: { -readonly [Key in keyof Issue]: Issue[Key] } = {
       code,
       field: field === null ? null : toStorableText(field.slice(0, FIELD_LENGTH_MAX)),
@@ -165,6 +218,7 @@ export class CallDraft {
     };
     if (this.#batchIndex !== undefined) issue.batchIndex = this.#batchIndex;
     if (value !== undefined) issue.sample = sampleOf(value);
+    if (callCount !== undefined) issue.callCount = callCount;
     if (this.issues === NO_ISSUES) this.issues = [issue];
     else this.issues.push(issue);
   }

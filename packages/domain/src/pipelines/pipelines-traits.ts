@@ -50,17 +50,18 @@ const GROUP_CONTROL_KEYS: ReadonlySet<string> = new Set([
 export function readIdentify(draft: CallDraft, call: JsonObject): void {
   const userId = readPerson(draft, call.userId, 'userId');
   const anonymousId = readAnonymousId(draft, call);
-  const traits = readOptionalObject(draft, call.traits, 'traits');
-  if (traits === undefined || draft.isRefused) return;
+  const given = readTraits(draft, call, isEmptyObject);
+  if (given === undefined || draft.isRefused) return;
+  const { traits, field } = given;
   const person = userId ?? emailOf(traits) ?? anonymousPerson(anonymousId);
-  if (person === undefined) readEmail(draft, traits.email, 'traits.email');
+  if (person === undefined) readEmail(draft, traits.email, fieldIn(field, 'email'));
   requireSomebody(draft, person, anonymousId);
   if (person === undefined) return;
   if (isAbsent(traits.objectId)) {
-    takeIdentifyPerson(draft, person, traits, 'traits', { anonymousId });
+    takeIdentifyPerson(draft, person, traits, field, { anonymousId });
   } else {
-    const relationships = readRelationship(draft, traits);
-    takeIdentifyPerson(draft, person, traits, 'traits', {
+    const relationships = readRelationship(draft, given);
+    takeIdentifyPerson(draft, person, traits, field, {
       anonymousId,
       relationships,
       controlKeys: RELATING_CONTROL_KEYS,
@@ -73,17 +74,56 @@ export function readGroup(draft: CallDraft, call: JsonObject): void {
   const userId = readPerson(draft, call.userId, 'userId');
   const anonymousId = readAnonymousId(draft, call);
   const objectId = readObjectId(draft, call.groupId, 'groupId');
-  const traits = readOptionalObject(draft, call.traits, 'traits');
-  if (traits === undefined || objectId === undefined) return;
-  const objectTypeId = readTypeId(draft, traits);
-  const own = readAttributes(draft, traits, 'traits', GROUP_CONTROL_KEYS, 'object');
-  const nested = readNestedAttributes(draft, traits);
+  // Beside empty traits of a group there may be those of the person.
+  const given = readTraits(draft, call, () => false);
+  if (given === undefined || objectId === undefined) return;
+  const { traits, field } = given;
+  const objectTypeId = readTypeId(draft, given);
+  const own = readAttributes(draft, traits, field, GROUP_CONTROL_KEYS, 'object');
+  const nested = readNestedAttributes(draft, given);
   const person = userId ?? anonymousPerson(anonymousId);
   const relationships = person
-    ? [{ person, attributes: readRelationshipAttributes(draft, traits) }]
+    ? [{ person, attributes: readRelationshipAttributes(draft, given) }]
     : [];
-  const attributes = nested === undefined ? own : joinAttributes(draft, nested, own, 'traits');
+  const attributes = nested === undefined ? own : joinAttributes(draft, nested, own, field);
   takeIdentifyObject(draft, { objectTypeId, objectId }, attributes, relationships, undefined);
+}
+
+interface Traits {
+  readonly traits: JsonObject;
+  /** Where they stand in the call. */
+  readonly field: 'traits' | 'context.traits';
+}
+
+/**
+ * The traits of an identify or group. RudderStack's format has them in the context. `undefined` after an issue.
+ *
+ * @param isNothing - whether traits that are an object say nothing, so that those of the context count.
+ */
+function readTraits(
+  draft: CallDraft,
+  { traits, context }: JsonObject,
+  isNothing: (traits: JsonObject) => boolean,
+): Traits | undefined {
+  const given = readOptionalObject(draft, traits, 'traits');
+  if (given === undefined) return undefined;
+  const own = { traits: given, field: 'traits' } as const;
+  if (!isJsonObject(context) || isAbsent(context.traits)) return own;
+  if (!isAbsent(traits) && !isNothing(given)) return own;
+  const { traits: found } = context;
+  if (isJsonObject(found)) return { traits: found, field: 'context.traits' };
+  draft.warn(
+    'value_not_understood',
+    'context.traits',
+    'context.traits is no object; it is left out',
+    found,
+  );
+  return own;
+}
+
+function isEmptyObject(value: JsonObject): boolean {
+  for (const _ in value) return false;
+  return true;
 }
 
 /** An email among the traits identifies whom no userId does. What is wrong with it otherwise is told with the traits. */
@@ -92,49 +132,39 @@ function emailOf(traits: JsonObject): PersonIdentifier | undefined {
   return verdict.outcome === 'read' ? { kind: 'email', value: verdict.value } : undefined;
 }
 
-function readRelationship(draft: CallDraft, traits: JsonObject): RelationshipChange | undefined {
-  const objectId = readObjectId(draft, traits.objectId, 'traits.objectId');
+function readRelationship(draft: CallDraft, given: Traits): RelationshipChange | undefined {
+  const { traits, field } = given;
+  const objectId = readObjectId(draft, traits.objectId, fieldIn(field, 'objectId'));
   if (objectId === undefined) return undefined;
-  const object = { objectTypeId: readTypeId(draft, traits), objectId };
+  const object = { objectTypeId: readTypeId(draft, given), objectId };
   const entry: ObjectRelationship = {
     object,
-    attributes: readRelationshipAttributes(draft, traits),
+    attributes: readRelationshipAttributes(draft, given),
   };
   return { action: 'add', entries: [entry] };
 }
 
 /** Objects have type 1 unless the traits say otherwise. */
-function readTypeId(draft: CallDraft, traits: JsonObject): number {
+function readTypeId(draft: CallDraft, { traits, field }: Traits): number {
   const key = isAbsent(traits.object_type_id) ? 'objectTypeId' : 'object_type_id';
-  return readObjectTypeId(draft, traits[key], fieldIn('traits', key)) ?? 1;
+  return readObjectTypeId(draft, traits[key], fieldIn(field, key)) ?? 1;
 }
 
 /** The spec's name for them comes before the field's. */
-function readRelationshipAttributes(draft: CallDraft, traits: JsonObject): JsonObject {
+function readRelationshipAttributes(draft: CallDraft, { traits, field }: Traits): JsonObject {
   const key = isAbsent(traits.relationship_traits)
     ? 'relationshipAttributes'
     : 'relationship_traits';
-  return readOptionalAttributes(draft, traits[key], fieldIn('traits', key));
+  return readOptionalAttributes(draft, traits[key], fieldIn(field, key));
 }
 
 /** Some sources put an object's attributes one level down. */
-function readNestedAttributes(draft: CallDraft, traits: JsonObject): JsonObject | undefined {
+function readNestedAttributes(draft: CallDraft, { traits, field }: Traits): JsonObject | undefined {
   const { objectAttributes } = traits;
   if (isAbsent(objectAttributes)) return undefined;
-  if (isJsonObject(objectAttributes)) {
-    return readAttributes(
-      draft,
-      objectAttributes,
-      'traits.objectAttributes',
-      OBJECT_CONTROL_KEYS,
-      'object',
-    );
-  }
-  draft.refuse(
-    'invalid',
-    'traits.objectAttributes',
-    'traits.objectAttributes must be an object',
-    objectAttributes,
-  );
+  const place = fieldIn(field, 'objectAttributes');
+  if (isJsonObject(objectAttributes))
+    return readAttributes(draft, objectAttributes, place, OBJECT_CONTROL_KEYS, 'object');
+  draft.refuse('invalid', place, `${place} must be an object`, objectAttributes);
   return undefined;
 }

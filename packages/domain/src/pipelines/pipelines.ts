@@ -4,12 +4,14 @@
  * `intake/src/calls/accept.ts`; see `parse.ts`. Identify and group are in `pipelines-traits.ts`, track calls
  * that are commands in `semantic-events.ts`.
  *
- * `context` and `integrations` are read only where a semantic event needs them; they are not stored.
+ * `context` and `integrations` are read only where a semantic event needs them, and for `context.traits` of an identify or
+ * group; they are not stored.
  */
 import { readBatch } from '../parsing/batch.ts';
 import { readData, readEventId, readEventName, takeEvent } from '../parsing/event-fields.ts';
 import { readPerson, readRequiredText } from '../parsing/identifiers.ts';
-import { isJsonObject, type JsonObject } from '../values/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
 import {
   EMAIL_SIZE_BYTES_MAX,
   EVENT_NAME_SIZE_BYTES_MAX,
@@ -30,7 +32,6 @@ import { readOccurredAtMs } from './clock-correction.ts';
 import { readGroup, readIdentify } from './pipelines-traits.ts';
 import { COMMANDS, LIFECYCLE_EVENTS, readContentEvent } from './semantic-events.ts';
 import { isLongerThan } from '../values/storable-text.ts';
-import { isAbsent } from '../value-rules/verdict.ts';
 
 export type PipelinesCall = 'identify' | 'track' | 'page' | 'screen' | 'group' | 'alias' | 'batch';
 
@@ -137,7 +138,16 @@ function readView(
   requireSomebody(draft, person, anonymousId);
   const name = readViewName(draft, kind, call);
   if (name === undefined || draft.isRefused) return;
-  takePersonEvent(draft, kind, person, anonymousId, name, call.properties, call, batch);
+  takePersonEvent(draft, kind, person, anonymousId, name, withCategory(call), call, batch);
+}
+
+/** Clients of servers send the category of a view beside its name, those of browsers among its properties. */
+function withCategory({ properties, category }: JsonObject): Json | undefined {
+  if (isAbsent(category)) return properties;
+  if (isAbsent(properties)) return { category };
+  return isJsonObject(properties) && isAbsent(properties.category)
+    ? { ...properties, category }
+    : properties;
 }
 
 /**
@@ -167,17 +177,12 @@ function readViewName(
   );
 }
 
-/** Browsers that know no former id send the visitor's anonymous id in its place, and also as the anonymous id. */
 function readAlias(draft: CallDraft, call: JsonObject): void {
   const person = readPerson(draft, call.userId, 'userId');
   const anonymousId = readAnonymousId(draft, call);
   const primary = person ?? anonymousPerson(anonymousId);
   requireSomebody(draft, primary, undefined);
-  const previousId = readRequiredText(draft, call.previousId, 'previousId', EMAIL_SIZE_BYTES_MAX);
-  const isAnonymous = person !== undefined && previousId === anonymousId;
-  const secondary = isAnonymous
-    ? anonymousPerson(anonymousId)
-    : readPerson(draft, previousId, 'previousId');
+  const secondary = readPrevious(draft, call, person, anonymousId);
   if (primary === undefined || secondary === undefined) return;
   const { environmentId, receivedAtMs } = draft.context;
   draft.take({
@@ -188,6 +193,32 @@ function readAlias(draft: CallDraft, call: JsonObject): void {
     secondary,
     isAlias: true,
   });
+}
+
+/**
+ * Browsers that know no former id send the visitor's anonymous id in its place, and also as the anonymous id; or no former
+ * id at all (`analytics.alias('u1')`), and then it is that one too.
+ */
+function readPrevious(
+  draft: CallDraft,
+  { previousId }: JsonObject,
+  person: PersonIdentifier | undefined,
+  anonymousId: string | undefined,
+): PersonIdentifier | undefined {
+  const visitor = person === undefined ? undefined : anonymousPerson(anonymousId);
+  if (isAbsent(previousId) && visitor !== undefined) {
+    draft.correct(
+      'previous_id_missing',
+      'previousId',
+      'previousId is required',
+      'the anonymousId of the call was taken for it',
+    );
+    return visitor;
+  }
+  const text = readRequiredText(draft, previousId, 'previousId', EMAIL_SIZE_BYTES_MAX);
+  return visitor !== undefined && text === anonymousId
+    ? visitor
+    : readPerson(draft, text, 'previousId');
 }
 
 function takePersonEvent(

@@ -26,11 +26,13 @@ import { CallDraft, isBodyObject, type ParseContext, type Parsed } from '../pars
 import { isAbsent } from '../value-rules/verdict.ts';
 import { pathDraft, readTimestamp, takeMerge } from './track-call.ts';
 
-/** `PUT /api/v1/customers/{identifier}` */
+/** `PUT /api/v1/customers/{identifier}`. All attributes are optional, so `null` (Go's nil map) is none. */
 export function parseIdentify(identifier: string, body: unknown, context: ParseContext): Parsed {
   const draft = new CallDraft(context, 'track');
   const person = readPathPerson(draft, identifier);
-  if (person && isBodyObject(draft, body)) takeIdentifyPerson(draft, person, body, '', {});
+  const attributes = body === null ? {} : body;
+  if (person && isBodyObject(draft, attributes))
+    takeIdentifyPerson(draft, person, attributes, '', {});
   return draft.finish();
 }
 

@@ -5,7 +5,8 @@
  * rule, because the two forms cannot be mistaken for one another:
  * - a number or a text of digits: Unix seconds, fractions kept to the millisecond; from 1e12 on it
  *   is milliseconds (as seconds it would be the year 33658);
- * - ISO 8601 to the millisecond, further digits cut; a text without a zone is UTC.
+ * - ISO 8601 to the millisecond, further digits cut; a text without a zone is UTC;
+ * - what Go and Ruby print for a time or a float (`%v`, `to_s`): `2026-11-25 22:00:00.5 +0000 UTC`, `1.795644184e+09`.
  *
  * What is of the right form and of an absurd size is no time: `20261120`, `45981.5` (a spreadsheet's day) and `2026` are
  * some day of 1970 in Unix seconds, and nobody sends events from before the first personal computers. Nor is it a date
@@ -70,6 +71,8 @@ export function judgeTime(value: unknown, bounds: TimeBounds): Verdict<number> {
   const isoMs = parseIsoMs(text, false);
   if (isoMs !== undefined) return withinBounds(isoMs, bounds, undefined);
   if (isUnixTimeText(text)) return judgeUnixTime(Number(text), bounds);
+  const printedMs = parsePrintedMs(text);
+  if (printedMs !== undefined) return withinBounds(printedMs, bounds, undefined);
   return refused(
     hasIsoForm(text) ? 'names a day, a time of day or a zone that does not exist' : NO_TIME,
   );
@@ -78,8 +81,21 @@ export function judgeTime(value: unknown, bounds: TimeBounds): Verdict<number> {
 /** ISO 8601 has forms that are not read (`2024-W18-3`, `2024-05-01T10`), so nothing is called no ISO 8601. */
 const NO_TIME = 'must be Unix seconds or a date-time such as 2024-05-01T10:20:30Z';
 
-/** True for digits, of which there may be a fraction: the text of a Unix time. As many as a number may have in JSON. */
-export const isUnixTimeText = (text: string): boolean => /^-?\d{1,30}(?:\.\d{1,30})?$/.test(text);
+/** True for digits, of which there may be a fraction and an exponent: the text of a Unix time. As many as a number may have in JSON. */
+export const isUnixTimeText = (text: string): boolean =>
+  /^-?\d{1,30}(?:\.\d{1,30})?(?:[eE]\+?\d{1,2})?$/.test(text);
+
+/** A date, a time of day, and behind a blank the offset, the zone's name or both; Go's monotonic clock at the end. */
+const PRINTED_TIME =
+  /^(?<date>\d{4}-\d\d-\d\d) (?<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?: (?<offset>[+-]\d{4}))?(?: (?<zone>[A-Z]{1,5}|[+-]\d{2,4}))?(?: m=[+-]\d+\.\d+)?$/;
+
+/** A zone's name alone says nothing unless it is UTC's. */
+function parsePrintedMs(text: string): number | undefined {
+  const { date, time, offset, zone } = PRINTED_TIME.exec(text)?.groups ?? {};
+  if (date === undefined || time === undefined) return undefined;
+  if (offset === undefined && zone !== 'UTC' && zone !== 'GMT') return undefined;
+  return parseIsoMs(`${date}T${time}${offset ?? 'Z'}`, true);
+}
 
 function judgeUnixTime(value: number, bounds: TimeBounds): Verdict<number> {
   if (!Number.isFinite(value)) return refused('is no number');

@@ -278,8 +278,28 @@ describe('alias', () => {
     });
   });
 
+  test.each([undefined, null, '', ' '])(
+    'without a former id (%j) means the visitor who calls, which strict mode refuses',
+    (previousId) => {
+      const call = { userId: 'u1', anonymousId: 'a1', previousId };
+      const parsed = parse('alias', call);
+      expect(operationOf(parsed, 'person.merge')).toMatchObject({
+        primary: { kind: 'id', value: 'u1' },
+        secondary: { kind: 'anonymous_id', value: 'a1' },
+        isAlias: true,
+      });
+      expect(warnings(parsed)).toEqual(['previous_id_missing previousId']);
+      const inBatch = parse('batch', { batch: [{ type: 'alias', ...call }] });
+      expect(inBatch.operations).toEqual(parsed.operations);
+      expect(refusals(parsePipelines('alias', call, { ...CONTEXT, isStrict: true }))).toEqual([
+        'required previousId',
+      ]);
+    },
+  );
+
   test('needs both', () => {
     expect(refusals(parse('alias', { previousId: 'old' }))).toEqual(['required userId']);
     expect(refusals(parse('alias', { userId: 'u1' }))).toEqual(['required previousId']);
+    expect(refusals(parse('alias', { anonymousId: 'a1' }))).toEqual(['required previousId']);
   });
 });

@@ -121,7 +121,11 @@ describe('identify', () => {
     ]);
   });
 
-  test.each([[null], [[]], ['x'], [7], [undefined]])('a body of %j is refused', (body) => {
+  test('a body of null, which is Go’s nil map, is no attributes', () => {
+    expect(onlyOperation(parseIdentify('u1', null, CONTEXT))).toMatchObject({ attributes: {} });
+  });
+
+  test.each([[[]], ['x'], [7], [undefined]])('a body of %j is refused', (body) => {
     expect(refusals(parseIdentify('u1', body, CONTEXT))).toEqual(['invalid -']);
   });
 });

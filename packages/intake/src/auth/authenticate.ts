@@ -116,11 +116,11 @@ export class KeyRing {
     this.#pipelinesHeaders = new KnownHeaders();
   }
 
-  /** `Authorization: Basic <key>:`, the password blank. */
+  /** `Authorization: Basic <key>:`, the password blank, or `Bearer <key>`, which newer clients send. */
   authenticatePipelines(header: string): Authentication {
     const remembered = this.#pipelinesHeaders.get(header);
     if (remembered) return remembered;
-    const [user, password] = readBasic(header) ?? [];
+    const [user, password] = readBasic(header) ?? readBearer(header) ?? [];
     const found = user === undefined || password !== '' ? UNKNOWN : this.authenticateWriteKey(user);
     return this.#pipelinesHeaders.add(header, found);
   }
@@ -153,9 +153,9 @@ export class KeyRing {
 
 const HINT_LENGTH = 4;
 
-/** The first characters of the user of a Basic header: a write key, or a site id; `undefined` if it has none. */
+/** The first characters of the user of a Basic header, or of a Bearer token: a write key, or a site id; `undefined` if it has none. */
 export function hintOf(header: string): string | undefined {
-  const [user = ''] = readBasic(header) ?? [];
+  const [user = ''] = readBasic(header) ?? readBearer(header) ?? [];
   return user === '' ? undefined : user.slice(0, HINT_LENGTH);
 }
 
@@ -174,4 +174,10 @@ function readBasic(header: string): [user: string, password: string] | undefined
   const text = Buffer.from(match[1] as string, 'base64').toString('utf8');
   const colon = text.indexOf(':');
   return colon < 0 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 1)];
+}
+
+/** The token as a user without a password. */
+function readBearer(header: string): [user: string, password: ''] | undefined {
+  const token = /^bearer +([\w\-.~+/]+=*) *$/i.exec(header)?.[1];
+  return token === undefined ? undefined : [token, ''];
 }

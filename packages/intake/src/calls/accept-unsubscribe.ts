@@ -122,6 +122,8 @@ function parse(deps: AcceptDependencies, submission: Submission, environmentId: 
     phoneIdentifies: false,
     bodySizeBytes: body.sizeBytes,
     hasEscapes: body.hasEscapes,
+    isStrict,
+    ...(body.faults && { faults: body.faults }),
   };
   return call.parse(body.value, context, parameters);
 }

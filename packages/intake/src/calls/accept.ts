@@ -118,6 +118,7 @@ export function acceptCall(
       source: call.name,
       bodySizeBytes: body.sizeBytes,
       hasEscapes: body.hasEscapes,
+      ...(body.faults && { faults: body.faults }),
     },
     submission.parameters,
   );

@@ -3,17 +3,24 @@
  *
  * Beside `accept.ts` (step 5), for all use cases that take calls.
  */
+import { isJsonObject } from '@sluice/domain/values/json';
 import type { Issue } from '@sluice/domain/operations/issue';
 import type { RecordIssue } from '@sluice/domain/operations/operation';
 import type { Workspace } from '../auth/authenticate.ts';
 import type { Call } from './calls.ts';
 import type { Body } from './read-body.ts';
 
-const TOO_LARGE: Body = { outcome: 'too-large' };
-
 /** The body, unless it is larger than the limit. Strict mode has a lower limit than the one that bodies are read with. */
 export const withinSize = (body: Body, sizeBytesMax: number): Body =>
-  body.outcome === 'read' && body.sizeBytes > sizeBytesMax ? TOO_LARGE : body;
+  body.outcome === 'read' && body.sizeBytes > sizeBytesMax
+    ? { outcome: 'too-large', callCount: itemCountOf(body.value) }
+    : body;
+
+/** Of a batch; of any other call one. */
+function itemCountOf(value: unknown): number {
+  const { batch } = isJsonObject(value) ? value : {};
+  return Array.isArray(batch) ? batch.length : 1;
+}
 
 /** What is wrong with a body that could not be read. `subject`: what its sender calls it. */
 export function bodyIssue(
@@ -23,8 +30,10 @@ export function bodyIssue(
 ): Issue {
   switch (body.outcome) {
     case 'too-large': {
-      const message = `the ${subject} is larger than ${sizeBytesMax / 1024} KB`;
-      return { code: 'too_large', field: null, message };
+      const { callCount = 1 } = body;
+      const lost = callCount > 1 ? `; the ${callCount} calls in it are lost` : '';
+      const message = `the ${subject} is larger than ${sizeBytesMax / 1024} KB${lost}`;
+      return { code: 'too_large', field: null, message, callCount };
     }
     case 'invalid-encoding':
       return { code: 'invalid_encoding', field: null, message: body.message };
@@ -37,7 +46,7 @@ export function bodyIssue(
 export const withCredential = (issue: Issue, { credentialId }: Workspace): Issue =>
   credentialId === undefined ? issue : { ...issue, credentialId };
 
-/** One operation a kind of issue, with the count: a batch of 2,500 bad items is one row to write, not 2,500. */
+/** One operation a kind of issue, with the count of calls: a batch of 2,500 bad items is one row to write, not 2,500. */
 export function recordIssues(
   call: Call,
   workspace: Workspace,
@@ -48,8 +57,9 @@ export function recordIssues(
   for (const issue of issues) {
     const key = `${issue.code} ${issue.field ?? ''}`;
     const same = counted.get(key);
-    if (same) same.count++;
-    else counted.set(key, { issue, count: 1 });
+    const { callCount = 1, ...recorded } = issue;
+    if (same) same.count += callCount;
+    else counted.set(key, { issue: recorded, count: callCount });
   }
   return [...counted.values()].map(({ issue, count }) => ({
     type: 'issue.record',

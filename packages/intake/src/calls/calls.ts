@@ -10,6 +10,7 @@
 import {
   PIPELINES_BATCH_SIZE_BYTES_MAX,
   PIPELINES_REQUEST_SIZE_BYTES_MAX,
+  PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX,
   PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
   TRACK_BATCH_SIZE_BYTES_MAX,
   TRACK_REQUEST_SIZE_BYTES_MAX,
@@ -52,6 +53,8 @@ export interface Call {
   readonly sizeBytesMax: number;
   /** In strict mode. */
   readonly strictSizeBytesMax: number;
+  /** True where the body has a list of items, `batch`. */
+  readonly isBatch: boolean;
   /** True where items are refused one by one: 207 with the refused ones, the others taken. */
   readonly hasItems: boolean;
   readonly success: 'object' | 'no-content';
@@ -75,16 +78,17 @@ export const STREAM_PATTERN = '/v1/stream';
 export const methodOf = ({ method }: Pick<Route, 'method'>): string =>
   method === 'del' ? 'DELETE' : method.toUpperCase();
 
-function pipelines(name: PipelinesCall): Call {
+function pipelines(name: PipelinesCall, batchSizeBytesMax = PIPELINES_BATCH_SIZE_BYTES_MAX): Call {
   const isBatch = name === 'batch';
   return {
     name: `pipelines.${name}`,
     api: 'pipelines',
     workspaceFrom: 'credentials',
-    sizeBytesMax: isBatch ? PIPELINES_BATCH_SIZE_BYTES_MAX : PIPELINES_REQUEST_SIZE_BYTES_MAX,
+    sizeBytesMax: isBatch ? batchSizeBytesMax : PIPELINES_REQUEST_SIZE_BYTES_MAX,
     strictSizeBytesMax: isBatch
-      ? PIPELINES_BATCH_SIZE_BYTES_MAX
+      ? PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX
       : PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
+    isBatch,
     hasItems: false,
     success: 'object',
     ...((name === 'track' || isBatch) && { fastPathForm: name }),
@@ -99,6 +103,7 @@ function track(name: string, parse: Parse, overrides: Partial<Call> = {}): Call 
     workspaceFrom: 'credentials',
     sizeBytesMax: TRACK_REQUEST_SIZE_BYTES_MAX,
     strictSizeBytesMax: TRACK_REQUEST_SIZE_BYTES_MAX,
+    isBatch: false,
     hasItems: false,
     success: 'object',
     parse,
@@ -162,19 +167,19 @@ const entity = track('v2.entity', (body, context) => parseEntity(body, context))
 const batch = track('v2.batch', (body, context) => parseTrackBatch(body, context), {
   sizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
   strictSizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
+  isBatch: true,
   hasItems: true,
 });
 
-/** The published browser client posts to the first letter of the call. */
-const pipelinesRoutes = (
-  ['identify', 'track', 'page', 'screen', 'group', 'alias', 'batch'] as const
-).flatMap((name): Route[] => {
-  const call = pipelines(name);
-  return [`/v1/${name}`, `/v1/${name[0]}`].map((pattern) => ({ method: 'post', pattern, call }));
-});
+/** The published browser client posts to the first letter of the call; Java, and older clients of Ruby and .NET, their batches to `import`. */
+const pipelinesRoutes = (batchSizeBytesMax: number): Route[] =>
+  (['identify', 'track', 'page', 'screen', 'group', 'alias', 'batch'] as const).flatMap((name) => {
+    const call = pipelines(name, batchSizeBytesMax);
+    const paths = name === 'batch' ? ['batch', 'b', 'import'] : [name, name.charAt(0)];
+    return paths.map((path): Route => ({ method: 'post', pattern: `/v1/${path}`, call }));
+  });
 
-export const routes: readonly Route[] = [
-  ...pipelinesRoutes,
+const trackRoutes: readonly Route[] = [
   { method: 'put', pattern: '/api/v1/customers/:identifier', call: identify },
   { method: 'del', pattern: '/api/v1/customers/:identifier', call: remove },
   { method: 'post', pattern: '/api/v1/customers/:identifier/suppress', call: suppress },
@@ -207,6 +212,19 @@ export const routes: readonly Route[] = [
     { method: 'post', pattern: `${prefix}/batch`, call: batch },
   ]),
 ];
+
+/**
+ * Every call. Each path is served with a slash at its end too (`server.ts`).
+ *
+ * @param batchSizeBytesMax - of an inflated Pipelines batch without strict mode (`INTAKE_BATCH_SIZE_BYTES_MAX`).
+ */
+export const createRoutes = (batchSizeBytesMax: number): readonly Route[] => [
+  ...pipelinesRoutes(batchSizeBytesMax),
+  ...trackRoutes,
+];
+
+/** With the setting's default. */
+export const routes = createRoutes(PIPELINES_BATCH_SIZE_BYTES_MAX);
 
 /** One line of `POST /v1/stream`: the credentials say in which of the two APIs its lines are written. */
 export const streamCalls: Readonly<Record<Call['api'], Call>> = {

@@ -1,13 +1,9 @@
 /**
- * Body bytes → JSON value (step 1): inflates under a cap, insists on UTF-8, parses.
+ * Body bytes → JSON value (step 1). What is only nearly JSON is read as far as that goes, with its faults.
  *
- * Plain bodies are read in the same turn, straight from the socket's buffer. Compressed ones are
- * inflated on the thread pool, and never past the size limit: a 1 MB bomb of 1 GB costs the limit.
- *
- * Before: `exchange.ts` has collected the bytes, `inflate-in-turn.ts` says when a compressed one is inflated. After: `accept.ts`.
+ * Before: `exchange.ts` has collected the bytes, `inflate-body.ts` has inflated a compressed one. After: `accept.ts`.
  */
-import { promisify } from 'node:util';
-import { gunzip, inflate, inflateRaw, type ZlibOptions } from 'node:zlib';
+import { readLenientJson, WRONG_BYTE, type JsonFaults } from '@sluice/domain/parsing/lenient-json';
 
 export type Body =
   | {
@@ -15,8 +11,11 @@ export type Body =
       readonly value: unknown;
       readonly sizeBytes: number;
       readonly hasEscapes: boolean;
+      /** Set where it is only nearly JSON (`domain/src/parsing/lenient-json.ts`). */
+      readonly faults?: JsonFaults;
     }
-  | { readonly outcome: 'too-large' }
+  /** `callCount`: how many calls are in it, where that was counted. */
+  | { readonly outcome: 'too-large'; readonly callCount?: number }
   | { readonly outcome: 'invalid-encoding'; readonly message: string }
   | { readonly outcome: 'invalid-json'; readonly message: string };
 
@@ -51,15 +50,24 @@ export function readContentEncoding(header: string): ContentEncoding {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads a body that is not compressed. An empty one reads as `undefined`: some calls have none. */
-export function readBody(bytes: Uint8Array): Body {
+/**
+ * Reads a body that is not compressed. An empty one reads as `undefined`: some calls have none.
+ *
+ * @param isBatch - whether it has items: a fault in one of them is that item's.
+ */
+export function readBody(bytes: Uint8Array, isBatch: boolean): Body {
   const sizeBytes = bytes.byteLength;
   if (sizeBytes === 0) return { outcome: 'read', value: undefined, sizeBytes, hasEscapes: false };
   let text: string;
   try {
     text = utf8.decode(bytes);
   } catch {
-    return { outcome: 'invalid-json', message: 'the body is not valid UTF-8' };
+    return (
+      readLeniently(decodeMarking(bytes), sizeBytes, isBatch) ?? {
+        outcome: 'invalid-json',
+        message: 'the body is not valid UTF-8',
+      }
+    );
   }
   try {
     return {
@@ -69,55 +77,34 @@ export function readBody(bytes: Uint8Array): Body {
       hasEscapes: text.includes('\\u'),
     };
   } catch (error) {
-    return {
-      outcome: 'invalid-json',
-      message: `the body is not valid JSON: ${jsonProblem(error)}`,
-    };
+    return (
+      readLeniently(text, sizeBytes, isBatch) ?? {
+        outcome: 'invalid-json',
+        message: `the body is not valid JSON: ${jsonProblem(error)}`,
+      }
+    );
   }
 }
 
-type Inflate = (
-  bytes: Uint8Array,
-  options: ZlibOptions,
-) => Promise<{ buffer: Uint8Array; engine: { bytesWritten: number } }>;
-
-/** With `info` they tell how many bytes they read, which the types do not know. */
-const inflaters = {
-  gzip: promisify(gunzip) as unknown as Inflate,
-  deflate: promisify(inflate) as unknown as Inflate,
-  deflateRaw: promisify(inflateRaw) as unknown as Inflate,
-};
-
-/** Inflates at most `sizeBytesMax` bytes. `deflate` is taken with and without the zlib wrapper: clients send both. */
-export async function inflateBody(
-  bytes: Uint8Array,
-  encoding: 'gzip' | 'deflate',
-  sizeBytesMax: number,
-): Promise<Uint8Array | UninflatedBody> {
-  const options = { maxOutputLength: sizeBytesMax, info: true };
-  const form = encoding === 'deflate' && !isZlibWrapped(bytes) ? 'deflateRaw' : encoding;
-  try {
-    const { buffer, engine } = await inflaters[form](bytes, options);
-    if (engine.bytesWritten === bytes.length) return buffer;
-    return { outcome: 'invalid-encoding', message: trailingBytes(encoding) };
-  } catch (error) {
-    if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
-      return { outcome: 'too-large' };
-    return {
-      outcome: 'invalid-encoding',
-      message: `the body is not valid ${encoding}: ${(error as Error).message}`,
-    };
-  }
+function readLeniently(text: string, sizeBytes: number, isBatch: boolean): Body | undefined {
+  const read = readLenientJson(text, isBatch);
+  return read && { outcome: 'read', ...read, sizeBytes, hasEscapes: true };
 }
 
-/** What zlib passes over: the body is longer than what was compressed, and nobody knows what the rest was. */
-export const trailingBytes = (encoding: 'gzip' | 'deflate'): string =>
-  `the body is not valid ${encoding}: bytes follow its end`;
+const REPLACEMENT = Buffer.from('\ufffd');
 
-/** A zlib stream begins with method 8 and a check that makes the first two bytes divisible by 31. */
-export function isZlibWrapped(bytes: Uint8Array): boolean {
-  const [first = 0, second = 0] = bytes;
-  return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
+/** Bytes → text, with `WRONG_BYTE` for what is no UTF-8. U+FFFD that the sender wrote stays what it is. */
+function decodeMarking(bytes: Uint8Array): string {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const parts: string[] = [];
+  for (let at = 0; at <= buffer.length;) {
+    const found = buffer.indexOf(REPLACEMENT, at);
+    const end = found < 0 ? buffer.length : found;
+    const decoder = new TextDecoder('utf-8', { ignoreBOM: at > 0 });
+    parts.push(decoder.decode(buffer.subarray(at, end)).replaceAll('\ufffd', WRONG_BYTE));
+    at = end + REPLACEMENT.length;
+  }
+  return parts.join('\ufffd');
 }
 
 /** V8 quotes the text around the fault; the quote may hold personal data, the place is enough. */

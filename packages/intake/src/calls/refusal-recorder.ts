@@ -46,18 +46,18 @@ export class RefusalRecorder {
     }));
   }
 
-  #count(workspace: Workspace, source: string, issue: Issue): void {
+  #count(workspace: Workspace, source: string, { callCount: count = 1, ...issue }: Issue): void {
     const kind = `${workspace.environmentId} ${workspace.credentialId ?? ''} ${source} ${issue.code}`;
     const key = `${kind} ${issue.field ?? ''}`;
     const known = this.#counts.get(key) ?? this.#counts.get(kind);
     if (known && (this.#counts.has(key) || this.#counts.size >= KIND_COUNT_MAX)) {
       known.issue = this.#counts.has(key) ? issue : { ...issue, field: null };
-      known.count++;
+      known.count += count;
     } else if (this.#counts.size < KIND_COUNT_MAX) {
-      this.#counts.set(key, { workspace, source, issue, count: 1 });
+      this.#counts.set(key, { workspace, source, issue, count });
     } else {
       // As many again at most: kinds without their field are few.
-      this.#counts.set(kind, { workspace, source, issue: { ...issue, field: null }, count: 1 });
+      this.#counts.set(kind, { workspace, source, issue: { ...issue, field: null }, count });
     }
   }
 }

@@ -8,7 +8,7 @@
  * Before: `fast-path.ts`. After: `commit-group.ts`, which copies what is here.
  */
 import { readFileSync } from 'node:fs';
-import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { PACKED_EVENT_FORMAT } from '@sluice/domain/operations/packed-event';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/pipelines/semantic-events';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
@@ -65,6 +65,8 @@ const ROWS: readonly string[] = [
 const ROW_COUNT_MAX = 47;
 const ROW_SIZE_BYTES = 256;
 const RESULT_INTEGER_COUNT = 4;
+/** As much as its memory holds; larger batches are rare. */
+const BODY_SIZE_BYTES_MAX = PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX;
 
 /** Neither `es2024` nor Node's types know it, and `dom` would bring a browser's globals. */
 declare const WebAssembly: {
@@ -114,7 +116,7 @@ export class FastTrackParser implements ParsedOperations {
     receivedAtMs: number,
   ): ParsedOperations | undefined {
     const sizeBytes = bytes.length;
-    if (sizeBytes > PIPELINES_BATCH_SIZE_BYTES_MAX) return undefined;
+    if (sizeBytes > BODY_SIZE_BYTES_MAX) return undefined;
     this.memory.set(bytes, this.#inputAt);
     // When the clock goes back the ids do not, or they might come twice.
     if (receivedAtMs > this.#idAtMs) {

@@ -1,6 +1,6 @@
 /**
  * What browsers ask of a Pipelines host besides events (`ingestion-conventions.md` §3.7): the
- * settings that the published client loads before its first call, a snippet of our own, and the small
+ * settings that the published clients load before their first call, a snippet of our own, and the small
  * client that the snippet loads (`../browser/`).
  *
  * Both scripts name the host that they were asked from, so that events come back to it.
@@ -8,30 +8,44 @@
 import { readFileSync } from 'node:fs';
 import { problem } from './answer.ts';
 import type { KeyRing } from '../auth/authenticate.ts';
-import type { Page } from './page.ts';
+import type { Page, PageOf } from './page.ts';
 
 const SETTINGS_CACHE_SECONDS = 60;
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** The names under which a client looks for the host of its events; a client that does not find its own sends to its vendor. */
+const CLIENT_NAMES = ['Segment.io', 'Customer.io Data Pipelines'] as const;
 
 /**
- * The least that `@customerio/cdp-analytics-browser` works with. Events come back to the host that
- * the settings were asked from. An unknown key is 404, so that the client says so and stops.
+ * The least that `@segment/analytics-next` and `@customerio/cdp-analytics-browser` work with. Events come back to the host
+ * that the settings were asked from. An unknown key is 404, so that the client says so and stops.
+ *
+ * @param names - whose settings. Beside any other a client loads a part of itself, which the builds for script tags ask their
+ * vendor's host for, so there is an answer with each name alone too.
  */
-function settingsPage(keys: KeyRing, writeKey: string, host: string, isSecure: boolean): Page {
+function settingsPage(
+  keys: KeyRing,
+  writeKey: string,
+  host: string,
+  isSecure: boolean,
+  names: readonly string[],
+): Page {
   if (keys.authenticateWriteKey(writeKey).outcome === 'unknown') {
     return { status: '404 Not Found', contentType: 'text/plain', body: 'no such write key' };
   }
+  const address = { apiHost: `${host}/v1`, protocol: isSecure ? 'https' : 'http' };
+  const client = {
+    apiKey: writeKey,
+    ...address,
+    addBundledMetadata: true,
+    unbundledIntegrations: [],
+    maybeBundledConfigIds: {},
+    // Nothing to be loaded from elsewhere, which each client takes the names of the others for.
+    bundlingStatus: 'unbundled',
+    versionSettings: { version: '4.4.7', componentTypes: [] },
+  };
   const settings = {
-    integrations: {
-      'Customer.io Data Pipelines': {
-        apiKey: writeKey,
-        apiHost: `${host}/v1`,
-        protocol: isSecure ? 'https' : 'http',
-        addBundledMetadata: true,
-        unbundledIntegrations: [],
-        maybeBundledConfigIds: {},
-        versionSettings: { version: '4.4.7', componentTypes: ['browser'] },
-      },
-    },
+    integrations: Object.fromEntries(names.map((name) => [name, client])),
     plan: {
       track: { __default: { enabled: true, integrations: {} } },
       identify: { __default: { enabled: true } },
@@ -41,15 +55,46 @@ function settingsPage(keys: KeyRing, writeKey: string, host: string, isSecure: b
     analyticsNextEnabled: true,
     middlewareSettings: {},
     enabledMiddleware: {},
-    metrics: { sampleRate: 0 },
+    metrics: { sampleRate: 0, host: address.apiHost },
     legacyVideoPluginsEnabled: false,
     remotePlugins: [],
   };
   return {
     status: '200 OK',
-    contentType: 'application/json; charset=utf-8',
+    contentType: JSON_TYPE,
     body: JSON.stringify(settings),
     cacheSeconds: SETTINGS_CACHE_SECONDS,
+  };
+}
+
+/**
+ * `GET /sourceConfig/`: what RudderStack's clients read before their first call. They know where their events go, and are
+ * told that nothing else is to be loaded or reported. The answer to an unknown key is the one at which they stop.
+ */
+function sourceConfigPage(keys: KeyRing, authorization: string, writeKey: string): Page {
+  const found =
+    authorization === ''
+      ? keys.authenticateWriteKey(writeKey)
+      : keys.authenticatePipelines(authorization);
+  if (found.outcome === 'unknown') {
+    const body = JSON.stringify({ message: 'Invalid write key' });
+    return { status: '400 Bad Request', contentType: JSON_TYPE, body };
+  }
+  const { environmentId } = found.workspace;
+  const nothing = { enabled: false };
+  const source = {
+    id: `sluice-${environmentId}`,
+    name: 'Sluice',
+    enabled: true,
+    workspaceId: String(environmentId),
+    config: { statsCollection: { errors: nothing, metrics: nothing } },
+    connections: [],
+    destinations: [],
+  };
+  return {
+    status: '200 OK',
+    contentType: JSON_TYPE,
+    body: JSON.stringify({ isHosted: true, source }),
   };
 }
 
@@ -83,7 +128,7 @@ function scriptPage(script: string, host: string, isSecure: boolean): Page {
   if (!HOST.test(host)) {
     return {
       status: '400 Bad Request',
-      contentType: 'application/json; charset=utf-8',
+      contentType: JSON_TYPE,
       body: problem(400, 'invalid', 'the Host header is not a host'),
     };
   }
@@ -96,19 +141,22 @@ function scriptPage(script: string, host: string, isSecure: boolean): Page {
   };
 }
 
-/** The pages of browsers by their paths: parameters and host in, page out. */
-export function browserPages(
-  keys: KeyRing,
-  isHttps: boolean,
-): Record<string, (parameters: readonly string[], host: string) => Page> {
-  const client = ([writeKey = '']: readonly string[], host: string) =>
-    clientPage(keys, writeKey, host, isHttps);
-  const snippet = (_: readonly string[], host: string) => snippetPage(host, isHttps);
+/** The pages of browsers by their paths. */
+export function browserPages(keys: KeyRing, isHttps: boolean): Record<string, PageOf> {
+  const settings =
+    (names: readonly string[]): PageOf =>
+    ([writeKey = ''], host) =>
+      settingsPage(keys, writeKey, host, isHttps, names);
+  const client: PageOf = ([writeKey = ''], host) => clientPage(keys, writeKey, host, isHttps);
+  const path = '/v1/projects/:writeKey/settings';
+  const [segment, customerio] = CLIENT_NAMES;
   return {
-    '/v1/projects/:writeKey/settings': ([writeKey = ''], host) =>
-      settingsPage(keys, writeKey, host, isHttps),
-    '/v1/analytics-js/snippet': snippet,
-    '/v1/analytics-js/snippet/': snippet,
+    [path]: settings(CLIENT_NAMES),
+    [`/segment${path}`]: settings([segment]),
+    [`/customerio${path}`]: settings([customerio]),
+    '/sourceConfig': (_, _host, authorization, query) =>
+      sourceConfigPage(keys, authorization, query('writeKey')),
+    '/v1/analytics-js/snippet': (_, host) => snippetPage(host, isHttps),
     '/v1/analytics-js/snippet/:writeKey/analytics.min.js': client,
     '/analytics.js/v1/:writeKey/analytics.min.js': client,
   };

@@ -13,6 +13,7 @@ import type { Submission } from '../calls/accept.ts';
 import { answerOf, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
+import { CallCounter } from '../calls/count-calls.ts';
 import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import {
@@ -25,17 +26,7 @@ import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from './request-head.ts';
 import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
 import type { Turns } from './turns.ts';
-
-/** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
-export interface ResponseWriter {
-  onAborted(handler: () => void): unknown;
-  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
-  cork(write: () => void): unknown;
-  writeStatus(status: string): unknown;
-  writeHeader(name: string, value: string): unknown;
-  end(body: string, closesConnection: boolean): unknown;
-  close(): unknown;
-}
+import { writeHead, writeStanding, type ResponseWriter } from './write-head.ts';
 
 export type Accept = (submission: Submission, answer: AnswerCall) => void;
 
@@ -94,6 +85,8 @@ export class Exchange implements FastPathCaller {
   #chunks: Uint8Array[] | undefined;
   /** Ends a compressed body's wait for its turn; undefined where it does not wait. */
   #stopWaiting: (() => void) | undefined;
+  /** Set once the body is too large. */
+  #counter: CallCounter | undefined;
   #sizeBytes = 0;
   #isSubmitted = false;
   /** The rest of an oversized body is not read, so the connection cannot be used again. */
@@ -159,9 +152,9 @@ export class Exchange implements FastPathCaller {
     if (this.#isSubmitted) return;
     this.#sizeBytes += chunk.byteLength;
     if (this.#sizeBytes > this.call.sizeBytesMax) {
-      this.#dropChunks();
+      this.#discard(new Uint8Array(chunk));
       this.#isCut = this.#sizeBytes > DISCARDED_SIZE_BYTES_MAX;
-      if (isLast || this.#isCut) this.#submit({ outcome: 'too-large' });
+      if (isLast || this.#isCut) this.#submit(tooLarge(this.#counter));
     } else if (!isLast) {
       this.#keep(chunk);
     } else if (this.#chunks === undefined) {
@@ -186,6 +179,16 @@ export class Exchange implements FastPathCaller {
     (this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)));
   }
 
+  /** Of what is not kept only the calls in it are counted. */
+  #discard(chunk: Uint8Array): void {
+    if (this.call.isBatch && readContentEncoding(this.#contentEncoding) === 'identity') {
+      this.#counter ??= new CallCounter();
+      for (const kept of this.#chunks ?? []) this.#counter.add(kept);
+      this.#counter.add(chunk);
+    }
+    this.#dropChunks();
+  }
+
   #dropChunks(): void {
     for (const chunk of this.#chunks ?? []) this.#state.collectedSizeBytes -= chunk.byteLength;
     this.#chunks = this.#chunks && [];
@@ -205,14 +208,13 @@ export class Exchange implements FastPathCaller {
   }
 
   #inflate(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): void {
-    const { sizeBytesMax } = this.call;
     const owner = this.#state.ownerOf(this.authorization);
     const take = (inflated: Uint8Array | UninflatedBody): Promise<void> => {
       if (inflated instanceof Uint8Array) return this.#takeInTurn(inflated);
       if (!this.#isAborted) this.#submit(inflated);
       return Promise.resolve();
     };
-    this.#stopWaiting = inflateInTurn(this.#state, owner, bytes, encoding, sizeBytesMax, take);
+    this.#stopWaiting = inflateInTurn(this.#state, owner, bytes, encoding, this.call, take);
     if (this.#stopWaiting === undefined) this.#refuseUnread();
   }
 
@@ -242,7 +244,7 @@ export class Exchange implements FastPathCaller {
   }
 
   #take(bytes: Uint8Array): void {
-    if (!this.#isOnFastPath(bytes)) this.#submit(readBody(bytes));
+    if (!this.#isOnFastPath(bytes)) this.#submit(readBody(bytes, this.call.isBatch));
   }
 
   /** True where the call is taken on the fast path. */
@@ -307,28 +309,10 @@ function countRefused(counts: Map<string, number>, status: string): void {
   counts.set(code, (counts.get(code) ?? 0) + 1);
 }
 
-/** The headers that scripts of other origins may read: when to call again. */
-const EXPOSED_HEADERS = 'Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset';
-
-/** Browsers are told that any origin may read the answer; others are spared the headers. */
-export function writeHead(res: ResponseWriter, status: string, isCrossOrigin: boolean): void {
-  if (status !== '200 OK') res.writeStatus(status);
-  res.writeHeader('Content-Type', 'application/json; charset=utf-8');
-  res.writeHeader('X-Content-Type-Options', 'nosniff');
-  if (!isCrossOrigin) return;
-  res.writeHeader('Access-Control-Allow-Origin', '*');
-  res.writeHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
-}
-
-/**
- * The three fields that client libraries read today. The later drafts' `RateLimit: "name";r=…;t=…`
- * says the same to fewer of them.
- */
-function writeStanding(res: ResponseWriter, standing: RateStanding): void {
-  res.writeHeader('RateLimit-Limit', String(standing.limit));
-  res.writeHeader('RateLimit-Remaining', String(standing.remaining));
-  res.writeHeader('RateLimit-Reset', String(standing.resetSeconds));
-}
+const tooLarge = (counter: CallCounter | undefined): Body =>
+  counter === undefined
+    ? { outcome: 'too-large' }
+    : { outcome: 'too-large', callCount: counter.count };
 
 /** As where a client percent-encodes bytes of another encoding than UTF-8. */
 const UNREADABLE_PATH: Body = {

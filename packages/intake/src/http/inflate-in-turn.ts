@@ -6,7 +6,9 @@
  *
  * Before: `exchange.ts` has collected the bytes. After: `read-body.ts`.
  */
-import { inflateBody, type UninflatedBody } from '../calls/read-body.ts';
+import { inflateBody } from '../calls/inflate-body.ts';
+import type { UninflatedBody } from '../calls/read-body.ts';
+import type { Call } from '../calls/calls.ts';
 import type { FairQueue } from './fair-queue.ts';
 
 /** As many as Node's pool has threads: more at a time would only wait there, each with its output. */
@@ -15,7 +17,7 @@ const RUNNING_COUNT_MAX = 4;
 interface Inflation {
   readonly bytes: Uint8Array;
   readonly encoding: 'gzip' | 'deflate';
-  readonly sizeBytesMax: number;
+  readonly call: Pick<Call, 'sizeBytesMax' | 'isBatch'>;
   /** The body keeps its place until this resolves: so few inflated bodies are held. */
   readonly take: (inflated: Uint8Array | UninflatedBody) => Promise<void>;
 }
@@ -33,7 +35,7 @@ export interface InflationState {
 }
 
 /**
- * Inflates at most `sizeBytesMax` bytes once it is the body's turn, and calls `take` once. `bytes` are
+ * Inflates at most the call's `sizeBytesMax` bytes once it is the body's turn, and calls `take` once. `bytes` are
  * copied.
  *
  * @returns a function that lets go of a body that still waits, for when its sender hangs up; `take` is not called
@@ -45,13 +47,13 @@ export function inflateInTurn(
   owner: number,
   bytes: Uint8Array,
   encoding: 'gzip' | 'deflate',
-  sizeBytesMax: number,
+  call: Inflation['call'],
   take: Inflation['take'],
 ): (() => void) | undefined {
   if (state.collectedSizeBytes + bytes.length > state.collectedSizeBytesMax) return undefined;
   state.collectedSizeBytes += bytes.length;
   // Copied: the socket's buffer is gone before the thread pool has read it.
-  const inflation: Inflation = { bytes: bytes.slice(), encoding, sizeBytesMax, take };
+  const inflation: Inflation = { bytes: bytes.slice(), encoding, call, take };
   const { inflations } = state;
   inflations.waiting.add(owner, inflation);
   startNext(state);
@@ -71,9 +73,9 @@ function startNext(state: InflationState): void {
 }
 
 async function run(state: InflationState, inflation: Inflation): Promise<void> {
-  const { bytes, encoding, sizeBytesMax, take } = inflation;
+  const { bytes, encoding, call, take } = inflation;
   try {
-    await take(await inflateBody(bytes, encoding, sizeBytesMax));
+    await take(await inflateBody(bytes, encoding, call.sizeBytesMax, call.isBatch));
   } finally {
     state.collectedSizeBytes -= bytes.length;
     state.inflations.runningCount--;

@@ -10,12 +10,22 @@
  * Before: `server.ts`. After: `exchange.ts`.
  */
 
-/**
- * The headers that browsers may add to a call from another origin: all that intake reads, and those by which
- * published clients mark a retry.
- */
-export const CORS_HEADERS =
+/** The headers that intake reads, and those by which published clients mark a retry. */
+const CORS_HEADERS =
   'Authorization, Content-Type, Content-Encoding, X-Strict-Mode, X-Retry-Count, X-Request-Id, Traceparent, Tracestate';
+
+/** Names of headers, as browsers list them. */
+const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]{1,100}(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]{1,100}){0,49}$/;
+
+/**
+ * The headers that a browser may add to a call from another origin: those that it asks for, whatever they are. Each client
+ * has some of its own (`AnonymousId`), intake reads none that it does not know, and a call has to bring its own
+ * credentials.
+ *
+ * @param asked - `Access-Control-Request-Headers`; empty where there is none.
+ */
+export const allowedHeaders = (asked: string): string =>
+  HEADER_NAMES.test(asked) ? asked : CORS_HEADERS;
 
 /** What is read of a request's head. */
 export class Head {

@@ -21,7 +21,7 @@ import {
   type Inflate,
   type InflateRaw,
 } from 'node:zlib';
-import { isZlibWrapped, trailingBytes } from '../calls/read-body.ts';
+import { isZlibWrapped, trailingBytes } from '../calls/inflate-body.ts';
 
 /** `complete`: the sender said that it was all. `cut`: the connection ended. `stopping`: we end. `idle`: nothing came for too long. */
 export type BytesEnd = 'complete' | 'cut' | 'stopping' | 'idle';

@@ -10,7 +10,8 @@
  */
 import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
-import { writeHead, type ResponseWriter, type ServerState } from '../http/exchange.ts';
+import type { ServerState } from '../http/exchange.ts';
+import { writeHead, type ResponseWriter } from '../http/write-head.ts';
 import { readContentEncoding } from '../calls/read-body.ts';
 import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from '../http/request-head.ts';

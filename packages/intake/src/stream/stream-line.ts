@@ -31,7 +31,7 @@ export function readLine(
   newId: () => string,
 ): Parsed {
   const { call, workspace, isStrict, id } = origin;
-  const body: Body = line.isTooLarge ? { outcome: 'too-large' } : readBody(line.bytes);
+  const body: Body = line.isTooLarge ? { outcome: 'too-large' } : readBody(line.bytes, false);
   if (body.outcome !== 'read') {
     const issue = bodyIssue(body, sizeBytesMaxOf(call, isStrict), 'line');
     return { operations: [], issues: [issue] };
@@ -45,6 +45,7 @@ export function readLine(
     source: call.name,
     bodySizeBytes: body.sizeBytes,
     hasEscapes: body.hasEscapes,
+    ...(body.faults && { faults: body.faults }),
   };
   return call.parse(body.value, context, []);
 }

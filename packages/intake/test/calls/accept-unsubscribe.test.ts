@@ -42,7 +42,7 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
     call,
     authorization: '',
     isStrict: false,
-    body: readBody(new Uint8Array(Buffer.from('{"unsubscribe":true}'))),
+    body: readBody(new Uint8Array(Buffer.from('{"unsubscribe":true}')), false),
     parameters: ['delivery'],
   };
   const send = () => new Promise<Outcome>((resolve) => accept(submission, resolve));

@@ -101,7 +101,11 @@ function createIntake(
   const accept = (body: unknown, name: string) =>
     new Promise<Outcome>((resolve) => {
       const { bytes, ...submission } = submissionOf(body, { name });
-      acceptCall(deps, { ...submission, body: readBody(bytes), parameters: [] }, resolve);
+      acceptCall(
+        deps,
+        { ...submission, body: readBody(bytes, submission.call.isBatch), parameters: [] },
+        resolve,
+      );
     });
   return { parse: fastPath, accept, flushes };
 }

@@ -1,11 +1,15 @@
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { inflateBody, readBody, readContentEncoding } from '../../src/calls/read-body.ts';
+import { inflateBody as inflate } from '../../src/calls/inflate-body.ts';
+import { readBody as read, readContentEncoding } from '../../src/calls/read-body.ts';
 
 function withWrongChecksum(gzip: Buffer): Buffer {
   gzip.writeUInt32LE(0, gzip.length - 8);
   return gzip;
 }
+const inflateBody = (body: Uint8Array, encoding: 'gzip' | 'deflate', sizeBytesMax: number) =>
+  inflate(body, encoding, sizeBytesMax, false);
+const readBody = (body: Uint8Array) => read(body, false);
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 
 describe('plain bodies', () => {
@@ -32,12 +36,32 @@ describe('plain bodies', () => {
   });
 
   test.each([
-    ['a lone continuation byte', new Uint8Array([0x22, 0x80, 0x22])],
-    ['an overlong slash', new Uint8Array([0x22, 0xc0, 0xaf, 0x22])],
-    ['a surrogate in UTF-8', new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22])],
-    ['a cut sequence', new Uint8Array([0x22, 0xe2, 0x82])],
-  ])('%s is refused', (_, invalid) => {
-    expect(readBody(invalid)).toEqual({
+    ['a lone continuation byte', [0x80]],
+    ['an overlong slash', [0xc0, 0xaf]],
+    ['a surrogate in UTF-8', [0xed, 0xa0, 0x80]],
+    ['a cut sequence', [0xe2, 0x82]],
+    ['a character of latin-1', [0xfc]],
+  ])(
+    '%s is marked in its text, so that it can be no identifier, and told by its place',
+    (_, wrong) => {
+      const body = Buffer.concat([
+        Buffer.from('{"a":["'),
+        Buffer.from(wrong),
+        Buffer.from('\ufffd"]}'),
+      ]);
+      const found = readBody(body);
+      if (found.outcome !== 'read') throw new Error(found.outcome);
+      const [text = ''] = (found.value as { a: string[] }).a;
+      expect(text.isWellFormed()).toBe(false);
+      // What the sender wrote as U+FFFD is no fault.
+      expect(text.endsWith('\ufffd')).toBe(true);
+      expect(found.hasEscapes).toBe(true);
+      expect(found.faults?.get(null)).toMatchObject([{ kind: 'not-utf8', path: ['a', 0] }]);
+    },
+  );
+
+  test('bytes that are no UTF-8 outside of texts are refused', () => {
+    expect(readBody(new Uint8Array([0x7b, 0x80, 0x7d]))).toEqual({
       outcome: 'invalid-json',
       message: 'the body is not valid UTF-8',
     });
@@ -45,9 +69,9 @@ describe('plain bodies', () => {
 
   test('what is wrong with JSON is told without repeating what was sent', () => {
     const secret = 'card 4242424242424242';
-    const read = readBody(bytes(`{"note": ${secret}}`));
-    expect(read.outcome).toBe('invalid-json');
-    expect(JSON.stringify(read)).not.toContain('4242');
+    const found = readBody(bytes(`{"note": ${secret}}`));
+    expect(found.outcome).toBe('invalid-json');
+    expect(JSON.stringify(found)).not.toContain('4242');
     expect(readBody(bytes('{"a":'))).toEqual({
       outcome: 'invalid-json',
       message: 'the body is not valid JSON: it ends too early',

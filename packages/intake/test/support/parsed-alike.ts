@@ -47,7 +47,7 @@ function fastParse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: nu
 /** What the slow path gives, as it comes to the worker. */
 function parse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number) {
   const call = calls[kind];
-  const body = readBody(bytes);
+  const body = readBody(bytes, call.isBatch);
   if (body.outcome !== 'read') return undefined;
   const { operations, issues } = call.parse(
     body.value,
@@ -59,6 +59,7 @@ function parse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number
       source: call.name,
       bodySizeBytes: body.sizeBytes,
       hasEscapes: body.hasEscapes,
+      ...(body.faults && { faults: body.faults }),
     },
     [],
   );

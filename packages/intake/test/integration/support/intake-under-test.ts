@@ -18,6 +18,7 @@ import { KeyRing } from '../../../src/auth/authenticate.ts';
 import { Batcher } from '../../../src/commit/batcher.ts';
 import { authPage, regionPage } from '../../../src/http/credential-pages.ts';
 import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
+import { routes } from '../../../src/calls/calls.ts';
 import { startServer } from '../../../src/server.ts';
 import { CommitSlots } from '../../../src/stream/commit-slots.ts';
 import { Turns } from '../../../src/http/turns.ts';
@@ -97,6 +98,7 @@ export async function startIntakeUnderTest(
     host: '127.0.0.1',
     port: 0,
     collectedSizeBytesMax: 4 * 1_048_576,
+    routes,
     accept: createAccept(deps, {
       listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
       hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),

@@ -1,0 +1,95 @@
+/**
+ * Compressed bytes of a body → its bytes, on the thread pool and never past the size limit: a 1 MB bomb of 1 GB costs the
+ * limit, or what is counted of a batch, a piece at a time.
+ *
+ * Before: `inflate-in-turn.ts` says whose turn it is. After: `read-body.ts`.
+ */
+import { promisify } from 'node:util';
+import {
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  gunzip,
+  inflate,
+  inflateRaw,
+  type ZlibOptions,
+} from 'node:zlib';
+import { CallCounter } from './count-calls.ts';
+import type { UninflatedBody } from './read-body.ts';
+
+type Inflate = (
+  bytes: Uint8Array,
+  options: ZlibOptions,
+) => Promise<{ buffer: Uint8Array; engine: { bytesWritten: number } }>;
+
+/** With `info` they tell how many bytes they read, which the types do not know. */
+const inflaters = {
+  gzip: promisify(gunzip) as unknown as Inflate,
+  deflate: promisify(inflate) as unknown as Inflate,
+  deflateRaw: promisify(inflateRaw) as unknown as Inflate,
+};
+
+/**
+ * Inflates at most `sizeBytesMax` bytes. `deflate` is taken with and without the zlib wrapper: clients send both.
+ *
+ * @param isBatch - whether the calls in what is too large are counted.
+ */
+export async function inflateBody(
+  bytes: Uint8Array,
+  encoding: 'gzip' | 'deflate',
+  sizeBytesMax: number,
+  isBatch: boolean,
+): Promise<Uint8Array | UninflatedBody> {
+  const options = { maxOutputLength: sizeBytesMax, info: true };
+  const form = encoding === 'deflate' && !isZlibWrapped(bytes) ? 'deflateRaw' : encoding;
+  try {
+    const { buffer, engine } = await inflaters[form](bytes, options);
+    if (engine.bytesWritten === bytes.length) return buffer;
+    return { outcome: 'invalid-encoding', message: trailingBytes(encoding) };
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
+      return isBatch
+        ? { outcome: 'too-large', callCount: await countInflated(bytes, encoding) }
+        : { outcome: 'too-large' };
+    return {
+      outcome: 'invalid-encoding',
+      message: `the body is not valid ${encoding}: ${(error as Error).message}`,
+    };
+  }
+}
+
+/** What zlib passes over: the body is longer than what was compressed, and nobody knows what the rest was. */
+export const trailingBytes = (encoding: 'gzip' | 'deflate'): string =>
+  `the body is not valid ${encoding}: bytes follow its end`;
+
+/** A zlib stream begins with method 8 and a check that makes the first two bytes divisible by 31. */
+export function isZlibWrapped(bytes: Uint8Array): boolean {
+  const [first = 0, second = 0] = bytes;
+  return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
+}
+
+/** As many bytes as are read of one that is not compressed (`exchange.ts`). */
+const COUNTED_SIZE_BYTES_MAX = 16 * 1_048_576;
+
+/** Counts the calls of a batch that is too large. Broken bytes end the count. */
+async function countInflated(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): Promise<number> {
+  const inflater =
+    encoding === 'gzip'
+      ? createGunzip()
+      : isZlibWrapped(bytes)
+        ? createInflate()
+        : createInflateRaw();
+  inflater.end(bytes);
+  const counter = new CallCounter();
+  let sizeBytes = 0;
+  try {
+    for await (const piece of inflater as AsyncIterable<Uint8Array>) {
+      counter.add(piece);
+      sizeBytes += piece.length;
+      if (sizeBytes >= COUNTED_SIZE_BYTES_MAX) break;
+    }
+  } catch {
+    // What it is worth is known up to here.
+  }
+  return counter.count;
+}

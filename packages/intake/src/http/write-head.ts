@@ -1,0 +1,36 @@
+/** Heads of responses: what is the same for all, and what a workspace with a rate limit is told. */
+import type { RateStanding } from '../auth/rate-limit.ts';
+
+/** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
+export interface ResponseWriter {
+  onAborted(handler: () => void): unknown;
+  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
+  cork(write: () => void): unknown;
+  writeStatus(status: string): unknown;
+  writeHeader(name: string, value: string): unknown;
+  end(body: string, closesConnection: boolean): unknown;
+  close(): unknown;
+}
+
+/** The headers that scripts of other origins may read: when to call again. */
+const EXPOSED_HEADERS = 'Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset';
+
+/** Browsers are told that any origin may read the answer; others are spared the headers. */
+export function writeHead(res: ResponseWriter, status: string, isCrossOrigin: boolean): void {
+  if (status !== '200 OK') res.writeStatus(status);
+  res.writeHeader('Content-Type', 'application/json; charset=utf-8');
+  res.writeHeader('X-Content-Type-Options', 'nosniff');
+  if (!isCrossOrigin) return;
+  res.writeHeader('Access-Control-Allow-Origin', '*');
+  res.writeHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
+}
+
+/**
+ * The three fields that client libraries read today. The later drafts' `RateLimit: "name";r=…;t=…`
+ * says the same to fewer of them.
+ */
+export function writeStanding(res: ResponseWriter, standing: RateStanding): void {
+  res.writeHeader('RateLimit-Limit', String(standing.limit));
+  res.writeHeader('RateLimit-Remaining', String(standing.remaining));
+  res.writeHeader('RateLimit-Reset', String(standing.resetSeconds));
+}
