@@ -16,8 +16,8 @@ describe('nginx', () => {
     Number(new RegExp(`^\\s*${name} (\\d+)s;`, 'm').exec(text)?.[1]);
 
   test('takes the largest body that intake does, by a bound of its own in a stream', () => {
-    expect(PIPELINES_BATCH_SIZE_BYTES_MAX).toBe(1024 * 1024);
-    expect(rest).toMatch(/^\s*client_max_body_size 1m;/m);
+    expect(PIPELINES_BATCH_SIZE_BYTES_MAX).toBe(4 * 1024 * 1024);
+    expect(rest).toMatch(/^\s*client_max_body_size 4m;/m);
     expect(stream).toMatch(/^\s*client_max_body_size 0;/m);
   });
 

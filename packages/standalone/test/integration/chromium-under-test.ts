@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,20 +28,40 @@ function chromiumPath(): string {
 export interface OpenPage {
   /** What the page wrote to its console. */
   readonly console: () => string;
+  /** What was asked of any other machine, but for what Chromium asks of its maker: `GET http://host/path`, `CONNECT host:443`. Nothing answers. */
+  readonly askedElsewhere: () => readonly string[];
   close(): Promise<void>;
 }
 
-/** Serves the documents from a loopback port and opens `/`. @param pages - HTML by path. */
-export async function openInChromium(pages: Readonly<Record<string, string>>): Promise<OpenPage> {
+/**
+ * Serves the documents from a loopback port and opens `/`.
+ *
+ * @param pages - HTML by path.
+ * @param scripts - folders of scripts, or one of them, by the start of their path.
+ */
+export async function openInChromium(
+  pages: Readonly<Record<string, string>>,
+  scripts: Readonly<Record<string, string>> = {},
+): Promise<OpenPage> {
   const server = createServer((request, response) => {
-    const html = pages[request.url ?? ''];
+    const path = request.url ?? '';
+    const [start = '', folder = ''] =
+      Object.entries(scripts).find(([each]) => path.startsWith(each)) ?? [];
+    const script = join(folder, path.slice(start.length));
+    if (folder !== '' && existsSync(script)) {
+      response.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' });
+      response.end(readFileSync(script));
+      return;
+    }
+    const html = pages[path];
     response.writeHead(html === undefined ? 404 : 200, {
       'content-type': 'text/html; charset=utf-8',
     });
     response.end(html ?? '');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
+  const { proxy, asked } = createClosedProxy();
+  const proxyPort = await listen(proxy);
   const profile = await mkdtemp(join(tmpdir(), 'sluice-chromium-'));
   const browser = spawn(
     chromiumPath(),
@@ -50,6 +70,8 @@ export async function openInChromium(pages: Readonly<Record<string, string>>): P
       ...['--no-first-run', '--disable-background-networking', '--disable-component-update'],
       ...['--enable-logging=stderr', '--v=0', '--remote-debugging-port=0'],
       `--user-data-dir=${profile}`,
+      // Loopback goes past it.
+      `--proxy-server=http://127.0.0.1:${proxyPort}`,
       `http://127.0.0.1:${port}/`,
     ],
     { detached: true, stdio: ['ignore', 'ignore', 'pipe'] },
@@ -59,13 +81,38 @@ export async function openInChromium(pages: Readonly<Record<string, string>>): P
   const ended = new Promise((resolve) => browser.once('close', resolve));
   return {
     console: () => said,
+    askedElsewhere: () => asked.filter((request) => !OF_CHROMIUM.test(request)),
     async close() {
       // In a group of its own: all of its processes end.
       process.kill(-(browser.pid as number), 'SIGKILL');
       await ended;
-      server.close();
-      server.closeAllConnections();
+      for (const each of [server, proxy]) {
+        each.close();
+        each.closeAllConnections();
+      }
       await rm(profile, { recursive: true, force: true, maxRetries: 5 });
     },
   };
+}
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+/** The time, updates and accounts, whatever it is told on its command line. */
+const OF_CHROMIUM = /^\w+ (?:http:\/\/)?[\w.-]+\.(?:google|googleapis|gvt1)\.com[:/]/;
+
+/** Refuses whatever is asked of another machine, and remembers it. */
+function createClosedProxy(): { proxy: Server; asked: string[] } {
+  const asked: string[] = [];
+  const proxy = createServer((request, response) => {
+    asked.push(`${request.method ?? ''} ${request.url ?? ''}`);
+    response.writeHead(403).end();
+  });
+  proxy.on('connect', (request, socket) => {
+    asked.push(`CONNECT ${request.url ?? ''}`);
+    socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
+  });
+  return { proxy, asked };
 }

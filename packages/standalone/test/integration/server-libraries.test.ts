@@ -1,5 +1,6 @@
 /** The libraries of servers that send in batches, unmodified, against the running services. */
 import { Analytics as CustomerioAnalytics } from '@customerio/cdp-analytics-node';
+import RudderAnalytics from '@rudderstack/rudder-sdk-node';
 import { Analytics as SegmentAnalytics } from '@segment/analytics-node';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -69,4 +70,26 @@ describe('the server libraries that batch', () => {
     const page = await (await fetch(`${fleet.intake.url}/metrics`)).text();
     return Number(/^sluice_intake_skimmed_operations_total{[^}]*} (.+)$/m.exec(page)?.[1]);
   }
+});
+
+test('@rudderstack/rudder-sdk-node: each call is there once, the visitor’s too', async () => {
+  const userId = 'rudder-node';
+  const anonymousId = 'rudder-node-visitor';
+  const analytics = new RudderAnalytics(DEMO.writeKey, { dataPlaneUrl: fleet.intake.url });
+  analytics.track({ anonymousId, event: 'looked', properties: { k: 1 } });
+  analytics.alias({ previousId: anonymousId, userId });
+  // In this format traits are in the context.
+  analytics.identify({ userId, context: { traits: { email: 'r@example.com', plan: 'pro' } } });
+  analytics.page({ userId, category: 'docs', name: 'Home', properties: { url: 'https://x.io/' } });
+  analytics.group({ userId, groupId: 'rudder-group', traits: { name: 'Acme' } });
+  analytics.track({ userId, event: 'last' });
+  await analytics.flush();
+  await fleet.event(userId, 'last');
+  expect(await fleet.event(userId, 'looked')).toMatchObject({ data: { k: 1 } });
+  expect(await fleet.event(userId, 'Home')).toMatchObject({ data: { category: 'docs' } });
+  expect((await fleet.customer(userId)).attributes).toMatchObject({
+    email: 'r@example.com',
+    plan: 'pro',
+  });
+  expect(await fleet.relationships(userId)).toContain('rudder-group');
 });
