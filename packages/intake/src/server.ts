@@ -191,7 +191,7 @@ function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: Ser
   for (const [pattern, page] of Object.entries(pages)) {
     const parameterCount = pattern.split('/:').length - 1;
     const show = (res: HttpResponse, req: HttpRequest, hasBody: boolean): void => {
-      if (isRefusedForFraming(res, readHead(req))) return;
+      if (isRefusedForFraming(res, readHead(req), !hasBody)) return;
       let isAborted = false;
       res.onAborted(() => void (isAborted = true));
       const parameters = readParameters(req, parameterCount, NO_PARAMETERS) ?? [];
@@ -238,12 +238,14 @@ function endHead(res: HttpResponse, sizeBytes: number, isLast: boolean): void {
 }
 
 /** True where a request was answered 400 because nobody can tell where its body ends. */
-function isRefusedForFraming(res: HttpResponse, head: Head): boolean {
+function isRefusedForFraming(res: HttpResponse, head: Head, isHead = false): boolean {
   const framing = framingProblem(head);
   if (framing === undefined) return false;
+  const body = problem(400, 'invalid_framing', framing);
   res.cork(() => {
     writeHead(res, '400 Bad Request', true);
-    res.end(problem(400, 'invalid_framing', framing), true);
+    // The connection must end, whatever is behind the head.
+    res.end(isHead ? '' : body, true);
   });
   return true;
 }
@@ -275,8 +277,8 @@ function refuse(
   req: HttpRequest,
   { status, allow, body }: { status: string; allow?: string; body: string },
 ): void {
-  if (isRefusedForFraming(res, readHead(req))) return;
   const isHead = req.getMethod() === 'head';
+  if (isRefusedForFraming(res, readHead(req), isHead)) return;
   let sizeBytes = 0;
   let isOver = false;
   res.onAborted(() => void (isOver = true));

@@ -4,6 +4,7 @@
  * Before: `exchange.ts` has collected the bytes, `inflate-body.ts` has inflated a compressed one. After: `accept.ts`.
  */
 import { readLenientJson, WRONG_BYTE, type JsonFaults } from '@sluice/domain/parsing/lenient-json';
+import { isJsonObject } from '@sluice/domain/values/json';
 
 export type Body =
   | {
@@ -88,7 +89,10 @@ export function readBody(bytes: Uint8Array, isBatch: boolean): Body {
 
 function readLeniently(text: string, sizeBytes: number, isBatch: boolean): Body | undefined {
   const read = readLenientJson(text, isBatch);
-  return read && { outcome: 'read', ...read, sizeBytes, hasEscapes: true };
+  // Anything else is no call, whatever is in it.
+  return read && isJsonObject(read.value)
+    ? { outcome: 'read', ...read, sizeBytes, hasEscapes: true }
+    : undefined;
 }
 
 const REPLACEMENT = Buffer.from('\ufffd');
