@@ -16,10 +16,10 @@ beforeAll(async () => {
 afterAll(() => fleet.close());
 
 /** The packages' builds for script tags. */
-const { resolve } = createRequire(import.meta.url);
-const SEGMENT = join(dirname(resolve('@segment/analytics-next')), '../umd');
-const CUSTOMERIO = dirname(resolve('@customerio/cdp-analytics-browser/dist/umd/index.js'));
-const RUDDER = join(dirname(resolve('@rudderstack/analytics-js/bundled')), '../umd');
+const require = createRequire(import.meta.url);
+const SEGMENT = join(dirname(require.resolve('@segment/analytics-next')), '../umd');
+const CUSTOMERIO = dirname(require.resolve('@customerio/cdp-analytics-browser/dist/umd/index.js'));
+const RUDDER = join(dirname(require.resolve('@rudderstack/analytics-js/bundled')), '../umd');
 const SCRIPTS = {
   '/parts/analytics-next/bundles/': SEGMENT,
   '/segment/': SEGMENT,
