@@ -1,8 +1,8 @@
 /**
  * The description of the API as the converter and the plugin leave it → as it is published: answers are open, requests
- * show their examples, and every POST and PUT takes an `Idempotency-Key`.
+ * show their examples and say whether they need a body, and every POST and PUT takes an `Idempotency-Key`.
  */
-import type { ApiDocument } from './reference-page.ts';
+import type { ApiDocument, RequestBody } from './reference-page.ts';
 
 export function asPublished(document: ApiDocument): ApiDocument {
   const schemas = Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => [
@@ -16,6 +16,9 @@ export function asPublished(document: ApiDocument): ApiDocument {
         method,
         {
           ...withExamples(operation),
+          ...(operation.requestBody && {
+            requestBody: withNeed(withExamples(operation.requestBody), document),
+          }),
           ...(TAKES_KEY.includes(method) && {
             parameters: [...withExamples(operation.parameters ?? []), KEY_PARAMETER],
           }),
@@ -29,6 +32,13 @@ export function asPublished(document: ApiDocument): ApiDocument {
     paths: Object.fromEntries(paths),
     components: { ...document.components, schemas: Object.fromEntries(schemas) },
   };
+}
+
+/** The plugin calls every body required. One that may be null may be left out as well: an empty body is no body. */
+function withNeed(body: RequestBody, { components }: ApiDocument): RequestBody {
+  const given = body.content['application/json']?.schema;
+  const schema = components?.schemas?.[given?.$ref?.split('/').at(-1) ?? ''] ?? given;
+  return { ...body, required: !(schema?.anyOf ?? []).some(({ type }) => type === 'null') };
 }
 
 const TAKES_KEY: readonly string[] = ['post', 'put'];

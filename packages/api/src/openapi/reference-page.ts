@@ -39,11 +39,16 @@ interface Parameter {
 
 type Content = Readonly<Record<string, { readonly schema?: Schema }>>;
 
+export interface RequestBody {
+  readonly required?: boolean;
+  readonly content: Content;
+}
+
 interface ApiOperation {
   readonly summary?: string;
   readonly description?: string;
   readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly content: Content };
+  readonly requestBody?: RequestBody;
   readonly responses?: Readonly<
     Record<string, { readonly description: string; readonly content?: Content }>
   >;

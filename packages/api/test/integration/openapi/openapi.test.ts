@@ -190,6 +190,22 @@ describe('/openapi.json', () => {
     expect(text).not.toContain('Default Response');
   });
 
+  test('a body that may be left out is not called required, and every other is', () => {
+    const optional = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, { requestBody }]) =>
+        (requestBody as { required: boolean } | undefined)?.required === false
+          ? [`${method.toUpperCase()} ${path}`]
+          : [],
+      ),
+    );
+    expect(optional.toSorted()).toEqual([
+      'POST /v1/account_signup/partner_application',
+      'POST /v1/account_signup/partner_application/{partner_id}/status',
+      'POST /v1/accounts/{account_id}/audit_logs/export',
+      'POST /v1/accounts/{account_id}/billing/inbox_previews/runs/{preview_job_id}/refund',
+    ]);
+  });
+
   test('deleting answers 200 without a body', () => {
     const responses =
       document.paths['/v1/reporting_webhooks/{webhook_id}']?.['delete']?.['responses'];
