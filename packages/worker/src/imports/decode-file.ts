@@ -93,10 +93,14 @@ const isLineEnd = (value: number): boolean => value === 0x0a || value === 0x0d;
 const decode = (bytes: Buffer, encoding: string, ignoreBOM: boolean): string =>
   new TextDecoder(encoding, { ignoreBOM }).decode(bytes);
 
+/** Windows' encodings of one byte leave some bytes out, which decoders take for control characters. */
+const leavesBytesOut = (encoding: string): boolean => encoding.startsWith('windows-');
+const LEFT_OUT = /[\x80-\x9f]/;
+
 function isRight(bytes: Buffer, encoding: string): boolean {
   try {
-    new TextDecoder(encoding, { fatal: true }).decode(bytes);
-    return true;
+    const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
+    return !leavesBytesOut(encoding) || !LEFT_OUT.test(text);
   } catch {
     return false;
   }
@@ -104,6 +108,10 @@ function isRight(bytes: Buffer, encoding: string): boolean {
 
 /** Where the first character begins that is none. */
 function findWrong(bytes: Buffer, encoding: string): number {
+  if (leavesBytesOut(encoding)) {
+    const index = new TextDecoder(encoding).decode(bytes).search(LEFT_OUT);
+    if (index >= 0) return index;
+  }
   const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true });
   let startedAt = 0;
   try {

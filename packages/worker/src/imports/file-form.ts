@@ -8,6 +8,7 @@
  *
  * Before: `run-import.ts`. After: `read-csv.ts`.
  */
+import { isAscii, isUtf8 } from 'node:buffer';
 import { isKnownEncoding } from '@sluice/database/imports/file-encoding';
 import type { FileForm } from '@sluice/database/imports/imports';
 import { CsvFault } from './csv-fault.ts';
@@ -46,9 +47,14 @@ const UTF_8_MARK = [0xef, 0xbb, 0xbf];
 /**
  * @param start - the first `FORM_SIZE_BYTES` of the file, or all of it.
  * @param declared - the name of the encoding, as its sender says; undefined: nobody said.
+ * @param isAsDeclared - the file is known to be no UTF-8.
  * @throws CsvFault where it is no CSV.
  */
-export function findFileForm(start: Buffer, declared: string | undefined): FileForm {
+export function findFileForm(
+  start: Buffer,
+  declared: string | undefined,
+  isAsDeclared = false,
+): FileForm {
   for (const [bytes, reason] of NO_TEXT)
     if (beginsWith(start, bytes)) throw new CsvFault(`the file ${reason}`);
   // The names of the columns are ASCII, of which UTF-32 makes three bytes of four zero.
@@ -56,7 +62,7 @@ export function findFileForm(start: Buffer, declared: string | undefined): FileF
     [0, 1].some((at) => isZeroAt(start, at) && isZeroAt(start, at + 1) && isZeroAt(start, at + 2))
   )
     throw new CsvFault(`the file ${UTF_32}`);
-  const encoding = encodingOf(start, declared);
+  const encoding = encodingOf(start, declared, isAsDeclared);
   const text = new TextDecoder(encoding, { ignoreBOM: true }).decode(start);
   // Bytes of UTF-8 are read where they are, with their mark; all else is made UTF-8 first, without it.
   const markLength = text.startsWith('\ufeff') ? 1 : 0;
@@ -79,7 +85,7 @@ export function findFileForm(start: Buffer, declared: string | undefined): FileF
   };
 }
 
-function encodingOf(start: Buffer, declared: string | undefined): string {
+function encodingOf(start: Buffer, declared: string | undefined, isAsDeclared: boolean): string {
   if (beginsWith(start, UTF_8_MARK)) return 'utf-8';
   if (beginsWith(start, [0xff, 0xfe])) return 'utf-16le';
   if (beginsWith(start, [0xfe, 0xff])) return 'utf-16be';
@@ -92,9 +98,28 @@ function encodingOf(start: Buffer, declared: string | undefined): string {
         `the encoding ${JSON.stringify(declared)} is declared, which is not known`,
       );
     // The standard takes ASCII for Windows-1252, but whoever declares ASCII sends no such letters.
-    return /^(?:us-)?ascii$/i.test(declared.trim()) ? 'utf-8' : new TextDecoder(declared).encoding;
+    if (/^(?:us-)?ascii$/i.test(declared.trim())) return 'utf-8';
+    const { encoding } = new TextDecoder(declared);
+    return !isAsDeclared && isRatherUtf8(start, encoding) ? 'utf-8' : encoding;
   }
   return 'utf-8';
+}
+
+/** Of these a letter has two bytes, of which short texts may be valid UTF-8 by chance. */
+const OF_SEVERAL_BYTES: ReadonlySet<string> = new Set([
+  ...['shift_jis', 'euc-jp', 'iso-2022-jp', 'gbk', 'gb18030', 'big5', 'euc-kr'],
+  ...['utf-16le', 'utf-16be'],
+]);
+
+/**
+ * True for letters beyond ASCII that are valid UTF-8, though one of the small encodings is declared: servers declare Latin-1
+ * for whatever they send, and text that is in it has a letter beyond ASCII between two within, which is no UTF-8.
+ */
+function isRatherUtf8(start: Buffer, encoding: string): boolean {
+  if (OF_SEVERAL_BYTES.has(encoding)) return false;
+  const isCut = start.length >= FORM_SIZE_BYTES;
+  const lines = isCut ? start.subarray(0, start.lastIndexOf(0x0a) + 1) : start;
+  return isUtf8(lines) && !isAscii(lines);
 }
 
 /** The first line that is not empty, and what ends it. */

@@ -233,8 +233,9 @@ class ImportRun {
     let form = row.fileForm ?? undefined;
     if (names === null) {
       if (!(await this.#advance({ state: 'validating' }))) return undefined;
-      form = findFileForm(await this.#start(), row.encoding ?? undefined);
-      const first = await this.#check(form);
+      const checked = await this.#checkForm(row.encoding ?? undefined);
+      form = checked.form;
+      const { first } = checked;
       if (first === 'lost') return undefined;
       if (first === undefined) {
         await this.#advance({ state: 'failed', error: 'the file is empty' });
@@ -256,6 +257,19 @@ class ImportRun {
     const { rowsRead, rowsFailed, rowsWarned } = row;
     const { leaseMs } = this.#deps;
     return { row, columns, form, leaseMs, nextByte, rowsRead, rowsFailed, rowsWarned };
+  }
+
+  /** What begins as UTF-8 and goes on as something else is what was declared, if that is another encoding. */
+  async #checkForm(declared: string | undefined) {
+    const start = await this.#start();
+    const form = findFileForm(start, declared);
+    try {
+      return { form, first: await this.#check(form) };
+    } catch (error) {
+      const other = findFileForm(start, declared, true);
+      if (!(error instanceof CsvFault) || other.encoding === form.encoding) throw error;
+      return { form: other, first: await this.#check(other) };
+    }
   }
 
   /**

@@ -138,6 +138,22 @@ describe('the form of a file', () => {
   });
 });
 
+test('valid UTF-8 goes before an encoding of one byte that is declared, as servers do of whatever they send', () => {
+  const encodingOf = (text: Buffer, declared: string, isAsDeclared?: boolean) =>
+    findFileForm(text, declared, isAsDeclared).encoding;
+  const utf8 = Buffer.from(`${HEADER}\nCafé,ann,Zürich\n`);
+  for (const declared of ['windows-1252', 'iso-8859-1', 'ISO-8859-15', 'koi8-r'])
+    expect(encodingOf(utf8, declared)).toBe('utf-8');
+  expect(encodingOf(utf8, 'iso-8859-1', true)).toBe('windows-1252');
+  // A short text of two bytes a letter may be valid by chance: 通 of GBK is.
+  expect(encodingOf(Buffer.from(`${HEADER}\n\xcd\xa8,b,c\n`, 'latin1'), 'gbk')).toBe('gbk');
+  // Nothing in ASCII speaks for either.
+  expect(encodingOf(Buffer.from(HEADER), 'windows-1252')).toBe('windows-1252');
+  const cut = Buffer.from(`${HEADER}\né,b,c\n${'é'.repeat(40_000)}`).subarray(0, 65_536);
+  expect(cut.at(-1)).toBe(0xc3);
+  expect(encodingOf(cut, 'windows-1252')).toBe('utf-8');
+});
+
 describe('a byte that its encoding does not have', () => {
   const faultOf = async (bytes: Buffer, declared?: string): Promise<string> => {
     try {
@@ -214,6 +230,13 @@ describe('a byte that its encoding does not have', () => {
     expect(await faultOf(lone)).toContain('row 2 has the byte 0x00 at byte 68');
     const whole = Buffer.from(`\ufeff${HEADER}\nab,c,d`, 'utf16le');
     expect(await faultOf(whole.subarray(0, -1))).toContain('row 2 has the byte 0x64');
+  });
+
+  test('that Windows leaves out is refused', async () => {
+    const text = latin(`${HEADER}\n\xe9t\xe9,b,c\nd\x81e,b,c\n`);
+    expect(await faultOf(text, 'windows-1252')).toContain('row 3 has the byte 0x81 at byte 41');
+    expect(await faultOf(latin(`${HEADER}\n\x80,b,\x9f\n`), 'windows-1252')).toBe('none');
+    expect(await faultOf(latin(`${HEADER}\n\x98,b\n`), 'windows-1251')).toContain('0x98');
   });
 
   test('of a declared encoding is refused too', async () => {

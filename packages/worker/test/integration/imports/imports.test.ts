@@ -123,6 +123,34 @@ describe('an uploaded file', () => {
     );
   });
 
+  test('is UTF-8 where it is valid, whatever is declared, and what is declared where it only begins so', async () => {
+    await world.people('ann');
+    const start = '_svc_name,_svc_customer_id,city\nÉté™,ann,Zürich\n';
+    const valid = await world.upload(start, { encoding: 'iso-8859-1' });
+    await world.run();
+    expect(await world.shown(valid)).toMatchObject({
+      state: 'imported',
+      fileForm: { encoding: 'utf-8' },
+    });
+    expect(await world.events()).toMatchObject([{ name: 'Été™', data: { city: 'Zürich' } }]);
+    const rows = 'CAFÉ™,ann,\n'.repeat(8_000);
+    const bytes = Buffer.concat([
+      Buffer.from('_svc_name,_svc_customer_id,city\n'),
+      // In Windows-1252 these two are valid UTF-8 by chance.
+      Buffer.from(rows.replaceAll('™', '\x99'), 'latin1'),
+      Buffer.from('Caf\xe9,ann,\n', 'latin1'),
+    ]);
+    const begun = await world.upload(bytes, { encoding: 'windows-1252' });
+    await world.run();
+    expect(await world.shown(begun)).toMatchObject({
+      state: 'imported',
+      rowsImported: 8_001,
+      fileForm: { encoding: 'windows-1252' },
+    });
+    const names = (await world.events()).map((event) => (event as { name: string }).name);
+    expect(new Set(names)).toEqual(new Set(['Été™', 'CAFÉ™', 'Café']));
+  });
+
   test('in UTF-16 with semicolons is read, its empty columns left out', async () => {
     await world.people('ann');
     const text =
