@@ -85,6 +85,12 @@ export function findFileForm(
   };
 }
 
+/** Of a file whose rows an older version began: it read UTF-8 with commas, and its first line says how rows end. */
+export function formBefore(start: Buffer): FileForm {
+  const { rowEnd } = findFileForm(start, 'utf-8');
+  return { encoding: 'utf-8', separator: ',', rowEnd, firstByte: 0, linesBefore: 0 };
+}
+
 function encodingOf(start: Buffer, declared: string | undefined, isAsDeclared: boolean): string {
   if (beginsWith(start, UTF_8_MARK)) return 'utf-8';
   if (beginsWith(start, [0xff, 0xfe])) return 'utf-16le';

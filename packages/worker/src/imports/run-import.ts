@@ -12,7 +12,6 @@
 import {
   appendImportChunk,
   clearImportChunks,
-  readImportChunk,
   waitForCapacity,
 } from '@sluice/database/imports/import-chunks';
 import {
@@ -44,8 +43,9 @@ import {
 import { ProxyFailure } from '../http/proxy-tunnel.ts';
 import { CsvFault } from './csv-fault.ts';
 import { inChunks } from './in-chunks.ts';
-import { findFileForm, FORM_SIZE_BYTES } from './file-form.ts';
-import { readCsv, type CsvRecord, type ReadFrom } from './read-csv.ts';
+import { findFileForm, formBefore } from './file-form.ts';
+import type { CsvRecord } from './read-csv.ts';
+import { StoredFile } from './stored-file.ts';
 
 export interface RunImportDeps extends ImportRowsDeps {
   /** Tells the encoding that the server declares, if it does, before the first piece. */
@@ -244,7 +244,7 @@ class ImportRun {
       names = first.cells;
       nextByte = first.endByte;
     }
-    form ??= await this.#formBefore();
+    form ??= formBefore(await this.#file().start());
     const outcome = readColumns(names);
     if (outcome.outcome === 'unusable') {
       await this.#advance({ state: 'failed', error: outcome.message });
@@ -261,7 +261,7 @@ class ImportRun {
 
   /** What begins as UTF-8 and goes on as something else is what was declared, if that is another encoding. */
   async #checkForm(declared: string | undefined) {
-    const start = await this.#start();
+    const start = await this.#file().start();
     const form = findFileForm(start, declared);
     try {
       return { form, first: await this.#check(form) };
@@ -282,7 +282,7 @@ class ImportRun {
   async #check(form: FileForm): Promise<CsvRecord | 'lost' | undefined> {
     let first: CsvRecord | undefined;
     let keptByte = 0;
-    for await (const record of this.#records(form, {
+    for await (const record of this.#file().records(form, {
       byte: form.firstByte,
       row: form.linesBefore + 1,
     })) {
@@ -302,25 +302,8 @@ class ImportRun {
     return first;
   }
 
-  async #start(): Promise<Buffer> {
-    const pieces: Buffer[] = [];
-    let sizeBytes = 0;
-    for await (const piece of this.#bytesFrom(0)) {
-      pieces.push(piece);
-      sizeBytes += piece.length;
-      if (sizeBytes >= FORM_SIZE_BYTES) break;
-    }
-    return Buffer.concat(pieces).subarray(0, FORM_SIZE_BYTES);
-  }
-
-  /** Of a file whose rows an older version began: it read UTF-8 with commas, and its first line says how rows end. */
-  async #formBefore(): Promise<FileForm> {
-    const { rowEnd } = findFileForm(await this.#start(), 'utf-8');
-    return { encoding: 'utf-8', separator: ',', rowEnd, firstByte: 0, linesBefore: 0 };
-  }
-
-  #records(form: FileForm, from: ReadFrom): AsyncIterable<CsvRecord> {
-    return readCsv((byte) => this.#bytesFrom(byte), form, from);
+  #file(): StoredFile {
+    return new StoredFile(this.#deps.database, this.#row);
   }
 
   async #import(held: ImportInProgress): Promise<void> {
@@ -328,7 +311,7 @@ class ImportRun {
     let batch: CsvRecord[] = [];
     const { nextByte } = held;
     const from = { byte: nextByte, row: held.form.linesBefore + held.rowsRead + 2 };
-    for await (const record of this.#records(held.form, from)) {
+    for await (const record of this.#file().records(held.form, from)) {
       batch.push(record);
       const isFull =
         batch.length >= BATCH_ROWS_MAX || record.endByte - held.nextByte >= BATCH_SIZE_BYTES_MAX;
@@ -354,15 +337,6 @@ class ImportRun {
       () => undefined,
     );
     return true;
-  }
-
-  async *#bytesFrom(fromByte: number): AsyncGenerator<Buffer, void, undefined> {
-    for (let at = fromByte; ;) {
-      const bytes = await readImportChunk(this.#deps.database, this.#row, at);
-      if (bytes === undefined) return;
-      yield bytes;
-      at += bytes.length;
-    }
   }
 
   /** False where this worker no longer has the import. */

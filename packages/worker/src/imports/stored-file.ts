@@ -1,0 +1,46 @@
+/**
+ * The file of an import as it is kept: its bytes, its start, and its records from any place on.
+ *
+ * Before: `database/src/imports/import-chunks.ts`. After: `read-csv.ts`; `run-import.ts` reads through it.
+ */
+import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import { readImportChunk } from '@sluice/database/imports/import-chunks';
+import type { FileForm, ImportKey } from '@sluice/database/imports/imports';
+import { FORM_SIZE_BYTES } from './file-form.ts';
+import { readCsv, type CsvRecord, type ReadFrom } from './read-csv.ts';
+
+export class StoredFile {
+  readonly #database: DatabaseOrTransaction;
+  readonly #key: ImportKey;
+
+  constructor(database: DatabaseOrTransaction, key: ImportKey) {
+    this.#database = database;
+    this.#key = key;
+  }
+
+  /** What says the form of all of it: the first `FORM_SIZE_BYTES`, or less where there are no more. */
+  async start(): Promise<Buffer> {
+    const pieces: Buffer[] = [];
+    let sizeBytes = 0;
+    for await (const piece of this.#bytesFrom(0)) {
+      pieces.push(piece);
+      sizeBytes += piece.length;
+      if (sizeBytes >= FORM_SIZE_BYTES) break;
+    }
+    return Buffer.concat(pieces).subarray(0, FORM_SIZE_BYTES);
+  }
+
+  /** @throws CsvFault */
+  records(form: FileForm, from: ReadFrom): AsyncIterable<CsvRecord> {
+    return readCsv((byte) => this.#bytesFrom(byte), form, from);
+  }
+
+  async *#bytesFrom(fromByte: number): AsyncGenerator<Buffer, void, undefined> {
+    for (let at = fromByte; ;) {
+      const bytes = await readImportChunk(this.#database, this.#key, at);
+      if (bytes === undefined) return;
+      yield bytes;
+      at += bytes.length;
+    }
+  }
+}
