@@ -23,6 +23,8 @@ import { repeat } from '../process/repeat.ts';
 import type { WatchedQueue } from './watched-queue.ts';
 import { within } from '../process/within.ts';
 
+/** On Postgres: that of the shards, that of the lanes, that of purchases. */
+const LISTENER_COUNT = 3;
 const STALLED_AFTER_MS = 15_000;
 const HUNG_AFTER_MS = 60_000;
 const LOOK_INTERVAL_MS_MAX = 1_000;
@@ -64,7 +66,7 @@ export async function startConsumers(
   const warnOfConnection = connectionWarnings(logger);
   const side = openTakingSide(
     options,
-    options.shardCount + 2,
+    LISTENER_COUNT,
     warnOfConnection,
     // A statement that a broken network swallowed must end before the stall time does.
     Math.max(STATEMENT_DEADLINE_MS_MIN, Math.round(stalledAfterMs / 2)),

@@ -14,25 +14,23 @@
  */
 import { PostgresConnection, PostgresQueueBackend, type BackendFactory } from 'bullmq';
 import { isShardFree } from '../queue/queue-heads.ts';
+import { JOB_CHANNEL, type JobSigns } from './job-signs.ts';
 
 type Connection = ConstructorParameters<typeof PostgresConnection>[0];
-type ListenClient = Awaited<ReturnType<PostgresConnection['getListenClient']>>;
 type Found = Awaited<ReturnType<PostgresQueueBackend['waitForJob']>>;
 
 const OTHERS_LOOK_AFTER_MS = 250;
-/** BullMQ's: every new or returned job is told here, with the name of its queue. */
-const CHANNEL = 'bullmq_jobs';
 
 class ShardBackend extends PostgresQueueBackend {
   /** True while we know of nobody who took a commit batch after us. */
   #isOurs = true;
-  #listening: ListenClient | undefined;
+  readonly #signs: JobSigns;
   #isInterrupted = false;
   #endWait = (): void => {};
 
-  constructor(...options: ConstructorParameters<typeof PostgresQueueBackend>) {
+  constructor(signs: JobSigns, ...options: ConstructorParameters<typeof PostgresQueueBackend>) {
     super(...options);
-    this.connection.on('listenerinvalidated', () => this.#endWait());
+    this.#signs = signs;
   }
 
   override async moveToActive(token: string, name?: string): Promise<unknown[]> {
@@ -43,16 +41,12 @@ class ShardBackend extends PostgresQueueBackend {
 
   override async waitForJob(timeoutSeconds: number): Promise<Found> {
     if (this.#isInterrupted) return null;
-    const client = await this.connection.getListenClient();
-    if (client !== this.#listening) {
-      await client.query(`listen ${CHANNEL}`);
-      this.#listening = client;
-    }
+    await this.#signs.listen();
     if (this.#isInterrupted) return null;
-    return this.#untilFree(client, timeoutSeconds);
+    return this.#untilFree(timeoutSeconds);
   }
 
-  #untilFree(client: ListenClient, timeoutSeconds: number): Promise<Found> {
+  #untilFree(timeoutSeconds: number): Promise<Found> {
     return new Promise((resolve) => {
       let look: NodeJS.Timeout | undefined;
       let isOver = false;
@@ -62,7 +56,7 @@ class ShardBackend extends PostgresQueueBackend {
         isOver = true;
         clearTimeout(timeout);
         clearTimeout(look);
-        client.removeListener('notification', hear);
+        endHearing();
         this.#endWait = () => {};
         resolve(found);
       };
@@ -79,12 +73,12 @@ class ShardBackend extends PostgresQueueBackend {
           this.#isOurs ? 0 : OTHERS_LOOK_AFTER_MS,
         );
       };
-      const hear = ({ channel, payload }: { channel: string; payload?: string }): void => {
-        if (channel === CHANNEL && payload === this.queueName) lookSoon();
-      };
       const timeout = setTimeout(end, timeoutSeconds * 1_000, null);
       this.#endWait = () => end(null);
-      client.on('notification', hear);
+      const endHearing = this.#signs.wait(this.queueName, {
+        onSign: lookSoon,
+        onLost: () => end(null),
+      });
       // A job may have come before we listened.
       lookSoon();
     });
@@ -98,7 +92,6 @@ class ShardBackend extends PostgresQueueBackend {
 
   override async reconnectBlocking(): Promise<void> {
     this.#isInterrupted = false;
-    this.#listening = undefined;
     await super.reconnectBlocking();
   }
 
@@ -107,7 +100,7 @@ class ShardBackend extends PostgresQueueBackend {
     this.#endWait();
     if (!isForced && !this.closing) {
       await this.connection.pool
-        .query('select pg_notify($1, $2)', [CHANNEL, this.queueName])
+        .query('select pg_notify($1, $2)', [JOB_CHANNEL, this.queueName])
         .catch(() => undefined);
     }
     await super.close(isForced);
@@ -115,7 +108,7 @@ class ShardBackend extends PostgresQueueBackend {
 }
 
 /** For `withBackend`: only for queues whose global concurrency is 1. */
-export const createShardBackend: BackendFactory<PostgresQueueBackend, Connection> = (
-  name,
-  options,
-) => new ShardBackend(new PostgresConnection(options.connection), name, options, true, name);
+export const createShardBackend =
+  (signs: JobSigns): BackendFactory<PostgresQueueBackend, Connection> =>
+  (name, options) =>
+    new ShardBackend(signs, new PostgresConnection(options.connection), name, options);

@@ -22,6 +22,7 @@ import {
   type ReadBatches,
   type WaitingCommitBatches,
 } from './queue-waiting.ts';
+import { JobSigns } from './job-signs.ts';
 import { postgresPendingLog, redisPendingLog, type PendingLog } from '../queue/pending-log.ts';
 import { openQueuePool } from '../queue/queue-pool.ts';
 import type { BrokerOptions } from '../queue/broker-options.ts';
@@ -60,7 +61,7 @@ export interface TakingSide {
   close(): Promise<void>;
 }
 
-/** @param listenerCount - how many workers there will be, of which each keeps a connection to Postgres. */
+/** @param listenerCount - how many connections to Postgres will be kept to hear of new jobs. */
 export function openTakingSide(
   options: BrokerOptions,
   listenerCount: number,
@@ -146,7 +147,8 @@ function takeFromPostgres(
   const pool = openQueuePool(options, { listenerCount, timeoutMs });
   const connection = { connection: pool };
   const plain = withBackend(createPostgresBackend);
-  const ofShards = withBackend(createShardBackend);
+  const signs = new JobSigns(pool);
+  const ofShards = withBackend(createShardBackend(signs));
   // Typed as if for Redis: BullMQ has no other type for any worker.
   const openWith =
     (workerClass: unknown): OpenWorker =>
@@ -172,6 +174,9 @@ function takeFromPostgres(
     onClosed: () => {},
     onReady: () => {},
     leave: () => {},
-    close: () => pool.end(),
+    async close() {
+      await signs.close();
+      await pool.end();
+    },
   };
 }

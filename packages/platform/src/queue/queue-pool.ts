@@ -6,7 +6,7 @@ import { BULLMQ_SCHEMA } from './queue-tables.ts';
 import type { BrokerOptions } from './broker-options.ts';
 
 export interface QueuePoolOptions {
-  /** Each worker's LISTEN keeps one connection. */
+  /** Connections that are kept to hear of new jobs. */
   readonly listenerCount: number;
   /** A Postgres that hangs is an error after so long. Absent: it is waited for. */
   readonly timeoutMs?: number | undefined;
