@@ -74,11 +74,11 @@ export class PendingBatches {
     const old = this.#index.readBefore(this.#now() - FORGOTTEN_AFTER_MS, SWEEP_COUNT_MAX);
     if (old.length === 0) return;
     const found = await this.#readBatches(old);
-    await this.remove(old.filter((_, index) => found[index] === undefined).map(({ id }) => id));
+    await this.remove(old.filter((_, index) => found[index] === undefined));
   }
 
   /** As {@link PendingIndex.remove}. */
-  remove(ids: readonly string[]): Promise<void> {
-    return this.#index.remove(ids);
+  remove(batches: readonly PendingBatch[]): Promise<void> {
+    return this.#index.remove(batches);
   }
 }

@@ -32,8 +32,8 @@ export class PendingIndex {
   readonly #batches = new Map<string, PendingBatch>();
   readonly #byKey = new Map<number, PendingBatch[]>();
   #lastLogId: string | undefined;
-  /** Of the last entry that was read. */
-  #lastFlushId: string | undefined;
+  /** The flush of which there may be more parts behind the last entry that was read. */
+  #cutFlushId: string | undefined;
   #readCount = 0;
   #reading: Promise<boolean> | undefined;
   readonly #waiters = new Set<() => void>();
@@ -74,11 +74,10 @@ export class PendingIndex {
     return found;
   }
 
-  /** The parts of a flush follow each other in the log. */
   #hasWholeFlushOf(id: string): boolean {
     const batch = this.#batches.get(id);
     if (batch === undefined) return false;
-    return batch.flushId === undefined || batch.flushId !== this.#lastFlushId;
+    return batch.flushId === undefined || batch.flushId !== this.#cutFlushId;
   }
 
   /**
@@ -142,14 +141,10 @@ export class PendingIndex {
   }
 
   /** The batches are applied: forgets them here and in the broker's log. */
-  async remove(ids: readonly string[]): Promise<void> {
-    const logIds: string[] = [];
-    for (const id of ids) {
-      const batch = await this.find(id);
-      if (batch === undefined) continue;
-      logIds.push(batch.logId, ...batch.otherLogIds);
-      this.#forget(batch);
-    }
+  async remove(batches: readonly PendingBatch[]): Promise<void> {
+    // One that was forgotten meanwhile, because another shard of this process found it applied, is still in the log.
+    this.forget(batches);
+    const logIds = batches.flatMap(({ logId, otherLogIds }) => [logId, ...otherLogIds]);
     if (logIds.length > 0) await this.#log.remove(logIds);
   }
 
@@ -159,6 +154,8 @@ export class PendingIndex {
     const read = async (): Promise<boolean> => {
       const { entries, firstLogId } = await this.#log.read(this.#lastLogId, READ_COUNT);
       for (const entry of entries) this.#add(entry);
+      // The parts of a flush were added together and follow each other: only the bound of a read can cut them.
+      this.#cutFlushId = entries.length < READ_COUNT ? undefined : entries.at(-1)?.flushId;
       for (const batch of this.#batches.values()) {
         if (firstLogId !== undefined && !isBefore(batch.logId, firstLogId)) break;
         this.#forget(batch);
@@ -171,7 +168,6 @@ export class PendingIndex {
 
   #add(entry: LoggedBatch): void {
     this.#lastLogId = entry.logId;
-    this.#lastFlushId = entry.flushId;
     // A batch of unknown outcome that was added again has the place of its first copy.
     const known = this.#batches.get(entry.id);
     if (known) {

@@ -94,8 +94,10 @@ function batchOf([logId, fields]: StreamEntry): LoggedBatch {
   };
 }
 
+/** Without an entry behind the last one, a row has the first entry's id alone. */
 interface LogRow {
-  readonly log_id: string;
+  readonly first_log_id: string | null;
+  readonly log_id: string | null;
   readonly batch_id: string;
   readonly shard: number;
   readonly flush_id: string | null;
@@ -107,22 +109,28 @@ export function postgresPendingLog(pool: pg.Pool): PendingLog {
   return {
     async read(after, count) {
       const { rows } = await pool.query<LogRow>(
-        `select log_id, batch_id, shard, flush_id, keys from bullmq.sluice_pending_batch
-          where log_id > $1 order by log_id limit $2`,
+        `select first.log_id as first_log_id, log.*
+           from (select min(log_id) as log_id from bullmq.sluice_pending_batch) as first
+           left join lateral (
+             select log_id, batch_id, shard, flush_id, keys from bullmq.sluice_pending_batch
+              where log_id > $1 order by log_id limit $2
+           ) as log on true`,
         [after?.split('-')[0] ?? '0', count],
       );
-      const { rows: first } = await pool.query<{ log_id: string }>(
-        'select log_id from bullmq.sluice_pending_batch order by log_id limit 1',
-      );
+      const firstLogId = rows[0]?.first_log_id;
       return {
-        entries: rows.map((row) => ({
-          id: row.batch_id,
-          logId: `${row.log_id}-0`,
-          shard: row.shard,
-          ...readFlush(row.flush_id ?? '', [0, Number(row.log_id)]),
-          keys: readHashes(row.keys),
-        })),
-        firstLogId: first[0] && `${first[0].log_id}-0`,
+        entries: rows.flatMap(({ log_id: logId, batch_id: id, shard, flush_id: flush, keys }) =>
+          logId === null
+            ? []
+            : {
+                id,
+                logId: `${logId}-0`,
+                shard,
+                ...readFlush(flush ?? '', [0, Number(logId)]),
+                keys: readHashes(keys),
+              },
+        ),
+        firstLogId: firstLogId == null ? undefined : `${firstLogId}-0`,
       };
     },
     async remove(logIds) {

@@ -1,6 +1,6 @@
 /** Which batches of other shards come first, by the log that the broker keeps. */
 import { describe, expect, test } from 'vitest';
-import { PendingIndex } from '../../src/consumers/pending-index.ts';
+import { PendingIndex, type PendingBatch } from '../../src/consumers/pending-index.ts';
 import type { LoggedBatch, PendingLog } from '../../src/queue/pending-log.ts';
 
 /** A log in memory; `added` may grow while it is read. */
@@ -32,10 +32,14 @@ const batch = (place: number, shard: number, keys: number[], flushId?: string): 
 let nowMs = 0;
 const indexOf = (log: PendingLog): PendingIndex => new PendingIndex(log, () => nowMs);
 
-async function earlierOf(index: PendingIndex, id: string, keys: number[]): Promise<string[]> {
+async function logged(index: PendingIndex, id: string): Promise<PendingBatch> {
   const found = await index.find(id);
   if (!found) throw new Error(`${id} is not in the log`);
-  return [...index.earlier(found, keys)].map((each) => each.id);
+  return found;
+}
+
+async function earlierOf(index: PendingIndex, id: string, keys: number[]): Promise<string[]> {
+  return [...index.earlier(await logged(index, id), keys)].map((each) => each.id);
 }
 
 describe('a batch comes after', () => {
@@ -68,8 +72,17 @@ describe('a batch that is applied', () => {
     const log = memoryLog([batch(1, 0, [7]), batch(2, 1, [7])]);
     const index = indexOf(log);
     await index.find('b2');
-    await index.remove(['b1']);
+    await index.remove([await logged(index, 'b1')]);
     expect(await earlierOf(index, 'b2', [7])).toEqual([]);
+    expect(log.removed).toEqual(['1-0']);
+  });
+
+  test('leaves the log also where another shard of the process found it applied before', async () => {
+    const log = memoryLog([batch(1, 0, [7])]);
+    const index = indexOf(log);
+    const found = await logged(index, 'b1');
+    index.forget([found]);
+    await index.remove([found]);
     expect(log.removed).toEqual(['1-0']);
   });
 
@@ -90,7 +103,7 @@ test('a batch that was added twice keeps the place of its first copy, and both c
   const index = indexOf(log);
   expect(await earlierOf(index, 'b2', [7])).toEqual(['b1']);
   await index.find('none');
-  await index.remove(['b1']);
+  await index.remove([await logged(index, 'b1')]);
   expect(log.removed).toEqual(['1-0', '3-0']);
 });
 

@@ -32,6 +32,8 @@ export interface ProcessCommitBatchDeps {
   readonly now: () => number;
   /** How long a batch waits for batches of other shards before it applies them itself; absent: 3 s. */
   readonly waitMsMax?: number;
+  /** How long a batch that is in the log and not in its queue is waited for; absent: 5 s, as long as an intake waits for the broker. */
+  readonly unqueuedMsMax?: number;
 }
 
 /** What one commit batch came to. */

@@ -29,6 +29,7 @@ import { keysOf, visitorHashOf } from '@sluice/domain/operations/operation-keys'
 import { keyHashOf, objectKey } from '@sluice/domain/operations/shard';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
+import { waitUntilApplied } from './applied-watch.ts';
 
 /** A batch that is about to be applied. */
 export interface HeldBatch {
@@ -136,46 +137,11 @@ async function keysOfOwners(
 const isOfFlush = (one: PendingBatch, other: PendingBatch): boolean =>
   one.flushId !== undefined && one.flushId === other.flushId;
 
-/** Between two looks for what other processes applied: from the first to the last. */
-const LOOK_INTERVAL_MS_MIN = 2;
-const LOOK_INTERVAL_MS_MAX = 25;
-
-/** Waits until batches are applied, by whomever, or `waitMsMax` is over. @returns how many of them are. */
-export async function waitUntilApplied(
-  database: Database,
-  pending: PendingBatches,
-  batches: readonly PendingBatch[],
-  waitMsMax: number,
-): Promise<number> {
-  const startedAtMs = performance.now();
-  let left = batches;
-  let intervalMs = LOOK_INTERVAL_MS_MIN;
-  let lookAtMs = startedAtMs + intervalMs;
-  for (;;) {
-    // Ends with each batch that this process applies, whichever it is: Postgres is asked by the clock alone.
-    await pending.changed(Math.max(0, lookAtMs - performance.now()));
-    left = left.filter((batch) => pending.isPending(batch));
-    const nowMs = performance.now();
-    if (left.length > 0 && nowMs < lookAtMs) continue;
-    if (left.length > 0) {
-      const applied = await listAppliedCommitBatches(
-        database,
-        left.map(({ id }) => id),
-      );
-      pending.forget(left.filter(({ id }) => applied.has(id)));
-      left = left.filter(({ id }) => !applied.has(id));
-    }
-    if (left.length === 0 || nowMs - startedAtMs >= waitMsMax) return batches.length - left.length;
-    intervalMs = Math.min(2 * intervalMs, LOOK_INTERVAL_MS_MAX);
-    lookAtMs = nowMs + intervalMs;
-  }
-}
-
 /** Of batches that are applied because another one must come after them; more are applied in transactions of their own. */
 const EARLIER_OPERATIONS_MAX = 2_000;
 
-/** 5 s, as long as an intake waits for the broker. */
-const UNQUEUED_WAITS_MAX = 250;
+/** As long as an intake waits for the broker. */
+const UNQUEUED_MS_MAX = 5_000;
 const UNQUEUED_WAIT_MS = 20;
 
 export interface PlacedCommitBatch {
@@ -191,10 +157,12 @@ export async function readEarlier(
   database: Database,
   pending: PendingBatches,
   batches: readonly PendingBatch[],
+  unqueuedMsMax = UNQUEUED_MS_MAX,
 ): Promise<PlacedCommitBatch[]> {
+  const startedAtMs = performance.now();
   const read: PlacedCommitBatch[] = [];
   let missing = batches;
-  for (let waits = 0; ; waits++) {
+  for (;;) {
     const found = await pending.read(missing);
     for (const [index, batch] of missing.entries()) {
       const commitBatch = found[index];
@@ -206,8 +174,9 @@ export async function readEarlier(
       database,
       missing.map(({ id }) => id),
     );
-    const gone = missing.filter(({ id }) => applied.has(id) || waits === UNQUEUED_WAITS_MAX);
-    await pending.remove(gone.map(({ id }) => id));
+    const isOver = performance.now() - startedAtMs >= unqueuedMsMax;
+    const gone = missing.filter(({ id }) => applied.has(id) || isOver);
+    await pending.remove(gone);
     missing = missing.filter((batch) => !gone.includes(batch));
     if (missing.length === 0) return read;
     await sleep(UNQUEUED_WAIT_MS);

@@ -55,17 +55,15 @@ import {
   type ProcessCommitBatchDeps,
 } from './apply-in-transaction.ts';
 import {
-  earlierByKeys,
   findEarlierBatches,
   nextRun,
-  readEarlier,
   waitingVisitorsOf,
-  waitUntilApplied,
   type HeldBatch,
   type PlacedCommitBatch,
   type Run,
 } from './earlier-batches.ts';
 import { inFlushOrder, type FlushPart } from './flush-order.ts';
+import { EarlierFirst, expectNothingByKeys, isTakingOver, makeWay, startOf } from './make-way.ts';
 
 export type { CommitBatchCounts, ProcessCommitBatchDeps } from './apply-in-transaction.ts';
 
@@ -89,19 +87,6 @@ const FAULTS_MAX = 2;
 /** A conflict means that somebody else got through, so each try has a better chance than the last. */
 const TRIES_MAX = 10;
 
-/** Longer than a worker needs for what is before a batch in its shard, where no queue is long. */
-const WAIT_MS_MAX = 3_000;
-
-/** Thrown out of the transaction, which then leaves nothing: these batches come first. */
-class EarlierFirst extends Error {
-  readonly batches: readonly PendingBatch[];
-
-  constructor(batches: readonly PendingBatch[]) {
-    super('earlier batches of other shards come first');
-    this.batches = batches;
-  }
-}
-
 /**
  * Applies a commit batch, and as many of `behind` as go with it; before it, commit batches of other shards that must
  * come first. May be called again, and by several at once, with the same ones.
@@ -116,7 +101,7 @@ export async function processCommitBatch(
   behind: readonly CommitBatch[] = [],
   pending?: PendingBatches,
 ): Promise<ProcessOutcome> {
-  let together = [commitBatch, ...behind];
+  let together = [commitBatch, ...(await startOf(pending, commitBatch, behind))];
   let earlier: PlacedCommitBatch[] = [];
   const done: ProcessOutcome[] = [];
   for (;;) {
@@ -124,15 +109,20 @@ export async function processCommitBatch(
       if (pending && !isTakingOver(commitBatch, earlier))
         await expectNothingByKeys(pending, commitBatch);
       const run = await nextRun(pending, earlier, together);
-      const outcome = await processRun(deps, run.envelopes, run.isOfOneShard, pending);
-      await pending?.remove(appliedOf(run, outcome).map(({ id }) => id));
+      const logged = await findLogged(pending, run.envelopes);
+      const outcome = await processRun(deps, run, pending, logged);
+      await pending?.remove(appliedOf(run, outcome).flatMap((each) => logged.get(each) ?? []));
       if (run.isLast) return sumOf([...done, outcome], together.length);
       done.push(outcome);
       const applied = new Set(run.envelopes);
       earlier = earlier.filter((each) => !applied.has(each.envelope));
     } catch (error) {
       if (!(error instanceof EarlierFirst) || !pending) throw error;
-      together = [commitBatch];
+      if (together.length > 1) {
+        // Perhaps before one of those behind it alone. Were they waited for now, two shards could wait for each other.
+        together = [commitBatch];
+        continue;
+      }
       const next = await makeWay(deps, pending, commitBatch, earlier, error.batches);
       if (next === 'waiting') return { outcome: 'waiting' };
       earlier = next;
@@ -140,42 +130,17 @@ export async function processCommitBatch(
   }
 }
 
-/** True where batches of other calls are to be applied with this one. */
-const isTakingOver = ({ flushId }: CommitBatch, taken: readonly PlacedCommitBatch[]): boolean =>
-  taken.some(({ batch }) => flushId === undefined || batch.flushId !== flushId);
-
-/** @throws EarlierFirst */
-async function expectNothingByKeys(
-  pending: PendingBatches,
-  { id, operations }: CommitBatch,
-): Promise<void> {
-  const batch = await pending.find(id);
-  const before = batch ? earlierByKeys(pending, batch, operations) : [];
-  if (before.length > 0) throw new EarlierFirst(before);
-}
-
-/**
- * Waits for what comes first, but for the other parts of the same call: those are applied together with this batch.
- *
- * @param taken - what is already to be applied with it.
- * @returns what is to be applied with it from now on.
- */
-async function makeWay(
-  { database, waitMsMax = WAIT_MS_MAX }: ProcessCommitBatchDeps,
-  pending: PendingBatches,
-  commitBatch: CommitBatch,
-  taken: readonly PlacedCommitBatch[],
-  batches: readonly PendingBatch[],
-): Promise<PlacedCommitBatch[] | 'waiting'> {
-  const { flushId } = commitBatch;
-  const others = batches.filter((each) => flushId === undefined || each.flushId !== flushId);
-  if (others.length > 0 && !isTakingOver(commitBatch, taken)) {
-    const appliedCount = await waitUntilApplied(database, pending, others, waitMsMax);
-    if (appliedCount === others.length) return [...taken];
-    if (appliedCount > 0) return 'waiting';
-    // Nobody applies them: a worker has died, or one hangs.
+/** The log's entries; none for a batch of an older intake, which keeps no log. */
+async function findLogged(
+  pending: PendingBatches | undefined,
+  commitBatches: readonly CommitBatch[],
+): Promise<ReadonlyMap<CommitBatch, PendingBatch>> {
+  const logged = new Map<CommitBatch, PendingBatch>();
+  for (const each of pending ? commitBatches : []) {
+    const batch = await pending?.find(each.id);
+    if (batch) logged.set(each, batch);
   }
-  return [...taken, ...(await readEarlier(database, pending, batches))];
+  return logged;
 }
 
 /** Those of a run that are applied now: of one shard the first ones, else all. */
@@ -186,9 +151,9 @@ function appliedOf(run: Run, outcome: ProcessOutcome): readonly CommitBatch[] {
 
 async function processRun(
   deps: ProcessCommitBatchDeps,
-  commitBatches: readonly CommitBatch[],
-  isOfOneShard: boolean,
+  { envelopes: commitBatches, isOfOneShard }: Run,
   pending: PendingBatches | undefined,
+  logged: ReadonlyMap<CommitBatch, PendingBatch>,
 ): Promise<ProcessOutcome> {
   let isIsolating = false;
   let faults = 0;
@@ -196,7 +161,7 @@ async function processRun(
   for (let tries = 1; ; tries++) {
     try {
       const looksForTakenIds = isIsolating || tries > 1 || deps.takenIds.looks(deps.now());
-      const options = { isOfOneShard, isIsolating, looksForTakenIds };
+      const options = { isOfOneShard, isIsolating, looksForTakenIds, logged };
       return await processOnce(deps, together, pending, options);
     } catch (error) {
       if (error instanceof EarlierFirst) throw error;
@@ -214,26 +179,24 @@ async function processRun(
 interface ProcessOptions extends Pick<Run, 'isOfOneShard'> {
   readonly isIsolating: boolean;
   readonly looksForTakenIds: boolean;
+  readonly logged: ReadonlyMap<CommitBatch, PendingBatch>;
 }
 
 function processOnce(
   deps: ProcessCommitBatchDeps,
   commitBatches: readonly CommitBatch[],
   pending: PendingBatches | undefined,
-  { isOfOneShard, isIsolating, looksForTakenIds }: ProcessOptions,
+  { isOfOneShard, isIsolating, looksForTakenIds, logged }: ProcessOptions,
 ): Promise<ProcessOutcome> {
-  // Begun here, so that the broker answers while Postgres claims.
-  const finding = pending && Promise.all(commitBatches.map(({ id }) => pending.find(id)));
-  finding?.catch(() => undefined);
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
     const claims = commitBatches.map(({ id, operations, traceparent = null }) => ({
       envelopeId: id,
       operationCount: operations.length,
       traceparent,
     }));
-    const found = (await finding) ?? [];
+    const found = commitBatches.map((each) => logged.get(each));
     // The log keeps calls about one person apart. For those of an older intake, which keeps none, the gate and locks do.
-    const isLogged = found.every((each) => each !== undefined);
+    const isLogged = !pending || found.every((each) => each !== undefined);
     const stance = mergeStanceOf(commitBatches.flatMap(({ operations }) => operations));
     // Both parts of a split commit batch would have to agree on it, so when isolating each holds whatever it names.
     const triesToKeepMergesOff = stance === 'reads' && isLogged && !isIsolating;

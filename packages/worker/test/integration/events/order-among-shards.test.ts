@@ -2,87 +2,30 @@
  * Calls about one person take effect in the order in which they were added, whatever identifiers they name and whichever
  * shard is processed first. On both brokers; batches are processed by hand, in an order that each test chooses.
  */
-import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { identify, merge, remove, track } from '@sluice/domain/testing/sample-operations';
-import { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
-import { openTakingSide } from '@sluice/platform/consumers/queue-taking';
-import { createLogger } from '@sluice/platform/process/logger';
-import { migrateQueues, openProducer } from '@sluice/platform/queue/queue';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import fc from 'fast-check';
-import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { waitUntilApplied } from '../../../src/events/earlier-batches.ts';
+import { waitUntilApplied } from '../../../src/events/applied-watch.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
-import {
-  createCommitBatchWorld,
-  inEnvironment,
-  type CommitBatchWorld,
-} from '../support/commit-batch-world.ts';
-
-const SHARD_COUNT = 16;
+import { inEnvironment } from '../support/commit-batch-world.ts';
+import { createShardsWorld, shardOfBatch, type ShardsWorld } from '../support/shards-world.ts';
 
 describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
-  let world: CommitBatchWorld;
-  const closes: (() => Promise<unknown>)[] = [];
-  let add: (calls: readonly (readonly Operation[])[]) => Promise<CommitBatch[]>;
-  let newPending: () => PendingBatches;
+  let world: ShardsWorld;
+  let add: ShardsWorld['add'];
+  let newPending: ShardsWorld['newPending'];
+  let processToEnd: ShardsWorld['processToEnd'];
+  let stateOf: ShardsWorld['stateOf'];
 
   beforeAll(async () => {
-    world = await createCommitBatchWorld();
-    const options = {
-      databaseUrl: world.databaseUrl,
-      redisUrl: broker === 'redis' ? testRedisUrl() : undefined,
-      prefix: uniquePrefix(),
-      shardCount: SHARD_COUNT,
-      logger: createLogger('test', 'silent'),
-    };
-    if (broker === 'postgres') await migrateQueues(options.databaseUrl);
-    const producer = await openProducer(options);
-    const side = openTakingSide(options, 0, () => undefined);
-    closes.push(
-      () => producer.close(),
-      async () => side.leave(),
-      () => side.close(),
-    );
-    newPending = () =>
-      new PendingBatches(side.pendingLog, side.readBatches, () => performance.now());
-    add = async (calls) => {
-      const added: CommitBatch[] = [];
-      for (const operations of calls) {
-        const parts = partsOf(operations, world.newId);
-        await producer.addCommitBatches(parts);
-        added.push(...parts.map(({ envelope }) => envelope));
-      }
-      return added;
-    };
+    world = await createShardsWorld(broker);
+    ({ add, newPending, processToEnd, stateOf } = world);
   });
-  afterAll(async () => {
-    for (const close of closes) await close();
-  });
-
-  /** As a worker does: once more where batches of other shards came first. */
-  async function processToEnd(batch: CommitBatch, pending: PendingBatches): Promise<void> {
-    while ((await processCommitBatch(world.deps, batch, [], pending)).outcome === 'waiting');
-  }
-
-  async function stateOf(environmentId: number): Promise<unknown> {
-    const people = await world.rowsOf(
-      'people',
-      environmentId,
-      'id, email, attributes, unsubscribed',
-    );
-    const { rows: events } = await sql<{ name: string | null }>`
-      select e.name, p.id, p.email
-        from events e left join people p using (environment_id, person_id)
-       where environment_id = ${environmentId}`.execute(world.database);
-    const texts = (rows: readonly object[]) => rows.map((row) => JSON.stringify(row)).toSorted();
-    return { people: texts(people), events: texts(events.filter(({ name }) => name !== null)) };
-  }
+  afterAll(() => world.close());
 
   test('an event by email that was added before a merge by id is moved by the merge', async () => {
     const environmentId = world.newEnvironment();
@@ -199,27 +142,3 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
 /** Event ids are unique in a workspace alone, but the two runs must not share operations. */
 const renewed = (operations: readonly Operation[]): Operation[] =>
   operations.map((operation) => ({ ...operation }));
-
-const shardOfOperation = (operation: Operation): number =>
-  shardOf(operation.environmentId, shardKeyOf(operation), SHARD_COUNT);
-
-const shardOfBatch = ({ operations: [first] }: CommitBatch): number =>
-  shardOfOperation(first as Operation);
-
-/** One call as intake writes it: a batch for each shard, with the places where there are several. */
-function partsOf(
-  operations: readonly Operation[],
-  newId: () => string,
-): { shard: number; envelope: CommitBatch }[] {
-  const placed = operations.map((operation, place) => ({ operation, place }));
-  const shards = Map.groupBy(placed, ({ operation }) => shardOfOperation(operation));
-  const flushId = newId();
-  return [...shards].map(([shard, part]) => ({
-    shard,
-    envelope: {
-      id: newId(),
-      operations: part.map(({ operation }) => operation),
-      ...(shards.size > 1 && { flushId, places: writePlaces(part.map(({ place }) => place)) }),
-    },
-  }));
-}

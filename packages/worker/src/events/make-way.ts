@@ -1,0 +1,85 @@
+/**
+ * Makes way for what comes first: what a worker does where earlier batches of other shards must take effect before the
+ * batch in progress.
+ *
+ * Only that batch is ever waited for, never one behind it: it may be the first of all, and two shards would wait for
+ * each other.
+ *
+ * Part of step 9 of the walk, called by `process-commit-batch.ts`. After: `applied-watch.ts`, `earlier-batches.ts`.
+ */
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
+import type { ProcessCommitBatchDeps } from './apply-in-transaction.ts';
+import { waitUntilApplied } from './applied-watch.ts';
+import { earlierByKeys, readEarlier, type PlacedCommitBatch } from './earlier-batches.ts';
+
+/** Longer than a worker needs for what is before a batch in its shard, where no queue is long. */
+const WAIT_MS_MAX = 3_000;
+
+/** Thrown out of the transaction, which then leaves nothing: these batches come first. */
+export class EarlierFirst extends Error {
+  readonly batches: readonly PendingBatch[];
+
+  constructor(batches: readonly PendingBatch[]) {
+    super('earlier batches of other shards come first');
+    this.batches = batches;
+  }
+}
+
+/** As many of the batches behind one, from the first on, as need nothing of other shards by what the log tells. */
+export async function startOf(
+  pending: PendingBatches | undefined,
+  { id }: CommitBatch,
+  behind: readonly CommitBatch[],
+): Promise<readonly CommitBatch[]> {
+  if (!pending) return behind;
+  const held = new Set([id]);
+  for (const [index, each] of behind.entries()) {
+    const batch = await pending.find(each.id);
+    const before = batch ? earlierByKeys(pending, batch, each.operations) : [];
+    if (before.some((other) => !held.has(other.id))) return behind.slice(0, index);
+    held.add(each.id);
+  }
+  return behind;
+}
+
+/** True where batches of other calls are to be applied with this one. */
+export const isTakingOver = (
+  { flushId }: CommitBatch,
+  taken: readonly PlacedCommitBatch[],
+): boolean => taken.some(({ batch }) => flushId === undefined || batch.flushId !== flushId);
+
+/** @throws EarlierFirst */
+export async function expectNothingByKeys(
+  pending: PendingBatches,
+  { id, operations }: CommitBatch,
+): Promise<void> {
+  const batch = await pending.find(id);
+  const before = batch ? earlierByKeys(pending, batch, operations) : [];
+  if (before.length > 0) throw new EarlierFirst(before);
+}
+
+/**
+ * Waits for what comes first, but for the other parts of the same call: those are applied together with this batch.
+ *
+ * @param taken - what is already to be applied with it.
+ * @returns what is to be applied with it from now on.
+ */
+export async function makeWay(
+  { database, waitMsMax = WAIT_MS_MAX, unqueuedMsMax }: ProcessCommitBatchDeps,
+  pending: PendingBatches,
+  commitBatch: CommitBatch,
+  taken: readonly PlacedCommitBatch[],
+  batches: readonly PendingBatch[],
+): Promise<PlacedCommitBatch[] | 'waiting'> {
+  const { flushId } = commitBatch;
+  const others = batches.filter((each) => flushId === undefined || each.flushId !== flushId);
+  if (others.length > 0 && !isTakingOver(commitBatch, taken)) {
+    const appliedCount = await waitUntilApplied(database, pending, others, waitMsMax);
+    if (appliedCount === others.length) return [...taken];
+    if (appliedCount > 0) return 'waiting';
+    // Nobody applies them: a worker has died, or one hangs.
+  }
+  return [...taken, ...(await readEarlier(database, pending, batches, unqueuedMsMax))];
+}

@@ -1,0 +1,210 @@
+/**
+ * Batches of several shards that wait for one another come to an end, and in order: whatever becomes of the worker, the
+ * operations or the queue of the batch that comes first. On both brokers.
+ */
+import { countDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { identify, merge, track } from '@sluice/domain/testing/sample-operations';
+import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
+import { inEnvironment } from '../support/commit-batch-world.ts';
+import { createShardsWorld, shardOfBatch, type ShardsWorld } from '../support/shards-world.ts';
+
+/** A time that no parser lets through, and Postgres refuses. */
+const poison = (person: string): Operation => ({
+  ...track(person, 'poisoned'),
+  occurredAtMs: 'never' as never,
+});
+
+describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
+  let world: ShardsWorld;
+  let environmentId: number;
+  beforeAll(async () => {
+    world = await createShardsWorld(broker);
+  });
+  afterAll(() => world.close());
+  beforeEach(() => {
+    environmentId = world.newEnvironment();
+  });
+
+  /** A person with an email; then calls that name the person by either, each a batch of its own. */
+  async function addAboutOne(...calls: readonly Operation[][]): Promise<CommitBatch[]> {
+    await world.process(
+      inEnvironment(environmentId, identify('id:s', { email: 's@x.y' }), identify('id:p')),
+    );
+    return world.add(calls.map((operations) => inEnvironment(environmentId, ...operations)));
+  }
+
+  const eventOf = (name: string, id: string) => JSON.stringify({ name, id, email: 's@x.y' });
+
+  test('a worker that dies while it applies a batch of another shard leaves both to the next', async () => {
+    const [event, merged] = (await addAboutOne(
+      [track('email:s@x.y', 'bought')],
+      [merge('id:p', 'id:s')],
+    )) as [CommitBatch, CommitBatch];
+    const dying = {
+      ...world.deps,
+      newId: () => {
+        throw new Error('the process has died');
+      },
+    };
+    await expect(processCommitBatch(dying, merged, [], world.newPending())).rejects.toThrow('died');
+    expect(await world.eventNames(environmentId)).toEqual([]);
+    expect(await world.countOf('people', environmentId)).toBe(2);
+
+    const pending = world.newPending();
+    await world.processToEnd(merged, pending);
+    await world.processToEnd(event, pending);
+    expect(await world.stateOf(environmentId)).toMatchObject({ events: [eventOf('bought', 'p')] });
+    expect(await world.countOf('people', environmentId)).toBe(1);
+  });
+
+  test('a worker that dies after its commit, with its batch still in the log, holds nobody up', async () => {
+    const [event, merged] = (await addAboutOne(
+      [track('email:s@x.y', 'bought')],
+      [merge('id:p', 'id:s')],
+    )) as [CommitBatch, CommitBatch];
+    const dying = world.newPending();
+    vi.spyOn(dying, 'remove').mockRejectedValue(new Error('the process has died'));
+    await expect(processCommitBatch(world.deps, event, [], dying)).rejects.toThrow('died');
+
+    // Whoever waits finds it applied long before it would take the batch over.
+    const waiting = { ...world.deps, waitMsMax: 60_000 };
+    await world.processToEnd(merged, world.newPending(), waiting);
+    expect(await world.stateOf(environmentId)).toMatchObject({ events: [eventOf('bought', 'p')] });
+  });
+
+  test('a poisoned operation of the batch before is set aside, and what waits for it goes on', async () => {
+    const [first, second] = (await addAboutOne(
+      [track('email:s@x.y', 'before'), poison('email:s@x.y'), track('email:s@x.y', 'after')],
+      [merge('id:p', 'id:s')],
+    )) as [CommitBatch, CommitBatch];
+    const deadLetteredBefore = await countDeadLetteredOperations(world.database, 100);
+    const pending = world.newPending();
+    await world.processToEnd(second, pending);
+    await world.processToEnd(first, pending);
+    expect(await world.stateOf(environmentId)).toMatchObject({
+      events: [eventOf('after', 'p'), eventOf('before', 'p')],
+    });
+    expect(await countDeadLetteredOperations(world.database, 100)).toBe(deadLetteredBefore + 1);
+  });
+
+  test('a part that is in the log and not in its queue is waited for, and its rest applied', async () => {
+    const environment = environmentId;
+    const calls = await world.add([
+      inEnvironment(environment, identify('id:one', { a: 1 }), identify('id:two', { a: 1 })),
+      inEnvironment(environment, identify('id:one', { b: 2 }), identify('id:two', { b: 2 })),
+    ]);
+    const lost = calls[0] as CommitBatch;
+    // The queue of one shard did not get its part: the intake keeps it on its disk.
+    await world.takeFromQueues([lost]);
+    const pending = world.newPending();
+    const deps = { ...world.deps, unqueuedMsMax: 100 };
+    for (const batch of calls.slice(1)) await world.processToEnd(batch, pending, deps);
+    expect(await world.rowsOf('people', environment, 'id')).toHaveLength(2);
+    // The intake adds it later; it is applied once.
+    await world.processToEnd(lost, pending, deps);
+    await world.processToEnd(lost, pending, deps);
+    const people = await world.rowsOf('people', environment, 'id, attributes');
+    expect(people.map(({ attributes }) => attributes)).toEqual([
+      { a: 1, b: 2 },
+      { a: 1, b: 2 },
+    ]);
+  });
+
+  test('two shards do not wait for what is behind the head of the other', async () => {
+    const [p, q] = ['id:p', 'id:q'] as const;
+    const shardOf = (who: string) =>
+      shardOfBatch({ id: '', operations: inEnvironment(environmentId, track(who, '')) });
+    const emailInShardOf = (who: string, name: string): string => {
+      const candidates = Array.from({ length: 1_000 }, (_, index) => `${name}${index}@x.y`);
+      return candidates.find((email) => shardOf(`email:${email}`) === shardOf(who)) as string;
+    };
+    const emails = { p: emailInShardOf(q, 'p'), q: emailInShardOf(p, 'q') };
+    await world.process(
+      inEnvironment(
+        environmentId,
+        identify(p, { email: emails.p }),
+        identify(q, { email: emails.q }),
+      ),
+    );
+    const calls = [
+      track(p, 'p, 1'),
+      track(q, 'q, 1'),
+      track(`email:${emails.q}`, 'q, 2'),
+      track(`email:${emails.p}`, 'p, 2'),
+    ];
+    const [p1, q1, q2, p2] = (await world.add(
+      calls.map((call) => inEnvironment(environmentId, call)),
+    )) as [CommitBatch, CommitBatch, CommitBatch, CommitBatch];
+    expect([shardOfBatch(q2), shardOfBatch(p2)]).toEqual([shardOfBatch(p1), shardOfBatch(q1)]);
+
+    // The batch behind each head comes after the head of the other shard.
+    const deps = { ...world.deps, waitMsMax: 60_000 };
+    const work = async (head: CommitBatch, behind: CommitBatch): Promise<void> => {
+      const pending = world.newPending();
+      const result = await processCommitBatch(deps, head, [behind], pending);
+      expect(result).toMatchObject({ outcome: 'applied' });
+      if (result.outcome === 'applied' && result.envelopes < 2)
+        await world.processToEnd(behind, pending, deps);
+    };
+    await Promise.all([work(p1, q2), work(q1, p2)]);
+    expect(await world.eventNames(environmentId)).toHaveLength(4);
+  });
+
+  test('workers come and go while batches of all shards wait for one another', async () => {
+    const names = ['id:s', 'email:s@x.y', 'anonymous_id:v'];
+    const count = 30;
+    await world.process(
+      inEnvironment(environmentId, identify('id:s', { email: 's@x.y', anonymous_id: 'v' })),
+    );
+    const steps = Array.from({ length: count }, (_, index) => index + 1);
+    const batches = await world.add(
+      steps.map((step) =>
+        inEnvironment(environmentId, identify(names[step % names.length] as string, { step })),
+      ),
+    );
+    expect(new Set(batches.map(shardOfBatch)).size).toBeGreaterThan(1);
+
+    let appliedCount = 0;
+    const start = (): Promise<Consumers> =>
+      startConsumers(world.brokerOptions, {
+        async processCommitBatch(batch, readBehind, pending) {
+          const deps = { ...world.deps, waitMsMax: 200 };
+          const result = await processCommitBatch(deps, batch, await readBehind(), pending);
+          if (result.outcome === 'waiting')
+            return { outcome: 'retry', afterMs: 0, reason: 'earlier batches come first' };
+          appliedCount++;
+          return {
+            outcome: 'done',
+            behind: result.outcome === 'applied' ? result.envelopes - 1 : 0,
+          };
+        },
+        wakeLane: () => Promise.resolve({ outcome: 'done' }),
+        laneConcurrency: 1,
+        now: () => performance.now(),
+      });
+    const stepNow = async (): Promise<number> => {
+      const [person] = await world.rowsOf('people', environmentId, `attributes -> 'step' as step`);
+      return Number(person?.['step'] ?? 0);
+    };
+    let consumers = await start();
+    for (let moves = 0; (await stepNow()) < count; moves++) {
+      const next = await start();
+      await consumers.close();
+      consumers = next;
+      expect(moves, `${appliedCount} batches were applied`).toBeLessThan(500);
+    }
+    await consumers.close();
+    const changes = await world.rowsOf('events', environmentId, `data -> 'step' as step`);
+    // Each one saw what the one before it left.
+    expect(
+      changes
+        .map(({ step }) => step as { from: number | null; to: number } | null)
+        .filter((step) => step !== null)
+        .toSorted((one, other) => one.to - other.to),
+    ).toEqual(steps.map((step) => ({ from: step === 1 ? null : step - 1, to: step })));
+  });
+});

@@ -1,0 +1,119 @@
+/**
+ * Calls in the queues and the log of a broker, whose batches a test has processed by hand, in an order that it chooses.
+ * On top of `commit-batch-world.ts`.
+ */
+import { writePlaces } from '@sluice/domain/operations/flush-places';
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
+import { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import { openTakingSide } from '@sluice/platform/consumers/queue-taking';
+import { createLogger } from '@sluice/platform/process/logger';
+import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
+import { migrateQueues, openProducer, shardQueueName } from '@sluice/platform/queue/queue';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
+import { sql } from 'kysely';
+import {
+  processCommitBatch,
+  type ProcessCommitBatchDeps,
+} from '../../../src/events/process-commit-batch.ts';
+import { createCommitBatchWorld, type CommitBatchWorld } from './commit-batch-world.ts';
+
+const SHARD_COUNT = 16;
+
+export interface ShardsWorld extends CommitBatchWorld {
+  readonly brokerOptions: BrokerOptions;
+  /** Adds calls, one after another. @returns their batches, in the order in which they were added. */
+  add(calls: readonly (readonly Operation[])[]): Promise<CommitBatch[]>;
+  /** What another process knows of the log. */
+  newPending(): PendingBatches;
+  /** As a worker does: once more where batches of other shards came first. */
+  processToEnd(
+    batch: CommitBatch,
+    pending: PendingBatches,
+    by?: ProcessCommitBatchDeps,
+  ): Promise<void>;
+  /** Takes batches out of their queues; the log keeps them. */
+  takeFromQueues(batches: readonly CommitBatch[]): Promise<void>;
+  /** People and events, as texts. */
+  stateOf(environmentId: number): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+export async function createShardsWorld(broker: 'redis' | 'postgres'): Promise<ShardsWorld> {
+  const world = await createCommitBatchWorld();
+  const brokerOptions = {
+    databaseUrl: world.databaseUrl,
+    redisUrl: broker === 'redis' ? testRedisUrl() : undefined,
+    prefix: uniquePrefix(),
+    shardCount: SHARD_COUNT,
+    logger: createLogger('test', 'silent'),
+  };
+  if (broker === 'postgres') await migrateQueues(brokerOptions.databaseUrl);
+  const producer = await openProducer(brokerOptions);
+  const side = openTakingSide(brokerOptions, 0, () => undefined);
+  return {
+    ...world,
+    brokerOptions,
+    async add(calls) {
+      const added: CommitBatch[] = [];
+      for (const operations of calls) {
+        const parts = partsOf(operations, world.newId);
+        await producer.addCommitBatches(parts);
+        added.push(...parts.map(({ envelope }) => envelope));
+      }
+      return added;
+    },
+    newPending: () =>
+      new PendingBatches(side.pendingLog, side.readBatches, () => performance.now()),
+    async processToEnd(batch, pending, by = world.deps) {
+      while ((await processCommitBatch(by, batch, [], pending)).outcome === 'waiting');
+    },
+    async takeFromQueues(batches) {
+      for (const batch of batches)
+        await side.waitingIn(shardQueueName(shardOfBatch(batch))).remove([batch.id]);
+    },
+    async stateOf(environmentId) {
+      const people = await world.rowsOf(
+        'people',
+        environmentId,
+        'id, email, attributes, unsubscribed',
+      );
+      const { rows: events } = await sql<{ name: string | null }>`
+        select e.name, p.id, p.email
+          from events e left join people p using (environment_id, person_id)
+         where environment_id = ${environmentId}`.execute(world.database);
+      const texts = (rows: readonly object[]) => rows.map((row) => JSON.stringify(row)).toSorted();
+      return { people: texts(people), events: texts(events.filter(({ name }) => name !== null)) };
+    },
+    async close() {
+      await producer.close();
+      side.leave();
+      await side.close();
+    },
+  };
+}
+
+const shardOfOperation = (operation: Operation): number =>
+  shardOf(operation.environmentId, shardKeyOf(operation), SHARD_COUNT);
+
+export const shardOfBatch = ({ operations: [first] }: CommitBatch): number =>
+  shardOfOperation(first as Operation);
+
+/** One call as intake writes it: a batch for each shard, with the places where there are several. */
+function partsOf(
+  operations: readonly Operation[],
+  newId: () => string,
+): { shard: number; envelope: CommitBatch }[] {
+  const placed = operations.map((operation, place) => ({ operation, place }));
+  const shards = Map.groupBy(placed, ({ operation }) => shardOfOperation(operation));
+  const flushId = newId();
+  return [...shards].map(([shard, part]) => ({
+    shard,
+    envelope: {
+      id: newId(),
+      operations: part.map(({ operation }) => operation),
+      ...(shards.size > 1 && { flushId, places: writePlaces(part.map(({ place }) => place)) }),
+    },
+  }));
+}
