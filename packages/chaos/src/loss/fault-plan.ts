@@ -18,7 +18,7 @@ export const BROKERS = ['redis', 'postgres', 'cluster', 'sentinels'] as const;
 export type Broker = (typeof BROKERS)[number];
 
 /** Longer than the servers take to agree that a master is gone, and to elect another one. */
-const FAILOVER_MS = 4_000;
+export const FAILOVER_MS = 4_000;
 
 const PROCESSES = ['intake-0', 'intake-1', 'worker-0', 'worker-1', 'postgres', 'redis'] as const;
 const WAYS = [

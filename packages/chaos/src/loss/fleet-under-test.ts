@@ -7,10 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { updateEnvironment } from '@sluice/database/accounts/environments';
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
 import { migrate } from '@sluice/database/schema/migrate';
-import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import {
@@ -45,6 +46,7 @@ export interface Fleet {
 export interface FleetShape {
   readonly workerCount: 2 | 4;
   readonly shardCount: number;
+  /** For reading people back; phone numbers identify them then. */
   readonly hasApi: boolean;
   /** Time after which an intake writes a call to its local disk buffer instead of the broker. */
   readonly commitDeadlineMs: number;
@@ -80,8 +82,7 @@ export async function startFleet(
   const postgresOptions = {
     directory,
     durability: 'full',
-    // With the queues in Postgres, each worker has a connection for each shard.
-    settings: { max_connections: String(100 + workerCount * (shardCount + 20)) },
+    settings: { max_connections: String(100 + workerCount * 40) },
     onProgress: () => {},
   } as const;
   let postgres = await startEmbeddedPostgres(postgresOptions);
@@ -96,6 +97,15 @@ export async function startFleet(
   await migrate(database);
   await migrateQueues(directUrl);
   await seedDemoWorkspace(database);
+  if (hasApi)
+    await updateEnvironment(
+      database,
+      DEMO.accountId,
+      DEMO.environmentId,
+      { phoneIdentifies: true },
+      { actor: { type: 'system' } },
+      Date.now(),
+    );
 
   const redisOptions = { directory: join(directory, 'redis'), port: await findFreePort() };
   const servers = await startRedisSet(broker, redisOptions.directory);
@@ -138,9 +148,11 @@ export async function startFleet(
     };
   };
   /** The API is no target of faults: it reads Postgres directly. */
+  const apiRedisUrl =
+    servers?.url ?? (broker === 'redis' ? `redis://127.0.0.1:${redisOptions.port}` : undefined);
   const apiSettings = () => ({
     DATABASE_URL: directUrl,
-    ...(broker === 'redis' && { REDIS_URL: `redis://127.0.0.1:${redisOptions.port}` }),
+    ...(apiRedisUrl !== undefined && { REDIS_URL: apiRedisUrl }),
     SHARD_COUNT: String(shardCount),
     API_PORT: String(ports.get('api')),
   });

@@ -1,11 +1,12 @@
 /**
  * Compares what is in Postgres with what was acknowledged: every event is there exactly once, each person's events
- * were applied in the order in which their client sent them, and the last identify stands.
+ * were applied in the order in which their client sent them, the last identify stands, and whoever became part of
+ * somebody else, or was deleted, is gone.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
-import type { SentPerson } from './load.ts';
+import type { SentPerson } from './loss-call.ts';
 
 interface StoredEvent {
   readonly eventId: string;
@@ -13,6 +14,12 @@ interface StoredEvent {
   readonly count: number;
   /** Of the commit batch that it was applied with: grows from one commit batch of a shard to the next. */
   readonly envelopeNumber: string | null;
+}
+
+interface StoredPerson {
+  readonly name: string;
+  readonly email: string | null;
+  readonly step: number;
 }
 
 const PROBLEMS_MAX = 10;
@@ -33,34 +40,42 @@ export async function findLosses(
      where events.environment_id = ${DEMO.environmentId} and people.id like ${prefix}
        and events.kind = 'event'
      group by 1, 2`.execute(database);
-  const { rows: steps } = await sql<{ name: string; step: number }>`
-    select id as name, (attributes ->> 'step')::int as step from people
+  const { rows: steps } = await sql<StoredPerson>`
+    select id as name, email, (attributes ->> 'step')::int as step from people
      where environment_id = ${DEMO.environmentId} and id like ${prefix}`.execute(database);
 
-  const stored = new Map(events.map((event) => [event.eventId, event]));
-  const stepOf = new Map(steps.map(({ name, step }) => [name, step]));
+  const storedEvents = new Map(events.map((event) => [event.eventId, event]));
+  const personOf = new Map(steps.map((each) => [each.name, each]));
   const problems: string[] = [];
   let sentCount = 0;
   for (const person of people) {
+    const { fate } = person;
+    if (fate === 'deleted') {
+      if (personOf.has(person.name) && !person.isSentAgain)
+        problems.push(`${person.name} is there, and their deletion was acknowledged`);
+      continue;
+    }
     sentCount += person.events.length;
+    const owner = fate === 'there' ? person.name : fate.mergedInto;
     let last = 0n;
     for (const [place, { eventId, call }] of person.events.entries()) {
       const which = `event ${place} of ${person.name} (${eventId}; ${call})`;
-      const found = stored.get(eventId);
+      const found = storedEvents.get(eventId);
       if (!found) {
         problems.push(`lost: ${which}`);
         continue;
       }
       if (found.count > 1) problems.push(`stored ${found.count} times: ${which}`);
-      if (found.personName !== person.name)
+      if (found.personName !== owner)
         problems.push(`with another person (${found.personName}): ${which}`);
       const number = BigInt(found.envelopeNumber ?? -1);
       if (number < last) problems.push(`applied before the one sent before it: ${which}`);
       last = number;
     }
-    const step = stepOf.get(person.name);
-    if (step !== person.step)
-      problems.push(`${person.name} stands at step ${step}, acknowledged was ${person.step}`);
+    const stored = personOf.get(person.name);
+    if (fate === 'there') problems.push(...compareStored(person, stored));
+    else if (stored && !person.isSentAgain)
+      problems.push(`${person.name} is there, and became part of ${owner}`);
   }
   if (problems.length === 0 && events.length !== sentCount)
     problems.push(`${events.length} events are stored, ${sentCount} were sent`);
@@ -69,9 +84,21 @@ export async function findLosses(
     : [...problems.slice(0, PROBLEMS_MAX), `and ${problems.length - PROBLEMS_MAX} more`];
 }
 
-/** Commit batches applied so far, of all seeds: only grows, and by no more than was acknowledged. */
-export async function countApplied(database: Database): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from envelopes`.execute(database);
-  return rows[0]?.count ?? 0;
+function compareStored(
+  { name, step, email }: SentPerson,
+  stored: StoredPerson | undefined,
+): string[] {
+  const problems: string[] = [];
+  if (stored?.step !== step)
+    problems.push(`${name} stands at step ${stored?.step}, acknowledged was ${step}`);
+  if (email !== undefined && stored?.email !== email)
+    problems.push(`${name} has the email ${stored?.email}, acknowledged was ${email}`);
+  return problems;
+}
+
+/** Grows with each commit batch that is applied. Index: `envelopes_by_number`. */
+export async function lastApplied(database: Database): Promise<number> {
+  const { rows } = await sql<{ last: number | null }>`
+    select max(envelope_number)::int as last from envelopes`.execute(database);
+  return rows[0]?.last ?? 0;
 }

@@ -6,23 +6,10 @@
  * what is in Postgres.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DEMO } from '@sluice/database/demo/seed-demo';
 import { pick, type Random } from '@sluice/domain/values/seeded-random';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
-
-export interface SentEvent {
-  readonly eventId: string;
-  /** Which call it came in, to help a search. */
-  readonly call: string;
-}
-
-export interface SentPerson {
-  readonly name: string;
-  /** Acknowledged, in the order in which the client sent them. */
-  readonly events: SentEvent[];
-  /** Of the last acknowledged identify. */
-  step: number;
-}
+import { PIPELINES, TRACK, type Call, type SentPerson } from './loss-call.ts';
+import { callsOfSignUp } from './sign-up.ts';
 
 export interface Load {
   readonly people: readonly SentPerson[];
@@ -33,23 +20,12 @@ export interface Load {
 }
 
 const CLIENTS = 6;
+/** Of a client's turns; each is three calls. */
+const SIGN_UP_SHARE = 0.1;
 const CALL_DEADLINE_MS = 2_500;
 const RETRY_DELAY_MS = 40;
-const BASIC = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
-const PIPELINES = { Authorization: BASIC(`${DEMO.writeKey}:`), 'X-Strict-Mode': '1' };
-const TRACK = { Authorization: BASIC(`${DEMO.siteId}:${DEMO.apiKey}`) };
 /** Far from now: an earlier second than the one before it is never used. */
 const FIRST_STEP_SECONDS = 1_700_000_000;
-
-interface Call {
-  readonly name: string;
-  readonly method: string;
-  readonly path: string;
-  readonly headers: Record<string, string>;
-  readonly body: unknown;
-  /** What an acknowledgement of it means. */
-  readonly acknowledge: (call: string) => void;
-}
 
 export function startLoad(
   random: Random,
@@ -62,14 +38,15 @@ export function startLoad(
   const people: SentPerson[] = [];
   let isStopping = false;
 
-  const send = async (url: string, call: Call): Promise<void> => {
+  /** @returns how often it was sent. */
+  const send = async (url: string, call: Call): Promise<number> => {
     for (let attempt = 1; ; attempt++) {
       counts.sent++;
       const status = await post(url, call);
       if (status === 200) {
         counts.calls++;
         call.acknowledge(`${call.name}, attempt ${attempt}`);
-        return;
+        return attempt;
       }
       if (status !== undefined && status !== 503)
         fail(`${call.name} was answered ${status}: ${JSON.stringify(call.body)}`);
@@ -79,13 +56,21 @@ export function startLoad(
 
   const run = async (client: number): Promise<void> => {
     const url = intakeUrls[client % intakeUrls.length] as string;
-    const own = ['a', 'b'].map((letter): SentPerson => {
-      return { name: `chaos-${seed}-${client}${letter}`, events: [], step: 0 };
-    });
+    const own = ['a', 'b'].map((letter) => newPerson(`chaos-${seed}-${client}${letter}`));
     people.push(...own);
     const make = callMaker(random, newId);
     for (const person of own) await send(url, make.identify(person));
-    while (!isStopping) await send(url, make.any(own));
+    for (let number = 1; !isStopping;) {
+      if (random() >= SIGN_UP_SHARE) {
+        await send(url, make.any(own));
+        continue;
+      }
+      const name = `chaos-${seed}-${client}u${number++}`;
+      const person = newPerson(name, `${name}@x.example`);
+      people.push(person);
+      for (const call of callsOfSignUp(person, pick(random, own).name, random, newId))
+        if ((await send(url, call)) > 1) person.isSentAgain = true;
+    }
   };
   const running = Promise.all(Array.from({ length: CLIENTS }, (_, client) => run(client)));
   return {
@@ -97,6 +82,15 @@ export function startLoad(
     },
   };
 }
+
+const newPerson = (name: string, email?: string): SentPerson => ({
+  name,
+  ...(email !== undefined && { email }),
+  events: [],
+  step: 0,
+  fate: 'there',
+  isSentAgain: false,
+});
 
 /** Undefined where the answer did not come. */
 async function post(

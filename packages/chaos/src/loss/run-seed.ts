@@ -7,7 +7,7 @@ import { seededRandom } from '@sluice/domain/values/seeded-random';
 import { PLANS, type Fault, type FaultPlan } from './fault-plan.ts';
 import type { Fleet, ReadinessBody } from './fleet-under-test.ts';
 import { startLoad } from './load.ts';
-import { countApplied, findLosses } from './invariant-checker.ts';
+import { lastApplied, findLosses } from './invariant-checker.ts';
 
 export interface SeedReport {
   readonly seed: number;
@@ -63,7 +63,7 @@ export async function runSeed(
     return wrong.length === 0;
   };
   await whileItMoves(isDone, async () =>
-    [load.counts.calls, await countApplied(fleet.database)].join(),
+    [load.counts.calls, await lastApplied(fleet.database)].join(),
   );
   problems.push(...wrong);
   return {
@@ -81,6 +81,7 @@ export async function runSeed(
 export async function whileItMoves(
   isDone: () => Promise<boolean>,
   read: () => Promise<string>,
+  pollIntervalMs = POLL_INTERVAL_MS,
 ): Promise<void> {
   let last: string | undefined;
   let movedAtMs = performance.now();
@@ -89,7 +90,7 @@ export async function whileItMoves(
     if (now !== last) movedAtMs = performance.now();
     else if (performance.now() - movedAtMs > STUCK_AFTER_MS) return;
     last = now;
-    await sleep(POLL_INTERVAL_MS);
+    await sleep(pollIntervalMs);
   }
 }
 
