@@ -100,7 +100,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'port',
     'catalogue',
   ],
-  chaos: ['order', 'runbooks', 'purchases', 'loss'],
+  chaos: ['order', 'order/model', 'runbooks', 'purchases', 'loss'],
   standalone: [],
   'command-line': [],
   verify: [],

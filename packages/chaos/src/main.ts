@@ -56,7 +56,7 @@ const {
   )
   .option('--sequences <count>', 'order: number of sequences, one a seed', positiveInteger, 200)
   .option('--minutes <count>', 'order: begins no sequences after this time', positiveInteger)
-  .option('--kills', 'order: kills workers and the broker while calls are sent')
+  .option('--kills', 'order: kills intakes, workers and the broker while calls are sent')
   .option('--plain', 'order: sequences about one person under one id, one call after another')
   .option(
     '--apart',
@@ -92,7 +92,7 @@ const say = (line: string) => process.stdout.write(`${line}\n`);
 
 if (oracle === 'order') {
   let isHeld = true;
-  for (const name of wanted ? [wanted] : (['redis', 'postgres'] as const)) {
+  for (const name of brokers) {
     say(`order of calls, ${name}, seeds ${first} to ${first + sequences - 1}`);
     const kind = isPlain ? 'plain' : 'mixed';
     const options = {

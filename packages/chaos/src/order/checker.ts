@@ -4,11 +4,13 @@
  * A call takes effect at one moment between its sending and its answer. Calls in flight together may take either order,
  * with one order for all their effects. The checker decides the order of a call only when its answer arrives: then each
  * candidate applies any of the calls in flight that may come first, and the answered call.
+ *
+ * A call that was not acknowledged stays in flight to the end: then it may have had its effect, or not.
  */
-import type { AnsweredCall } from './call.ts';
-import { applyCall } from './model.ts';
-import { EVERYONE, namesOfCall } from './read-calls.ts';
-import { createKeyOf, EMPTY_STATE, reachOf, type State } from './model-state.ts';
+import { NEVER, type AnsweredCall } from './model/call.ts';
+import { applyCall } from './model/model.ts';
+import { EVERYONE, namesOfCall } from './model/read-calls.ts';
+import { createKeyOf, EMPTY_STATE, reachOf, type State } from './model/model-state.ts';
 
 export type Verdict =
   | { readonly outcome: 'states'; readonly states: readonly State[] }
@@ -30,7 +32,7 @@ export function possibleStates(
   const moments = history
     .flatMap((call) => [
       { at: call.sentAt, call, isAnswer: false },
-      { at: call.answeredAt, call, isAnswer: true },
+      ...(call.answeredAt === NEVER ? [] : [{ at: call.answeredAt, call, isAnswer: true }]),
     ])
     .toSorted((one, other) => one.at - other.at);
   const keyOf = createKeyOf();
@@ -45,8 +47,50 @@ export function possibleStates(
     inFlight.delete(call);
     if (candidates.length > candidatesMax) return { outcome: 'too many', call };
   }
-  return { outcome: 'states', states: candidates.map(({ state }) => state) };
+  const states = ends(candidates, [...inFlight], keyOf, candidatesMax);
+  const [left] = inFlight;
+  return left && states.length > candidatesMax
+    ? { outcome: 'too many', call: left }
+    : { outcome: 'states', states };
 }
+
+/** States at the end: of the calls that were not acknowledged, any have taken effect, in any order. */
+function ends(
+  candidates: readonly Candidate[],
+  inDoubt: readonly AnsweredCall[],
+  keyOf: (state: State) => string,
+  countMax: number,
+): readonly State[] {
+  const seen = new Set<string>();
+  const states: State[] = [];
+  const visit = ({ state, applied }: Candidate): void => {
+    const key = `${flagsOf(inDoubt, applied)} ${keyOf(state)}`;
+    if (seen.has(key) || states.length > countMax) return;
+    seen.add(key);
+    states.push(state);
+    for (const next of inDoubt)
+      if (mayApply(next, applied, inDoubt)) visit(withApplied({ state, applied }, next));
+  };
+  for (const candidate of candidates) visit(candidate);
+  return states;
+}
+
+const flagsOf = (calls: readonly AnsweredCall[], applied: ReadonlySet<AnsweredCall>): string =>
+  calls.map((each) => (applied.has(each) ? 1 : 0)).join('');
+
+const withApplied = ({ state, applied }: Candidate, next: AnsweredCall): Candidate => ({
+  state: applyCall(state, next.call),
+  applied: new Set([...applied, next]),
+});
+
+/** A line of a stream comes after the line before it. */
+const mayApply = (
+  next: AnsweredCall,
+  applied: ReadonlySet<AnsweredCall>,
+  inFlight: readonly AnsweredCall[],
+): boolean =>
+  !applied.has(next) &&
+  (next.follows === undefined || applied.has(next.follows) || !inFlight.includes(next.follows));
 
 /** Candidates in which the answered call has taken effect, equal ones once. */
 function answer(
@@ -59,7 +103,7 @@ function answer(
   const done: Candidate[] = [];
   const visit = (candidate: Candidate, before: readonly AnsweredCall[]): void => {
     const { state, applied } = candidate;
-    const key = `${inFlight.map((each) => (applied.has(each) ? 1 : 0)).join('')} ${keyOf(state)}`;
+    const key = `${flagsOf(inFlight, applied)} ${keyOf(state)}`;
     if (seen.has(key)) return;
     seen.add(key);
     if (applied.has(call)) {
@@ -67,8 +111,7 @@ function answer(
       return;
     }
     for (const next of [call, ...before])
-      if (!applied.has(next))
-        visit({ state: applyCall(state, next.call), applied: new Set([...applied, next]) }, before);
+      if (mayApply(next, applied, inFlight)) visit(withApplied(candidate, next), before);
   };
   for (const candidate of candidates) visit(candidate, connectedTo(call, inFlight, candidate));
   return done;
@@ -97,6 +140,7 @@ function connectedTo(
     for (const { each, reach } of near) {
       found.push(each);
       for (const name of reach) reached.add(name);
+      if (each.follows) for (const name of namesOfCall(each.follows.call)) reached.add(name);
     }
     waiting = waiting.filter((each) => !near.includes(each));
   }

@@ -3,13 +3,20 @@
  *
  * Each difference has a kind, so that a summary can count them.
  */
-import type { AnsweredCall } from './call.ts';
-import { kindOf, type Json, type JsonObject, type Person, type State } from './model-state.ts';
+import type { AnsweredCall } from './model/call.ts';
+import {
+  kindOf,
+  type Json,
+  type JsonObject,
+  type Person,
+  type State,
+} from './model/model-state.ts';
 
 /** A person as the API returns it. */
 export interface FoundPerson {
   readonly id: string | null;
   readonly email: string | null;
+  readonly phone: string | null;
   /** As text, without identifiers and `unsubscribed`. */
   readonly attributes: Readonly<Record<string, string>>;
   readonly unsubscribed: boolean;
@@ -48,7 +55,9 @@ const sortKeys = (_: string, value: unknown): unknown =>
     ? Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)))
     : value;
 
-function nameFor(person: Person, kind: 'id' | 'email'): string | null {
+const KINDS = ['id', 'email', 'phone'] as const;
+
+function nameFor(person: Person, kind: (typeof KINDS)[number]): string | null {
   return person.names.find((name) => kindOf(name) === kind)?.slice(kind.length + 1) ?? null;
 }
 
@@ -57,18 +66,20 @@ function compareState({ people }: State, found: readonly FoundPerson[]): readonl
     person,
     id: nameFor(person, 'id'),
     email: nameFor(person, 'email'),
+    phone: nameFor(person, 'phone'),
   }));
   const differences: Difference[] = [];
   const matched = new Set<FoundPerson>();
   const holders = new Map(
     found.flatMap((each) => each.events.map((event) => [event.name, each] as const)),
   );
-  for (const { person, id, email } of expected) {
+  for (const { person, id, email, phone } of expected) {
     const free = found.filter((each) => !matched.has(each));
     const match =
       free.find((each) => id !== null && each.id === id) ??
-      free.find((each) => email !== null && each.email === email);
-    const who = id ?? email ?? 'nobody';
+      free.find((each) => email !== null && each.email === email) ??
+      free.find((each) => phone !== null && each.phone === phone);
+    const who = id ?? email ?? phone ?? 'nobody';
     if (!match) {
       differences.push({
         kind: 'person lost',
@@ -77,13 +88,13 @@ function compareState({ people }: State, found: readonly FoundPerson[]): readonl
       continue;
     }
     matched.add(match);
-    for (const kind of ['id', 'email'] as const)
-      differences.push(...compareText(kind, who, kind === 'id' ? id : email, match[kind]));
+    for (const kind of KINDS)
+      differences.push(...compareText(kind, who, nameFor(person, kind), match[kind]));
     differences.push(...comparePerson(person, match, who, holders));
   }
   for (const each of found)
     if (!matched.has(each)) {
-      const who = each.id ?? each.email ?? 'nobody';
+      const who = each.id ?? each.email ?? each.phone ?? 'nobody';
       differences.push({ kind: 'person too many', words: `${who} exists and nobody is expected` });
     }
   return differences;
@@ -176,6 +187,12 @@ function compareOrder(
   );
 }
 
+/** Identifiers and truth values are written more than once. */
+const isRepeated = (name: string): boolean =>
+  name === 'unsubscribed' ||
+  name.startsWith('svc_subscription_preferences') ||
+  KINDS.some((kind) => kind === name);
+
 /**
  * The log contains only changes that took effect: each attribute's changes lead from nothing to its value. Each value is
  * written once, so the changes are a chain if every value but the last is left as often as it is reached.
@@ -183,7 +200,7 @@ function compareOrder(
 function compareChanges({ id, email, attributes, changes }: FoundPerson): readonly Difference[] {
   const names = new Set((changes ?? []).flatMap((each) => Object.keys(each)));
   return [...names].flatMap((name) => {
-    if (name === 'id' || name === 'email' || name === 'unsubscribed') return [];
+    if (isRepeated(name)) return [];
     const balance = new Map<string, number>([['null', 1]]);
     const count = (value: Json, by: number) =>
       balance.set(textOf(value), (balance.get(textOf(value)) ?? 0) + by);

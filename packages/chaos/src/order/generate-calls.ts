@@ -4,26 +4,34 @@
  * Each value that a call writes contains the call's number, so a report can name the call that wrote it.
  */
 import fc from 'fast-check';
-import type { PlannedCall } from './call.ts';
+import { commandItem, semanticEvent } from './generate-commands.ts';
+import type { PlannedCall } from './model/call.ts';
 import {
   alias,
   batchOf,
-  device,
   eventItem,
   group,
+  importOf,
   type MakeCall,
-  mergeCustomers,
   mergeItem,
   namesOf,
   personItem,
   pipelinesEvent,
   pipelinesIdentify,
   PLAIN,
-  putCustomer,
   relationItem,
-  removal,
   single,
+  streamOf,
 } from './generate-items.ts';
+import {
+  device,
+  form,
+  mergeCustomers,
+  message,
+  putCustomer,
+  removal,
+  v1Event,
+} from './generate-track.ts';
 
 /** `plain`: one person under one id, without objects, from one sender. Such calls all have the same shard. */
 export type SequenceKind = 'mixed' | 'plain';
@@ -90,21 +98,30 @@ function anyCall(people: number): fc.Arbitrary<MakeCall> {
     { weight: 4, arbitrary: pipelinesEvent(names) },
     { weight: 2, arbitrary: group(names) },
     { weight: 2, arbitrary: alias(names) },
+    { weight: 2, arbitrary: semanticEvent(names) },
   );
   const v2Item = fc.oneof(
     { weight: 5, arbitrary: personItem(names) },
     { weight: 4, arbitrary: eventItem(names) },
     { weight: 2, arbitrary: relationItem(names) },
     { weight: 2, arbitrary: mergeItem(names) },
+    { weight: 1, arbitrary: commandItem(names) },
   );
   return fc.oneof(
-    { weight: 12, arbitrary: single(pipelinesItem, 'pipelines') },
-    { weight: 6, arbitrary: single(v2Item, 'v2') },
-    { weight: 6, arbitrary: putCustomer(names) },
-    { weight: 3, arbitrary: batchOf(pipelinesItem, 'pipelines') },
-    { weight: 3, arbitrary: batchOf(v2Item, 'v2') },
-    { weight: 3, arbitrary: device(names) },
-    { weight: 3, arbitrary: removal(names) },
-    { weight: 2, arbitrary: mergeCustomers(names) },
+    { weight: 24, arbitrary: single(pipelinesItem, 'pipelines') },
+    { weight: 12, arbitrary: single(v2Item, 'v2') },
+    { weight: 12, arbitrary: putCustomer(names) },
+    { weight: 6, arbitrary: batchOf(pipelinesItem, 'pipelines') },
+    { weight: 6, arbitrary: batchOf(v2Item, 'v2') },
+    { weight: 2, arbitrary: streamOf(pipelinesItem, 'pipelines') },
+    { weight: 2, arbitrary: streamOf(v2Item, 'v2') },
+    { weight: 4, arbitrary: v1Event(names) },
+    { weight: 6, arbitrary: device(names) },
+    { weight: 6, arbitrary: removal(names) },
+    { weight: 4, arbitrary: mergeCustomers(names) },
+    { weight: 2, arbitrary: form(names) },
+    { weight: 2, arbitrary: message(names) },
+    // It takes a second.
+    { weight: 1, arbitrary: importOf(names) },
   );
 }

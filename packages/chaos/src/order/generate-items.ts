@@ -4,16 +4,19 @@
  * Used by `generate-calls.ts`.
  */
 import fc from 'fast-check';
-import type { Body, Call } from './call.ts';
+import type { Body, Call } from './model/call.ts';
 
 /** Makes a call from its number in the sequence; the number makes its values unique. */
 export type MakeCall = (number: number) => Call;
 /** An item of a batch, for either API. */
-type MakeBody = (number: number) => Body;
+export type MakeBody = (number: number) => Body;
 
 /** Numbers of a batch's items begin at 100 times the number of the call. */
 const ITEMS_PER_CALL = 100;
 const BATCH_ITEMS_MAX = 5;
+/** A stream is no one call: each line in flight allows more states. */
+const STREAM_LINES_MAX = 3;
+const IMPORT_ROWS_MAX = 3;
 
 /** The names that calls choose from. */
 export interface Names {
@@ -22,8 +25,10 @@ export interface Names {
   /** An id or an email. */
   readonly any: fc.Arbitrary<string>;
   readonly anonymous: fc.Arbitrary<string>;
-  /** `identifiers` of Track v2. */
+  /** `identifiers` of Track: an id or an email. */
   readonly identifiers: fc.Arbitrary<Body>;
+  /** `identifiers` of Track v2: also a phone number. */
+  readonly withPhone: fc.Arbitrary<Body>;
 }
 
 const emailOf = (id: string): string => `${id}@x.example`;
@@ -35,15 +40,20 @@ export function namesOf(ids: readonly string[]): Names {
     { weight: 9, arbitrary: id.map(emailOf) },
     { weight: 1, arbitrary: id.map((each) => emailOf(each).replace('x.example', 'X.Example')) },
   );
+  const identifiers = fc.oneof(
+    id.map((each) => ({ id: each })),
+    email.map((each) => ({ email: each })),
+  );
   return {
     id,
     email,
+    identifiers,
+    withPhone: fc.oneof(
+      { weight: 5, arbitrary: identifiers },
+      { weight: 1, arbitrary: id.map((each) => ({ phone: each.replace(/~p(\d)/, '#$1#') })) },
+    ),
     any: fc.oneof({ weight: 3, arbitrary: id }, { weight: 2, arbitrary: email }),
     anonymous: fc.constantFrom(...ids.map((each) => each.replace('~p', '~a'))),
-    identifiers: fc.oneof(
-      id.map((each) => ({ id: each })),
-      email.map((each) => ({ email: each })),
-    ),
   };
 }
 
@@ -53,6 +63,7 @@ export const PLAIN: Names = {
   any: fc.constant('~p1'),
   anonymous: fc.constant('~a1'),
   identifiers: fc.constant({ id: '~p1' }),
+  withPhone: fc.constant({ id: '~p1' }),
 };
 
 export const single = (
@@ -77,23 +88,69 @@ export const batchOf = (
       body: { batch: makes.map((make, index) => make(number * ITEMS_PER_CALL + index) as never) },
     }));
 
+export const streamOf = (
+  item: fc.Arbitrary<MakeBody>,
+  of: 'pipelines' | 'v2',
+): fc.Arbitrary<MakeCall> =>
+  fc
+    .array(item, { minLength: 1, maxLength: STREAM_LINES_MAX, size: 'max' })
+    .map((makes) => (number) => ({
+      api: 'stream',
+      of,
+      lines: makes.map((make, index) => make(number * ITEMS_PER_CALL + index)),
+    }));
+
+export const importOf = ({ id, email }: Names): fc.Arbitrary<MakeCall> =>
+  fc
+    .constantFrom('id' as const, 'email' as const)
+    .chain((identifier) =>
+      fc.tuple(
+        fc.constant(identifier),
+        fc.array(identifier === 'id' ? id : email, {
+          minLength: 1,
+          maxLength: IMPORT_ROWS_MAX,
+          size: 'max',
+        }),
+      ),
+    )
+    .map(([identifier, people]) => (number) => ({
+      api: 'import',
+      identifier,
+      rows: people.map((person, index) => ({
+        name: `e${number * ITEMS_PER_CALL + index}`,
+        person,
+      })),
+    }));
+
+const PREFERENCE = 'svc_subscription_preferences.topics.topic_1';
+const CREATED_AT_FIRST = 1_600_000_000;
+
 /** A few attributes with this call's number, a removed one, or `unsubscribed`. */
-const attributes = fc
+export const attributes = fc
   .record({
     written: fc.subarray(['plan', 'city', 'step'], { minLength: 0, maxLength: 2 }),
+    hasCreatedAt: fc.option(fc.constant(true), { freq: 10, nil: false }),
+    preference: fc.option(fc.boolean(), { freq: 10, nil: undefined }),
+    isUpdate: fc.option(fc.constant(true), { freq: 12, nil: false }),
     removed: fc.option(fc.constantFrom('plan', 'city'), { freq: 8, nil: undefined }),
     unsubscribed: fc.option(fc.constantFrom(true, 'TRUE', 1, false, 'no'), {
       freq: 6,
       nil: undefined,
     }),
   })
-  .map(({ written, removed, unsubscribed }) => (number: number): Body => ({
-    ...Object.fromEntries(written.map((name) => [name, number])),
-    ...(removed && { [removed]: null }),
-    ...(unsubscribed !== undefined && { unsubscribed }),
-  }));
+  .map((given) => (number: number): Body => {
+    const { written, removed, unsubscribed, hasCreatedAt, preference, isUpdate } = given;
+    return {
+      ...Object.fromEntries(written.map((name) => [name, number])),
+      ...(removed && { [removed]: null }),
+      ...(unsubscribed !== undefined && { unsubscribed }),
+      ...(hasCreatedAt && { created_at: CREATED_AT_FIRST + number }),
+      ...(preference !== undefined && { [PREFERENCE]: preference }),
+      ...(isUpdate && { _update: true }),
+    };
+  });
 
-const sometimes = <Value>(arbitrary: fc.Arbitrary<Value>, freq = 2) =>
+export const sometimes = <Value>(arbitrary: fc.Arbitrary<Value>, freq = 2) =>
   fc.option(arbitrary, { freq, nil: undefined });
 
 export function pipelinesIdentify({ any, email, anonymous }: Names): fc.Arbitrary<MakeBody> {
@@ -130,7 +187,8 @@ export function pipelinesEvent({ any, anonymous }: Names): fc.Arbitrary<MakeBody
     }));
 }
 
-const OBJECTS = fc.constantFrom('~g1', '~g2', '~g3');
+export const DELIVERIES = fc.constantFrom('~m1', '~m2');
+export const OBJECTS = fc.constantFrom('~g1', '~g2', '~g3');
 
 /** A visitor's relationship has no attributes: which of two wins is not specified. */
 export const group = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> =>
@@ -155,25 +213,25 @@ export const alias = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> =>
     .tuple(fc.oneof({ weight: 3, arbitrary: any }, { weight: 1, arbitrary: anonymous }), any)
     .map(([previousId, userId]) => () => ({ type: 'alias', previousId, userId }));
 
-export const personItem = ({ id, email, identifiers }: Names): fc.Arbitrary<MakeBody> =>
+export const personItem = ({ id, email, withPhone }: Names): fc.Arbitrary<MakeBody> =>
   fc
-    .tuple(identifiers, sometimes(email), sometimes(id, 3), attributes)
+    .tuple(withPhone, sometimes(email), sometimes(id, 3), attributes)
     .map(([own, otherEmail, otherId, make]) => (number) => ({
       type: 'person',
       action: 'identify',
       identifiers: own as never,
       attributes: {
         ...make(number),
-        ...('id' in own && otherEmail?.includes('@') && { email: otherEmail }),
-        ...('email' in own && otherId && { id: otherId }),
+        ...(!('email' in own) && otherEmail?.includes('@') && { email: otherEmail }),
+        ...(!('id' in own) && otherId && { id: otherId }),
       } as never,
     }));
 
-export const eventItem = ({ identifiers, anonymous }: Names): fc.Arbitrary<MakeBody> =>
+export const eventItem = ({ withPhone, anonymous }: Names): fc.Arbitrary<MakeBody> =>
   fc
     .tuple(
       fc.oneof(
-        { weight: 4, arbitrary: identifiers },
+        { weight: 4, arbitrary: withPhone },
         { weight: 1, arbitrary: anonymous.map((each) => ({ anonymous_id: each })) },
       ),
       fc.constantFrom('event', 'event', 'page', 'screen'),
@@ -220,51 +278,3 @@ export const mergeItem = ({ identifiers }: Names): fc.Arbitrary<MakeBody> =>
   fc.tuple(identifiers, identifiers).map(([primary, secondary]) => () => {
     return { type: 'person', action: 'merge', primary, secondary } as never;
   });
-
-export const mergeCustomers = ({ identifiers }: Names): fc.Arbitrary<MakeCall> =>
-  fc.tuple(identifiers, identifiers).map(([primary, secondary]) => () => {
-    return {
-      api: 'v1',
-      method: 'POST',
-      path: ['merge_customers'],
-      body: { primary, secondary } as never,
-    };
-  });
-
-export const putCustomer = ({ any, email, anonymous }: Names): fc.Arbitrary<MakeCall> =>
-  fc
-    .tuple(any, sometimes(email), sometimes(anonymous, 4), attributes)
-    .map(([name, ownEmail, anonymousId, make]) => (number) => ({
-      api: 'v1',
-      method: 'PUT',
-      path: ['customers', name],
-      body: {
-        ...make(number),
-        ...(ownEmail && !name.includes('@') && { email: ownEmail }),
-        ...(anonymousId && { anonymous_id: anonymousId }),
-      },
-    }));
-
-/** One token for each name, so that two people rarely share a device. */
-export const device = ({ any }: Names): fc.Arbitrary<MakeCall> =>
-  fc.tuple(any, fc.boolean()).map(([name, isGone]) => (number) => {
-    const token = `${name.toLowerCase()}-t`.replace('~p', '~d');
-    const path = ['customers', name, 'devices'];
-    if (isGone && number % 2 === 0) return { api: 'v1', method: 'DELETE', path: [...path, token] };
-    const sent = { id: token, platform: 'ios', attributes: { v: String(number) } };
-    return { api: 'v1', method: 'PUT', path, body: { device: sent } };
-  });
-
-/** Deletion, suppression, and its end. */
-export const removal = ({ any }: Names): fc.Arbitrary<MakeCall> =>
-  fc
-    .tuple(
-      any,
-      fc.constantFrom('delete', 'delete', 'User Deleted', 'suppress', 'unsuppress', 'unsuppress'),
-    )
-    .map(([name, how]) => () => {
-      if (how === 'delete') return { api: 'v1', method: 'DELETE', path: ['customers', name] };
-      if (how === 'User Deleted')
-        return { api: 'pipelines', path: 'track', body: { userId: name, event: how } };
-      return { api: 'v1', method: 'POST', path: ['customers', name, how], body: {} };
-    });

@@ -5,9 +5,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pick, seededRandom } from '@sluice/domain/values/seeded-random';
-import type { Broker, ProcessName } from '../loss/fault-plan.ts';
+import { FAILOVER_MS, type Broker, type ProcessName } from '../loss/fault-plan.ts';
 import { startFleet, type Fleet } from '../loss/fleet-under-test.ts';
-import { describeCall } from './call.ts';
+import { describeCall } from './model/call.ts';
 import { sequenceOf, type SequenceKind } from './generate-calls.ts';
 import { runSequences, type Judgement } from './run-sequences.ts';
 import { shrink } from './shrink.ts';
@@ -33,10 +33,13 @@ export const orderFleetOf = (hasKills: boolean) =>
     hasApi: true,
     commitDeadlineMs: hasKills ? 400 : 10_000,
   }) as const;
-const ROUND_SIZE = 100;
+/** A round waits until all its calls are applied: the fleet idles at its end. */
+const ROUND_SIZE = 200;
 const PROGRESS_INTERVAL_MS = 3_000;
 const KILL_INTERVAL_MS_MAX = 1_500;
 const KILL_DURATION_MS_MAX = 500;
+/** Of kills. Each leaves calls without an answer, and with each of those in a sequence twice as many states are possible. */
+const INTAKE_SHARE = 0.1;
 const LISTED_MAX = 5;
 
 /** @returns false if a sequence differs or cannot be decided. */
@@ -84,6 +87,8 @@ async function runRounds(
     };
     const judged = await runSequences(fleet, runs, {
       ...(hasKills && { whileSending: killWhile(fleet, first + start) }),
+      onSent: () => say(`sent after ${seconds(startedAtMs)} s`),
+      onApplied: () => say(`applied after ${seconds(startedAtMs)} s`),
       onJudged,
       isApart,
     });
@@ -96,25 +101,24 @@ async function runRounds(
   return failed;
 }
 
-/** Kills a worker or the broker, one after another, until all calls are sent. */
+/** Kills an intake, a worker or the broker, one after another, until all calls are sent. */
 const killWhile =
   (fleet: Fleet, seed: number) =>
   async (sent: Promise<unknown>): Promise<void> => {
     const random = seededRandom(seed);
-    const targets: readonly ProcessName[] = [
-      'worker-0',
-      'worker-1',
-      'worker-2',
-      'worker-3',
-      fleet.broker === 'postgres' ? 'postgres' : 'redis',
-    ];
+    const broker = fleet.broker === 'postgres' ? 'postgres' : 'redis';
+    const others: readonly ProcessName[] = ['worker-0', 'worker-1', 'worker-2', 'worker-3', broker];
+    const intakes: readonly ProcessName[] = ['intake-0', 'intake-1'];
+    const hasFailover = fleet.broker === 'cluster' || fleet.broker === 'sentinels';
     let isSending = true;
     const end = () => (isSending = false);
     void sent.then(end, end);
     while (isSending) {
       await sleep(random() * KILL_INTERVAL_MS_MAX);
-      const durationMs = Math.floor(random() * KILL_DURATION_MS_MAX);
-      const target = pick(random, targets);
+      const target = pick(random, random() < INTAKE_SHARE ? intakes : others);
+      const durationMs =
+        Math.floor(random() * KILL_DURATION_MS_MAX) +
+        (hasFailover && target === broker ? FAILOVER_MS : 0);
       if (isSending)
         await fleet.suffer({ of: 'process', kind: 'kill', target, atMs: 0, durationMs });
     }

@@ -1,8 +1,12 @@
 /** Reads people back through the API: attributes, devices, relationships and activities. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import type { Database } from '@sluice/database/connection/connection';
+import { listIdentifiers } from '@sluice/database/people/person-identifiers';
+import { svcId } from '@sluice/domain/values/svc-id';
+import type { Fleet } from '../loss/fleet-under-test.ts';
 import type { FoundPerson } from './compare.ts';
-import type { Json, JsonObject } from './model-state.ts';
+import type { Json, JsonObject } from './model/model-state.ts';
 
 interface Activity {
   readonly type: string;
@@ -31,22 +35,30 @@ const PAGE_SIZE = 100;
 const ATTEMPTS_MAX = 50;
 const RETRY_DELAY_MS = 200;
 const EVENT_TYPES: ReadonlySet<string> = new Set(['event', 'page', 'screen']);
+const PREFERENCES = 'svc_subscription_preferences';
 const NOT_ATTRIBUTES: ReadonlySet<string> = new Set([
   'id',
   'email',
+  'phone',
   'unsubscribed',
   'svc_id',
   'cio_id',
+  'cio_subscription_preferences',
 ]);
 
 /** @returns each person who has one of these names, once. */
 export async function readPeople(
-  apiUrl: string,
+  { apiUrl = '', database }: Pick<Fleet, 'apiUrl' | 'database'>,
   names: readonly string[],
 ): Promise<readonly FoundPerson[]> {
   const found = new Map<string, FoundPerson>();
-  for (const name of names) {
-    const idType = name.includes('@') ? 'email' : 'id';
+  const byPhone = await findByPhone(
+    database,
+    names.filter((name) => name.startsWith('+')),
+  );
+  for (const name of [...names.filter((each) => !each.startsWith('+')), ...byPhone]) {
+    const isSvcId = byPhone.includes(name);
+    const idType = isSvcId ? 'svc_id' : name.includes('@') ? 'email' : 'id';
     const path = `${apiUrl}/v1/customers/${encodeURIComponent(name)}`;
     const answer = await read(`${path}/attributes?id_type=${idType}`);
     if (!answer) continue;
@@ -55,6 +67,23 @@ export async function readPeople(
     if (!found.has(svcId)) found.set(svcId, await readPerson(apiUrl, customer));
   }
   return [...found.values()];
+}
+
+/** The API finds nobody by phone. @returns svc_ids. */
+async function findByPhone(
+  database: Database,
+  phones: readonly string[],
+): Promise<readonly string[]> {
+  if (phones.length === 0) return [];
+  const keys = phones.map((value) => ({
+    environmentId: DEMO.environmentId,
+    kind: 'phone' as const,
+    value,
+  }));
+  const rows = await listIdentifiers(database, keys);
+  return rows.flatMap(({ personId, suppressed }) =>
+    personId === null || suppressed ? [] : [svcId(personId)],
+  );
 }
 
 async function readPerson(apiUrl: string, customer: Customer): Promise<FoundPerson> {
@@ -76,8 +105,11 @@ async function readPerson(apiUrl: string, customer: Customer): Promise<FoundPers
     id,
     // Shown as a call wrote it; letter case does not count.
     email: email?.toLowerCase() ?? null,
+    phone: customer.attributes['phone'] ?? null,
     attributes: Object.fromEntries(
-      Object.entries(customer.attributes).filter(([name]) => !NOT_ATTRIBUTES.has(name)),
+      Object.entries(customer.attributes)
+        .filter(([name]) => !NOT_ATTRIBUTES.has(name))
+        .flatMap(leavesOf),
     ),
     unsubscribed: customer.unsubscribed,
     devices: Object.fromEntries(
@@ -102,6 +134,16 @@ async function readPerson(apiUrl: string, customer: Customer): Promise<FoundPers
           .filter(({ type }) => type === 'attribute_change' || type === 'profile_create')
           .map(({ data }) => data as Readonly<Record<string, { from: Json; to: Json }>>),
   };
+}
+
+/** Calls write single preferences, by names with dots. */
+const leavesOf = ([name, text]: readonly [string, string]): [string, string][] =>
+  name === PREFERENCES ? leavesIn(name, JSON.parse(text) as Json) : [[name, text]];
+
+function leavesIn(name: string, value: Json): [string, string][] {
+  return typeof value === 'object' && value !== null
+    ? Object.entries(value).flatMap(([key, each]) => leavesIn(`${name}.${key}`, each as Json))
+    : [[name, JSON.stringify(value)]];
 }
 
 async function readPages(url: string, list: string): Promise<readonly Json[]> {

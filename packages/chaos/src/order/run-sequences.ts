@@ -1,19 +1,12 @@
 /** Runs sequences side by side in one fleet, waits until all calls are applied, and judges what the API returns. */
-import { DEMO } from '@sluice/database/demo/seed-demo';
-import { countApplied } from '../loss/invariant-checker.ts';
+import { lastApplied } from '../loss/invariant-checker.ts';
 import type { Fleet } from '../loss/fleet-under-test.ts';
 import { findUnsettled, whileItMoves } from '../loss/run-seed.ts';
-import {
-  nameCalls,
-  namesIn,
-  prefixOf,
-  type AnsweredCall,
-  type Call,
-  type PlannedCall,
-} from './call.ts';
+import { nameCalls, namesIn, prefixOf, type AnsweredCall, type PlannedCall } from './model/call.ts';
 import { possibleStates } from './checker.ts';
 import { findDifferences, type Difference } from './compare.ts';
 import { readPeople } from './read-people.ts';
+import { sendSequence } from './send-calls.ts';
 
 /** A sequence under names of its own. */
 export interface Run {
@@ -29,16 +22,19 @@ export interface Judgement extends Run {
   readonly differences: readonly Difference[];
 }
 
-/** Sequences that send at the same time, and people that are read at the same time. */
-const SENDING_MAX = 32;
-const READING_MAX = 8;
-const BASIC = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
-const PIPELINES = { Authorization: BASIC(`${DEMO.writeKey}:`), 'X-Strict-Mode': '1' };
-const TRACK = { Authorization: BASIC(`${DEMO.siteId}:${DEMO.apiKey}`) };
+/** Sequences that send at the same time, and sequences whose people are read at the same time. */
+const SENDING_MAX = 48;
+const READING_MAX = 12;
+
+/** A look asks each of four workers for the length of 16 queues. */
+const SETTLE_INTERVAL_MS = 200;
 
 export interface RunOptions {
   /** Faults; awaited before anything is read. */
   readonly whileSending?: (sent: Promise<unknown>) => Promise<void>;
+  readonly onSent?: () => void;
+  /** All calls are applied. */
+  readonly onApplied?: () => void;
   readonly onJudged?: () => void;
   /** Sends each call when all earlier calls are applied: then only the effects differ, never the order. */
   readonly isApart?: boolean;
@@ -47,49 +43,33 @@ export interface RunOptions {
 export async function runSequences(
   fleet: Fleet,
   runs: readonly Run[],
-  { whileSending = async () => {}, onJudged = () => {}, isApart = false }: RunOptions = {},
+  {
+    whileSending = async () => {},
+    onSent = () => {},
+    onApplied = () => {},
+    onJudged = () => {},
+    isApart = false,
+  }: RunOptions = {},
 ): Promise<readonly Judgement[]> {
-  const named = runs.map(({ calls, seed, run }) => nameCalls(calls, seed, run));
+  // The longest first: else one of 200 calls is left at the end, and the fleet idles.
+  const inOrder = runs.toSorted((one, other) => other.calls.length - one.calls.length);
+  const named = inOrder.map(({ calls, seed, run }) => nameCalls(calls, seed, run));
   const sending = isApart
     ? sendApart(fleet, named)
-    : mapInParallel(named, SENDING_MAX, (calls) =>
-        sendCalls(fleet.intakeUrls, calls).catch(String),
-      );
+    : mapInParallel(named, SENDING_MAX, (calls) => sendSequence(fleet, calls).catch(String));
   const [histories] = await Promise.all([sending, whileSending(sending)]);
+  onSent();
   await settle(fleet);
-  return mapInParallel(runs, READING_MAX, async (run, index) => {
+  onApplied();
+  return mapInParallel(inOrder, READING_MAX, async (run, index) => {
     const history = histories[index] as readonly AnsweredCall[] | string;
     const differences =
       typeof history === 'string'
-        ? [{ kind: 'call not acknowledged', words: history }]
-        : await judge(fleet, run, history);
+        ? [{ kind: 'call refused', words: history }]
+        : await judge(fleet, namesIn(named[index] ?? [], prefixOf(run.seed, run.run)), history);
     onJudged();
     return { ...run, history: typeof history === 'string' ? [] : history, differences };
   });
-}
-
-/**
- * Sends a sequence as its clients would: each awaits its answers.
- *
- * @throws Error if an intake does not answer 200: such a call may or may not take effect, so nothing can be judged.
- */
-async function sendCalls(
-  intakeUrls: readonly [string, string],
-  calls: readonly PlannedCall[],
-): Promise<readonly AnsweredCall[]> {
-  const history: AnsweredCall[] = [];
-  // One process sends all calls, so a counter orders them better than a clock.
-  let place = 0;
-  const run = async (sender: number): Promise<void> => {
-    for (const planned of calls) {
-      if (planned.sender !== sender) continue;
-      const sentAt = ++place;
-      await send(intakeUrls[planned.intake], planned.call);
-      history.push({ ...planned, sentAt, answeredAt: ++place });
-    }
-  };
-  await Promise.all([...new Set(calls.map(({ sender }) => sender))].map(run));
-  return history.toSorted((one, other) => one.sentAt - other.sentAt);
 }
 
 /** The sequences side by side, one call of each at a time. */
@@ -98,48 +78,24 @@ async function sendApart(
   sequences: readonly (readonly PlannedCall[])[],
 ): Promise<readonly (readonly AnsweredCall[])[]> {
   const lengthMax = Math.max(...sequences.map(({ length }) => length));
+  const histories = sequences.map((): AnsweredCall[] => []);
   for (let index = 0; index < lengthMax; index++) {
     const next = sequences.map((calls) => calls.slice(index, index + 1));
-    await mapInParallel(next, SENDING_MAX, (calls) => sendCalls(fleet.intakeUrls, calls));
+    const sent = await mapInParallel(next, SENDING_MAX, (calls) => sendSequence(fleet, calls));
+    for (const [place, effects] of sent.entries())
+      for (const effect of effects)
+        histories[place]?.push({ ...effect, sentAt: 2 * index, answeredAt: 2 * index + 1 });
     await settle(fleet);
   }
-  return sequences.map((calls) =>
-    calls.map((planned, index) => ({ ...planned, sentAt: 2 * index, answeredAt: 2 * index + 1 })),
-  );
-}
-
-async function send(url: string, call: Call): Promise<void> {
-  const { method, path, headers } = requestOf(call);
-  const body = JSON.stringify(call.body ?? {});
-  const answer = await fetch(`${url}${path}`, {
-    method,
-    headers: { 'Content-Type': 'application/json', ...headers },
-    body,
-  });
-  const text = await answer.text();
-  if (answer.status !== 200)
-    throw new Error(`${method} ${path} was answered ${answer.status}: ${text}; ${body}`);
-}
-
-function requestOf(call: Call): { method: string; path: string; headers: Record<string, string> } {
-  switch (call.api) {
-    case 'pipelines':
-      return { method: 'POST', path: `/v1/${call.path}`, headers: PIPELINES };
-    case 'v2':
-      return { method: 'POST', path: `/api/v2/${call.path}`, headers: TRACK };
-    case 'v1': {
-      const path = call.path.map(encodeURIComponent).join('/');
-      return { method: call.method, path: `/api/v1/${path}`, headers: TRACK };
-    }
-  }
+  return histories;
 }
 
 async function judge(
-  { apiUrl = '' }: Fleet,
-  { seed, run }: Run,
+  fleet: Fleet,
+  names: readonly string[],
   history: readonly AnsweredCall[],
 ): Promise<readonly Difference[]> {
-  const found = await readPeople(apiUrl, namesIn(history, prefixOf(seed, run)));
+  const found = await readPeople(fleet, names);
   const verdict = possibleStates(history);
   if (verdict.outcome === 'too many')
     return [{ kind: 'not decided', words: 'more states are possible than the bound allows' }];
@@ -154,7 +110,8 @@ async function settle(fleet: Fleet): Promise<void> {
       unsettled = await findUnsettled(fleet);
       return unsettled.length === 0;
     },
-    async () => String(await countApplied(fleet.database)),
+    async () => String(await lastApplied(fleet.database)),
+    SETTLE_INTERVAL_MS,
   );
   if (unsettled.length > 0) throw new Error(`the fleet stands still: ${unsettled.join('; ')}`);
 }

@@ -1,5 +1,5 @@
 /** Finds a short sequence that still shows a difference, by leaving out calls. */
-import type { PlannedCall } from './call.ts';
+import type { PlannedCall } from './model/call.ts';
 import type { Judgement, Run } from './run-sequences.ts';
 
 /** A race does not show each time, so each candidate runs this often. */
@@ -51,7 +51,13 @@ export function withoutParts(
 
 function smallerBatches(planned: PlannedCall): readonly PlannedCall[] {
   const { call } = planned;
-  const items = call.api === 'v1' ? undefined : call.body['batch'];
+  if (call.api === 'stream' && call.lines.length > 1)
+    return call.lines.map((_, index) => ({
+      ...planned,
+      call: { ...call, lines: call.lines.toSpliced(index, 1) },
+    }));
+  if (call.api !== 'pipelines' && call.api !== 'v2') return [];
+  const items = call.body['batch'];
   if (!Array.isArray(items) || items.length < 2) return [];
   return items.map((_, index) => ({
     ...planned,

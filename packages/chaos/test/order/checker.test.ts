@@ -1,6 +1,6 @@
 /** The checker on histories made by hand: which orders it takes, and how it says that none fits. */
 import { expect, test } from 'vitest';
-import type { AnsweredCall, Body, Call } from '../../src/order/call.ts';
+import { NEVER, type AnsweredCall, type Body, type Call } from '../../src/order/model/call.ts';
 import { possibleStates } from '../../src/order/checker.ts';
 import { findDifferences, type FoundPerson } from '../../src/order/compare.ts';
 
@@ -30,6 +30,7 @@ const sent = (call: Call, sentAt: number, answeredAt: number): AnsweredCall => (
 const someone: FoundPerson = {
   id: 'p',
   email: null,
+  phone: null,
   attributes: {},
   unsubscribed: false,
   devices: {},
@@ -81,6 +82,46 @@ test('a call that is in flight for long may take effect anywhere meanwhile', () 
   expect(differences(history, { ...someone, attributes: { a: '1', b: '2', c: '3' } })).not.toEqual(
     [],
   );
+});
+
+test('a call without an answer may have taken effect at any time after it was sent, or never', () => {
+  const history = [
+    sent(put('p', { a: 1 }), 1, 2),
+    sent(put('p', { a: 2 }), 3, NEVER),
+    sent(put('p', { a: 3 }), 4, 5),
+  ];
+  for (const a of ['2', '3'])
+    expect(differences(history, { ...someone, attributes: { a } })).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { a: '1' } })).not.toEqual([]);
+});
+
+test('a call without an answer has its effects whole, or not at all', () => {
+  const history = [
+    sent(put('p', { a: 1, b: 1 }), 1, 2),
+    sent(put('p', { a: 2, b: 2 }), 3, NEVER),
+    sent(put('p', { b: 3 }), 4, 5),
+  ];
+  for (const [a, b] of [
+    ['1', '3'],
+    ['2', '3'],
+    ['2', '2'],
+  ] as const)
+    expect(differences(history, { ...someone, attributes: { a, b } })).toEqual([]);
+  expect(differences(history, { ...someone, attributes: { a: '1', b: '2' } })).toHaveLength(1);
+});
+
+test('a line of a stream comes after the line before it', () => {
+  const first = sent(put('p', { a: 1 }), 1, 2);
+  const second = { ...sent(put('p', { a: 2 }), 1, 2), follows: first };
+  expect(differences([first, second], { ...someone, attributes: { a: '2' } })).toEqual([]);
+  expect(differences([first, second], { ...someone, attributes: { a: '1' } })).not.toEqual([]);
+  const lost = { ...first, answeredAt: NEVER };
+  const after = { ...second, answeredAt: NEVER, follows: lost };
+  const lines = [lost, after, sent(put('q'), 3, 4)];
+  const q = { ...someone, id: 'q' };
+  for (const a of ['1', '2'])
+    expect(differences(lines, { ...someone, attributes: { a } }, q)).toEqual([]);
+  expect(differences(lines, q)).toEqual([]);
 });
 
 test('two calls in flight meet through a third that names both people', () => {

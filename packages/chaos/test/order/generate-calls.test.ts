@@ -1,6 +1,6 @@
 /** Sequences: the same from the same seed, within their bounds, and with names of their own. */
 import { expect, test } from 'vitest';
-import { nameCalls, namesIn, prefixOf } from '../../src/order/call.ts';
+import { nameCalls, namesIn, prefixOf } from '../../src/order/model/call.ts';
 import { sequenceOf } from '../../src/order/generate-calls.ts';
 import { shrink, withoutParts } from '../../src/order/shrink.ts';
 
@@ -20,7 +20,9 @@ test('a sequence has 5 to 200 calls of 1 to 4 senders through 2 intakes', () => 
   const all = sequences.flat();
   expect(new Set(all.map(({ sender }) => sender))).toEqual(new Set([0, 1, 2, 3]));
   expect(new Set(all.map(({ intake }) => intake))).toEqual(new Set([0, 1]));
-  expect(new Set(all.map(({ call }) => call.api))).toEqual(new Set(['pipelines', 'v1', 'v2']));
+  expect(new Set(all.map(({ call }) => call.api))).toEqual(
+    new Set(['pipelines', 'v1', 'v2', 'stream', 'import']),
+  );
 });
 
 test('two runs of a seed share no name and no event id', () => {

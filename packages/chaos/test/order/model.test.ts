@@ -1,8 +1,8 @@
 /** The reference model's rules, each with the section that it comes from. */
 import { expect, test } from 'vitest';
-import type { Body, Call } from '../../src/order/call.ts';
-import { applyCall } from '../../src/order/model.ts';
-import { createKeyOf, EMPTY_STATE, type State } from '../../src/order/model-state.ts';
+import type { Body, Call } from '../../src/order/model/call.ts';
+import { applyCall } from '../../src/order/model/model.ts';
+import { createKeyOf, EMPTY_STATE, type State } from '../../src/order/model/model-state.ts';
 
 const put = (name: string, body: Body = {}): Call => ({
   api: 'v1',
@@ -35,6 +35,18 @@ const device = (name: string, v: string): Call => ({
   method: 'PUT',
   path: ['customers', name, 'devices'],
   body: { device: { id: 't', platform: 'ios', attributes: { v } } },
+});
+const metric = (deliveryId: string, recipient: string): Call => ({
+  api: 'v1',
+  method: 'POST',
+  path: ['metrics'],
+  body: { delivery_id: deliveryId, metric: 'delivered', recipient },
+});
+const unsubscribe = (deliveryId: string): Call => ({
+  api: 'v1',
+  method: 'POST',
+  path: ['unsubscribe', deliveryId],
+  body: { unsubscribe: true },
 });
 const relate = (name: string, role: number): Call =>
   entity({
@@ -220,6 +232,97 @@ test.each<[string, readonly Call[], readonly ReturnType<typeof person>[]]>([
     [person('anonymous:v id:q', {}, 'e')],
   ],
   [
+    'spec §2: a phone identifies in Track v2, and brings an email',
+    [
+      entity({
+        type: 'person',
+        action: 'identify',
+        identifiers: { phone: '+4915112345678' },
+        attributes: { email: 'p@x.example', a: 1 },
+      }),
+      put('p', { email: 'p@x.example' }),
+      entity({
+        type: 'person',
+        action: 'event',
+        identifiers: { phone: '+4915112345678' },
+        name: 'e',
+      }),
+    ],
+    [person('email:p@x.example id:p phone:+4915112345678', { a: 1 }, 'e')],
+  ],
+  [
+    'decided: the fields of a form are attributes of the person',
+    [
+      {
+        api: 'v1',
+        method: 'POST',
+        path: ['forms', 'f', 'submit'],
+        body: { data: { email: 'P@x.example', a: '1', unsubscribed: 'true' } },
+      },
+    ],
+    [person('email:p@x.example', { a: '1', unsubscribed: true })],
+  ],
+  [
+    '§1.6: the link of a message unsubscribes whoever has the message, also after a merge',
+    [
+      put('p'),
+      put('q@x.example'),
+      metric('m', 'q@x.example'),
+      merge('p', 'none'),
+      {
+        api: 'v1',
+        method: 'POST',
+        path: ['merge_customers'],
+        body: { primary: { id: 'p' }, secondary: { email: 'q@x.example' } },
+      },
+      unsubscribe('m'),
+    ],
+    [person('email:q@x.example id:p message:m', { unsubscribed: true })],
+  ],
+  [
+    '§1.6: a message of a deleted person is nobody’s, until it is told of again',
+    [
+      put('p@x.example'),
+      metric('m', 'p@x.example'),
+      destroy('p@x.example'),
+      put('p@x.example'),
+      unsubscribe('m'),
+      put('q@x.example'),
+      metric('m', 'q@x.example'),
+      unsubscribe('m'),
+    ],
+    [person('email:p@x.example'), person('email:q@x.example message:m', { unsubscribed: true })],
+  ],
+  [
+    'spec §2: events of a file make nobody',
+    [
+      put('p'),
+      {
+        api: 'import',
+        identifier: 'id',
+        rows: [
+          { name: 'e', person: 'p' },
+          { name: 'f', person: 'q' },
+        ],
+      },
+    ],
+    [person('id:p', {}, 'e')],
+  ],
+  [
+    'H: the lines of a stream apply in their order',
+    [
+      {
+        api: 'stream',
+        of: 'pipelines',
+        lines: [
+          { type: 'identify', userId: 'p', traits: { a: 1 } },
+          { type: 'identify', userId: 'p', traits: { a: 2 } },
+        ],
+      },
+    ],
+    [person('id:p', { a: 2 })],
+  ],
+  [
     'H: the items of a batch apply in their order',
     [
       {
@@ -280,6 +383,24 @@ test('§2.1, §3.4: relationships and devices end, and a deleted object is relat
     entity({ type: 'object', action: 'delete', identifiers: object }),
   );
   expect(deleted.people[0]?.relationships).toEqual({});
+});
+
+test('§1.3, §1.6: an identify with relationships is one write: all of it is ignored, or none', () => {
+  const add = (object_id: string): Body => ({
+    svc_relationships: {
+      action: 'add_relationships',
+      relationships: [{ identifiers: { object_type_id: '1', object_id } }],
+    },
+  });
+  const suppressed = after(
+    put('p@x.example'),
+    post('customers', 'p@x.example', 'suppress'),
+    put('p'),
+    put('p', { email: 'p@x.example', ...add('g') }),
+  );
+  expect(suppressed.people[0]?.relationships).toEqual({});
+  expect(after(put('p', { _update: true, ...add('g') })).people).toEqual([]);
+  expect(after(put('p', add('g'))).people[0]?.relationships).toEqual({ '1/g': {} });
 });
 
 test('H 4, §2.1: a visitor’s group and identify_anonymous relate the person at identification', () => {

@@ -2,7 +2,7 @@
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export type JsonObject = { readonly [name: string]: Json };
 
-/** `id:…`, `email:…` (lower case) or `anonymous:…`. */
+/** `id:…`, `email:…` (lower case), `phone:…`, `anonymous:…`, or `message:…` of a message that the person got. */
 export type Name = string;
 
 /** `at` is the place in the order of calls; a value that a call removed is `null`. */
@@ -32,7 +32,7 @@ export interface Profile {
 }
 
 export interface Person extends Profile {
-  /** Sorted. At most one id and one email; any number of anonymous ids. */
+  /** Sorted. At most one id, one email and one phone; any number of anonymous ids and messages. */
   readonly names: readonly Name[];
 }
 

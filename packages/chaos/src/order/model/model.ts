@@ -20,7 +20,8 @@ import {
   type Profile,
   type State,
 } from './model-state.ts';
-import { stepsOf, type Step, type Subject } from './read-calls.ts';
+import { stepsOf } from './read-calls.ts';
+import type { Relation, Step, Subject } from './steps.ts';
 
 /** A batch is one call: its items apply in their own order, with nothing in between (H). */
 export const applyCall = (state: State, call: Call): State =>
@@ -31,11 +32,22 @@ function applyStep(before: State, step: Step): State {
   switch (step.kind) {
     case 'identify':
       return change(state, step.subject, !step.isUpdate, (profile) => ({
-        ...profile,
+        ...relate(profile, step.relations ?? []),
         values: write(profile.values, step.attributes, state.clock),
       }));
     case 'event':
       return applyEvent(state, step);
+    case 'metric': {
+      // The message is known from now on, with the owner of the address (§1.6).
+      const owner = ownerOf(state, step.message) ? undefined : ownerOf(state, step.recipient ?? '');
+      return owner ? withPerson(state, owner, withNames(owner, [step.message])) : state;
+    }
+    case 'unsubscribe': {
+      const owner = ownerOf(state, step.message);
+      if (!owner) return state;
+      const values = write(owner.values, { unsubscribed: true }, state.clock);
+      return withPerson(state, owner, { ...owner, values });
+    }
     case 'add device':
       return change(state, step.subject, true, (profile) => {
         const known = profile.devices[step.token];
@@ -49,16 +61,10 @@ function applyStep(before: State, step: Step): State {
         ...profile,
         devices: without(profile.devices, (token) => token === step.token),
       }));
-    case 'relate':
-      return change(state, step.subject, true, (profile) => {
-        const attributes = { ...profile.relationships[step.object], ...step.attributes };
-        return {
-          ...profile,
-          relationships: { ...profile.relationships, [step.object]: attributes },
-        };
-      });
-    case 'unrelate':
-      return change(state, step.subject, false, (profile) => withoutObject(profile, step.object));
+    case 'relate': {
+      const mayCreate = step.relations.some(({ isGone }) => !isGone);
+      return change(state, step.subject, mayCreate, (profile) => relate(profile, step.relations));
+    }
     case 'delete object':
       return {
         ...state,
@@ -92,9 +98,12 @@ function applyStep(before: State, step: Step): State {
 }
 
 /** An id that was processed before is ignored, whoever it was about (spec §2 Event, §1.4). */
-function applyEvent(state: State, { subject, event, id }: Extract<Step, { kind: 'event' }>): State {
+function applyEvent(
+  state: State,
+  { subject, event, id, isOfKnown = false }: Extract<Step, { kind: 'event' }>,
+): State {
   if (id !== undefined && id in state.eventIds) return state;
-  const next = change(state, subject, true, (profile) => ({
+  const next = change(state, subject, !isOfKnown, (profile) => ({
     ...profile,
     events: [...profile.events, event],
   }));
@@ -162,6 +171,9 @@ function giveNames(state: State, person: Person, names: readonly Name[]): Person
 const hasKind = ({ names }: Person, kind: string): boolean =>
   names.some((name) => kindOf(name) === kind);
 
+/** A person has any number of anonymous ids and messages. */
+const hasOneOfKind = (name: Name): boolean => !['anonymous', 'message'].includes(kindOf(name));
+
 /**
  * What the visitor did takes effect (H 4; spec §3 event; §1.4). An anonymous id of somebody else is not taken (§1.3).
  *
@@ -193,7 +205,7 @@ function merge(state: State, primaryName: Name, secondaryName: Name): State {
   if (!primary || !secondary || primary === secondary) return state;
   const isSet = (name: string): boolean => (primary.values[name]?.value ?? null) !== null;
   const taken = secondary.names.filter(
-    (name) => kindOf(name) === 'anonymous' || !hasKind(primary, kindOf(name)),
+    (name) => !hasOneOfKind(name) || !hasKind(primary, kindOf(name)),
   );
   const merged: Person = {
     names: withNames(primary, taken).names,
@@ -232,7 +244,7 @@ function rename(state: State, person: Person, name: Name): State {
 function suppress(state: State, name: Name): State {
   if (isSuppressed(state, name)) return state;
   const person = ownerOf(state, name);
-  const names = person?.names ?? [name];
+  const names = person?.names.filter((each) => kindOf(each) !== 'message') ?? [name];
   const group = Object.fromEntries(names.map((each) => [each, names.join(' ')]));
   return { ...withPerson(state, person), suppressed: { ...state.suppressed, ...group } };
 }
@@ -252,6 +264,16 @@ const isUnsubscribed = (value: JsonObject[string]): boolean =>
   value === 1 ||
   value === '1' ||
   (typeof value === 'string' && value.toLowerCase() === 'true');
+
+/** A relationship that is added again keeps attributes that the call does not name (decided). */
+function relate(profile: Profile, relations: readonly Relation[]): Profile {
+  return relations.reduce((changed, { object, attributes, isGone }) => {
+    if (isGone) return withoutObject(changed, object);
+    const { relationships } = changed;
+    const joined = { ...relationships[object], ...attributes };
+    return { ...changed, relationships: { ...relationships, [object]: joined } };
+  }, profile);
+}
 
 const withoutObject = <Kept extends Profile>(profile: Kept, object: string): Kept => ({
   ...profile,

@@ -1,0 +1,105 @@
+/**
+ * Calls as a client sends them, and how a sequence of calls gets names of its own.
+ *
+ * A generated call contains placeholders: `~` before each name, `%N%` for an event id, `#N#` for a phone number.
+ * `nameCalls` replaces them, so that one sequence can run many times in one fleet.
+ */
+import type { Json } from './model-state.ts';
+
+export type Body = { readonly [name: string]: Json | undefined };
+
+export type Call =
+  | { readonly api: 'pipelines'; readonly path: string; readonly body: Body }
+  | {
+      readonly api: 'v1';
+      readonly method: 'PUT' | 'POST' | 'DELETE';
+      /** The segments after `/api/v1/`, not encoded. */
+      readonly path: readonly string[];
+      readonly body?: Body;
+    }
+  | { readonly api: 'v2'; readonly path: 'entity' | 'batch'; readonly body: Body }
+  /** One request of `POST /v1/stream`. Each line is a call of its own; lines take effect in their order. */
+  | { readonly api: 'stream'; readonly of: 'pipelines' | 'v2'; readonly lines: readonly Body[] }
+  /** A file of events, uploaded to the API. Its rows make nobody. */
+  | {
+      readonly api: 'import';
+      readonly identifier: 'id' | 'email';
+      readonly rows: readonly ImportedEvent[];
+    };
+
+export interface ImportedEvent {
+  readonly name: string;
+  /** An id or an email. */
+  readonly person: string;
+}
+
+/** A call, the client that sends it, and the intake that receives it. */
+export interface PlannedCall {
+  readonly call: Call;
+  readonly sender: number;
+  readonly intake: 0 | 1;
+}
+
+/** A call that was sent. The two places order all calls and answers of one sequence. */
+export interface AnsweredCall extends PlannedCall {
+  readonly sentAt: number;
+  /** `NEVER`: the call was not acknowledged. It may take effect at any time after it was sent, and need not. */
+  readonly answeredAt: number;
+  /** The line before this one in the same stream: it takes effect first. */
+  readonly follows?: AnsweredCall;
+}
+
+export const NEVER = Infinity;
+
+const DIGITS_OF = (number: number, count: number) => String(number).padStart(count, '0');
+
+/** @param run - distinguishes runs of one seed; each run has its own names and event ids. */
+export function nameCalls(
+  calls: readonly PlannedCall[],
+  seed: number,
+  run: number,
+): readonly PlannedCall[] {
+  const text = JSON.stringify(calls)
+    .replaceAll('~', prefixOf(seed, run))
+    .replaceAll(
+      /%(\d+)%/g,
+      (_, number: string) =>
+        // A ULID: 26 digits of Crockford's base 32.
+        `01H${DIGITS_OF(seed, 10)}${DIGITS_OF(run, 4)}${DIGITS_OF(Number(number), 9)}`,
+    )
+    // E.164: at most 15 digits.
+    .replaceAll(
+      /#(\d)#/g,
+      (_, number: string) => `+9${DIGITS_OF(seed, 8)}${DIGITS_OF(run, 4)}${number}`,
+    );
+  return JSON.parse(text) as PlannedCall[];
+}
+
+export const prefixOf = (seed: number, run: number): string => `s${seed}r${run}-`;
+
+/** Ids, emails and phone numbers in the calls. */
+export function namesIn(calls: readonly PlannedCall[], prefix: string): readonly string[] {
+  const words = JSON.stringify(calls)
+    .toLowerCase()
+    .matchAll(/"([^"]+)"/g);
+  const people = [...words]
+    .map(([, word]) => word as string)
+    .filter((word) => word.startsWith(`${prefix}p`) || /^\+9\d{13}$/.test(word));
+  return [...new Set(people)].toSorted();
+}
+
+/** One line for a report. */
+export function describeCall(call: Call): string {
+  switch (call.api) {
+    case 'pipelines':
+      return `POST /v1/${call.path} ${JSON.stringify(call.body)}`;
+    case 'v1':
+      return `${call.method} /api/v1/${call.path.join('/')} ${JSON.stringify(call.body ?? {})}`;
+    case 'v2':
+      return `POST /api/v2/${call.path} ${JSON.stringify(call.body)}`;
+    case 'stream':
+      return `POST /v1/stream (${call.of}) ${JSON.stringify(call.lines)}`;
+    case 'import':
+      return `POST /v1/imports by ${call.identifier} ${JSON.stringify(call.rows)}`;
+  }
+}

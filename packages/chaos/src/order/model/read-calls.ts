@@ -1,0 +1,62 @@
+/** Meaning of a call in steps of the reference model, and the names that it contains. */
+import type { Body, Call } from './call.ts';
+import type { Name } from './model-state.ts';
+import { readPipelines } from './read-pipelines.ts';
+import { readTrackV1, readTrackV2 } from './read-track.ts';
+import { eventOf, listOf, nameOf, namesOf, type Step } from './steps.ts';
+
+export function stepsOf(call: Call): readonly Step[] {
+  switch (call.api) {
+    case 'v1':
+      return readTrackV1(call);
+    case 'v2':
+      return itemsOf(call).flatMap(readTrackV2);
+    case 'pipelines':
+      return call.path === 'batch'
+        ? itemsOf(call).flatMap(readPipelines)
+        : readPipelines({ ...call.body, type: call.path });
+    case 'stream':
+      return call.lines.flatMap(call.of === 'v2' ? readTrackV2 : readPipelines);
+    case 'import':
+      return call.rows.map(({ name, person }) => ({
+        ...eventOf({ names: [nameOf(person)] }, 'event', name, {}, undefined),
+        isOfKnown: true,
+      }));
+  }
+}
+
+const itemsOf = ({ path, body }: { readonly path: string; readonly body: Body }): readonly Body[] =>
+  path === 'batch' ? listOf(body['batch']) : [body];
+
+export const EVERYONE: Name = '*';
+
+const namesOfCalls = new WeakMap<Call, readonly Name[]>();
+
+/** All names that a call contains, and its event ids. A deleted object changes everyone related to it. */
+export function namesOfCall(call: Call): readonly Name[] {
+  const known = namesOfCalls.get(call);
+  if (known) return known;
+  const names = stepsOf(call).flatMap((step): readonly Name[] => {
+    switch (step.kind) {
+      case 'merge':
+        return [step.primary, step.secondary];
+      case 'alias':
+        return [step.name, step.previousName, `anonymous:${step.previous}`];
+      case 'delete':
+      case 'suppress':
+      case 'unsuppress':
+        return [step.name];
+      case 'delete object':
+        return [EVERYONE];
+      case 'metric':
+      case 'unsubscribe':
+        return namesOf(step.message, step.kind === 'metric' ? step.recipient : undefined);
+      default: {
+        const { names: own, anonymous } = step.subject;
+        return namesOf(...own, anonymous, step.kind === 'event' ? step.id : undefined);
+      }
+    }
+  });
+  namesOfCalls.set(call, names);
+  return names;
+}

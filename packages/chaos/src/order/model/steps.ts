@@ -1,0 +1,119 @@
+/** Steps of the reference model, and how the members of a call are read. */
+import type { Json, JsonObject, ModelEvent, Name } from './model-state.ts';
+
+/** The people a step is about. Without an id or email, it is about a visitor. */
+export interface Subject {
+  /** The identifier that the call uses; then the identifiers that its attributes bring. */
+  readonly names: readonly Name[];
+  readonly anonymous?: Name | undefined;
+}
+
+/** A relationship that a call adds, or that it removes. */
+export interface Relation {
+  readonly object: string;
+  readonly attributes: JsonObject;
+  readonly isGone: boolean;
+}
+
+export type Step =
+  | {
+      readonly kind: 'identify';
+      readonly subject: Subject;
+      readonly attributes: JsonObject;
+      /** `_update`: changes a person, never makes one (§1.2). */
+      readonly isUpdate?: boolean;
+      readonly relations?: readonly Relation[];
+    }
+  | {
+      readonly kind: 'event';
+      readonly subject: Subject;
+      readonly event: ModelEvent;
+      readonly id?: string | undefined;
+      /** Of a file: it makes nobody (spec §2). */
+      readonly isOfKnown?: boolean;
+    }
+  | {
+      readonly kind: 'add device';
+      readonly subject: Subject;
+      readonly token: string;
+      readonly platform: string;
+      readonly attributes: JsonObject;
+    }
+  | { readonly kind: 'delete device'; readonly subject: Subject; readonly token: string }
+  | { readonly kind: 'relate'; readonly subject: Subject; readonly relations: readonly Relation[] }
+  | { readonly kind: 'delete object'; readonly object: string }
+  | { readonly kind: 'merge'; readonly primary: Name; readonly secondary: Name }
+  | {
+      readonly kind: 'alias';
+      readonly previous: string;
+      readonly previousName: Name;
+      readonly name: Name;
+    }
+  | { readonly kind: 'delete' | 'suppress' | 'unsuppress'; readonly name: Name }
+  /** What happened to a message (§1.6). */
+  | { readonly kind: 'metric'; readonly message: Name; readonly recipient: Name | undefined }
+  /** The link in a message. */
+  | { readonly kind: 'unsubscribe'; readonly message: Name };
+
+/** An id or an email, recognised by its shape; letter case of an email does not count (spec §2, §1.2). */
+export const nameOf = (text: string): Name =>
+  text.includes('@') ? `email:${text.toLowerCase()}` : `id:${text}`;
+
+/** A required text; numbers as their digits. */
+export const wordOf = (value: Json | undefined): string =>
+  typeof value === 'string' ? value : JSON.stringify(value);
+
+export const textOf = (value: Json | undefined): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+export const recordOf = (value: Json | undefined): JsonObject => (value ?? {}) as JsonObject;
+export const listOf = (value: Json | undefined): readonly JsonObject[] =>
+  (value ?? []) as JsonObject[];
+export const anonymousOf = (value: Json | undefined): Name | undefined => {
+  const text = textOf(value);
+  return text === undefined ? undefined : `anonymous:${text}`;
+};
+export const namesOf = (...names: (Name | undefined)[]): readonly Name[] =>
+  names.filter((name) => name !== undefined);
+
+/** Attributes that identify are not stored as attributes (§1.3). */
+function splitAttributes({ id, email, anonymous_id, _update, ...attributes }: JsonObject) {
+  const brought = namesOf(textOf(id) && `id:${textOf(id)}`, emailOf(email));
+  return { brought, anonymous: anonymousOf(anonymous_id), isUpdate: _update === true, attributes };
+}
+
+export function identify(
+  names: readonly Name[],
+  anonymous: Name | undefined,
+  sent: JsonObject,
+  relations: readonly Relation[] = [],
+): Step {
+  const { brought, anonymous: ofAttributes, isUpdate, attributes } = splitAttributes(sent);
+  const subject = {
+    names: [...new Set([...names, ...brought])],
+    anonymous: anonymous ?? ofAttributes,
+  };
+  return { kind: 'identify', subject, attributes, isUpdate, relations };
+}
+
+export const messageOf = (deliveryId: Json | undefined): Name => `message:${wordOf(deliveryId)}`;
+
+export const emailOf = (value: Json | undefined): Name | undefined => {
+  const text = textOf(value);
+  return text === undefined ? undefined : `email:${text.toLowerCase()}`;
+};
+
+export const objectOf = ({ object_type_id, object_id }: JsonObject): string =>
+  `${wordOf(object_type_id ?? 1)}/${wordOf(object_id)}`;
+
+export const eventOf = (
+  subject: Subject,
+  type: string,
+  name: Json | undefined,
+  data: Json | undefined,
+  id: Json | undefined,
+): Extract<Step, { kind: 'event' }> => ({
+  kind: 'event',
+  subject,
+  event: { type, name: wordOf(name).trim(), data: recordOf(data) },
+  id: textOf(id),
+});
