@@ -67,7 +67,7 @@ export function commandItem({ withPhone }: Names): fc.Arbitrary<MakeBody> {
   const ofDevice = fc
     .tuple(withPhone, fc.constantFrom('add_device', 'add_device', 'delete_device'))
     .map(([identifiers, action]) => (number: number) => {
-      const token = tokenOf(String(Object.values(identifiers)[0]));
+      const token = tokenOf(Object.values(identifiers)[0] as string);
       const added = { token, platform: 'ios', attributes: { v: String(number) } };
       const device = action === 'add_device' ? added : { token };
       return { type: 'person', action, identifiers, device };

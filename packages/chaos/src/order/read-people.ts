@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import type { Database } from '@sluice/database/connection/connection';
 import { listIdentifiers } from '@sluice/database/people/person-identifiers';
-import { svcId } from '@sluice/domain/values/svc-id';
+import { svcId as svcIdOf } from '@sluice/domain/values/svc-id';
 import type { Fleet } from '../loss/fleet-under-test.ts';
 import type { FoundPerson } from './compare.ts';
 import type { Json, JsonObject } from './model/model-state.ts';
@@ -82,7 +82,7 @@ async function findByPhone(
   }));
   const rows = await listIdentifiers(database, keys);
   return rows.flatMap(({ personId, suppressed }) =>
-    personId === null || suppressed ? [] : [svcId(personId)],
+    personId === null || suppressed ? [] : [svcIdOf(personId)],
   );
 }
 
@@ -142,7 +142,7 @@ const leavesOf = ([name, text]: readonly [string, string]): [string, string][] =
 
 function leavesIn(name: string, value: Json): [string, string][] {
   return typeof value === 'object' && value !== null
-    ? Object.entries(value).flatMap(([key, each]) => leavesIn(`${name}.${key}`, each as Json))
+    ? Object.entries(value).flatMap(([key, each]) => leavesIn(`${name}.${key}`, each))
     : [[name, JSON.stringify(value)]];
 }
 

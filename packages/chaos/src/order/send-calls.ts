@@ -77,7 +77,7 @@ function sendCall(
 ): Promise<Acknowledged> {
   const url = intakeUrls[intake];
   const json = (path: string, headers: object, body: unknown, method = 'POST') =>
-    isAnswered({
+    sendOne({
       url: `${url}${path}`,
       method,
       headers: { ...JSON_TYPE, ...headers },
@@ -100,7 +100,7 @@ function sendCall(
   }
 }
 
-async function isAnswered(sending: Sending): Promise<Acknowledged> {
+async function sendOne(sending: Sending): Promise<Acknowledged> {
   const text = await post(sending);
   return text === REFUSED ? 'refused' : text === undefined ? 0 : 1;
 }

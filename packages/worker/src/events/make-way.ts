@@ -60,11 +60,21 @@ export async function expectNothingByKeys(
   if (before.length > 0) throw new EarlierFirst(before);
 }
 
+export type Way =
+  /** `taken` is to be applied together with the batch in progress, from now on. */
+  | { readonly outcome: 'free'; readonly taken: PlacedCommitBatch[] }
+  /** This one is to be applied before, by itself. */
+  | { readonly outcome: 'first'; readonly commitBatch: CommitBatch }
+  /** Some were applied meanwhile: all is to be looked at again. */
+  | { readonly outcome: 'waiting' };
+
 /**
  * Waits for what comes first, but for the other parts of the same call: those are applied together with this batch.
  *
+ * A batch of the same shard is not waited for. It is behind this one in the queue, though it was logged before: on a
+ * Cluster, and in Postgres, the flushes of two intakes can cross.
+ *
  * @param taken - what is already to be applied with it.
- * @returns what is to be applied with it from now on.
  */
 export async function makeWay(
   { database, waitMsMax = WAIT_MS_MAX, unqueuedMsMax }: ProcessCommitBatchDeps,
@@ -72,14 +82,24 @@ export async function makeWay(
   commitBatch: CommitBatch,
   taken: readonly PlacedCommitBatch[],
   batches: readonly PendingBatch[],
-): Promise<PlacedCommitBatch[] | 'waiting'> {
-  const { flushId } = commitBatch;
+): Promise<Way> {
+  const { id, flushId } = commitBatch;
   const others = batches.filter((each) => flushId === undefined || each.flushId !== flushId);
   if (others.length > 0 && !isTakingOver(commitBatch, taken)) {
+    const own = await pending.find(id);
+    const ofShard = others.filter(({ shard }) => shard === own?.shard);
+    if (ofShard.length > 0) {
+      const first = ofShard.reduce((one, other) => (other.place < one.place ? other : one));
+      const [read] = await readEarlier(database, pending, [first], unqueuedMsMax);
+      return read
+        ? { outcome: 'first', commitBatch: read.envelope }
+        : { outcome: 'free', taken: [...taken] };
+    }
     const appliedCount = await waitUntilApplied(database, pending, others, waitMsMax);
-    if (appliedCount === others.length) return [...taken];
-    if (appliedCount > 0) return 'waiting';
+    if (appliedCount === others.length) return { outcome: 'free', taken: [...taken] };
+    if (appliedCount > 0) return { outcome: 'waiting' };
     // Nobody applies them: a worker has died, or one hangs.
   }
-  return [...taken, ...(await readEarlier(database, pending, batches, unqueuedMsMax))];
+  const read = await readEarlier(database, pending, batches, unqueuedMsMax);
+  return { outcome: 'free', taken: [...taken, ...read] };
 }

@@ -123,9 +123,15 @@ export async function processCommitBatch(
         together = [commitBatch];
         continue;
       }
-      const next = await makeWay(deps, pending, commitBatch, earlier, error.batches);
-      if (next === 'waiting') return { outcome: 'waiting' };
-      earlier = next;
+      const way = await makeWay(deps, pending, commitBatch, earlier, error.batches);
+      if (way.outcome === 'waiting') return way;
+      if (way.outcome === 'free') {
+        earlier = way.taken;
+        continue;
+      }
+      const first = await processCommitBatch(deps, way.commitBatch, [], pending);
+      if (first.outcome === 'waiting') return first;
+      done.push(first);
     }
   }
 }

@@ -16,14 +16,8 @@ import { createShardsWorld, shardOfBatch, type ShardsWorld } from '../support/sh
 
 describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   let world: ShardsWorld;
-  let add: ShardsWorld['add'];
-  let newPending: ShardsWorld['newPending'];
-  let processToEnd: ShardsWorld['processToEnd'];
-  let stateOf: ShardsWorld['stateOf'];
-
   beforeAll(async () => {
     world = await createShardsWorld(broker);
-    ({ add, newPending, processToEnd, stateOf } = world);
   });
   afterAll(() => world.close());
 
@@ -32,15 +26,15 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     await world.process(
       inEnvironment(environmentId, identify('id:s', { email: 's@x.y' }), identify('id:p')),
     );
-    const [event, merged] = (await add([
+    const [event, merged] = (await world.add([
       inEnvironment(environmentId, track('email:s@x.y', 'bought')),
       inEnvironment(environmentId, merge('id:p', 'id:s')),
     ])) as [CommitBatch, CommitBatch];
-    const pending = newPending();
+    const pending = world.newPending();
     expect(await processCommitBatch(world.deps, merged, [], pending)).toMatchObject({
       outcome: 'applied',
     });
-    expect(await stateOf(environmentId)).toMatchObject({
+    expect(await world.stateOf(environmentId)).toMatchObject({
       events: [JSON.stringify({ name: 'bought', id: 'p', email: 's@x.y' })],
     });
     expect(await processCommitBatch(world.deps, event, [], pending)).toEqual({
@@ -51,25 +45,26 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   test('a deletion by email that was added after an update by id leaves nobody', async () => {
     const environmentId = world.newEnvironment();
     await world.process(inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })));
-    const [update, removal] = await add([
+    const [update, removal] = await world.add([
       inEnvironment(environmentId, identify('id:a', { plan: 'pro' })),
       inEnvironment(environmentId, remove('email:a@x.y')),
     ]);
-    const pending = newPending();
-    await processToEnd(removal as CommitBatch, pending);
-    await processToEnd(update as CommitBatch, pending);
+    const pending = world.newPending();
+    await world.processToEnd(removal as CommitBatch, pending);
+    await world.processToEnd(update as CommitBatch, pending);
     expect(await world.countOf('people', environmentId)).toBe(0);
   });
 
   test('what the oldest waiting batch names brings along the batches between', async () => {
     const environmentId = world.newEnvironment();
-    const [made, removal, other] = await add([
+    const [made, removal, other] = await world.add([
       inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })),
       inEnvironment(environmentId, remove('id:a')),
       inEnvironment(environmentId, identify('id:b', { email: 'a@x.y' })),
     ]);
-    const pending = newPending();
-    for (const batch of [other, removal, made]) await processToEnd(batch as CommitBatch, pending);
+    const pending = world.newPending();
+    for (const batch of [other, removal, made])
+      await world.processToEnd(batch as CommitBatch, pending);
     expect(await world.rowsOf('people', environmentId, 'id, email')).toEqual([
       { id: 'b', email: 'a@x.y' },
     ]);
@@ -77,8 +72,8 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
 
   test('a batch waits by the clock, however often others are applied meanwhile', async () => {
     const environmentId = world.newEnvironment();
-    const [batch] = await add([inEnvironment(environmentId, identify('id:a'))]);
-    const pending = newPending();
+    const [batch] = await world.add([inEnvironment(environmentId, identify('id:a'))]);
+    const pending = world.newPending();
     const found = (await pending.find((batch as CommitBatch).id)) as PendingBatch;
     // As if this process applied others all the time.
     vi.spyOn(pending, 'changed').mockImplementation(() => new Promise(setImmediate));
@@ -89,14 +84,14 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
 
   test('a batch about somebody else stays where it is', async () => {
     const environmentId = world.newEnvironment();
-    const [other, own] = await add([
+    const [other, own] = await world.add([
       inEnvironment(environmentId, identify('id:one')),
       inEnvironment(environmentId, identify('id:two')),
     ]);
-    const pending = newPending();
-    await processToEnd(own as CommitBatch, pending);
+    const pending = world.newPending();
+    await world.processToEnd(own as CommitBatch, pending);
     expect(await world.rowsOf('people', environmentId, 'id')).toEqual([{ id: 'two' }]);
-    await processToEnd(other as CommitBatch, pending);
+    await world.processToEnd(other as CommitBatch, pending);
     expect(await world.countOf('people', environmentId)).toBe(2);
   });
 
@@ -121,18 +116,18 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
         for (const operations of some)
           await world.process(renewed(inEnvironment(inOrder, ...operations)));
         const mixed = world.newEnvironment();
-        const added = await add(some.map((each) => renewed(inEnvironment(mixed, ...each))));
+        const added = await world.add(some.map((each) => renewed(inEnvironment(mixed, ...each))));
         // Two processes; each shard's batches in their order, but shards in any.
-        const processes = [newPending(), newPending()];
+        const processes = [world.newPending(), world.newPending()];
         const queues = [...Map.groupBy(added, shardOfBatch).values()];
         while (queues.length > 0) {
           const choice = choices.next().value;
           const queue = queues[choice % queues.length] as CommitBatch[];
           const batch = queue.shift() as CommitBatch;
           if (queue.length === 0) queues.splice(queues.indexOf(queue), 1);
-          await processToEnd(batch, processes[choice % 2] as PendingBatches);
+          await world.processToEnd(batch, processes[choice % 2] as PendingBatches);
         }
-        expect(await stateOf(mixed)).toEqual(await stateOf(inOrder));
+        expect(await world.stateOf(mixed)).toEqual(await world.stateOf(inOrder));
       }),
       { numRuns: 30 },
     );

@@ -114,6 +114,25 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     ]);
   });
 
+  test('a batch that was logged before, and is behind in the queue of the shard, is applied first', async () => {
+    const [first, second] = (await addAboutOne(
+      [identify('id:s', { step: 1 })],
+      [identify('id:s', { step: 2 })],
+    )) as [CommitBatch, CommitBatch];
+    // The flushes of two intakes have crossed: the second one is at the head.
+    const pending = world.newPending();
+    const deps = { ...world.deps, waitMsMax: 60_000 };
+    expect(await processCommitBatch(deps, second, [], pending)).toMatchObject({
+      outcome: 'applied',
+      operations: 2,
+    });
+    expect(await processCommitBatch(deps, first, [], pending)).toEqual({
+      outcome: 'already-applied',
+    });
+    const people = await world.rowsOf('people', environmentId, `id, attributes -> 'step' as step`);
+    expect(people.find(({ id }) => id === 's')).toMatchObject({ step: 2 });
+  });
+
   test('two shards do not wait for what is behind the head of the other', async () => {
     const [p, q] = ['id:p', 'id:q'] as const;
     const shardOf = (who: string) =>
