@@ -2,6 +2,7 @@ import { recognisePerson } from '@sluice/domain/parsing/identifiers';
 import { parsePipelines } from '@sluice/domain/pipelines/pipelines';
 import { parseEntity } from '@sluice/domain/track/track-v2';
 import { isEmail } from '@sluice/domain/value-rules/identifier-rule';
+import { VALUE_RULES } from '@sluice/domain/value-rules/value-rules';
 import { describe, expect, test } from 'vitest';
 import { CONTEXT, onlyIssue, onlyOperation, refusals } from '../support/parsing.ts';
 
@@ -56,6 +57,24 @@ describe('an email address', () => {
     const startedAt = performance.now();
     expect(isEmail(hostile)).toBe(false);
     expect(performance.now() - startedAt).toBeLessThan(500);
+  });
+});
+
+describe('what is no part of an identifier at its ends', () => {
+  test.each([
+    ['blanks and tabs', ' \t', '\v\f '],
+    ['line breaks, of Unicode too', '\r\n', '\u0085\u2028\u2029'],
+    ['separators of files and records', '\x1c\x1d', '\x1e\x1f'],
+    ['blanks that do not break', '\u00a0\u202f', '\u3000\u1680'],
+    ['what has no width', '\ufeff\u200b\u2060', '\u200c\u200d\u00ad\u180e'],
+    ['marks of direction', '\u200e\u202a\u2066', '\u2069\u202c\u200f'],
+  ])('%s are cut, and told', (_, before, behind) => {
+    const judged = (text: string) => VALUE_RULES.identifier(text, 150);
+    const read = { outcome: 'read', value: 'a \u200b b', change: 'trimmed' };
+    expect(judged(`${before}a \u200b b${behind}`)).toEqual(read);
+    expect(judged(`a \u200b b${behind}`)).toEqual(read);
+    expect(judged(`${before}${behind}`)).toEqual({ outcome: 'absent' });
+    expect(judged('a \u200b b')).toEqual({ outcome: 'read', value: 'a \u200b b' });
   });
 });
 
