@@ -70,7 +70,8 @@ export function judgeTime(value: unknown, bounds: TimeBounds): Verdict<number> {
   if (text === '') return ABSENT;
   const isoMs = parseIsoMs(text, false);
   if (isoMs !== undefined) return withinBounds(isoMs, bounds, undefined);
-  if (isUnixTimeText(text)) return judgeUnixTime(Number(text), bounds);
+  if (isUnixTimeText(text))
+    return isRounded(text) ? refused(ROUNDED) : judgeUnixTime(Number(text), bounds);
   const printedMs = parsePrintedMs(text);
   if (printedMs !== undefined) return withinBounds(printedMs, bounds, undefined);
   return refused(
@@ -84,6 +85,15 @@ const NO_TIME = 'must be Unix seconds or a date-time such as 2024-05-01T10:20:30
 /** True for digits, of which there may be a fraction and an exponent: the text of a Unix time. As many as a number may have in JSON. */
 export const isUnixTimeText = (text: string): boolean =>
   /^-?\d{1,30}(?:\.\d{1,30})?(?:[eE]\+?\d{1,2})?$/.test(text);
+
+/** A spreadsheet writes `1.79564E+09` for a cell that is too narrow: six digits of ten, so an hour or more is lost. */
+function isRounded(text: string): boolean {
+  const { fraction = '', exponent } =
+    /(?:\.(?<fraction>\d+))?E\+(?<exponent>\d+)$/.exec(text)?.groups ?? {};
+  return exponent !== undefined && fraction.length < Number(exponent);
+}
+
+const ROUNDED = 'is rounded, as spreadsheets do in a narrow cell; give all of its digits';
 
 /** A date, a time of day, and behind a blank the offset, the zone's name or both; Go's monotonic clock at the end. */
 const PRINTED_TIME =

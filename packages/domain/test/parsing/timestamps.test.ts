@@ -105,6 +105,8 @@ describe('a timestamp field', () => {
     ['2024-W18-3', NO_TIME],
     ['2024-05-01T10', NO_TIME],
     ['May 1st', NO_TIME],
+    ['1.71456E+09', 'is rounded, as spreadsheets do in a narrow cell; give all of its digits'],
+    ['1.7E+12', 'is rounded, as spreadsheets do in a narrow cell; give all of its digits'],
     [true, NO_TIME],
   ])('the message about %j is true of it', (value, problem) => {
     const draft = new CallDraft(CONTEXT, 'track');
