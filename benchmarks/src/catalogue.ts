@@ -17,6 +17,7 @@ import { benchImports } from './imports.ts';
 import { benchIntake } from './intake.ts';
 import { benchIntakeSteps } from './intake-steps.ts';
 import { benchMemory } from './memory.ts';
+import { benchMerges, MERGES_BARS } from './merges.ts';
 import { benchProcess } from './process.ts';
 import type { Report } from './report.ts';
 import { benchSoak } from './soak.ts';
@@ -94,6 +95,13 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     },
     short: [],
     run: benchProcess,
+  },
+  merges: {
+    about: 'queued merges and sign-ups, and plain calls beside merges, against plain calls',
+    bars: MERGES_BARS,
+    short: ['--rounds', '3'],
+    isApart: true,
+    run: benchMerges,
   },
   deliver: {
     about:

@@ -7,14 +7,10 @@
  * take turns in one run and one database, on a Postgres that loses nothing (`fsync`, `synchronous_commit`).
  *
  * The worker is warm, as one that has run for a minute: V8 goes on compiling for its first 400,000 events, each of which takes
- * half as long again. It is paused (SIGSTOP) while a round's commit batches are queued. Rounds in which the host of
+ * half as long again. Rounds in which the host of
  * a virtual machine took much CPU are run again (`host-steal.ts`).
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { createLogger } from '@sluice/platform/process/logger';
-import { openProducer, type Producer } from '@sluice/platform/queue/queue';
-import { cpuSecondsOf, type ChildServer } from './child-server.ts';
 import {
   copyRowsPerSecond,
   countOf,
@@ -23,6 +19,7 @@ import {
   writeEventRows,
 } from './copy-floor.ts';
 import { calmestRounds, stolenShares } from './host-steal.ts';
+import { BACKENDS, startPausedWorkers, type Backend } from './paused-workers.ts';
 import { startGraphile } from './process-graphile.ts';
 import { addEvents, EVENT_DATA } from './queued-events.ts';
 import { median, type Report } from './report.ts';
@@ -30,8 +27,6 @@ import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
 const PERSON_COUNT = 1_000;
-const BACKENDS = ['redis', 'postgres'] as const;
-type Backend = (typeof BACKENDS)[number];
 
 /** An event took the worker 14 µs in its first 30,000, 10.5 after 200,000 and 8.7 from 400,000 on (EPYC, 2026-11-25). */
 const WARM_UP_EVENTS = 400_000;
@@ -64,54 +59,14 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
   });
 
   return withWorld('full', async (world) => {
-    const { database, databaseUrl, redisServer } = world;
+    const { database } = world;
     await makeCopyTable(database);
-    const logger = createLogger('bench', 'warn');
-    const broker = (backend: Backend) => ({
-      databaseUrl,
-      redisUrl: backend === 'redis' ? redisServer.url : undefined,
-      prefix: 'bench',
-      shardCount: SHARD_COUNT,
-      logger,
-    });
-    const openBroker = async (backend: Backend): Promise<Producer> => {
-      const producer = await openProducer(broker(backend), 60_000);
-      world.onClose(() => producer.close());
-      return producer;
-    };
-    const producers: Record<Backend, Producer> = {
-      redis: await openBroker('redis'),
-      postgres: await openBroker('postgres'),
-    };
-    const startWorker = (backend: Backend, port: number): Promise<ChildServer> =>
-      world.startService('worker', port, {
-        ...(backend === 'redis' ? { REDIS_URL: redisServer.url } : {}),
-        QUEUE_PREFIX: 'bench',
-        SHARD_COUNT: String(SHARD_COUNT),
-      });
-    const workers: Record<Backend, ChildServer> = {
-      redis: await startWorker('redis', 18091),
-      postgres: await startWorker('postgres', 18092),
-    };
-    // One that is stopped could not end.
-    world.onClose(() => {
-      for (const { pids } of Object.values(workers))
-        pids.forEach((pid) => process.kill(pid, 'SIGCONT'));
-    });
-    /** One after the other: what is stopped takes no CPU. */
+    const workers = await startPausedWorkers(world, SHARD_COUNT);
     const runOurs = async (backend: Backend, count: number): Promise<Round> => {
-      const worker = workers[backend];
-      const [pid] = worker.pids as [number];
       await emptyEvents(database);
-      process.kill(pid, 'SIGSTOP');
-      const commitBatchCount = await addEvents(producers[backend], queued(count));
-      const cpuBefore = await cpuSecondsOf(pid);
-      const startedAt = performance.now();
-      process.kill(pid, 'SIGCONT');
-      while ((await countOf(database, 'envelopes')) < commitBatchCount) await sleep(10);
-      const seconds = (performance.now() - startedAt) / 1_000;
-      const workerCpu = ((await cpuSecondsOf(pid)) - cpuBefore) / seconds;
-      await untilQueuesAreEmpty(producers[backend]);
+      const { seconds, workerCpu } = await workers.process(backend, (producer) =>
+        addEvents(producer, queued(count)),
+      );
       const stored = await countOf(database, 'events');
       if (stored !== count) throw new Error(`${count} events queued, ${stored} rows`);
       return { eventsPerSecond: count / seconds, workerCpu };
@@ -119,11 +74,9 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
 
     // The people, and warm code on every side.
     for (const backend of BACKENDS) {
-      await addEvents(producers[backend], queued(WARM_UP_EVENTS));
-      await untilQueuesAreEmpty(producers[backend]);
+      await workers.warmUp(backend, (producer) => addEvents(producer, queued(WARM_UP_EVENTS)));
       await emptyEvents(database);
-      await addEvents(producers[backend], queued(eventCount));
-      await untilQueuesAreEmpty(producers[backend]);
+      await workers.warmUp(backend, (producer) => addEvents(producer, queued(eventCount)));
     }
     const file = await writeEventRows(database);
     await copyRowsPerSecond(database, file);
@@ -196,8 +149,4 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
       versions: world.versions,
     };
   });
-}
-
-async function untilQueuesAreEmpty(producer: Producer): Promise<void> {
-  while ((await producer.commitBatchCounts()).some((count) => count > 0)) await sleep(20);
 }

@@ -1,7 +1,10 @@
-/** Events as intake's parser leaves them, and commit batches of them on the queues, as its fast path packs them. */
+/**
+ * Events and other operations as intake's parser leaves them, and commit batches of them on the queues. Events are
+ * packed, as by intake's fast path.
+ */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import type { TrackEvent } from '@sluice/domain/operations/operation';
+import type { Operation, TrackEvent } from '@sluice/domain/operations/operation';
 import {
   PACKED_EVENT_FORMAT,
   unpackOperation,
@@ -12,7 +15,7 @@ import { createIdGenerator } from '@sluice/platform/process/new-id';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { Redis } from 'ioredis';
 
-const ENVIRONMENT_ID = 1;
+export const ENVIRONMENT_ID = 1;
 export const EVENT_DATA = {
   plan: 'pro',
   amount: 42.5,
@@ -53,12 +56,15 @@ function packed(event: TrackEvent): PackedEvent {
   ];
 }
 
-export interface QueuedEvents {
+export interface QueuedOperations {
+  readonly shardCount: number;
+  readonly operationsPerCommitBatch: number;
+}
+
+export interface QueuedEvents extends QueuedOperations {
   readonly count: number;
   /** They are spread over so many. */
   readonly personCount: number;
-  readonly shardCount: number;
-  readonly operationsPerCommitBatch: number;
   /** Of each event; absent: the same of all. */
   readonly dataOf?: () => JsonObject;
 }
@@ -67,11 +73,12 @@ export interface QueuedEvents {
 const COMMIT_BATCHES_A_CALL = 100;
 
 /** As intake does under load: full commit batches, a shard's in order. @returns how many. */
-export async function addEvents(
+export async function addOperations(
   producer: Producer,
-  { count, personCount, shardCount, operationsPerCommitBatch, dataOf }: QueuedEvents,
+  operations: Iterable<Operation>,
+  { shardCount, operationsPerCommitBatch }: QueuedOperations,
 ): Promise<number> {
-  const shards: PackedEvent[][] = Array.from({ length: shardCount }, () => []);
+  const shards: (Operation | PackedEvent)[][] = Array.from({ length: shardCount }, () => []);
   const waiting: Parameters<Producer['addCommitBatches']>[0][number][] = [];
   let commitBatchCount = 0;
   const send = async (least: number) => {
@@ -80,23 +87,39 @@ export async function addEvents(
     await producer.addCommitBatches(waiting.splice(0));
   };
   const take = async (shard: number, least: number) => {
-    const operations = shards[shard] as PackedEvent[];
-    while (operations.length >= least) {
-      const part = operations.splice(0, operationsPerCommitBatch);
+    const queued = shards[shard] as (Operation | PackedEvent)[];
+    while (queued.length >= least) {
+      const part = queued.splice(0, operationsPerCommitBatch);
       waiting.push({ shard, envelope: { id: newId(), operations: part } });
       // Those of a thousand operations are a megabyte each.
       await send(Math.ceil(COMMIT_BATCHES_A_CALL / operationsPerCommitBatch));
     }
   };
-  for (let index = 0; index < count; index++) {
-    const event = trackEvent(`user-${index % personCount}`, dataOf?.());
-    const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(event), shardCount);
-    (shards[shard] as PackedEvent[]).push(packed(event));
+  for (const operation of operations) {
+    const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(operation), shardCount);
+    (shards[shard] as (Operation | PackedEvent)[]).push(
+      operation.type === 'event.track' ? packed(operation) : operation,
+    );
     await take(shard, operationsPerCommitBatch);
   }
   for (const shard of shards.keys()) await take(shard, 1);
   await send(1);
   return commitBatchCount;
+}
+
+/** @returns how many commit batches. */
+export const addEvents = (
+  producer: Producer,
+  { count, personCount, dataOf, ...options }: QueuedEvents,
+): Promise<number> => addOperations(producer, events(count, personCount, dataOf), options);
+
+function* events(
+  count: number,
+  personCount: number,
+  dataOf?: () => JsonObject,
+): Generator<TrackEvent> {
+  for (let index = 0; index < count; index++)
+    yield trackEvent(`user-${index % personCount}`, dataOf?.());
 }
 
 /** Events of that name in the queues of a Redis. */
