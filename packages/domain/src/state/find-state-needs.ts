@@ -9,6 +9,7 @@ import { unknownOperation } from '../values/errors.ts';
 import type { Json } from '../values/json.ts';
 import type { ObjectIdentifier, Operation, PersonIdentifier } from '../operations/operation.ts';
 import { identifierIn } from '../operations/state-keys.ts';
+import { NameGroups } from './name-groups.ts';
 import { NeedsDraft, type StateNeeds } from './state-needs.ts';
 
 /** Collects what the operations name, in one pass. */
@@ -18,7 +19,24 @@ export function findStateNeeds(operations: readonly Operation[]): StateNeeds {
     if (operation.isReplayed) draft.hasReplayed = true;
     collect(draft, operation);
   }
-  return draft.finish();
+  return draft.finish(draft.releasesIdentifiers ? namesOfReleasing(operations) : new Set());
+}
+
+/**
+ * Whose identifiers may be given up, or who may be merged: the names in operations that do that, and in all that share
+ * a name with those, directly or by others. Among the others are people who get such a name within these operations.
+ */
+function namesOfReleasing(operations: readonly Operation[]): ReadonlySet<string> {
+  const groups = new NameGroups();
+  const releasing: string[] = [];
+  for (const operation of operations) {
+    const draft = new NeedsDraft();
+    collect(draft, operation);
+    const names = draft.names();
+    groups.join(names);
+    if (draft.releasesIdentifiers) releasing.push(...names);
+  }
+  return groups.allOf(releasing);
 }
 
 function collect(draft: NeedsDraft, operation: Operation): void {

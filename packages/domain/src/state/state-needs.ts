@@ -69,6 +69,8 @@ export interface StateNeeds {
   readonly mergesPeople: boolean;
   /** Identifiers that no operation names may be given up; other transactions that hold them must be waited for. */
   readonly releasesIdentifiers: boolean;
+  /** Of whom: the names of people who may give up identifiers or be merged, as `identifierText`; beside all of `people`. */
+  readonly releasing: ReadonlySet<string>;
   /** How many people and objects can be new, at most. */
   readonly newNumbersMax: number;
 }
@@ -171,7 +173,12 @@ export class NeedsDraft {
     });
   }
 
-  finish(): StateNeeds {
+  /** Each identifier, as `identifierText`. */
+  names(): readonly string[] {
+    return [...this.#identifiers.keys()];
+  }
+
+  finish(releasing: ReadonlySet<string>): StateNeeds {
     for (const { person, anonymousId } of this.#links) {
       const named = person === undefined ? undefined : this.#identifiers.get(person);
       if (named && this.#identifiers.get(anonymousId)?.needsPerson === true)
@@ -192,6 +199,7 @@ export class NeedsDraft {
       deviceTokens: this.deviceTokens,
       mergesPeople: this.mergesPeople,
       releasesIdentifiers: this.releasesIdentifiers,
+      releasing,
       newNumbersMax: this.#newNumbersMax,
     };
   }

@@ -87,15 +87,13 @@ export class MemoryStore {
       needs.identifiers.map((key) => [identifierText(key.environmentId, key.kind, key.value), key]),
     );
     const named = this.identifiers.filter((row) => wanted.has(textOf(row)));
-    const namedPeople = new Set([
-      ...named.map((row) => row.personId),
+    const releasing = new Set([
+      ...named.filter((row) => needs.releasing.has(textOf(row))).map((row) => row.personId),
       ...needs.people.map((key) => key.personId),
     ]);
+    releasing.delete(null);
     const identifiers = needs.releasesIdentifiers
-      ? this.identifiers.filter(
-          (row) =>
-            wanted.has(textOf(row)) || (row.personId !== null && namedPeople.has(row.personId)),
-        )
+      ? this.identifiers.filter((row) => wanted.has(textOf(row)) || releasing.has(row.personId))
       : named;
     const visitors = this.visitors.filter((row) =>
       wanted.has(identifierText(row.environmentId, 'anonymous_id', row.anonymousId)),
@@ -131,7 +129,9 @@ export class MemoryStore {
       people.some((person) => person.personId === row.personId);
     const isOfObjects = (row: RelationshipRow): boolean =>
       objects.some((object) => object.objectNumber === row.objectNumber);
-    const { mergesPeople, changesRelationships, deviceTokens } = needs;
+    const { changesRelationships, deviceTokens } = needs;
+    const isMerging = ({ personId }: { personId: number }): boolean =>
+      needs.mergesPeople && releasing.has(personId);
     return {
       takenEvents,
       visitors,
@@ -150,14 +150,14 @@ export class MemoryStore {
       relationships: this.relationships.filter(
         (row) =>
           isOfPeople(row) &&
-          (mergesPeople || ((changesRelationships || visitors.length > 0) && isOfObjects(row))),
+          (isMerging(row) || ((changesRelationships || visitors.length > 0) && isOfObjects(row))),
       ),
       devices: this.devices.filter(
         (row) =>
           isOfPeople(row) &&
-          (mergesPeople || visitors.length > 0 || deviceTokens.includes(row.token)),
+          (isMerging(row) || visitors.length > 0 || deviceTokens.includes(row.token)),
       ),
-      segmentMembers: mergesPeople ? this.segmentMembers.filter(isOfPeople) : [],
+      segmentMembers: this.segmentMembers.filter((row) => isOfPeople(row) && isMerging(row)),
     };
   }
 

@@ -34,6 +34,7 @@ import type {
   NewestVisitorPlace,
   ObjectKey,
   PersonKey,
+  PersonRow,
   LoadedState,
   VisitorKey,
   VisitorRow,
@@ -83,7 +84,8 @@ export async function loadState(
     ...needs.objects,
     ...kept.objects,
   ]);
-  const { mergesPeople } = needs;
+  // A merge moves everything of the secondary person.
+  const { whole, others } = byMerging(needs, identifiers, people);
   const changesRelationships = needs.changesRelationships || kept.objects.length > 0;
   const deviceTokens = [...needs.deviceTokens, ...kept.deviceTokens];
   return {
@@ -92,19 +94,36 @@ export async function loadState(
     identifiers,
     people,
     objects,
-    // A merge moves everything of the secondary person.
-    relationships:
-      mergesPeople || changesRelationships
-        ? await listRelationshipsOf(transaction, people, mergesPeople ? 'all' : objects)
-        : [],
-    devices: await listDevicesOf(transaction, people, mergesPeople ? 'all' : deviceTokens),
+    relationships: [
+      ...(await listRelationshipsOf(transaction, whole, 'all')),
+      ...(changesRelationships ? await listRelationshipsOf(transaction, others, objects) : []),
+    ],
+    devices: [
+      ...(await listDevicesOf(transaction, whole, 'all')),
+      ...(await listDevicesOf(transaction, others, deviceTokens)),
+    ],
     visitors,
     deletedIdentifiers: needs.hasReplayed
       ? await listDeletedIdentifiers(transaction, needs.identifiers)
       : [],
     newestVisitorPlaces: await newestPlaces(transaction, needs, waitingVisitorsOf),
-    segmentMembers: mergesPeople ? await listSegmentMembersOf(transaction, people) : [],
+    segmentMembers: await listSegmentMembersOf(transaction, whole),
   };
+}
+
+/** The people who may be merged, and the others. */
+function byMerging(
+  { mergesPeople, releasing, people: named }: StateNeeds,
+  identifiers: readonly IdentifierRow[],
+  people: readonly PersonRow[],
+): { readonly whole: readonly PersonRow[]; readonly others: readonly PersonRow[] } {
+  if (!mergesPeople) return { whole: [], others: people };
+  const merging = new Set([
+    ...named.map(personText),
+    ...identifiers.filter((row) => releasing.has(textOf(row))).map(personText),
+  ]);
+  const isMerging = (person: PersonRow): boolean => merging.has(personText(person));
+  return { whole: people.filter(isMerging), others: people.filter((each) => !isMerging(each)) };
 }
 
 /** Where a visitor's earlier write is still to be applied, whatever the person writes is recorded. */
@@ -206,7 +225,8 @@ async function lockWithReleased(
 ): Promise<IdentifierRow[]> {
   if (!needs.releasesIdentifiers) return lockIdentifiers(transaction, identifiers);
   const keys = new Map<string, IdentifierKey>();
-  const all = await listIdentifiersOf(transaction, identifiers, needs.people);
+  const releasing = identifiers.filter((key) => needs.releasing.has(textOf(key)));
+  const all = await listIdentifiersOf(transaction, releasing, needs.people);
   for (const key of [...identifiers, ...all]) keys.set(textOf(key), key);
   return lockIdentifiers(transaction, [...keys.values()]);
 }
