@@ -85,6 +85,9 @@ const operation: Arbitrary<() => Operation> = oneof(
   name.map((who) => () => track(who, 'seen')),
 );
 
+const byText = (one: unknown, other: unknown): number =>
+  JSON.stringify(one) < JSON.stringify(other) ? -1 : 1;
+
 /** Without the numbers that rows are given: those depend on how many were taken before. */
 function endOf(store: MemoryStore) {
   const { people, identifiers, relationships, devices, segmentMembers, events } = store;
@@ -103,16 +106,16 @@ function endOf(store: MemoryStore) {
         who(personId),
         suppressed,
       ])
-      .toSorted(),
+      .toSorted(byText),
     relationships: relationships
       .map(({ personId, objectNumber }) => [who(personId), objects.get(objectNumber)])
-      .toSorted(),
-    devices: devices.map((row) => [who(row.personId), row.token]).toSorted(),
-    segments: segmentMembers.map((row) => who(row.personId)).toSorted(),
+      .toSorted(byText),
+    devices: devices.map((row) => [who(row.personId), row.token]).toSorted(byText),
+    segments: segmentMembers.map((row) => who(row.personId)).toSorted(byText),
     events: events
       .filter(({ kind }) => kind === 'event')
       .map((row) => [row.name, who(row.personId)])
-      .toSorted(),
+      .toSorted(byText),
   };
 }
 
