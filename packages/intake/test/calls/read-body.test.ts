@@ -60,6 +60,16 @@ describe('plain bodies', () => {
     },
   );
 
+  test('characters that stand for nothing stay what they are, beside wrong bytes too', () => {
+    const sent = '\ufdd0\ufffd\ufdd1';
+    const body = Buffer.concat([
+      Buffer.from(`{"a":"${sent}","b":"`),
+      Buffer.from([0xff]),
+      Buffer.from('"}'),
+    ]);
+    expect(readBody(body)).toMatchObject({ outcome: 'read', value: { a: sent } });
+  });
+
   test('bytes that are no UTF-8 outside of texts are refused', () => {
     expect(readBody(new Uint8Array([0x7b, 0x80, 0x7d]))).toEqual({
       outcome: 'invalid-json',

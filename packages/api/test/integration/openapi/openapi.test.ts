@@ -200,9 +200,9 @@ describe('/openapi.json', () => {
     );
     expect(optional.toSorted()).toEqual([
       'POST /v1/account_signup/partner_application',
-      'POST /v1/account_signup/partner_application/{partner_id}/status',
       'POST /v1/accounts/{account_id}/audit_logs/export',
       'POST /v1/accounts/{account_id}/billing/inbox_previews/runs/{preview_job_id}/refund',
+      'PUT /v1/account_signup/partner_application/{partner_id}/status',
     ]);
   });
 
