@@ -65,6 +65,26 @@ const CASES: readonly (readonly [what: string, calls: readonly PlannedCall[]])[]
     ),
   ],
   [
+    'the devices of a visitor who then logs in',
+    inTurn(
+      ...['~d1', '~d2'].map((token) =>
+        pipelines('track', {
+          anonymousId: '~a1',
+          event: 'Device Created or Updated',
+          context: { device: { token, type: 'ios' } },
+        }),
+      ),
+      batch(
+        person({
+          action: 'delete_device',
+          identifiers: { anonymous_id: '~a1' },
+          device: { token: '~d2', platform: 'ios' },
+        }),
+      ),
+      pipelines('identify', { userId: '~p1', anonymousId: '~a1' }),
+    ),
+  ],
+  [
     'a deletion by email, then a new id with that email',
     inTurn(
       pipelines('identify', { userId: '~p1', traits: { email: '~p3@example.com' } }),

@@ -91,8 +91,9 @@ function takePersonCommand(
   if (person) draft.take({ type, environmentId, receivedAtMs, person });
 }
 
+/** Also of a visitor: a push token is given before anybody logs in. */
 function addDevice(draft: CallDraft, track: TrackCall): void {
-  const person = requirePerson(draft, track);
+  const person = personOf(track) ?? requirePerson(draft, track);
   const device = requireContextDevice(draft, track);
   if (device === undefined) return;
   const token = readDeviceToken(draft, device.token, 'context.device.token');
@@ -104,7 +105,7 @@ function addDevice(draft: CallDraft, track: TrackCall): void {
 }
 
 function deleteDevice(draft: CallDraft, track: TrackCall): void {
-  const person = requirePerson(draft, track);
+  const person = personOf(track) ?? requirePerson(draft, track);
   const device = requireContextDevice(draft, track);
   if (device === undefined) return;
   const token = readDeviceToken(draft, device.token, 'context.device.token');
@@ -114,7 +115,8 @@ function deleteDevice(draft: CallDraft, track: TrackCall): void {
 /** Without a complete device it is still an event. */
 function addLifecycleDevice(draft: CallDraft, track: TrackCall): void {
   const device = lifecycleDevice(draft, track);
-  if (track.person === undefined || device === undefined) return;
+  const person = personOf(track);
+  if (person === undefined || device === undefined) return;
   const platform = platformOf(device.type);
   if (platform === undefined) {
     if (isAbsent(device.type)) return;
@@ -126,14 +128,15 @@ function addLifecycleDevice(draft: CallDraft, track: TrackCall): void {
   if (token === undefined) return;
   // The properties are the event's own here: only what context says is about the device.
   const attributes = readDeviceAttributes(draft, device, {});
-  takeDevice(draft, track.person, token, platform, track.occurredAtMs, attributes);
+  takeDevice(draft, person, token, platform, track.occurredAtMs, attributes);
 }
 
 function deleteLifecycleDevice(draft: CallDraft, track: TrackCall): void {
   const device = lifecycleDevice(draft, track);
-  if (track.person === undefined || device === undefined) return;
+  const person = personOf(track);
+  if (person === undefined || device === undefined) return;
   const token = readDeviceToken(draft, device.token, 'context.device.token');
-  if (token !== undefined) takeDeviceDeletion(draft, track.person, token);
+  if (token !== undefined) takeDeviceDeletion(draft, person, token);
 }
 
 /** The object's side of it, so that it keeps its place among the calls about that object (`shard.ts`). */
@@ -184,6 +187,7 @@ function requirePerson(draft: CallDraft, track: TrackCall): PersonIdentifier | u
   return track.person;
 }
 
+/** Whom the call names; a visitor where it names nobody by `userId`. */
 function personOf({ person, anonymousId }: TrackCall): PersonIdentifier | undefined {
   return (
     person ?? (anonymousId === undefined ? undefined : { kind: 'anonymous_id', value: anonymousId })

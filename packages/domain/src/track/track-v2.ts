@@ -111,13 +111,13 @@ function readPersonEntity(draft: CallDraft, action: string, body: JsonObject): v
       return;
     }
     case 'add_device': {
-      const person = readPerson(draft, body, KNOWN_PERSON);
+      const person = readPerson(draft, body, ANY_PERSON);
       if (isDeviceObject(draft, body.device) && person)
         takeTrackDevice(draft, person, body.device, 'token');
       return;
     }
     case 'delete_device': {
-      const person = readPerson(draft, body, KNOWN_PERSON);
+      const person = readPerson(draft, body, ANY_PERSON);
       if (!isDeviceObject(draft, body.device)) return;
       const token = readDeviceToken(draft, body.device.token, 'device.token');
       if (person && token !== undefined) takeDeviceDeletion(draft, person, token);

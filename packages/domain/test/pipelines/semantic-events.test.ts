@@ -121,16 +121,22 @@ describe('commands about a device', () => {
     });
   });
 
-  test('Application Opened of nobody known is an event alone', () => {
-    const parsed = track('Application Opened', {
-      userId: null,
-      anonymousId: 'a1',
-      context: { device },
-    });
-    expect(onlyOperation(parsed)).toMatchObject({
-      type: 'event.track',
-      person: { kind: 'anonymous_id' },
-    });
+  test.each([
+    ['Device Created or Updated', ['device.add']],
+    ['Device Deleted', ['device.delete']],
+    ['Application Installed', ['device.add', 'event.track']],
+    ['Application Opened', ['device.add', 'event.track']],
+    ['Application Uninstalled', ['device.delete', 'event.track']],
+  ])('%s is about the visitor where it names nobody else', (event, types) => {
+    const visitor = { kind: 'anonymous_id', value: 'a1' };
+    const ids = { userId: null, anonymousId: 'a1' };
+    const { operations } = track(event, { ...ids, context: { device } });
+    expect(operations).toMatchObject(types.map((type) => ({ type, person: visitor })));
+  });
+
+  test('a userId comes before the anonymous id beside it', () => {
+    const parsed = track('Device Created or Updated', { anonymousId: 'a1', context: { device } });
+    expect(onlyOperation(parsed)).toMatchObject({ type: 'device.add', person });
   });
 });
 

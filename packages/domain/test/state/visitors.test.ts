@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { MergePeople, Operation } from '../../src/operations/operation.ts';
 import {
   addDevice,
+  deleteDevice,
   identify,
   merge,
   NOW_MS,
@@ -135,6 +136,16 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(store.devices).toMatchObject([{ token: 'token', personId: store.people[0]?.personId }]);
   });
 
+  it('a device that was deleted before is not the person’s', () => {
+    apply(
+      addDevice('anonymous_id:z', 'gone'),
+      addDevice('anonymous_id:z', 'kept'),
+      deleteDevice('anonymous_id:z', 'gone'),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(store.devices.map(({ token }) => token)).toEqual(['kept']);
+  });
+
   it('an object that was deleted meanwhile relates nobody', () => {
     apply(relateObject('acme', 'anonymous_id:z'));
     store.apply({
@@ -198,6 +209,14 @@ it('what exceeds a bound of a visitor is an issue, and the rest is kept', () => 
   expect(
     Object.keys(store.visitors.find((row) => row.anonymousId === 'x')?.profile.relationships ?? {}),
   ).toHaveLength(50);
+  const ofDevices = Array.from({ length: 51 }, (_, index) =>
+    store.apply(addDevice('anonymous_id:w', `token ${index}`)),
+  );
+  expect(ofDevices.flatMap(({ issues: all }) => all.map(({ issue }) => issue.sample))).toEqual([
+    'token 50',
+  ]);
+  store.apply(identify('id:q', {}, { anonymousId: 'w' }));
+  expect(store.devices).toHaveLength(50);
 });
 
 it('a workspace without visitors records nothing beside its people', () => {

@@ -149,8 +149,33 @@ describe('a person', () => {
     });
   });
 
+  test('has devices before it is known: by its anonymous id', () => {
+    const visitor = { kind: 'anonymous_id', value: 'a1' };
+    const body = { type: 'person', identifiers: { anonymous_id: 'a1' } };
+    const device = { token: 't', platform: 'ios', attributes: { os: '18' } };
+    const added = parseEntity({ ...body, action: 'add_device', device }, CONTEXT);
+    expect(onlyOperation(added)).toStrictEqual({
+      ...BASE,
+      type: 'device.add',
+      person: visitor,
+      token: 't',
+      platform: 'ios',
+      attributes: { os: '18' },
+    });
+    const deleted = parseEntity(
+      { ...body, action: 'delete_device', device: { token: 't' } },
+      CONTEXT,
+    );
+    expect(onlyOperation(deleted)).toStrictEqual({
+      ...BASE,
+      type: 'device.delete',
+      person: visitor,
+      token: 't',
+    });
+  });
+
   test('cannot be named by an anonymous id where it must be known', () => {
-    for (const action of ['delete', 'suppress', 'add_device', 'add_relationships']) {
+    for (const action of ['delete', 'suppress', 'unsuppress', 'add_relationships']) {
       const body = {
         type: 'person',
         action,
