@@ -1,7 +1,9 @@
 /** Objects: locked after people, in order of their number; deleted with their relationships. */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { ObjectKey, ObjectRow, RowChanges } from '@sluice/domain/state/loaded-state';
-import type { ObjectName } from '@sluice/domain/state/state-needs';
+import type { ObjectName, StateNeeds } from '@sluice/domain/state/state-needs';
+import { objectKey } from '@sluice/domain/operations/shard';
+import { svcObjectId } from '@sluice/domain/values/svc-id';
 import { sql } from 'kysely';
 import {
   bigintColumn,
@@ -11,6 +13,7 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import type { OwnedName } from './person-names.ts';
 
 interface StoredObject {
   readonly environmentId: number;
@@ -34,12 +37,7 @@ export async function lockObjects(
   const { rows } = await sql<StoredObject>`
     with wanted as (
       select o.environment_id, o.object_number
-      from unnest(
-        ${integerColumn(names, (name) => name.environmentId)}::int[],
-        ${integerColumn(names, (name) => name.objectTypeId)}::int[],
-        ${textColumn(names, (name) => name.objectId)}::text[]
-      ) as n (environment_id, object_type_id, object_id)
-      join objects o using (environment_id, object_type_id, object_id)
+      from ${nameRows(names)} join objects o using (environment_id, object_type_id, object_id)
       union
       select * from ${keyRows(keys)}
     )
@@ -56,6 +54,44 @@ export async function lockObjects(
     createdAtMs: createdAt.getTime(),
     updatedAtMs: updatedAt.getTime(),
   }));
+}
+
+/** An object as a query finds it. */
+export interface FoundObject extends ObjectName {
+  /** int8, in decimal digits. */
+  readonly objectNumber: string;
+}
+
+/** The two names of an object: type and id, and the svc object id. */
+export const namesOfObject = ({
+  environmentId,
+  objectNumber,
+  objectTypeId,
+  objectId,
+}: FoundObject): OwnedName[] => [
+  { environmentId, key: objectKey({ objectTypeId, objectId }) },
+  { environmentId, key: objectKey({ svcObjectId: svcObjectId(Number(objectNumber)) }) },
+];
+
+/**
+ * Lists both names of the objects that operations name by either: what tells whether two calls are about one object. By
+ * the unique and the primary key.
+ */
+export async function listNamesOfObjects(
+  database: DatabaseOrTransaction,
+  { objectNames, objects }: Pick<StateNeeds, 'objectNames' | 'objects'>,
+): Promise<OwnedName[]> {
+  if (objectNames.length === 0 && objects.length === 0) return [];
+  const { rows } = await sql<FoundObject>`
+    select o.environment_id as "environmentId", o.object_number as "objectNumber",
+           o.object_type_id as "objectTypeId", o.object_id as "objectId"
+      from ${nameRows(objectNames)} join objects o using (environment_id, object_type_id, object_id)
+    union
+    select o.environment_id, o.object_number, o.object_type_id, o.object_id
+      from ${keyRows(objects)} join objects o using (environment_id, object_number)`.execute(
+    database,
+  );
+  return rows.flatMap(namesOfObject);
 }
 
 /** Writes what became of locked and new objects. By the primary key and `relationships_by_object`. */
@@ -89,6 +125,13 @@ export async function writeObjects(
     );
   }
 }
+
+const nameRows = (names: readonly ObjectName[]) => sql`
+  unnest(
+    ${integerColumn(names, (name) => name.environmentId)}::int[],
+    ${integerColumn(names, (name) => name.objectTypeId)}::int[],
+    ${textColumn(names, (name) => name.objectId)}::text[]
+  ) as n (environment_id, object_type_id, object_id)`;
 
 const keyRows = (keys: readonly ObjectKey[]) => sql`
   unnest(

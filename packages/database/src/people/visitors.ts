@@ -10,11 +10,12 @@ import type {
   VisitorKey,
   VisitorRow,
 } from '@sluice/domain/state/loaded-state';
-import type { ObjectName } from '@sluice/domain/state/state-needs';
 import type { VisitorProfile } from '@sluice/domain/state/visitor-profile';
 import { sql } from 'kysely';
 import { integerColumn, jsonColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type Database, type DatabaseOrTransaction } from '../connection/connection.ts';
+import { namesOfObject, type FoundObject } from './objects.ts';
+import type { OwnedName } from './person-names.ts';
 
 interface StoredVisitor extends VisitorKey {
   readonly week: string;
@@ -35,19 +36,20 @@ export async function listVisitors(
   return rows;
 }
 
-/** Objects to which the visitors will relate somebody. By the primary keys. */
+/** Both names of the objects to which the visitors will relate somebody. By the primary keys. */
 export async function listObjectsOfVisitors(
   database: DatabaseOrTransaction,
   keys: readonly VisitorKey[],
-): Promise<ObjectName[]> {
+): Promise<OwnedName[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<ObjectName>`
-    select o.environment_id as "environmentId", o.object_type_id as "objectTypeId", o.object_id as "objectId"
+  const { rows } = await sql<FoundObject>`
+    select o.environment_id as "environmentId", o.object_number as "objectNumber",
+           o.object_type_id as "objectTypeId", o.object_id as "objectId"
       from ${keyRows(keys)} join visitors v using (environment_id, anonymous_id),
            lateral jsonb_object_keys(v.profile -> 'relationships') as n (object_number)
       join objects o on o.object_number = n.object_number::bigint
      where o.environment_id = v.environment_id`.execute(database);
-  return rows;
+  return rows.flatMap(namesOfObject);
 }
 
 /** The last write of an attribute by a visitor of each workspace that has one. By `visitors_by_place`. */

@@ -19,6 +19,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { listAppliedCommitBatches } from '@sluice/database/events/commit-batches';
+import { listNamesOfObjects } from '@sluice/database/people/objects';
 import { listNamesOfOwners } from '@sluice/database/people/person-names';
 import { listObjectsOfVisitors } from '@sluice/database/people/visitors';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
@@ -26,7 +27,7 @@ import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { environmentOf, type QueuedOperation } from '@sluice/domain/operations/packed-event';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { keysOf, visitorHashOf } from '@sluice/domain/operations/operation-keys';
-import { keyHashOf, objectKey } from '@sluice/domain/operations/shard';
+import { keyHashOf } from '@sluice/domain/operations/shard';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import { waitUntilApplied } from './applied-watch.ts';
@@ -57,8 +58,8 @@ export async function findEarlierBatches(
       kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
   );
   // An object to which a visitor will relate somebody may be deleted by an earlier call.
-  for (const { environmentId, ...object } of await listObjectsOfVisitors(transaction, visitors))
-    keys.add(keyHashOf(environmentId, objectKey(object)));
+  for (const { environmentId, key } of await listObjectsOfVisitors(transaction, visitors))
+    keys.add(keyHashOf(environmentId, key));
   const found = new Set<PendingBatch>();
   // All keys for each batch: an earlier one of them can join people whom a batch between them names.
   for (const { batch } of waiting)
@@ -120,7 +121,7 @@ export async function waitForQueued(
   return (await waitUntilApplied(database, pending, waiting, waitMsMax)) === waiting.length;
 }
 
-/** Hashes of all keys that operations name, and of all other names of the people whom they name. */
+/** Hashes of all keys that operations name, and of all other names of the people and objects that they name. */
 async function keysOfOwners(
   database: DatabaseOrTransaction,
   operations: readonly Operation[],
@@ -128,8 +129,12 @@ async function keysOfOwners(
   const keys = new Set<number>();
   for (const operation of operations)
     for (const key of keysOf(operation)) keys.add(keyHashOf(operation.environmentId, key));
-  const names = await listNamesOfOwners(database, findStateNeeds(operations));
-  for (const { environmentId, key } of names) keys.add(keyHashOf(environmentId, key));
+  const needs = findStateNeeds(operations);
+  for (const { environmentId, key } of [
+    ...(await listNamesOfOwners(database, needs)),
+    ...(await listNamesOfObjects(database, needs)),
+  ])
+    keys.add(keyHashOf(environmentId, key));
   return keys;
 }
 

@@ -4,7 +4,16 @@
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { identify, merge, remove, track } from '@sluice/domain/testing/sample-operations';
+import {
+  deleteObject,
+  identify,
+  identifyObject,
+  merge,
+  relate,
+  remove,
+  track,
+} from '@sluice/domain/testing/sample-operations';
+import { svcObjectId } from '@sluice/domain/values/svc-id';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import fc from 'fast-check';
@@ -68,6 +77,31 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await world.rowsOf('people', environmentId, 'id, email')).toEqual([
       { id: 'b', email: 'a@x.y' },
     ]);
+  });
+
+  test('an object is one object, whether it is named by type and id or by its svc object id', async () => {
+    const environmentId = world.newEnvironment();
+    await world.process(
+      inEnvironment(environmentId, identifyObject('acme', { first: true }), relate('id:p', 'acme')),
+    );
+    const rows = await world.rowsOf('objects', environmentId, 'object_number');
+    const bySvcId = { svcObjectId: svcObjectId(Number(rows[0]?.['object_number'])) };
+    const entries = [{ object: bySvcId, attributes: { role: 'owner' } }];
+    const [removal, update, related] = await world.add([
+      inEnvironment(environmentId, {
+        ...deleteObject('acme'),
+        object: bySvcId,
+      } as Operation),
+      inEnvironment(environmentId, identifyObject('acme', { second: true })),
+      inEnvironment(environmentId, { ...relate('id:q', 'acme'), entries } as Operation),
+    ]);
+    const pending = world.newPending();
+    for (const batch of [related, update, removal])
+      await world.processToEnd(batch as CommitBatch, pending);
+    expect(await world.rowsOf('objects', environmentId, 'attributes')).toEqual([
+      { attributes: { second: true } },
+    ]);
+    expect(await world.countOf('relationships', environmentId)).toBe(0);
   });
 
   test('a batch waits by the clock, however often others are applied meanwhile', async () => {
