@@ -147,9 +147,10 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
   },
   growth: {
     about:
-      'the cost of an event, of a delivery and of reads with 10⁴ and 10⁶ people and events stored',
+      'the cost of an event, of a visitor, of a delivery and of reads with 10⁴ and 10⁶ people, visitors and events stored',
     bars: {
       'worst of process, most/least': { atMost: 1.3 },
+      'worst of visitors, most/least': { atMost: 1.3 },
       'worst of lane, most/least': { atMost: 1.3 },
       'worst of reads, most/least': { atMost: 1.3 },
     },

@@ -5,7 +5,7 @@ import { NumberStock } from '@sluice/database/people/numbers';
 import { TakenIdWatch } from '@sluice/worker/events/taken-id-watch';
 import { sql } from 'kysely';
 import { openBackendMeter, type BackendCost, type BackendMeter } from './backend-cost.ts';
-import { fillGrown } from './growth-fill.ts';
+import { fillGrown, insertVisitors } from './growth-fill.ts';
 import type { World } from './world.ts';
 
 export interface Grown {
@@ -28,7 +28,7 @@ export async function openGrown(world: World, size: number, isWarm: boolean): Pr
   const lane = await fillGrown(filled.database, size);
   if (isWarm) await warmUp(filled.database);
   console.log(
-    `${size.toLocaleString('en')} people and events: ready in ${((performance.now() - startedAtMs) / 1_000).toFixed(0)} s`,
+    `${size.toLocaleString('en')} people, visitors and events: ready in ${((performance.now() - startedAtMs) / 1_000).toFixed(0)} s`,
   );
   const pool = createDatabase({
     url: filled.databaseUrl,
@@ -61,14 +61,14 @@ export async function openGrown(world: World, size: number, isWarm: boolean): Pr
 
 /**
  * Reads what is met at random places into the shared buffers, as a server has it that has been up for days:
- * identifiers, people, the ids of events, this and last month's events by person.
+ * identifiers, people, visitors, the ids of events, this and last month's events by person.
  */
 async function warmUp(database: Database): Promise<void> {
   await sql`create extension if not exists pg_prewarm`.execute(database);
   await sql`
     select sum(pg_prewarm(oid::regclass)) from pg_class
      where relkind in ('r', 'i')
-       and (relname ~ '^(people|person_identifiers|event_ids)(_pkey)?$'
+       and (relname ~ '^(people|person_identifiers|event_ids)(_pkey)?$' or relname ~ '^visitors_'
             or relname ~ ('^events_(' || to_char(now(), 'YYYY_MM') || '|'
                           || to_char(now() - interval '1 month', 'YYYY_MM') || ')'))`.execute(
     database,
@@ -76,9 +76,20 @@ async function warmUp(database: Database): Promise<void> {
 }
 
 /** Deletes what the rounds added, so that the next run begins with the same amount. */
-export async function restore({ database }: Grown): Promise<void> {
-  await sql`delete from events where name = 'Order Placed'`.execute(database);
+export async function restore({ database, size }: Grown): Promise<void> {
+  await sql`delete from events where name is distinct from 'Filled'`.execute(database);
+  await sql`
+    update person_identifiers set person_id = null where kind = 'anonymous_id' and person_id is not null`.execute(
+    database,
+  );
+  await sql`
+    update people set attributes = attributes || '{"plan":"pro"}', attribute_places = null
+     where attribute_places is not null`.execute(database);
+  await sql`truncate devices`.execute(database);
+  await insertVisitors(database, 1, size);
   await sql`delete from event_ids where envelope_number is not null`.execute(database);
   await sql`truncate envelopes`.execute(database);
-  await sql`vacuum analyze events, event_ids`.execute(database);
+  await sql`vacuum analyze events, event_ids, people, person_identifiers, visitors`.execute(
+    database,
+  );
 }

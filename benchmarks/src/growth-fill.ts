@@ -1,20 +1,23 @@
 /**
- * A database that has been in use: so many people, as many events over the last ten months, and a tenth
- * as many deliveries that one webhook blocks. Filled set-based into the real tables and partitions.
+ * A database that has been in use: so many people, as many events over the last ten months, as many visitors of the
+ * last four weeks, and a tenth as many deliveries that one webhook blocks. Filled set-based into the real tables and partitions.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { makeEventPartitions } from '@sluice/database/events/events';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
+import { makeVisitorPartitions } from '@sluice/database/people/visitors';
 import { makeFailingLane } from './failing-lane.ts';
 
 /** Raise it when the filling changes: databases of another version are filled again. */
-const VERSION = 1;
+const VERSION = 2;
 const INSERT_SIZE = 500_000;
 const DAYS = 300;
+const VISITOR_WEEKS = 4;
 
 export const personIdOf = (number: number): string => `user-${number}`;
+export const anonymousIdOf = (number: number): string => `visitor-${number}`;
 /** Sorts before every id that is made now, and is as long. */
 export const eventIdOf = (number: number): string => `00${String(number).padStart(24, '0')}`;
 
@@ -29,7 +32,7 @@ export async function fillGrown(database: Database, size: number): Promise<LaneK
   );
   if (rows[0]) return { environmentId: DEMO.environmentId, webhookId: rows[0].webhookId };
 
-  await sql`truncate bench_filled, people, person_identifiers, events, event_ids, envelopes`.execute(
+  await sql`truncate bench_filled, people, person_identifiers, visitors, events, event_ids, envelopes`.execute(
     database,
   );
   // Those of the months before the installation, which no installation has, then those to come.
@@ -37,6 +40,8 @@ export async function fillGrown(database: Database, size: number): Promise<LaneK
     database,
   );
   await makeEventPartitions(database, 2);
+  const firstWeek = new Date(Date.now() - (VISITOR_WEEKS - 1) * 7 * 86_400_000);
+  await makeVisitorPartitions(database, firstWeek, VISITOR_WEEKS + 1);
   const now = new Date();
   for (let from = 1; from <= size; from += INSERT_SIZE)
     await insertPart(database, size, from, Math.min(size, from + INSERT_SIZE - 1), now);
@@ -73,6 +78,7 @@ async function insertPart(
     select ${environmentId}, n, 'id', 'user-' || n from ${numbers} order by ('user-' || n) collate "C"`.execute(
     database,
   );
+  await insertVisitors(database, from, to);
   // In the order in which they came; whose they are is mixed.
   await sql`
     insert into events (environment_id, person_id, event_id, kind, name, data, occurred_at, received_at, processed_at)
@@ -85,4 +91,32 @@ async function insertPart(
     select ${environmentId}, '00' || lpad(n::text, 24, '0'),
            ${cameAt}, 'pipelines.track'
       from ${numbers}`.execute(database);
+}
+
+/** Visitors of these numbers who are not there, each with two traits and a device. */
+export async function insertVisitors(database: Database, from: number, to: number): Promise<void> {
+  const environmentId = sql`${DEMO.environmentId}::int`;
+  const numbers = sql`generate_series(${from}::int, ${to}::int) n`;
+  await sql`
+    insert into person_identifiers (environment_id, person_id, kind, value)
+    select ${environmentId}, null, 'anonymous_id', 'visitor-' || n from ${numbers} order by ('visitor-' || n) collate "C"
+    on conflict do nothing`.execute(database);
+  // As places are where no log is kept: the number of a batch, in 11 digits between eight and four.
+  await sql`
+    insert into visitors (environment_id, week, anonymous_id, newest_place, profile)
+    select ${environmentId},
+           date '1970-01-01' + 7 * ((now()::date - date '1970-01-01') / 7 - n % ${VISITOR_WEEKS}::int),
+           'visitor-' || n, place,
+           jsonb_build_object(
+             'attributes', jsonb_build_object('plan', jsonb_build_object('value', 'free', 'place', place, 'atMs', at),
+                                              'city', jsonb_build_object('value', 'Town ' || n % 1000, 'place', place, 'atMs', at)),
+             'relationships', '{}'::jsonb,
+             'devices', jsonb_build_object('token-' || n, jsonb_build_object('platform', 'ios', 'lastUsedAtMs', null,
+                                              'attributes', '{}'::jsonb, 'createdAtMs', at, 'atMs', at)))
+      from ${numbers}
+     cross join lateral (
+       select '00000000' || lpad(n::text, 11, '0') || '0000' as place,
+              (extract(epoch from now()) * 1000)::bigint as at) as written
+     order by ('visitor-' || n) collate "C"
+    on conflict do nothing`.execute(database);
 }

@@ -1,8 +1,9 @@
 /**
- * Does it get slower as it fills up? The same work on databases with 10⁴ and 10⁶ people and events
+ * Does it get slower as it fills up? The same work on databases with 10⁴ and 10⁶ people, visitors and events
  * (`--sizes 10000,1000000,10000000` for more), which stand side by side in one Postgres and take turns:
  *
  * - `process`: a commit batch of 1,000 events of 250 people, anywhere among all of them
+ * - `visitors`: a trait of a visitor, and the identification of another one, 100 in a commit batch
  * - each statement of a lane that blocks a tenth as many deliveries
  * - reads of the account and the app API: an account, a person, a page of a person's history, the trace of
  *   an event, the number of people that the bill goes by
@@ -19,23 +20,31 @@ import { findPersonProfile } from '@sluice/database/people/customer-reads';
 import { findEventArrival, findEventAt } from '@sluice/database/events/event-traces';
 import { countProfiles } from '@sluice/database/credits/meter-reads';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import type {
+  IdentifyPerson,
+  Operation,
+  PersonIdentifier,
+} from '@sluice/domain/operations/operation';
+import type { JsonObject } from '@sluice/domain/values/json';
 import { processCommitBatch } from '@sluice/worker/events/process-commit-batch';
 import { sql } from 'kysely';
 import { COST_KINDS, type BackendCost, type CostKind } from './backend-cost.ts';
 import { exerciseLane, type Meter } from './failing-lane.ts';
 import { openGrown, restore, type Grown } from './grown-database.ts';
-import { eventIdOf, personIdOf } from './growth-fill.ts';
+import { anonymousIdOf, eventIdOf, personIdOf } from './growth-fill.ts';
 import { newId, trackEvent } from './queued-events.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const OPERATIONS = 1_000;
 const PEOPLE_A_COMMIT_BATCH = 250;
+/** So few that of 10⁴ visitors a fifth is identified in twenty rounds. */
+const VISITORS_A_COMMIT_BATCH = 100;
 /** Small reads are made so many times for one reading. */
 const READS = 20;
 /** As the app API asks for it. */
 const SHOWN_FOR_MS = 30 * 86_400_000;
-const GROUPS = ['process', 'lane', 'reads'] as const;
+const GROUPS = ['process', 'visitors', 'lane', 'reads'] as const;
 type Group = (typeof GROUPS)[number];
 
 export async function benchGrowth(arguments_: string[]): Promise<Report> {
@@ -152,20 +161,27 @@ async function runRound(grown: Grown): Promise<void> {
   const next = () => 1 + Math.floor(((++grown.turn * 0.618_033_988_75) % 1) * size);
 
   const people = Array.from({ length: PEOPLE_A_COMMIT_BATCH }, () => personIdOf(next()));
-  const commitBatch = {
-    id: newId(),
-    operations: Array.from({ length: OPERATIONS }, (_, n) =>
-      trackEvent(people[n % people.length] as string),
-    ),
-  };
-  await meterOf('process', OPERATIONS)('an event', async () => {
+  const process = async (operations: readonly Operation[], eventsMin: number): Promise<void> => {
     const processed = await processCommitBatch(
       { database, numbers: grown.numbers, takenIds: grown.takenIds, newId, now: Date.now },
-      commitBatch,
+      { id: newId(), operations },
     );
-    if (processed.outcome !== 'applied' || processed.counts.events !== OPERATIONS)
+    if (processed.outcome !== 'applied' || processed.counts.events < eventsMin)
       throw new Error(`a commit batch was ${JSON.stringify(processed)}`);
-  });
+  };
+  const events = Array.from({ length: OPERATIONS }, (_, n) =>
+    trackEvent(people[n % people.length] as string),
+  );
+  await meterOf('process', OPERATIONS)('an event', () => process(events, OPERATIONS));
+  const visits = Array.from({ length: VISITORS_A_COMMIT_BATCH }, () =>
+    identify({ kind: 'anonymous_id', value: anonymousIdOf(next()) }, { plan: newId() }),
+  );
+  await meterOf('visitors', visits.length)('a trait', () => process(visits, 0));
+  const logins = Array.from({ length: VISITORS_A_COMMIT_BATCH }, () => ({
+    ...identify({ kind: 'id', value: personIdOf(next()) }, {}),
+    anonymousId: anonymousIdOf(next()),
+  }));
+  await meterOf('visitors', logins.length)('an identification', () => process(logins, 1));
   await exerciseLane(database, lane, newId(), meterOf('lane'));
 
   const read = async <Row>(name: string, one: (place: number) => Promise<Row>): Promise<void> => {
@@ -201,6 +217,15 @@ async function runRound(grown: Grown): Promise<void> {
     if ((await countProfiles(database, accountId)) !== size) throw new Error('people are missing');
   });
 }
+
+const identify = (person: PersonIdentifier, attributes: JsonObject): IdentifyPerson => ({
+  type: 'person.identify',
+  environmentId: DEMO.environmentId,
+  receivedAtMs: Date.now(),
+  person,
+  attributes,
+  mayCreate: true,
+});
 
 async function describePostgres(database: Database, isWarm: boolean) {
   const { rows } = await sql<{ name: string; value: string }>`
