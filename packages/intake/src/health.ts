@@ -17,11 +17,13 @@ import type { Batcher } from './commit/batcher.ts';
 import type { BatchCommitter } from './commit/batch-committer.ts';
 import type { Page } from './http/page.ts';
 import type { DiskBuffer } from './commit/disk-buffer.ts';
+import type { IntakeLease } from './commit/intake-lease.ts';
 
 export interface HealthDependencies {
   readonly producer: Producer;
   readonly batcher: Batcher;
   readonly diskBuffer: DiskBuffer;
+  readonly lease: Pick<IntakeLease, 'stagedCount'>;
   readonly committer: BatchCommitter;
   readonly now: () => number;
 }
@@ -34,6 +36,7 @@ export function createHealth({
   producer,
   batcher,
   diskBuffer,
+  lease,
   committer,
   now,
 }: HealthDependencies): () => Promise<Readiness> {
@@ -71,6 +74,7 @@ export function createHealth({
           envelopes: diskBuffer.commitBatchCount,
           filling: isFilling,
         },
+        staged_flushes: lease.stagedCount,
       },
     };
   };

@@ -27,14 +27,14 @@ import { createAccept } from './calls/accept-unsubscribe.ts';
 import { KeyRing } from './auth/authenticate.ts';
 import { Batcher } from './commit/batcher.ts';
 import { browserPages } from './http/browser-pages.ts';
-import { BatchCommitter } from './commit/batch-committer.ts';
+import { openCommitter } from './commit/open-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
 import { createHealth, readinessPage } from './health.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { RATE_LIMIT_WINDOW_SECONDS, RateLimiter } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
+import { ReceiptClock } from './receipt-clock.ts';
 import { intakeSettings } from './settings.ts';
-import { openDiskBuffer } from './commit/disk-buffer.ts';
 import { createRoutes } from './calls/calls.ts';
 import { createFastPath } from './calls/fast-path.ts';
 import { stopServing } from './http/stop-serving.ts';
@@ -52,8 +52,9 @@ if (settings.REDIS_URL !== undefined)
 /** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */
 process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= '16384';
 const { startServer } = await import('./server.ts');
-const now = Date.now;
 const monotonicNow = () => performance.now();
+const receiptClock = new ReceiptClock({ now: Date.now, monotonicNow });
+const now = () => receiptClock.now();
 const newId = createIdGenerator(now);
 
 const tracer = await openTracer(settings, 'sluice-intake', logger);
@@ -116,21 +117,17 @@ const producer = await openProducer(
 );
 lifecycle.defer('producer', () => producer.close());
 
-const databaseName = new URL(settings.DATABASE_URL).pathname.slice(1);
-const diskBuffer = openDiskBuffer({
-  directory: settings.INTAKE_SPILL_DIRECTORY,
-  name: `${settings.QUEUE_PREFIX}-${databaseName}`,
-  sizeBytesMax: settings.INTAKE_SPILL_SIZE_BYTES_MAX,
-});
-const committer = new BatchCommitter({
+const { committer, diskBuffer, lease } = await openCommitter({
   producer,
-  diskBuffer,
-  now,
+  directory: settings.INTAKE_SPILL_DIRECTORY,
+  name: `${settings.QUEUE_PREFIX}-${new URL(settings.DATABASE_URL).pathname.slice(1)}`,
+  sizeBytesMax: settings.INTAKE_SPILL_SIZE_BYTES_MAX,
   deadlineMs: settings.INTAKE_COMMIT_DEADLINE_MS,
-  pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }).catch(() => undefined),
+  now,
+  monotonicNow,
   logger,
+  lifecycle,
 });
-lifecycle.defer('spill', () => committer.stop());
 
 /** A full disk buffer refuses thousands of flushes a second; one log line a second is enough. */
 const FAILURE_LINE_INTERVAL_MS = 1_000;
@@ -176,8 +173,12 @@ lifecycle.defer('recording of refused calls', async () => {
 });
 
 const metrics = createMetrics('intake');
+const measure = () => measureClock(database, { now: Date.now, monotonicNow });
+// Before the first call is taken.
+await receiptClock.measure(measure);
 watchClock({
-  measure: () => measureClock(database, { now, monotonicNow }),
+  measure,
+  onMeasured: () => receiptClock.measure(measure),
   metrics,
   logger,
   lifecycle,
@@ -193,7 +194,7 @@ const tail = new TailSource(tailChannel, logger);
 lifecycle.defer('tail', () => tail.stop());
 tail.start();
 
-const health = createHealth({ producer, batcher, diskBuffer, committer, now });
+const health = createHealth({ producer, batcher, diskBuffer, lease, committer, now });
 const credentials = {
   keys,
   recordUnauthorized: unauthorized.record.bind(unauthorized),

@@ -36,6 +36,7 @@ import { registerBacklogMetrics } from './process/backlog-metrics.ts';
 import { createDeliveries } from './delivery/deliveries.ts';
 import { nameRefusedEndpoints } from './delivery/name-refused-endpoints.ts';
 import { resolveBySystem } from './http/vetted-connection.ts';
+import { moveStagedFlushes } from './events/move-staged-flushes.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
 import { createImportReconcileLoops } from './imports/reconcile-imports.ts';
 import { createDepartedWorkersLoop } from './maintenance/departed-workers.ts';
@@ -166,6 +167,7 @@ const commitBatches = createCommitBatchProcessor({
   now,
   logger,
 });
+moveStagedFlushes(producer, newId(), { logger, lifecycle });
 const purchases = await createPurchases({ database, producer, settings, now, logger });
 
 const watchReport = (): WatchReport => consumers?.report() ?? NOT_LOOKED_YET;
@@ -180,13 +182,8 @@ registerProcessMetrics({
   providerCalls: purchases.providerCalls,
   permits: deliveries.permits,
 });
-watchClock({
-  measure,
-  onMeasured: (difference) => clock.watch(difference),
-  metrics,
-  logger,
-  lifecycle,
-});
+const watched = { metrics, logger, lifecycle };
+watchClock({ measure, onMeasured: (difference) => clock.watch(difference), ...watched });
 registerBacklogMetrics({
   metrics,
   producer,

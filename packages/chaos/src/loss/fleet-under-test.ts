@@ -50,6 +50,8 @@ export interface FleetShape {
   readonly hasApi: boolean;
   /** Time after which an intake writes a call to its local disk buffer instead of the broker. */
   readonly commitDeadlineMs: number;
+  /** How far the clock of each intake is ahead of the machine's; absent: not at all. */
+  readonly intakeClocksAheadMs?: readonly [number, number];
 }
 
 type ServiceName = Exclude<ProcessName, 'postgres' | 'redis'>;
@@ -66,16 +68,22 @@ export interface ReadinessBody {
   readonly [detail: string]: unknown;
 }
 
+/** Run before a service: its `Date` is ahead. */
+const CLOCK_AHEAD = (aheadMs: number) => `
+  const right = Date;
+  globalThis.Date = class extends right {
+    constructor(...given) { given.length === 0 ? super(right.now() + ${aheadMs}) : super(...given); }
+    static now() { return right.now() + ${aheadMs}; }
+  };`;
+
 const READINESS_DEADLINE_MS = 3_000;
 const LINES_SHOWN = 15;
 
 const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
-export async function startFleet(
-  broker: Broker,
-  { workerCount, shardCount, hasApi, commitDeadlineMs }: FleetShape = SMALL_FLEET,
-): Promise<Fleet> {
+export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET): Promise<Fleet> {
+  const { workerCount, shardCount, hasApi, commitDeadlineMs, intakeClocksAheadMs } = shape;
   const directory = await mkdtemp(join(tmpdir(), 'sluice-chaos-'));
   // Postgres' account must pass through.
   await chmod(directory, 0o711);
@@ -134,7 +142,11 @@ export async function startFleet(
     const databaseUrl = new URL(directUrl);
     databaseUrl.host = `127.0.0.1:${portOf(`${service} to postgres`)}`;
     const redisUrl = redisUrlFor(service);
+    const aheadMs = intakeClocksAheadMs?.[['intake-0', 'intake-1'].indexOf(name)];
     return {
+      ...(aheadMs !== undefined && {
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(CLOCK_AHEAD(aheadMs))}`,
+      }),
       DATABASE_URL: databaseUrl.href,
       ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
       REDIS_REPLICA_GRACE_MS: '4000',

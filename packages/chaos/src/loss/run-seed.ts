@@ -112,6 +112,7 @@ function isSettled(body: ReadinessBody | undefined): boolean {
   return (
     (queued ?? []).every((count) => count === 0) &&
     (diskBuffer?.envelopes ?? 0) === 0 &&
+    (body['staged_flushes'] ?? 0) === 0 &&
     deadLettered === 0
   );
 }

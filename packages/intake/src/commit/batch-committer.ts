@@ -2,20 +2,23 @@
  * Where a flush becomes durable (step 6b): on the broker, or in the disk buffer while the broker is away.
  *
  * ```
- *                 disk buffer empty              confirmed
+ *                 disk buffer empty              confirmed, in the queues or staged
  *   flush ──────────────────────▶ broker ──────────────────────▶ committed
  *     │                             │ refused, or silent until the oldest call is `deadlineMs` old
  *     │ something is in the buffer  ▼
  *     └───────────────────────▶ disk buffer ─── on disk ───────▶ committed
  *                                   │  └──── full, or the disk refuses ──▶ rejected: 503
  *                                   ▼
- *                     drained oldest first, same commit batch ids, deleted once the broker has them
+ *                     staged oldest first, same commit batch ids, deleted once the broker has them
  * ```
  *
  * Order: a flush goes to the broker only when nothing is in the disk buffer, and it stays in the disk buffer
  * until the broker has confirmed it. So a flush of unknown outcome (the broker hung) is in the disk buffer
  * before the next one is looked at, and is confirmed before the next one is sent. Whatever reaches
  * the broker late is a second copy of ids that were added before: the worker's claim drops it.
+ *
+ * Order among intakes: `intake-lease.ts`. While any intake may have calls on its disk, the broker adds a new flush not to
+ * the queues but to what is staged, and what is staged goes to the queues by its time.
  *
  * A Redis Cluster cannot commit a flush of several shards together. There a flush that must be is
  * written to the disk buffer first and forgotten when every shard is confirmed: cut off in between, the next
@@ -34,7 +37,10 @@ import { AppError } from '@sluice/domain/values/errors';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer, ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { within } from '@sluice/platform/process/within';
+import type { FlushStage } from '@sluice/platform/queue/staged-flushes';
+import { writeFlush } from '@sluice/platform/queue/staged-flushes';
 import type { BufferedFlush, DiskBuffer } from './disk-buffer.ts';
+import type { IntakeLease } from './intake-lease.ts';
 
 const STEP_FLUSHES_MAX = 32;
 const STEP_SIZE_BYTES_MAX = 4 * 1_048_576;
@@ -44,6 +50,9 @@ const STEP_DEADLINE_MS = 30_000;
 const STEP_WAIT_MS_MAX = 250;
 /** However old a flush is, the broker gets this long: a process that was stopped for a while is no outage. */
 const ANSWER_WAIT_MS_MIN = 50;
+/** Between two tries while the last staged flushes are moved. */
+const ENDING_WAIT_MS = 5;
+const NEVER = new AbortController().signal;
 const PROBE_DEADLINE_MS = 5_000;
 const PROBE_DELAY_MS_MIN = 50;
 const PROBE_DELAY_MS_MAX = 1_000;
@@ -55,8 +64,14 @@ const RETRY_AFTER_SECONDS_MAX = 60;
 export type CommittedTo = 'broker' | 'spill';
 
 export interface BatchCommitterOptions {
-  readonly producer: Pick<Producer, 'addCommitBatches' | 'durability' | 'isAtomicAcrossShards'>;
+  readonly producer: Pick<Producer, 'addFlush' | 'durability' | 'isAtomicAcrossShards'> & {
+    readonly stage: Pick<FlushStage, 'put'>;
+  };
   readonly diskBuffer: DiskBuffer;
+  readonly lease: Pick<
+    IntakeLease,
+    'beforeKeeping' | 'kept' | 'leaveUncounted' | 'staged' | 'brokerNow' | 'isLate'
+  >;
   readonly now: () => number;
   /** How long a call may wait for the broker, from when intake took it. */
   readonly deadlineMs: number;
@@ -112,7 +127,7 @@ export class BatchCommitter {
     isAtomic: boolean,
     arrivedAtMs: number,
   ): Promise<CommittedTo> {
-    const { producer, diskBuffer, now, deadlineMs, logger } = this.#options;
+    const { producer, diskBuffer, lease, now, deadlineMs, logger } = this.#options;
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
     if (!diskBuffer.isEmpty) {
@@ -124,10 +139,11 @@ export class BatchCommitter {
       isAtomic && !producer.isAtomicAcrossShards
         ? this.#keep(commitBatches, 'not asked yet')
         : undefined;
+    lease.leaveUncounted(kept?.position);
     try {
       const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
       const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
-      await within(waitMs, producer.addCommitBatches(commitBatches));
+      await within(waitMs, this.#addOrStage(commitBatches));
       if (kept) diskBuffer.deleteOldest([kept]);
       this.#awaySinceMs = undefined;
       return 'broker';
@@ -141,10 +157,31 @@ export class BatchCommitter {
         );
       }
       this.#lastMovedAtMs = now();
-      if (!kept) this.#keep(commitBatches, error);
+      await lease.beforeKeeping();
+      try {
+        if (!kept) this.#keep(commitBatches, error);
+      } finally {
+        lease.leaveUncounted();
+        lease.kept();
+      }
       this.#startDraining();
       return 'spill';
     }
+  }
+
+  /** In the queues, or behind what other intakes have acknowledged and not handed over yet. */
+  async #addOrStage(commitBatches: readonly ShardCommitBatch[]): Promise<void> {
+    const { producer, lease, pause } = this.#options;
+    let outcome = await producer.addFlush(commitBatches);
+    for (let waitedMs = 0; outcome === 'ending' && waitedMs < STEP_WAIT_MS_MAX;) {
+      // Else flushes would be staged as fast as they are moved, for as long as there are any.
+      await pause(ENDING_WAIT_MS, NEVER);
+      waitedMs += ENDING_WAIT_MS;
+      outcome = await producer.addFlush(commitBatches);
+    }
+    if (outcome === 'added') return;
+    await producer.stage.put([{ atMs: undefined, text: writeFlush(commitBatches) }]);
+    lease.staged();
   }
 
   /**
@@ -163,7 +200,7 @@ export class BatchCommitter {
     return Math.min(RETRY_AFTER_SECONDS_MAX, Math.max(1, Math.ceil(waitMs / 1_000)));
   }
 
-  /** Drains while that succeeds, for seconds; the rest stays on disk for the next start. */
+  /** Drains while that succeeds, for seconds; the rest stays on disk for the next start. The disk buffer stays open. */
   async stop(): Promise<void> {
     this.#stopAtMs = this.#options.now() + STOP_DRAIN_MS_MAX;
     this.#stopping.abort();
@@ -174,13 +211,12 @@ export class BatchCommitter {
         'calls stay in the local disk buffer; the next start with this directory sends them',
       );
     }
-    this.#options.diskBuffer.close();
   }
 
   #keep(commitBatches: readonly ShardCommitBatch[], brokerFailure: unknown): BufferedFlush {
-    const { diskBuffer, now } = this.#options;
+    const { diskBuffer, lease, now } = this.#options;
     try {
-      const kept = diskBuffer.append(commitBatches, now());
+      const kept = diskBuffer.append(commitBatches, now(), lease.brokerNow());
       if (kept) return kept;
       throw new Error('the local disk buffer is full');
     } catch (cause) {
@@ -236,13 +272,18 @@ export class BatchCommitter {
 
   /** Never rejects: false where the oldest are still there. */
   async #moveOldest(flushesMax: number): Promise<boolean> {
-    const { producer, diskBuffer, now, logger } = this.#options;
+    const { producer, diskBuffer, lease, now, logger } = this.#options;
     try {
       const flushes = diskBuffer.readOldest(flushesMax, STEP_SIZE_BYTES_MAX);
-      const commitBatches = flushes.flatMap((flush) => flush.envelopes.map(replayed));
+      const isLate = lease.isLate;
+      const drafts = flushes.map(({ writtenAtMs, envelopes }) => ({
+        atMs: writtenAtMs,
+        text: writeFlush(isLate ? envelopes.map(replayed) : envelopes),
+      }));
       const startedAtMs = now();
-      await within(STEP_DEADLINE_MS, producer.addCommitBatches(commitBatches));
+      await within(STEP_DEADLINE_MS, producer.stage.put(drafts));
       diskBuffer.deleteOldest(flushes);
+      lease.staged();
       if (this.#drainedSizeBytes === 0) this.#drainStartedAtMs = startedAtMs;
       this.#drainedSizeBytes += flushes.reduce((sum, flush) => sum + flush.sizeBytes, 0);
       this.#lastMovedAtMs = now();
@@ -265,7 +306,7 @@ export class BatchCommitter {
   }
 }
 
-/** Workers compare such calls with what was deleted since. */
+/** Workers compare calls that come too late for their place with what was deleted since. */
 const replayed = ({ shard, envelope }: BufferedFlush['envelopes'][number]): ShardCommitBatch => ({
   shard,
   envelope: { ...envelope, isReplayed: true },

@@ -10,20 +10,26 @@
  * - The file name carries the database and the queue prefix: commit batches must not reach another
  *   installation that happens to run in the same folder.
  *
- * Needs nothing but the disk. The price is order between processes: of two calls that went to two intakes while the
- * broker was away, either may be applied first.
+ * - Each flush has the time at which it was written, by the broker's clock where that is known
+ *   (`intake-lease.ts`). It goes to the broker in the order of these times, which are comparable between intakes.
+ * - A file has an id, by which the broker knows what may be in it. Whoever takes over a file's flushes takes over its id.
+ *
+ * Needs nothing but the disk.
  *
  * Before and after: `batch-committer.ts`.
  */
+import { randomUUID } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/values/errors';
-import { commitBatchText } from '@sluice/platform/queue/commit-batch-writer';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
+import { readFlush, writeFlush } from '@sluice/platform/queue/staged-flushes';
 
 export interface BufferedFlush {
   readonly position: number;
+  /** When it was written, by the broker's clock as intake knew it; milliseconds. */
+  readonly writtenAtMs: number;
   readonly sizeBytes: number;
   readonly envelopes: readonly ShardCommitBatch[];
 }
@@ -56,6 +62,12 @@ const SCHEMA = `
     envelopes text not null
   ) strict;
   pragma user_version = ${FORMAT_VERSION};`;
+/** Earlier versions read and write a file that has these too. `written_at_ms` is theirs where it is null. */
+const ADDITIONS = `
+  create table if not exists identities (id text not null) strict;
+  create index if not exists flushes_in_order on flushes (coalesce(written_at_ms, spilled_at_ms), position);`;
+const IN_ORDER = 'order by coalesce(written_at_ms, spilled_at_ms), position';
+const WRITTEN_AT = 'coalesce(written_at_ms, spilled_at_ms)';
 
 export class DiskBuffer {
   readonly #database: DatabaseSync;
@@ -63,8 +75,11 @@ export class DiskBuffer {
   readonly #insert: StatementSync;
   readonly #listSizes: StatementSync;
   readonly #list: StatementSync;
-  readonly #deleteThrough: StatementSync;
+  readonly #delete: StatementSync;
   readonly #findOldest: StatementSync;
+  readonly #findFirst: StatementSync;
+  #identities: readonly string[];
+  #lastWrittenAtMs = -Infinity;
   #sizeBytes = 0;
   #commitBatchCount = 0;
   #flushCount = 0;
@@ -73,20 +88,23 @@ export class DiskBuffer {
     this.#database = database;
     this.#sizeBytesMax = sizeBytesMax;
     this.#insert = database.prepare(
-      `insert into flushes (size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes)
-       values (?, ?, ?, ?, ?)`,
+      `insert into flushes (size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes, written_at_ms)
+       values (?, ?, ?, ?, ?, ?)`,
     );
     this.#listSizes = database.prepare(
-      'select position, size_bytes from flushes order by position limit ?',
+      `select position, size_bytes from flushes ${IN_ORDER} limit ?`,
     );
     this.#list = database.prepare(
-      `select position, size_bytes, envelopes from flushes
-       where position <= ? order by position`,
+      `select position, size_bytes, ${WRITTEN_AT} as written_at_ms, envelopes from flushes ${IN_ORDER} limit ?`,
     );
-    this.#deleteThrough = database.prepare('delete from flushes where position <= ?');
-    this.#findOldest = database.prepare(
-      'select spilled_at_ms from flushes order by position limit 1',
+    this.#delete = database.prepare('delete from flushes where position = ?');
+    this.#findOldest = database.prepare('select min(spilled_at_ms) as at_ms from flushes');
+    this.#findFirst = database.prepare(
+      `select ${WRITTEN_AT} as at_ms from flushes where position <> ? ${IN_ORDER} limit 1`,
     );
+    this.#identities = readIdentities(database);
+    const last = database.prepare(`select max(${WRITTEN_AT}) as at_ms from flushes`).get();
+    this.#lastWrittenAtMs = (last?.['at_ms'] as number | null | undefined) ?? -Infinity;
     this.#count();
   }
 
@@ -106,27 +124,64 @@ export class DiskBuffer {
     return this.#flushCount === 0;
   }
 
-  /** Unix milliseconds; undefined where it is empty. */
+  /** By which the broker knows what may be in the file. */
+  get id(): string {
+    return this.#identities[0] as string;
+  }
+
+  /** Ids of files whose flushes are in this one now. */
+  get formerIds(): readonly string[] {
+    return this.#identities.slice(1);
+  }
+
+  /** The broker has forgotten the former ids. */
+  forgetFormerIds(): void {
+    this.#database.prepare('delete from identities where id <> ?').run(this.id);
+    this.#identities = [this.id];
+  }
+
+  /** By this machine's clock, Unix milliseconds; undefined where it is empty. */
   oldestAtMs(): number | undefined {
-    return this.#findOldest.get()?.['spilled_at_ms'] as number | undefined;
+    return (this.#findOldest.get()?.['at_ms'] as number | null | undefined) ?? undefined;
+  }
+
+  /** When the first flush was written, by the broker's clock. @param except - the position of one that does not count. */
+  firstWrittenAtMs(except = 0): number | undefined {
+    return this.#findFirst.get(except)?.['at_ms'] as number | undefined;
   }
 
   /**
    * Writes one flush behind the others; on disk when it returns.
    *
+   * @param atMs - this machine's clock.
+   * @param brokerAtMs - the broker's clock; absent: not known.
    * @returns undefined when it would be over the limit; nothing was written then.
    * @throws Error where the disk refuses it (full, broken); nothing was written then.
    */
-  append(commitBatches: readonly ShardCommitBatch[], atMs: number): BufferedFlush | undefined {
-    const text = flushText(commitBatches);
+  append(
+    commitBatches: readonly ShardCommitBatch[],
+    atMs: number,
+    brokerAtMs = atMs,
+  ): BufferedFlush | undefined {
+    const text = writeFlush(commitBatches);
     const sizeBytes = Buffer.byteLength(text);
     if (this.#sizeBytes + sizeBytes > this.#sizeBytesMax) return undefined;
-    const values = [sizeBytes, commitBatches.length, IS_ATOMIC, atMs, text];
+    // Whatever the clocks do, this process' flushes keep their order.
+    const writtenAtMs = Math.max(brokerAtMs, this.#lastWrittenAtMs);
+    const values = [
+      sizeBytes,
+      commitBatches.length,
+      IS_ATOMIC,
+      Math.round(atMs),
+      text,
+      writtenAtMs,
+    ];
     const position = Number(this.#insert.run(...values).lastInsertRowid);
+    this.#lastWrittenAtMs = writtenAtMs;
     this.#sizeBytes += sizeBytes;
     this.#commitBatchCount += commitBatches.length;
     this.#flushCount++;
-    return { position, sizeBytes, envelopes: commitBatches };
+    return { position, writtenAtMs, sizeBytes, envelopes: commitBatches };
   }
 
   /**
@@ -135,22 +190,25 @@ export class DiskBuffer {
    */
   readOldest(flushesMax: number, sizeBytesMax: number): BufferedFlush[] {
     let sizeBytes = 0;
-    let last = 0;
+    let count = 0;
     for (const [index, row] of this.#listSizes.all(flushesMax).entries()) {
       sizeBytes += row['size_bytes'] as number;
       if (index >= 2 && sizeBytes > sizeBytesMax) break;
-      last = row['position'] as number;
+      count++;
     }
-    return this.#list.all(last).map((row) => ({
+    return this.#list.all(count).map((row) => ({
       position: row['position'] as number,
+      writtenAtMs: row['written_at_ms'] as number,
       sizeBytes: row['size_bytes'] as number,
-      envelopes: JSON.parse(row['envelopes'] as string) as ShardCommitBatch[],
+      envelopes: readFlush(row['envelopes'] as string),
     }));
   }
 
-  /** Forgets the oldest ones, which `readOldest` or `append` gave, all of them. When nothing is left the disk gets its space back. */
+  /** Forgets flushes that `readOldest` or `append` gave, together. When nothing is left the disk gets its space back. */
   deleteOldest(flushes: readonly BufferedFlush[]): void {
-    this.#deleteThrough.run(flushes.at(-1)?.position ?? 0);
+    this.#database.exec('begin immediate');
+    for (const { position } of flushes) this.#delete.run(position);
+    this.#database.exec('commit');
     // Not counted anew: that would read the whole file at each step.
     this.#flushCount -= flushes.length;
     for (const flush of flushes) {
@@ -166,20 +224,23 @@ export class DiskBuffer {
    */
   takeOver(other: DatabaseSync): void {
     const rows = other.prepare(
-      'select size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes from flushes order by position',
+      `select size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes, ${WRITTEN_AT} from flushes ${IN_ORDER}`,
     );
+    const addIdentity = this.#database.prepare('insert into identities (id) values (?)');
     this.#database.exec('begin immediate');
     try {
       for (const row of rows.iterate()) {
         const values = Object.values(row) as (string | number)[];
         this.#insert.run(...values);
       }
+      for (const id of readIdentities(other)) addIdentity.run(id);
       this.#database.exec('commit');
     } catch (error) {
       this.#database.exec('rollback');
       throw error;
     }
-    other.exec('delete from flushes');
+    other.exec('begin immediate; delete from flushes; delete from identities; commit');
+    this.#identities = readIdentities(this.#database);
     this.#count();
   }
 
@@ -205,14 +266,12 @@ export class DiskBuffer {
   }
 }
 
-/** What `readOldest` reads: `[{"shard":0,"envelope":{…}}, …]`. */
-function flushText(commitBatches: readonly ShardCommitBatch[]): string {
-  const entries = commitBatches.map(
-    ({ shard, envelope: commitBatch }) =>
-      `{"shard":${shard},"envelope":${commitBatchText(commitBatch)}}`,
-  );
-  return `[${entries.join(',')}]`;
-}
+/** The file's own id first. */
+const readIdentities = (database: DatabaseSync): string[] =>
+  database
+    .prepare('select id from identities order by rowid')
+    .all()
+    .map((row) => row['id'] as string);
 
 /**
  * Opens a file of the disk buffer that nobody else holds, with everything that earlier processes left.
@@ -235,6 +294,8 @@ export function openDiskBuffer({ directory, name, sizeBytesMax }: DiskBufferOpti
     const folder = openSync(directory, 'r');
     fsyncSync(folder);
     closeSync(folder);
+    if (readIdentities(database).length === 0)
+      database.prepare('insert into identities (id) values (?)').run(randomUUID());
     const diskBuffer = new DiskBuffer(database, sizeBytesMax);
     for (const entry of readdirSync(directory).toSorted()) {
       const other = join(directory, entry);
@@ -269,6 +330,10 @@ function lockFile(file: string): DatabaseSync | undefined {
     if (version === 0) database.exec(`begin; ${SCHEMA} commit`);
     else if (version !== FORMAT_VERSION)
       throw unreadable(file, `it has format ${String(version)}, this version reads 1`);
+    const columns = database.prepare('pragma table_info(flushes)').all();
+    if (!columns.some(({ name }) => name === 'written_at_ms'))
+      database.exec('alter table flushes add column written_at_ms real');
+    database.exec(ADDITIONS);
     return database;
   } catch (error) {
     database.close();

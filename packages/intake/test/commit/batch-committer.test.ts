@@ -1,6 +1,6 @@
 /** One flush after another: to the broker, or to the disk buffer while that is away. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { CommitterWorld, flush, unique, WAIT } from '../support/committer-world.ts';
+import { CommitterWorld, flush, turn, unique, WAIT } from '../support/committer-world.ts';
 
 let world: CommitterWorld;
 beforeEach(() => void (world = new CommitterWorld()));
@@ -141,5 +141,37 @@ describe('a flush', () => {
     world.broker.mode = 'up';
     await committer.commit(flush('b'), false, world.nowMs);
     expect(world.broker.added).toEqual(['b']);
+  });
+
+  test('that must wait for what other intakes have on their disks is staged, and that is enough', async () => {
+    const committer = world.start();
+    world.broker.heldBack = ['held'];
+    expect(await committer.commit(flush('a'), false, world.nowMs)).toBe('broker');
+    expect(world.broker.staged).toEqual([{ atMs: undefined, text: JSON.stringify(flush('a')) }]);
+    expect(world.diskBuffer.isEmpty).toBe(true);
+  });
+
+  test('that need wait only a moment is not staged', async () => {
+    const committer = world.start();
+    world.broker.heldBack = ['ending', 'ending'];
+    await committer.commit(flush('a'), false, world.nowMs);
+    expect(world.broker.staged).toEqual([]);
+    expect(world.broker.added).toEqual(['a']);
+  });
+
+  test('is answered from the disk only when the broker knows of that, or the lease has ended', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    let end = (): void => {};
+    world.lease.beforeKeeping = () => new Promise((resolve) => (end = resolve));
+    let isCommitted = false;
+    const committed = committer
+      .commit(flush('a'), false, world.nowMs)
+      .then(() => (isCommitted = true));
+    for (let turns = 0; turns < 10; turns++) await turn();
+    expect([isCommitted, world.diskBuffer.isEmpty]).toEqual([false, true]);
+    end();
+    await committed;
+    expect(world.diskBuffer.isEmpty).toBe(false);
   });
 });

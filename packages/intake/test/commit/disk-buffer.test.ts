@@ -88,6 +88,46 @@ describe('the disk buffer', () => {
     expect(idsOf(diskBuffer)).toEqual(['b', 'c']);
   });
 
+  test('what two processes left is in the order of their times, whichever file it was in', () => {
+    const first = open();
+    const second = open();
+    const ids = [first.id, second.id];
+    for (const [diskBuffer, id, atMs] of [
+      [first, 'a', 1.5],
+      [second, 'b', 2],
+      [first, 'c', 2.5],
+      [second, 'd', 3],
+    ] as const)
+      diskBuffer.append(flush(id), 0, atMs);
+    expect(second.firstWrittenAtMs()).toBe(2);
+    close(first);
+    close(second);
+    const next = open();
+    expect(idsOf(next)).toEqual(['a', 'b', 'c', 'd']);
+    expect(next.firstWrittenAtMs()).toBe(1.5);
+    // It answers for both.
+    expect([next.id, ...next.formerIds]).toEqual(ids);
+    next.forgetFormerIds();
+    close(next);
+    expect(open()).toMatchObject({ id: ids[0], formerIds: [] });
+  });
+
+  test('takes over a file of a version that wrote no times of the broker', () => {
+    const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
+    database.exec(`create table flushes (
+        position integer primary key, size_bytes integer not null, envelope_count integer not null,
+        is_atomic integer not null, spilled_at_ms integer not null, envelopes text not null) strict;
+      pragma user_version = 1`);
+    database
+      .prepare('insert into flushes values (1, 40, 1, 1, 7, ?)')
+      .run(JSON.stringify(flush('a')));
+    database.close();
+    const diskBuffer = open();
+    diskBuffer.append(flush('b'), 8);
+    expect(idsOf(diskBuffer)).toEqual(['a', 'b']);
+    expect(diskBuffer.firstWrittenAtMs()).toBe(7);
+  });
+
   test('counts bytes, not letters', () => {
     const diskBuffer = open();
     const kept = diskBuffer.append(flush('€'.repeat(1_000)), 1);

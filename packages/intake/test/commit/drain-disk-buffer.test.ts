@@ -30,6 +30,38 @@ describe('the drain', () => {
     expect(world.broker.attempts.at(-1)).toBe(sent.at(-1));
   });
 
+  test('stages each flush with the time at which it was written, by the broker’s clock', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    for (const id of ['a', 'b']) {
+      world.nowMs += 10;
+      await committer.commit(flush(id), false, world.nowMs);
+    }
+    const writtenAtMs = world.lease.brokerNow();
+    // A clock that goes back changes no order.
+    world.nowMs -= 60_000;
+    await committer.commit(flush('c'), false, world.nowMs);
+    world.broker.mode = 'up';
+    await world.untilEmpty();
+    expect(world.broker.staged.map(({ atMs }) => atMs)).toEqual([
+      writtenAtMs - 10,
+      writtenAtMs,
+      writtenAtMs,
+    ]);
+  });
+
+  test.each([false, true])('marks what comes too late for its place: %s', async (isLate) => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    await committer.commit(flush('a'), false, world.nowMs);
+    world.lease.isLate = isLate;
+    world.broker.mode = 'up';
+    await world.untilEmpty();
+    expect(world.broker.staged.map(({ text }) => text.includes('"isReplayed":true'))).toEqual([
+      isLate,
+    ]);
+  });
+
   test('that is cut between the broker’s confirmation and the delete sends the same ids again', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
+import type { AddOutcome } from '@sluice/platform/queue/hold-back';
+import { readFlush, type StagedDraft } from '@sluice/platform/queue/staged-flushes';
 import { vi } from 'vitest';
 import { BatchCommitter } from '../../src/commit/batch-committer.ts';
 import { openDiskBuffer, type DiskBuffer } from '../../src/commit/disk-buffer.ts';
@@ -25,12 +27,25 @@ function createBroker() {
     added: [] as string[],
     /** What it was given at a time. */
     attempts: [] as string[],
+    /** What it answers to the next new flushes instead of adding them. */
+    heldBack: [] as ('held' | 'ending')[],
+    /** What was staged, in order. */
+    staged: [] as StagedDraft[],
     /** Refused by content, whatever the mode. */
     poison: undefined as string | undefined,
     /** What it was given while it hung, and does when it wakes. */
     late: [] as (() => void)[],
     onAdd: () => {},
-    addCommitBatches(commitBatches: readonly ShardCommitBatch[]): Promise<void> {
+    /** What is staged is moved at once. */
+    stage: {
+      async put(flushes: readonly StagedDraft[]): Promise<void> {
+        await broker.addFlush(flushes.flatMap(({ text }) => readFlush(text)));
+        broker.staged.push(...flushes);
+      },
+    },
+    addFlush(commitBatches: readonly ShardCommitBatch[]): Promise<AddOutcome> {
+      const heldBack = broker.heldBack.shift();
+      if (heldBack !== undefined) return turn().then(() => heldBack);
       const ids = commitBatches.map(({ envelope: commitBatch }) => commitBatch.id);
       broker.attempts.push(ids.join());
       const add = () => {
@@ -39,8 +54,11 @@ function createBroker() {
         broker.onAdd();
       };
       if (broker.mode === 'refusing') return Promise.reject(new Error('OOM'));
-      if (broker.mode === 'up') return turn().then(add);
-      return new Promise((resolve) => broker.late.push(() => (add(), resolve())));
+      if (broker.mode === 'up')
+        return turn()
+          .then(add)
+          .then(() => 'added');
+      return new Promise((resolve) => broker.late.push(() => (add(), resolve('added'))));
     },
     durability: () =>
       broker.mode === 'up'
@@ -62,8 +80,19 @@ export class CommitterWorld {
   /** Of the committer that was started last. */
   diskBuffer!: DiskBuffer;
   nowMs = 1_000_000;
+  /** By the broker's clock, which is an hour ahead. */
+  readonly lease = {
+    /** Resolves when a flush may be kept. */
+    beforeKeeping: (): Promise<void> => Promise.resolve(),
+    kept: () => {},
+    leaveUncounted: () => {},
+    staged: () => {},
+    brokerNow: () => this.nowMs + 3_600_000,
+    isLate: false,
+  };
   readonly #directory = mkdtempSync(join(tmpdir(), 'sluice-test-commit-'));
   readonly #committers: BatchCommitter[] = [];
+  readonly #diskBuffers: DiskBuffer[] = [];
 
   /** As a process does that starts on what earlier ones left. */
   start(sizeBytesMax = 1_000_000, deadlineMs = 20): BatchCommitter {
@@ -71,18 +100,23 @@ export class CommitterWorld {
     const committer = new BatchCommitter({
       producer: this.broker,
       diskBuffer: this.diskBuffer,
+      lease: this.lease,
       now: () => this.nowMs,
       deadlineMs,
       pause: turn,
       logger: { info: () => {}, warn: () => {} },
     });
     this.#committers.push(committer);
+    this.#diskBuffers.push(this.diskBuffer);
     return committer;
   }
 
   /** The one that was started last. */
   async stop(): Promise<void> {
-    await this.#committers.pop()?.stop();
+    const committer = this.#committers.pop();
+    if (!committer) return;
+    await committer.stop();
+    this.#diskBuffers.pop()?.close();
   }
 
   async untilEmpty(): Promise<void> {

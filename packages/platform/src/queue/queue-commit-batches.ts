@@ -13,6 +13,7 @@ import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { Job } from 'bullmq';
 import { keyHashesOf, writeHashes } from './batch-keys.ts';
 import { flushText } from './pending-log.ts';
+import { clearKeyOf, expectClear, HELD_BACK, type AddOutcome } from './hold-back.ts';
 import { commitBatchText, type WrittenCommitBatch } from './commit-batch-writer.ts';
 import type { AddingQueue } from './queue-adding.ts';
 import type { RedisClient } from '../redis/redis-client.ts';
@@ -24,12 +25,17 @@ export interface ShardCommitBatch {
 
 /**
  * Adds commit batches, in the order given and, but for a Cluster, all or none. An id that is there already is not
- * added. @param queues - by shard.
+ * added.
+ *
+ * @param queues - by shard.
+ * @param isLive - they are a new flush: none is added where earlier calls may be on the disk of an intake
+ *   (`staged-flushes.ts`). Else they are added whatever there is.
  */
 export type AddCommitBatches = (
   queues: readonly AddingQueue[],
   commitBatches: readonly ShardCommitBatch[],
-) => Promise<void>;
+  isLive: boolean,
+) => Promise<AddOutcome>;
 
 const JOB_NAME = 'envelope.process';
 const JOB_OPTIONS = { removeOnComplete: true };
@@ -46,20 +52,21 @@ const JOB_OPTIONS = { removeOnComplete: true };
  * write of its connection, and from Redis 7.2 on it confirms at once where a new connection has written nothing.
  *
  * KEYS: five a job, its hash, then its queue's jobs that wait, those in progress, settings, marker; last the log of
- * pending batches (`pending-log.ts`).
- * ARGV: name, options and time of all, then id, data, shard, flush and keys of each.
+ * pending batches (`pending-log.ts`) and until when new flushes may be added.
+ * ARGV: name, options and time of all, whether they are a new flush, then id, data, shard, flush and keys of each.
  */
 const addScript = (isLogged: boolean): string => `
+  ${isLogged ? expectClear('KEYS[#KEYS]', 'ARGV[4]') : ''}
   local name, options, timestamp = ARGV[1], ARGV[2], ARGV[3]
-  local count = (#ARGV - 3) / 5
+  local count = (#ARGV - 4) / 5
   for index = 0, count - 1 do
     local job, wait, active, settings, marker = unpack(KEYS, index * 5 + 1, index * 5 + 5)
-    local id, data, shard, flush, keys = unpack(ARGV, index * 5 + 4, index * 5 + 8)
+    local id, data, shard, flush, keys = unpack(ARGV, index * 5 + 5, index * 5 + 9)
     if redis.call('EXISTS', job) == 0 then
       redis.call('HSET', job, 'name', name, 'data', data, 'opts', options,
         'timestamp', timestamp, 'delay', 0, 'priority', 0)
       redis.call('LPUSH', wait, id)
-      ${isLogged ? `redis.call('XADD', KEYS[#KEYS], '*', 'b', id, 's', shard, 'f', flush, 'k', keys)` : ''}
+      ${isLogged ? `redis.call('XADD', KEYS[#KEYS - 1], '*', 'b', id, 's', shard, 'f', flush, 'k', keys)` : ''}
       local isPaused, concurrency = unpack(redis.call('HMGET', settings, 'paused', 'concurrency'))
       local isFull = concurrency and redis.call('LLEN', active) >= tonumber(concurrency)
       if not isPaused and not isFull then redis.call('ZADD', marker, 0, '0') end
@@ -67,22 +74,38 @@ const addScript = (isLogged: boolean): string => `
       redis.call('HSET', job, 'name', name)
     end
   end`;
-/** Parts of one flush must follow each other. ARGV: id, shard, flush and keys of each. */
+/** Parts of one flush must follow each other. ARGV: whether they are a new flush, then id, shard, flush and keys of each. */
 const LOG_SCRIPT = `
-  for index = 1, #ARGV, 4 do
+  ${expectClear('KEYS[2]', 'ARGV[1]')}
+  for index = 2, #ARGV, 4 do
     local id, shard, flush, keys = unpack(ARGV, index, index + 3)
     redis.call('XADD', KEYS[1], '*', 'b', id, 's', shard, 'f', flush, 'k', keys)
   end`;
 /** Options as BullMQ keeps them. */
 const JOB_OPTIONS_TEXT = JSON.stringify({ ...JOB_OPTIONS, attempts: 0 });
 
+/** What a script answers where nothing was added; nil where all was. */
+type HeldBack = 'held' | 'ending' | null;
+
 /** On one Redis. By EVALSHA: the script goes over once, not with each flush. */
-export function addingByScript(redis: RedisClient, logKey: string): AddCommitBatches {
+export function addingByScript(
+  redis: RedisClient,
+  logKey: string,
+  prefix: string,
+): AddCommitBatches {
   redis.defineCommand('addCommitBatches', { lua: addScript(true) });
   const scripted = redis as unknown as AddingScript;
-  return async (queues, commitBatches) => {
-    const { keys, values } = jobsOf(queues, commitBatches);
-    await scripted.addCommitBatches(keys.length + 1, ...keys, logKey, ...values);
+  const clearKey = clearKeyOf(prefix);
+  return async (queues, commitBatches, isLive) => {
+    const { keys, values } = jobsOf(queues, commitBatches, isLive);
+    const heldBack = await scripted.addCommitBatches(
+      keys.length + 2,
+      ...keys,
+      logKey,
+      clearKey,
+      ...values,
+    );
+    return heldBack ?? 'added';
   };
 }
 
@@ -91,13 +114,18 @@ export function addingByScript(redis: RedisClient, logKey: string): AddCommitBat
  * common order, so all are logged first, by the one node that has the log: a worker that finds a batch logged and
  * not queued waits for it (`worker/src/events/process-commit-batch.ts`).
  */
-export function addingByShard(redis: RedisClient, logKey: string): AddCommitBatches {
+export function addingByShard(
+  redis: RedisClient,
+  logKey: string,
+  prefix: string,
+): AddCommitBatches {
   redis.defineCommand('addCommitBatches', { lua: addScript(false) });
-  redis.defineCommand('logBatches', { lua: LOG_SCRIPT, numberOfKeys: 1 });
+  redis.defineCommand('logBatches', { lua: LOG_SCRIPT, numberOfKeys: 2 });
   const scripted = redis as unknown as AddingScript & {
-    logBatches(key: string, ...values: (string | number | Buffer)[]): Promise<unknown>;
+    logBatches(...values: (string | number | Buffer)[]): Promise<HeldBack>;
   };
-  return async (queues, commitBatches) => {
+  const clearKey = clearKeyOf(prefix);
+  return async (queues, commitBatches, isLive) => {
     const partOf = countParts();
     const entries = commitBatches.flatMap(({ shard, envelope: commitBatch }) => [
       commitBatch.id,
@@ -105,14 +133,16 @@ export function addingByShard(redis: RedisClient, logKey: string): AddCommitBatc
       flushText(commitBatch.flushId, partOf(commitBatch)),
       writeHashes(keysOfBatch(commitBatch)),
     ]);
-    await scripted.logBatches(logKey, ...entries);
+    const heldBack = await scripted.logBatches(logKey, clearKey, isLive ? '1' : '0', ...entries);
+    if (heldBack) return heldBack;
     const groups = Map.groupBy(commitBatches, ({ shard }) => shard);
     await Promise.all(
       [...groups.values()].map((group) => {
-        const { keys, values } = jobsOf(queues, group);
+        const { keys, values } = jobsOf(queues, group, isLive);
         return scripted.addCommitBatches(keys.length, ...keys, ...values);
       }),
     );
+    return 'added';
   };
 }
 
@@ -131,16 +161,22 @@ interface AddingScript {
   addCommitBatches(
     keyCount: number,
     ...keysAndArguments: (string | number | Buffer)[]
-  ): Promise<unknown>;
+  ): Promise<HeldBack>;
 }
 
 /** Keys and arguments of the script. */
 function jobsOf(
   queues: readonly AddingQueue[],
   commitBatches: readonly ShardCommitBatch[],
+  isLive: boolean,
 ): { keys: string[]; values: (string | number | Buffer)[] } {
   const keys: string[] = [];
-  const values: (string | number | Buffer)[] = [JOB_NAME, JOB_OPTIONS_TEXT, Date.now()];
+  const values: (string | number | Buffer)[] = [
+    JOB_NAME,
+    JOB_OPTIONS_TEXT,
+    Date.now(),
+    isLive ? '1' : '0',
+  ];
   const partOf = countParts();
   for (const { shard, envelope: commitBatch } of commitBatches) {
     const queue = queues[shard] as AddingQueue;
@@ -158,17 +194,25 @@ function jobsOf(
 }
 
 /** On Postgres. */
-export const addInTransaction: AddCommitBatches = async (queues, commitBatches) => {
+export const addInTransaction: AddCommitBatches = async (queues, commitBatches, isLive) => {
   const [first] = commitBatches;
-  if (!first) return;
+  if (!first) return 'added';
   // `addFlow` is BullMQ's one way to add to several queues in one transaction; it reports a refusal per entry instead
   // of throwing it.
   const partOf = countParts();
-  const entries = commitBatches.map((each) => entryOf(queues, each, partOf(each.envelope)));
+  // One row of the statement asks for all.
+  const entries = commitBatches.map((each, index) =>
+    entryOf(queues, each, partOf(each.envelope), isLive && index === 0),
+  );
   for (const [error] of await (queues[first.shard] as AddingQueue).getBackend().addFlow(entries)) {
+    if (isHeldBack(error)) return error.message === 'ending' ? 'ending' : 'held';
     if (error) throw error;
   }
+  return 'added';
 };
+
+const isHeldBack = (error: unknown): error is Error =>
+  error instanceof Error && (error as { code?: unknown }).code === HELD_BACK;
 
 /** What a job takes in Redis beside its commit batch, at most; 0.8 KB by `npm run bench -- memory`. */
 const JOB_SIZE_BYTES = 1_024;
@@ -198,6 +242,7 @@ function entryOf(
   queues: readonly AddingQueue[],
   { shard, envelope: commitBatch }: ShardCommitBatch,
   part: number,
+  asks: boolean,
 ): FlowEntry {
   const queue = queues[shard] as AddingQueue;
   let template = templates.get(queue);
@@ -206,7 +251,7 @@ function entryOf(
     templates.set(queue, template);
   }
   const keys = writeHashes(keysOfBatch(commitBatch)).toString('base64');
-  const data = `{"keys":"${keys}","part":${part},${commitBatchText(commitBatch).slice(1)}`;
+  const data = `{"keys":"${keys}","part":${part},${asks ? '"live":true,' : ''}${commitBatchText(commitBatch).slice(1)}`;
   const jobData = { ...template.jobData, id: commitBatch.id, timestamp: Date.now(), data };
   return { ...template, jobId: commitBatch.id, jobData };
 }

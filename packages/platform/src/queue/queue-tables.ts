@@ -18,6 +18,8 @@
 import { AppError } from '@sluice/domain/values/errors';
 import { runMigrations } from 'bullmq';
 import pg from 'pg';
+import { expectClearSql } from './hold-back.ts';
+import { stageSql } from './staged-on-postgres.ts';
 
 /** BullMQ's tables live in a Postgres schema of their own. */
 export const BULLMQ_SCHEMA = 'bullmq';
@@ -48,13 +50,14 @@ const PENDING_LOG_SQL = `
   );
   create or replace function ${BULLMQ_SCHEMA}.sluice_log_batch() returns trigger language plpgsql as $$
   begin
+    ${expectClearSql(BULLMQ_SCHEMA)}
     if not exists (select from ${BULLMQ_SCHEMA}.job where queue = new.queue and id = new.id) then
       perform pg_advisory_xact_lock(hashtext('sluice: log of pending batches'));
       insert into ${BULLMQ_SCHEMA}.sluice_pending_batch (batch_id, shard, flush_id, keys)
       values (new.id, substr(new.queue, length('events-') + 1)::integer, (new.data ->> 'flushId') || '/' || coalesce(new.data ->> 'part', '0'),
               decode(new.data ->> 'keys', 'base64'));
     end if;
-    new.data := new.data - 'keys' - 'part';
+    new.data := new.data - 'keys' - 'part' - 'live';
     return new;
   end $$;
   create or replace trigger sluice_log_batch before insert on ${BULLMQ_SCHEMA}.job
@@ -97,6 +100,7 @@ export async function migrateQueues(databaseUrl: string): Promise<void> {
     await runMigrations(client, BULLMQ_SCHEMA);
     await client.query(KEEP_PLACE_SQL);
     await client.query(NO_EVENTS_SQL);
+    await client.query(stageSql(BULLMQ_SCHEMA));
     await client.query(PENDING_LOG_SQL);
     for (const each of MENDS) await mend(client, each);
   } finally {

@@ -34,6 +34,10 @@ import {
   type ShardCommitBatch,
 } from './queue-commit-batches.ts';
 import { openQueuePool } from './queue-pool.ts';
+import type { AddOutcome } from './hold-back.ts';
+import { moveStaged, type FlushStage } from './staged-flushes.ts';
+import { postgresStage } from './staged-on-postgres.ts';
+import { redisStage } from './staged-on-redis.ts';
 import { createWakeUps } from './queue-wake-ups.ts';
 import {
   readRedisDurability,
@@ -91,6 +95,15 @@ export interface Producer {
    * @throws AppError BROKER_FULL when none was sent, because what is left of the broker's memory is for those who take.
    */
   addCommitBatches(commitBatches: readonly ShardCommitBatch[]): Promise<void>;
+  /**
+   * As `addCommitBatches`, for calls that are answered next: adds nothing where earlier calls may be on the disk of an
+   * intake, or wait in `stage`.
+   */
+  addFlush(commitBatches: readonly ShardCommitBatch[]): Promise<AddOutcome>;
+  /** Flushes that must wait for earlier ones, and what intakes have on their disks. */
+  readonly stage: FlushStage;
+  /** Moves staged flushes into the queues, as many as may be moved. @returns how many. */
+  moveStaged(moverId: string): Promise<number>;
   /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
   wakeLane(lane: LaneKey): Promise<void>;
   /** Wakes a lane at `atMs` (Unix milliseconds); a later call replaces the earlier time. */
@@ -171,25 +184,57 @@ export async function openProducer(
   const wakeUpLane = createWakeUps(queues, LANE_QUEUE_NAME, pool !== undefined);
   const wakeUpPurchase = createWakeUps(queues, PURCHASE_QUEUE_NAME, pool !== undefined);
 
-  const addAll = addingTo(redis, pendingLogKey(options.prefix));
+  const addAll = addingTo(redis, options.prefix);
+  const confirm = <Result>(work: () => Promise<Result>): Promise<Result> =>
+    replicas ? replicas.confirm(work) : work();
+  const stage = redis ? redisStage(redis, options.prefix, confirm) : postgresStage(pool as pg.Pool);
+  const add = async (
+    commitBatches: readonly ShardCommitBatch[],
+    isLive: boolean,
+  ): Promise<AddOutcome> => {
+    try {
+      return await queues.use(() => confirm(() => addAll(shardQueues(), commitBatches, isLive)));
+    } catch (error) {
+      capacity?.noticeFailure();
+      throw unconfirmed(redis, error);
+    }
+  };
+  const addWithin = async (
+    commitBatches: readonly ShardCommitBatch[],
+    isLive: boolean,
+  ): Promise<AddOutcome> => {
+    if (capacity?.isFull) await capacity.expectCapacity();
+    const outcome = await add(commitBatches, isLive);
+    if (outcome === 'added') capacity?.noticeAdded(sizeBytesOf(commitBatches));
+    return outcome;
+  };
 
   return {
     kind: redis ? 'redis' : 'postgres',
     isAtomicAcrossShards: !(redis instanceof Cluster),
 
     async addCommitBatches(commitBatches) {
-      if (capacity?.isFull) await capacity.expectCapacity();
-      const add = () => addAll(shardQueues(), commitBatches);
-      try {
-        await queues.use(() => (replicas ? replicas.confirm(add) : add()));
-        capacity?.noticeAdded(sizeBytesOf(commitBatches));
-      } catch (error) {
-        capacity?.noticeFailure();
-        throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the commit batches', {
-          cause: redis ? refusalOf(redis, error) : error,
-        });
-      }
+      await addWithin(commitBatches, false);
     },
+
+    addFlush: (commitBatches) => addWithin(commitBatches, true),
+
+    stage: {
+      ...stage,
+      async put(flushes) {
+        if (capacity?.isFull) await capacity.expectCapacity();
+        try {
+          await stage.put(flushes);
+        } catch (error) {
+          capacity?.noticeFailure();
+          throw unconfirmed(redis, error);
+        }
+      },
+    },
+
+    // The broker has their bytes already, so a full one must not keep them.
+    moveStaged: (moverId) =>
+      moveStaged(stage, async (commitBatches) => void (await add(commitBatches, false)), moverId),
 
     wakeLane(lane) {
       return wakeUpLane({ jobName: LANE_WAKE_JOB, data: lane, key: laneJobKey(lane) });
@@ -249,9 +294,15 @@ export async function openProducer(
   };
 }
 
-function addingTo(redis: RedisClient | undefined, logKey: string): AddCommitBatches {
+const unconfirmed = (redis: RedisClient | undefined, error: unknown): AppError =>
+  new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the commit batches', {
+    cause: redis ? refusalOf(redis, error) : error,
+  });
+
+function addingTo(redis: RedisClient | undefined, prefix: string): AddCommitBatches {
   if (redis === undefined) return addInTransaction;
-  return redis instanceof Cluster ? addingByShard(redis, logKey) : addingByScript(redis, logKey);
+  const adding = redis instanceof Cluster ? addingByShard : addingByScript;
+  return adding(redis, pendingLogKey(prefix), prefix);
 }
 
 function replicasMinOf({ redisUrl }: BrokerOptions, { replicasMin }: ReplicaOptions): number {

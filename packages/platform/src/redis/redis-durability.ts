@@ -132,14 +132,15 @@ export class ReplicaConfirmation {
    *
    * @throws Error where they may not be; what was written may be there all the same.
    */
-  async confirm(write: () => Promise<void>): Promise<void> {
+  async confirm<Result>(write: () => Promise<Result>): Promise<Result> {
     const { redis } = this.#options;
     const before = connectionsOf(redis);
-    await write();
+    const result = await write();
     await Promise.all(mastersOf(redis).map((master) => this.#waitForReplicas(master)));
     const after = connectionsOf(redis);
     if (before.size !== after.size || [...after].some((connection) => !before.has(connection)))
       throw new Error('the masters of Redis changed while commit batches were added');
+    return result;
   }
 
   async stop(): Promise<void> {

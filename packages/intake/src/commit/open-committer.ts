@@ -1,0 +1,59 @@
+/** Opens what makes flushes durable: the disk buffer, the lease in the broker, the committer. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import type { Logger } from '@sluice/platform/process/logger';
+import type { Producer } from '@sluice/platform/queue/queue';
+import { BatchCommitter } from './batch-committer.ts';
+import { openDiskBuffer, type DiskBuffer, type DiskBufferOptions } from './disk-buffer.ts';
+import { IntakeLease } from './intake-lease.ts';
+
+export interface CommitterOptions extends DiskBufferOptions {
+  readonly producer: Producer;
+  /** How long a call may wait for the broker. */
+  readonly deadlineMs: number;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly monotonicNow: () => number;
+  readonly logger: Logger;
+  readonly lifecycle: Pick<Lifecycle, 'defer'>;
+}
+
+/**
+ * At the end of the process it drains for seconds, and the lease ends.
+ *
+ * @throws AppError as `openDiskBuffer`.
+ */
+export async function openCommitter(options: CommitterOptions): Promise<{
+  readonly committer: BatchCommitter;
+  readonly diskBuffer: DiskBuffer;
+  readonly lease: IntakeLease;
+}> {
+  const { producer, deadlineMs, now, monotonicNow, logger, lifecycle } = options;
+  const diskBuffer = openDiskBuffer(options);
+  const lease = new IntakeLease({
+    stage: producer.stage,
+    moveStaged: (moverId) => producer.moveStaged(moverId),
+    diskBuffer,
+    deadlineMs,
+    monotonicNow,
+    now,
+    pause: (durationMs) => sleep(durationMs),
+    logger,
+  });
+  await lease.start();
+  const committer = new BatchCommitter({
+    producer,
+    diskBuffer,
+    lease,
+    now,
+    deadlineMs,
+    pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }).catch(() => undefined),
+    logger,
+  });
+  lifecycle.defer('spill', async () => {
+    await committer.stop();
+    await lease.stop();
+    diskBuffer.close();
+  });
+  return { committer, diskBuffer, lease };
+}

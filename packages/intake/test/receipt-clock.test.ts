@@ -1,0 +1,52 @@
+/** The time of receipt: the machine's, or Postgres' where the machine's is wrong. */
+import { beforeEach, expect, test } from 'vitest';
+import { ReceiptClock } from '../src/receipt-clock.ts';
+
+let nowMs: number;
+let monotonicMs: number;
+let clock: ReceiptClock;
+beforeEach(() => {
+  nowMs = 1_000_000;
+  monotonicMs = 500;
+  clock = new ReceiptClock({ now: () => nowMs, monotonicNow: () => monotonicMs });
+});
+const pass = (ms: number): void => {
+  nowMs += ms;
+  monotonicMs += ms;
+};
+
+test.each([60_000, -60_000, 51, -51])('a clock that is %i ms ahead is corrected', (aheadMs) => {
+  clock.noticeDifference({ aheadMs, uncertaintyMs: 1 });
+  pass(10);
+  expect(clock.now()).toBe(1_000_010 - aheadMs);
+});
+
+test.each([
+  [49, 1],
+  [-49, 1],
+  [300, 80],
+])('one that seems %i ms ahead, give or take %i ms, is believed', (aheadMs, uncertaintyMs) => {
+  clock.noticeDifference({ aheadMs, uncertaintyMs });
+  expect(clock.now()).toBe(1_000_000);
+});
+
+test('one that is set while it is corrected changes nothing, and is its own again once it is right', () => {
+  clock.noticeDifference({ aheadMs: 60_000, uncertaintyMs: 1 });
+  expect(clock.now()).toBe(940_000);
+  nowMs -= 60_000;
+  pass(5);
+  expect(clock.now()).toBe(940_005);
+  clock.noticeDifference({ aheadMs: 0, uncertaintyMs: 1 });
+  expect(clock.now()).toBe(nowMs);
+});
+
+test('another measurement lets the time stand, not go back; a clock that was wrong by more is put right', () => {
+  clock.noticeDifference({ aheadMs: 60_000, uncertaintyMs: 1 });
+  const before = clock.now();
+  clock.noticeDifference({ aheadMs: 60_003, uncertaintyMs: 1 });
+  expect(clock.now()).toBe(before);
+  pass(4);
+  expect(clock.now()).toBe(before + 1);
+  clock.noticeDifference({ aheadMs: 70_000, uncertaintyMs: 1 });
+  expect(clock.now()).toBe(before + 4 - 10_000);
+});

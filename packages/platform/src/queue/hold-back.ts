@@ -1,0 +1,43 @@
+/**
+ * What holds a new flush back: earlier calls may be on the disk of an intake, or staged (`staged-flushes.ts`). Asked where
+ * the flush is added, in the same script or statement.
+ *
+ * Used by `queue-commit-batches.ts` and `queue-tables.ts`.
+ */
+
+/** What became of a new flush. `held`: nothing was added. `ending`: neither, but it will be free in a moment. */
+export type AddOutcome = 'added' | 'held' | 'ending';
+
+/**
+ * Whether a new flush may be added: `ending`, or the ids of the intakes that must all have a lease, with a space between;
+ * empty: none may. A lease is a key that expires, so that its renewal is one command.
+ */
+export const clearKeyOf = (prefix: string): string => `{${prefix}-events}:clear`;
+
+/** Of a script that adds a flush: returns what holds it back, if anything does. `key` and `isLive` are Lua. */
+export const expectClear = (key: string, isLive: string): string => `
+  if ${isLive} == '1' then
+    local clear = redis.call('GET', ${key}) or ''
+    if clear == 'ending' then return clear end
+    local leases = {}
+    for id in string.gmatch(clear, '%S+') do leases[#leases + 1] = ${key} .. ':' .. id end
+    if #leases == 0 or redis.call('EXISTS', unpack(leases)) < #leases then return 'held' end
+  end`;
+
+/** The SQLSTATE of a flush that is held back; its message is `held` or `ending`. */
+export const HELD_BACK = 'SL001';
+
+/** Milliseconds by Postgres' clock. */
+export const POSTGRES_NOW_MS = `extract(epoch from clock_timestamp()) * 1000`;
+
+/** Of the trigger that logs batches: holds back a new flush. Its statement is undone then, so nothing of it is added. */
+export const expectClearSql = (schema: string): string => `
+    if new.data ? 'live' then
+      if (select state from ${schema}.sluice_standing) = 'ending' then
+        raise exception using errcode = '${HELD_BACK}', message = 'ending';
+      end if;
+      if (select state from ${schema}.sluice_standing) <> 'clear'
+        or exists (select from ${schema}.sluice_intake where lease_end_ms < ${POSTGRES_NOW_MS}) then
+        raise exception using errcode = '${HELD_BACK}', message = 'held';
+      end if;
+    end if;`;

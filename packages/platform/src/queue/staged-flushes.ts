@@ -1,0 +1,129 @@
+/**
+ * Flushes that the broker has and that are not in the queues yet, because earlier calls may be on the disk of an intake.
+ * What puts calls into the order of acknowledgement that intakes keep on their disks while the broker is away
+ * (`docs/decisions/0012-order-after-outages.md`).
+ *
+ * ```
+ *   intake 1   disk buffer ──put──▶ ┌────────┐
+ *   intake 2   disk buffer ──put──▶ │ staged │ ──move, oldest first──▶ queues and log
+ *   intake 3   new flush ────put──▶ └────────┘
+ * ```
+ *
+ * Every intake holds a lease in the broker and renews it. It answers a call from its disk only when the broker knows of
+ * that, or its lease has ended by the broker's clock. So while all leases hold and nothing is staged, no acknowledged
+ * call is on a disk, and a flush goes to the queues at once. Else it is staged. A staged flush is moved when no intake
+ * can have an earlier one: each has told how old its oldest flush is, or has been silent for `LOST_AFTER_MS`.
+ *
+ * The broker's clock alone counts. Intakes write its time into their disk buffers, as they know it from their reports.
+ *
+ * Used by `intake/src/commit/intake-lease.ts` and the worker. Implemented in `staged-on-redis.ts` and
+ * `staged-on-postgres.ts`.
+ */
+import { commitBatchText } from './commit-batch-writer.ts';
+import type { ShardCommitBatch } from './queue-commit-batches.ts';
+
+/** An intake that has not reported for so long is waited for no more; its calls are late when it comes back. */
+export const LOST_AFTER_MS = 5_000;
+/** After an outage: for intakes that were started meanwhile, of which the broker has never heard. */
+export const SETTLE_MS = 500;
+/**
+ * The time of an outage, in which nobody could report, is no absence. So much of it counts, so that an intake whose own
+ * lease ends again and again does not wait for others for ever.
+ */
+export const REPORTING_MS_MIN = 100;
+/** A process that moves staged flushes and does not go on for so long may have died. */
+export const MOVER_LEASE_MS = 5_000;
+/** So few staged flushes are moved in one step. New ones wait for that instead of being staged behind it. */
+export const ENDING_COUNT_MAX = 128;
+const MOVE_COUNT_MAX = 128;
+const MOVE_SIZE_BYTES_MAX = 8 * 1_048_576;
+
+export interface IntakeReport {
+  readonly intakeId: string;
+  /** Former ids of what is in its disk buffer; forgotten. */
+  readonly formerIds: readonly string[];
+  /** When the lease ends at the latest, by the broker's clock in milliseconds; undefined: the broker's clock is not known. */
+  readonly leaseEndMs: number | undefined;
+  readonly leaseMs: number;
+  /** The time of the oldest flush in the disk buffer, by the broker's clock; undefined: it is empty. */
+  readonly oldestMs: number | undefined;
+}
+
+export interface Standing {
+  /** The broker's clock, milliseconds with fractions. */
+  readonly nowMs: number;
+  /** The broker knew the intake, or one of its former ids. */
+  readonly wasKnown: boolean;
+  readonly stagedCount: number;
+  /** Some of what is staged may be moved. */
+  readonly isMovable: boolean;
+  /** New flushes are added at once. */
+  readonly isClear: boolean;
+}
+
+export interface StagedDraft {
+  /** By the broker's clock; undefined: now. */
+  readonly atMs: number | undefined;
+  /** `writeFlush`. */
+  readonly text: string;
+}
+
+export interface StagedFlush {
+  readonly id: string;
+  readonly text: string;
+}
+
+export interface FlushStage {
+  /** Renews a lease, with what is on the intake's disk. A report that arrives after the end of its own lease does nothing. */
+  report(report: IntakeReport): Promise<Standing>;
+  /**
+   * Renews a lease while nothing is to be told. It takes a fraction of a report's commands, and an intake renews all day.
+   *
+   * @returns false if there is none that could be renewed.
+   */
+  renew(intakeId: string, leaseEndMs: number): Promise<boolean>;
+  /** Ends a lease. Call it only with an empty disk buffer. */
+  leave(intakeId: string): Promise<void>;
+  /** Stages flushes; durable when it resolves. */
+  put(flushes: readonly StagedDraft[]): Promise<void>;
+  /** The oldest flushes that may be moved; none where another process moves them. */
+  take(moverId: string, countMax: number, sizeBytesMax: number): Promise<readonly StagedFlush[]>;
+  /** Forgets flushes that are in the queues. */
+  remove(moverId: string, ids: readonly string[]): Promise<void>;
+}
+
+/** As the disk buffer and the broker keep a flush: `[{"shard":0,"envelope":{…}}, …]`. */
+export function writeFlush(commitBatches: readonly ShardCommitBatch[]): string {
+  const entries = commitBatches.map(
+    ({ shard, envelope: commitBatch }) =>
+      `{"shard":${shard},"envelope":${commitBatchText(commitBatch)}}`,
+  );
+  return `[${entries.join(',')}]`;
+}
+
+/** Reads what {@link writeFlush} wrote. */
+export const readFlush = (text: string): ShardCommitBatch[] =>
+  JSON.parse(text) as ShardCommitBatch[];
+
+/**
+ * Moves staged flushes into the queues as long as some may be moved. One that was moved and not forgotten is moved once
+ * more: the worker's claim drops the second copy.
+ *
+ * @returns how many were moved.
+ */
+export async function moveStaged(
+  stage: Pick<FlushStage, 'take' | 'remove'>,
+  add: (commitBatches: readonly ShardCommitBatch[]) => Promise<void>,
+  moverId: string,
+): Promise<number> {
+  for (let movedCount = 0; ;) {
+    const flushes = await stage.take(moverId, MOVE_COUNT_MAX, MOVE_SIZE_BYTES_MAX);
+    if (flushes.length === 0) return movedCount;
+    await add(flushes.flatMap(({ text }) => readFlush(text)));
+    await stage.remove(
+      moverId,
+      flushes.map(({ id }) => id),
+    );
+    movedCount += flushes.length;
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * No flush overtakes an earlier one that is still on the disk of an intake: what the broker adds at once, what it stages,
+ * and when it gives that back. On both brokers; the intakes are played here, with the broker's own clock.
+ */
+import type { Database } from '@sluice/database/connection/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { createLogger } from '@sluice/platform/process/logger';
+import {
+  migrateQueues,
+  openProducer,
+  type Producer,
+  type ShardCommitBatch,
+} from '@sluice/platform/queue/queue';
+import { writeFlush, type Standing } from '@sluice/platform/queue/staged-flushes';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
+import { sql } from 'kysely';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+
+const LEASE_MS = 300;
+const WAIT = { timeout: 10_000, interval: 10 };
+
+const flush = (id: string): ShardCommitBatch[] => [
+  { shard: 0, envelope: { id, operations: [] } },
+  { shard: 1, envelope: { id: `${id}-1`, operations: [] } },
+];
+
+describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
+  let databaseUrl = 'postgres://127.0.0.1:1/none';
+  let database: Database | undefined;
+  let producer: Producer;
+
+  beforeAll(async () => {
+    if (broker === 'redis') return;
+    ({ database, url: databaseUrl } = await createTestDatabase());
+    await migrateQueues(databaseUrl);
+  });
+  beforeEach(async () => {
+    if (database) await emptyQueues(database);
+    producer = await openProducer({
+      databaseUrl,
+      redisUrl: broker === 'redis' ? testRedisUrl() : undefined,
+      prefix: uniquePrefix(),
+      shardCount: 2,
+      logger: createLogger('test', 'silent'),
+    });
+    return () => producer.close();
+  });
+
+  const report = (intakeId: string, oldestMs?: number, more: object = {}): Promise<Standing> =>
+    producer.stage.report({
+      intakeId,
+      formerIds: [],
+      leaseEndMs: undefined,
+      leaseMs: LEASE_MS,
+      oldestMs,
+      ...more,
+    });
+  const put = (id: string, atMs?: number) =>
+    producer.stage.put([{ atMs, text: writeFlush(flush(id)) }]);
+  const added = async (): Promise<number> =>
+    (await producer.commitBatchCounts()).reduce((sum, count) => sum + count, 0) / 2;
+  /** As an intake does again and again. */
+  const moved = async (mover: string, ...intakes: string[]): Promise<number> => {
+    let count = 0;
+    await vi.waitUntil(async () => {
+      for (const intake of intakes) await report(intake);
+      count += await producer.moveStaged(mover);
+      return count > 0;
+    }, WAIT);
+    return count;
+  };
+
+  test('a flush is added at once while every intake says that its disk is empty', async () => {
+    await report('one');
+    await report('two');
+    expect(await producer.addFlush(flush('a'))).toBe('added');
+    expect(await added()).toBe(1);
+  });
+
+  test('while an intake has something on its disk, none is added, whoever sends it', async () => {
+    await report('one');
+    const { nowMs } = await report('two');
+    await report('two', nowMs);
+    expect(await producer.addFlush(flush('a'))).toBe('held');
+    expect(await added()).toBe(0);
+    await report('two');
+    expect(await producer.addFlush(flush('a'))).toBe('added');
+  });
+
+  test('an intake that is silent holds back the others from the end of its lease, and not for ever', async () => {
+    await report('silent', undefined, { leaseMs: 50 });
+    await report('one');
+    await vi.waitUntil(async () => {
+      await report('one');
+      return (await producer.addFlush(flush('a'))) === 'held';
+    }, WAIT);
+    const heldAtMs = performance.now();
+    await vi.waitUntil(async () => {
+      await report('one');
+      return (await producer.addFlush(flush('b'))) === 'added';
+    }, WAIT);
+    expect(performance.now() - heldAtMs).toBeGreaterThan(4_000);
+  }, 15_000);
+
+  test('staged flushes of several intakes are moved by their times, once no intake has an earlier one', async () => {
+    const { nowMs } = await report('one');
+    await report('two', nowMs - 50);
+    await put('third', nowMs - 30);
+    expect(await producer.moveStaged('one')).toBe(0);
+    await put('second', nowMs - 40);
+    await put('first', nowMs - 50);
+    await report('two', nowMs - 35);
+    // The one on the disk of the other is before the third.
+    await vi.waitUntil(async () => {
+      await report('one');
+      await report('two', nowMs - 35);
+      return (await producer.stage.take('one', 10, 1_000_000)).length === 2;
+    }, WAIT);
+    const flushes = await producer.stage.take('one', 10, 1_000_000);
+    expect(flushes.map(({ text }) => text)).toEqual([
+      writeFlush(flush('first')),
+      writeFlush(flush('second')),
+    ]);
+    // Nobody else moves them meanwhile.
+    expect(await producer.stage.take('two', 10, 1_000_000)).toEqual([]);
+    await producer.stage.remove(
+      'one',
+      flushes.map(({ id }) => id),
+    );
+    expect(await producer.addFlush(flush('live'))).toBe('held');
+    expect(await moved('two', 'one', 'two')).toBe(1);
+    await report('one');
+    await report('two');
+    expect(await producer.addFlush(flush('live'))).toBe('added');
+    expect(await added()).toBe(2);
+  });
+
+  test('a new flush is told to wait where the last staged ones are about to be moved', async () => {
+    await report('one');
+    await put('a');
+    expect(await producer.addFlush(flush('b'))).toBe('ending');
+    expect(await moved('one', 'one')).toBe(1);
+    expect(await producer.addFlush(flush('b'))).toBe('added');
+  });
+
+  test('a report that arrives after the end of its own lease renews nothing', async () => {
+    const { nowMs } = await report('one', undefined, { leaseMs: 50 });
+    await vi.waitUntil(async () => (await producer.addFlush(flush('a'))) === 'held', WAIT);
+    await report('one', undefined, { leaseEndMs: nowMs + 50 });
+    expect(await producer.addFlush(flush('a'))).toBe('held');
+  });
+
+  test('a lease is renewed while it holds and nothing is told, and not after', async () => {
+    const { nowMs } = await report('one');
+    expect(await producer.stage.renew('one', nowMs + 2_000)).toBe(true);
+    const startedAtMs = performance.now();
+    await vi.waitUntil(() => performance.now() - startedAtMs > LEASE_MS, WAIT);
+    expect(await producer.addFlush(flush('a'))).toBe('added');
+    await vi.waitUntil(async () => (await producer.addFlush(flush('a'))) === 'held', WAIT);
+    expect(await producer.stage.renew('one', nowMs + 60_000)).toBe(false);
+    expect(await producer.addFlush(flush('a'))).toBe('held');
+  });
+
+  test('an intake that leaves, or goes on under another id, is waited for no more', async () => {
+    await report('one');
+    const { nowMs, wasKnown } = await report('left', 1);
+    expect(wasKnown).toBe(false);
+    expect(await producer.addFlush(flush('a'))).toBe('held');
+    const renamed = await report('new', nowMs, { formerIds: ['left'] });
+    expect(renamed.wasKnown).toBe(true);
+    await producer.stage.leave('new');
+    await vi.waitUntil(async () => {
+      await report('one');
+      return (await producer.addFlush(flush('a'))) === 'added';
+    }, WAIT);
+  });
+});
+
+async function emptyQueues(database: Database): Promise<void> {
+  for (const table of ['job', 'sluice_pending_batch', 'sluice_intake', 'sluice_staged_flush'])
+    await sql`delete from bullmq.${sql.raw(table)}`.execute(database);
+  await sql`update bullmq.sluice_standing set mover_id = null, settled_at_ms = 0, seen_at_ms = 0`.execute(
+    database,
+  );
+}
