@@ -53,13 +53,14 @@ async function openDatabase(directory: string): Promise<Database> {
   return database;
 }
 
-/** Every table's rows, those of the queues apart: their workers write meanwhile. */
+/** Every table's rows, those of the queues apart: their workers write meanwhile, and a start has workers of its own. */
 async function readContent(directory: string) {
   const database = await openDatabase(directory);
   try {
     const { rows: tables } = await sql<{ name: string }>`
       select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = relnamespace
        where relkind in ('r', 'p') and not relispartition and nspname = 'public'
+         and relname <> 'worker_processes'
        order by 1`.execute(database);
     const counts: Record<string, number> = {};
     for (const { name } of tables) {
