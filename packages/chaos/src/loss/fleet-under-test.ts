@@ -52,6 +52,8 @@ export interface FleetShape {
   readonly commitDeadlineMs: number;
   /** How far the clock of each intake is ahead of the machine's; absent: not at all. */
   readonly intakeClocksAheadMs?: readonly [number, number];
+  /** A worker ends whose try takes so long. */
+  readonly hungAfterMs: number;
 }
 
 type ServiceName = Exclude<ProcessName, 'postgres' | 'redis'>;
@@ -61,6 +63,7 @@ const SMALL_FLEET: FleetShape = {
   shardCount: 4,
   hasApi: false,
   commitDeadlineMs: 400,
+  hungAfterMs: 6_000,
 };
 
 export interface ReadinessBody {
@@ -83,7 +86,8 @@ const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
 export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET): Promise<Fleet> {
-  const { workerCount, shardCount, hasApi, commitDeadlineMs, intakeClocksAheadMs } = shape;
+  const { workerCount, shardCount, hasApi, commitDeadlineMs, hungAfterMs, intakeClocksAheadMs } =
+    shape;
   const directory = await mkdtemp(join(tmpdir(), 'sluice-chaos-'));
   // Postgres' account must pass through.
   await chmod(directory, 0o711);
@@ -156,7 +160,7 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
       // One folder each: taking over what a dead intake left is not what these runs try.
       INTAKE_SPILL_DIRECTORY: join(directory, `spill-${name}`),
       [service === 'intake' ? 'INTAKE_PORT' : 'WORKER_PORT']: String(ports.get(name)),
-      WORKER_HUNG_AFTER_MS: '6000',
+      WORKER_HUNG_AFTER_MS: String(hungAfterMs),
     };
   };
   /** The API is no target of faults: it reads Postgres directly. */
