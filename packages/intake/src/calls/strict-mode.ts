@@ -3,7 +3,8 @@
  * the call and records the reasons in the issues log; the Track API always refuses (`ingestion-conventions.md` §3).
  *
  * The one place of the decision. A request and a stream ask {@link isStrictMode} for their head (`http/`, `stream/`); what
- * follows from it is in `accept.ts` and `stream/take-stream.ts`.
+ * follows from it is in `accept.ts` and `stream/take-stream.ts`, which records a bad line and goes on. Which warnings are errors in
+ * strict mode is `STRICT_ERRORS` of `domain/src/operations/issue.ts`.
  */
 import { isTrue } from '@sluice/domain/value-rules/boolean-rule';
 import type { Call } from './calls.ts';
