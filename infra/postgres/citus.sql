@@ -65,6 +65,8 @@ select citus_add_local_table_to_metadata('call_counts');
 select citus_add_local_table_to_metadata('vendor_events');
 select citus_add_local_table_to_metadata('installation');
 select citus_add_local_table_to_metadata('schema_requirements');
+-- A row a process, read by all of them.
+select citus_add_local_table_to_metadata('worker_processes');
 
 -- Has no rows, only a lock, which there must be one of.
 select citus_add_local_table_to_metadata('merge_gate');
