@@ -26,11 +26,21 @@ test('a session that an operator ends is opened again, under the same number', a
   const presence = await startPresence(url);
   const { processId } = presence;
   expect(presence.isShown).toBe(true);
-  for (let times = 0; times < 3; times++) {
-    await sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
+  /** The servers of its sessions. */
+  const servers = async (): Promise<number[]> => {
+    const { rows } = await sql<{ pid: number }>`
+      select pid from pg_stat_activity
        where application_name = 'test presence' and datname = current_database()`.execute(database);
-    await vi.waitFor(() => expect(presence.isShown).toBe(false), WAIT);
+    return rows.map(({ pid }) => pid);
+  };
+  for (let times = 0; times < 3; times++) {
+    const [before] = await servers();
+    await sql`select pg_terminate_backend(${before}::int)`.execute(database);
+    await vi.waitFor(async () => {
+      const [now] = await servers();
+      expect(now).toBeDefined();
+      expect(now).not.toBe(before);
+    }, WAIT);
     await presence.shown();
     expect(presence.processId).toBe(processId);
     expect(await listDepartedWorkers(database)).toEqual([]);
