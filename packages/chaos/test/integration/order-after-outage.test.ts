@@ -2,8 +2,8 @@
  * Calls take effect in the order in which they were acknowledged, also where the clocks of two intakes are two minutes
  * apart, and where the broker was away and both intakes kept calls on their disks. Senders change between the intakes.
  *
- * Outages only with `TEST_OUTAGES=1`: on Redis 1 of the last 18 sequences ended with a difference (seed 3005 at f0b30e93,
- * three events missing), and the cause is not known (`docs/decisions/0012-order-after-outages.md`).
+ * Outages only with `TEST_OUTAGES=1`: on Redis three rows of two imports are missing each time (seed 3005), and the cause is not
+ * known (`docs/decisions/0012-order-after-outages.md`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
