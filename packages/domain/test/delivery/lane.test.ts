@@ -1,48 +1,15 @@
-import { NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
-import {
-  LaneRun,
-  type LaneDelivery,
-  type LanePolicy,
-  type LaneSnapshot,
-} from '@sluice/domain/delivery/lane';
+import { LaneRun, type LaneDelivery, type LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { describe, expect, test } from 'vitest';
-
-const HOUR_MS = 3_600_000;
-const policy: LanePolicy = {
-  listedFailureWaitMs: HOUR_MS,
-  backoffBaseMs: 10_000,
-  backoffCapMs: HOUR_MS,
-  giveUpAfterMs: 168 * HOUR_MS,
-  windowMax: 4,
-};
-const healthy: LaneSnapshot = {
-  state: 'healthy',
-  cursor: 0,
-  attemptedThrough: 0,
-  nextProbeAtMs: null,
-  concurrencyLimit: 4,
-};
-const refusedAt = (startedAtMs: number) =>
-  ({ failure: 'connection_refused', status: null, startedAtMs }) as const;
-const timedOutAt = (startedAtMs: number) =>
-  ({ failure: 'timeout', status: null, startedAtMs }) as const;
-
-function delivery(sequence: number, isFinished = false): LaneDelivery {
-  return { sequence, retry: NEVER_ATTEMPTED, isFinished, isTriedOnce: false, personId: null };
-}
-
-function laneOf(count: number, snapshot: LaneSnapshot = healthy): LaneRun<LaneDelivery> {
-  const run = new LaneRun(snapshot, policy);
-  run.load(Array.from({ length: count }, (_, index) => delivery(snapshot.cursor + 1 + index)));
-  return run;
-}
-
-/** Starts all that may start. */
-function startAll(run: LaneRun<LaneDelivery>, nowMs = 0): number[] {
-  const started: number[] = [];
-  for (let next = run.start(nowMs); next; next = run.start(nowMs)) started.push(next.sequence);
-  return started;
-}
+import {
+  HOUR_MS,
+  policy,
+  healthy,
+  refusedAt,
+  timedOutAt,
+  delivery,
+  laneOf,
+  startAll,
+} from '../support/lane-run.ts';
 
 describe('a healthy lane', () => {
   test('starts in order, as many as its concurrency limit', () => {
@@ -77,126 +44,6 @@ describe('a healthy lane', () => {
     expect(run.snapshot()).toMatchObject({ cursor: 0, attemptedThrough: 4 });
     run.succeed(1);
     expect(run.snapshot()).toMatchObject({ cursor: 3, attemptedThrough: 4 });
-  });
-});
-
-describe('deliveries about one person', () => {
-  /** Whom each is about, from sequence 1 on; null about nobody. */
-  function laneAbout(
-    people: readonly (number | null)[],
-    snapshot: LaneSnapshot = healthy,
-    changes: Record<number, Partial<LaneDelivery>> = {},
-  ): LaneRun<LaneDelivery> {
-    const run = new LaneRun<LaneDelivery>(snapshot, policy);
-    run.load(
-      people.slice(snapshot.cursor).map((personId, index) => {
-        const sequence = snapshot.cursor + 1 + index;
-        return { ...delivery(sequence), personId, ...changes[sequence] };
-      }),
-    );
-    return run;
-  }
-  const tried = {
-    retry: { ...NEVER_ATTEMPTED, attempts: 1, firstAttemptAtMs: 0, backoffSteps: 1 },
-  };
-
-  test('are in flight one at a time, whatever the concurrency limit', () => {
-    const run = laneAbout([7, 7, 7, 7]);
-    expect(startAll(run)).toEqual([1]);
-    run.succeed(1);
-    expect(startAll(run)).toEqual([2]);
-    expect(run.inLineCount).toBe(2);
-  });
-
-  test('let those about others and about nobody pass', () => {
-    const run = laneAbout([7, 7, 8, null, null, 8, 9]);
-    expect(startAll(run)).toEqual([1, 3, 4, 5]);
-    run.succeed(4);
-    expect(startAll(run)).toEqual([7]);
-  });
-
-  test('start again in the order of the log when their turn comes', () => {
-    const run = laneAbout([7, 7, 8, 8, 9, 9, 5]);
-    expect(startAll(run)).toEqual([1, 3, 5, 7]);
-    run.succeed(5);
-    run.succeed(3);
-    run.succeed(1);
-    expect(startAll(run)).toEqual([2, 4, 6]);
-    for (const sequence of [2, 4, 6, 7]) run.succeed(sequence);
-    expect(run.snapshot()).toMatchObject({ cursor: 7, attemptedThrough: 7 });
-    expect(run.inLineCount).toBe(0);
-  });
-
-  test('never overtake one that failed', () => {
-    const run = laneAbout([7, 8, 7, 8]);
-    expect(startAll(run)).toEqual([1, 2]);
-    run.fail(1, timedOutAt(0), 100, 0);
-    run.succeed(2);
-    expect(startAll(run, 5_099)).toEqual([]);
-    expect(startAll(run, 5_100)).toEqual([1]);
-    run.succeed(1);
-    expect(startAll(run, 5_100)).toEqual([3]);
-    run.succeed(3);
-    expect(startAll(run, 5_100)).toEqual([4]);
-  });
-
-  test('follow one that was given up', () => {
-    const run = laneAbout([7, 7], healthy, {
-      1: { retry: { ...tried.retry, firstAttemptAtMs: -policy.giveUpAfterMs } },
-    });
-    startAll(run);
-    expect(run.fail(1, timedOutAt(0), 100, 0)).toBe('abandoned');
-    expect(startAll(run, 100)).toEqual([2]);
-  });
-
-  test('wait behind what failed beside the head, after it too', () => {
-    const run = laneAbout([7, 8, 9, 8]);
-    startAll(run);
-    run.fail(2, timedOutAt(0), 100, 0);
-    run.fail(1, timedOutAt(0), 100, 0);
-    run.succeed(3);
-    expect(startAll(run, 5_100)).toEqual([1]);
-    run.succeed(1);
-    expect(startAll(run, 5_100)).toEqual([2]);
-    run.succeed(2);
-    expect(startAll(run, 5_100)).toEqual([4]);
-  });
-
-  test('are loaded from where a line begins, past what ended out of order', () => {
-    const snapshot = { ...healthy, attemptedThrough: 3 };
-    const run = laneAbout([7, 7, 7, 7], snapshot, { 1: { isFinished: true } });
-    expect(startAll(run)).toEqual([2]);
-  });
-
-  test('of which some were never tried leave the failed one the head', () => {
-    // 1 ended, 2 waited for it, 3 failed: the crash or the end of a time slice came then.
-    const failing: LaneSnapshot = {
-      ...healthy,
-      state: 'failing',
-      cursor: 1,
-      attemptedThrough: 3,
-      nextProbeAtMs: 5_000,
-    };
-    const run = new LaneRun<LaneDelivery>(failing, policy);
-    run.load([{ ...delivery(2), personId: 7 }]);
-    expect(run.isHeadUnknown).toBe(true);
-    expect(startAll(run, 5_000)).toEqual([]);
-    run.load([{ ...delivery(3), personId: 8, ...tried }]);
-    expect(run.isHeadUnknown).toBe(false);
-    expect(startAll(run, 5_000)).toEqual([3]);
-    run.succeed(3);
-    expect(startAll(run, 5_000)).toEqual([2]);
-  });
-
-  test('have the earliest as their head where a crash took what was known of the failed one', () => {
-    const failing: LaneSnapshot = {
-      ...healthy,
-      state: 'failing',
-      cursor: 1,
-      attemptedThrough: 3,
-      nextProbeAtMs: 5_000,
-    };
-    expect(startAll(laneAbout([7, 7, 8], failing), 5_000)).toEqual([2]);
   });
 });
 

@@ -1,0 +1,45 @@
+/** A lane as the tests of its rules begin with it. */
+import { NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
+import {
+  LaneRun,
+  type LaneDelivery,
+  type LanePolicy,
+  type LaneSnapshot,
+} from '@sluice/domain/delivery/lane';
+
+export const HOUR_MS = 3_600_000;
+export const policy: LanePolicy = {
+  listedFailureWaitMs: HOUR_MS,
+  backoffBaseMs: 10_000,
+  backoffCapMs: HOUR_MS,
+  giveUpAfterMs: 168 * HOUR_MS,
+  windowMax: 4,
+};
+export const healthy: LaneSnapshot = {
+  state: 'healthy',
+  cursor: 0,
+  attemptedThrough: 0,
+  nextProbeAtMs: null,
+  concurrencyLimit: 4,
+};
+export const refusedAt = (startedAtMs: number) =>
+  ({ failure: 'connection_refused', status: null, startedAtMs }) as const;
+export const timedOutAt = (startedAtMs: number) =>
+  ({ failure: 'timeout', status: null, startedAtMs }) as const;
+
+export function delivery(sequence: number, isFinished = false): LaneDelivery {
+  return { sequence, retry: NEVER_ATTEMPTED, isFinished, isTriedOnce: false, personId: null };
+}
+
+export function laneOf(count: number, snapshot: LaneSnapshot = healthy): LaneRun<LaneDelivery> {
+  const run = new LaneRun(snapshot, policy);
+  run.load(Array.from({ length: count }, (_, index) => delivery(snapshot.cursor + 1 + index)));
+  return run;
+}
+
+/** Starts all that may start. */
+export function startAll(run: LaneRun<LaneDelivery>, nowMs = 0): number[] {
+  const started: number[] = [];
+  for (let next = run.start(nowMs); next; next = run.start(nowMs)) started.push(next.sequence);
+  return started;
+}
