@@ -1,77 +1,21 @@
 /** The reference model's rules, each with the section that it comes from. */
 import { expect, test } from 'vitest';
-import type { Body, Call } from '../../src/order/model/call.ts';
-import { applyCall } from '../../src/order/model/model.ts';
-import { createKeyOf, EMPTY_STATE, type State } from '../../src/order/model/model-state.ts';
-
-const put = (name: string, body: Body = {}): Call => ({
-  api: 'v1',
-  method: 'PUT',
-  path: ['customers', name],
-  body,
-});
-const post = (...path: string[]): Call => ({ api: 'v1', method: 'POST', path, body: {} });
-const destroy = (name: string): Call => ({
-  api: 'v1',
-  method: 'DELETE',
-  path: ['customers', name],
-});
-const pipelines = (path: string, body: Body): Call => ({ api: 'pipelines', path, body });
-const entity = (body: Body): Call => ({ api: 'v2', path: 'entity', body });
-const event = (name: string, eventName: string, id?: string): Call => ({
-  api: 'v1',
-  method: 'POST',
-  path: ['customers', name, 'events'],
-  body: { name: eventName, id },
-});
-const merge = (primary: string, secondary: string): Call => ({
-  api: 'v1',
-  method: 'POST',
-  path: ['merge_customers'],
-  body: { primary: { id: primary }, secondary: { id: secondary } },
-});
-const device = (name: string, v: string): Call => ({
-  api: 'v1',
-  method: 'PUT',
-  path: ['customers', name, 'devices'],
-  body: { device: { id: 't', platform: 'ios', attributes: { v } } },
-});
-const metric = (deliveryId: string, recipient: string): Call => ({
-  api: 'v1',
-  method: 'POST',
-  path: ['metrics'],
-  body: { delivery_id: deliveryId, metric: 'delivered', recipient },
-});
-const unsubscribe = (deliveryId: string): Call => ({
-  api: 'v1',
-  method: 'POST',
-  path: ['unsubscribe', deliveryId],
-  body: { unsubscribe: true },
-});
-const relate = (name: string, role: number): Call =>
-  entity({
-    type: 'person',
-    action: 'add_relationships',
-    identifiers: { id: name },
-    svc_relationships: [
-      { identifiers: { object_type_id: '1', object_id: 'g' }, relationship_attributes: { role } },
-    ],
-  });
-
-const after = (...calls: readonly Call[]): State => calls.reduce(applyCall, EMPTY_STATE);
-
-/** People in short: names, values that are set, events. */
-const people = ({ people: all }: State) =>
-  all.map(({ names, values, events }) => ({
-    names: names.join(' '),
-    values: Object.fromEntries(
-      Object.entries(values)
-        .filter(([, { value }]) => value !== null)
-        .map(([name, { value }]) => [name, value]),
-    ),
-    events: events.map(({ name }) => name).join(' '),
-  }));
-const person = (names: string, values: object = {}, events = '') => ({ names, values, events });
+import type { Call } from '../../src/order/model/call.ts';
+import { createKeyOf } from '../../src/order/model/model-state.ts';
+import {
+  put,
+  post,
+  destroy,
+  pipelines,
+  entity,
+  event,
+  merge,
+  metric,
+  unsubscribe,
+  after,
+  people,
+  person,
+} from '../support/model-calls.ts';
 
 test.each<[string, readonly Call[], readonly ReturnType<typeof person>[]]>([
   [
@@ -344,77 +288,6 @@ test.each<[string, readonly Call[], readonly ReturnType<typeof person>[]]>([
     one.names < other.names ? -1 : 1,
   );
   expect(found).toEqual(expected);
-});
-
-test('spec §2, §1.6: a merge keeps devices and relationships of both', () => {
-  const [only] = after(put('p'), device('q', '1'), relate('q', 1), merge('p', 'q')).people;
-  expect(only?.devices).toEqual({ t: { platform: 'ios', attributes: { v: '1' } } });
-  expect(only?.relationships).toEqual({ '1/g': { role: 1 } });
-});
-
-test('decided: a device or relationship that both have stays as the primary has it', () => {
-  const calls = [
-    device('p', '1'),
-    relate('p', 1),
-    device('q', '2'),
-    relate('q', 2),
-    merge('p', 'q'),
-  ];
-  const [only] = after(...calls).people;
-  expect(only?.devices).toEqual({ t: { platform: 'ios', attributes: { v: '1' } } });
-  expect(only?.relationships).toEqual({ '1/g': { role: 1 } });
-});
-
-test('§2.1, §3.4: relationships and devices end, and a deleted object is related to nobody', () => {
-  const gone = after(
-    relate('p', 1),
-    device('p', '1'),
-    pipelines('track', {
-      userId: 'p',
-      event: 'Relationship Deleted',
-      properties: { objectId: 'g' },
-    }),
-    { api: 'v1', method: 'DELETE', path: ['customers', 'p', 'devices', 't'] },
-  );
-  expect(gone.people[0]).toMatchObject({ devices: {}, relationships: {} });
-  const object = { object_type_id: '1', object_id: 'g' };
-  const deleted = after(
-    relate('p', 1),
-    entity({ type: 'object', action: 'delete', identifiers: object }),
-  );
-  expect(deleted.people[0]?.relationships).toEqual({});
-});
-
-test('§1.3, §1.6: an identify with relationships is one write: all of it is ignored, or none', () => {
-  const add = (object_id: string): Body => ({
-    svc_relationships: {
-      action: 'add_relationships',
-      relationships: [{ identifiers: { object_type_id: '1', object_id } }],
-    },
-  });
-  const suppressed = after(
-    put('p@x.example'),
-    post('customers', 'p@x.example', 'suppress'),
-    put('p'),
-    put('p', { email: 'p@x.example', ...add('g') }),
-  );
-  expect(suppressed.people[0]?.relationships).toEqual({});
-  expect(after(put('p', { _update: true, ...add('g') })).people).toEqual([]);
-  expect(after(put('p', add('g'))).people[0]?.relationships).toEqual({ '1/g': {} });
-});
-
-test('H 4, §2.1: a visitor’s group and identify_anonymous relate the person at identification', () => {
-  const { people: all } = after(
-    pipelines('group', { anonymousId: 'v', groupId: 'g1' }),
-    entity({
-      type: 'object',
-      action: 'identify_anonymous',
-      identifiers: { object_type_id: '1', object_id: 'g2' },
-      svc_relationships: [{ identifiers: { anonymous_id: 'v' } }],
-    }),
-    put('p', { anonymous_id: 'v' }),
-  );
-  expect(Object.keys(all[0]?.relationships ?? {})).toEqual(['1/g1', '1/g2']);
 });
 
 test('the order of independent calls does not show in a state’s key', () => {
