@@ -3,7 +3,7 @@
  * apart, and where the broker was away and both intakes kept calls on their disks. Senders change between the intakes.
  *
  * Outages only with `TEST_OUTAGES=1`: on Redis three rows of two imports are missing each time (seed 3005), and the cause is not
- * known (`docs/decisions/0012-order-after-outages.md`).
+ * proven (`docs/decisions/0012-order-after-outages.md`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
