@@ -167,7 +167,13 @@ async function processRun(
   for (let tries = 1; ; tries++) {
     try {
       const looksForTakenIds = isIsolating || tries > 1 || deps.takenIds.looks(deps.now());
-      const options = { isOfOneShard, isIsolating, looksForTakenIds, logged };
+      const options = {
+        isOfOneShard,
+        isIsolating,
+        looksForTakenIds,
+        logged,
+        looksForRemadeNames: tries > 1,
+      };
       return await processOnce(deps, together, pending, options);
     } catch (error) {
       if (error instanceof EarlierFirst) throw error;
@@ -185,6 +191,7 @@ async function processRun(
 interface ProcessOptions extends Pick<Run, 'isOfOneShard'> {
   readonly isIsolating: boolean;
   readonly looksForTakenIds: boolean;
+  readonly looksForRemadeNames: boolean;
   readonly logged: ReadonlyMap<CommitBatch, PendingBatch>;
 }
 
@@ -192,7 +199,7 @@ function processOnce(
   deps: ProcessCommitBatchDeps,
   commitBatches: readonly CommitBatch[],
   pending: PendingBatches | undefined,
-  { isOfOneShard, isIsolating, looksForTakenIds, logged }: ProcessOptions,
+  { isOfOneShard, isIsolating, looksForTakenIds, logged, looksForRemadeNames }: ProcessOptions,
 ): Promise<ProcessOutcome> {
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
     const claims = commitBatches.map(({ id, operations, traceparent = null }) => ({
@@ -232,6 +239,7 @@ function processOnce(
       : await applyTogether(deps, transaction, operations, {
           keepsMergesOff,
           looksForTakenIds,
+          looksForRemadeNames,
           waitingVisitorsOf: waitingVisitorsOf(pending, held),
         });
     return {
