@@ -11,6 +11,7 @@ import { openPaymentProvider } from '@sluice/billing-vendor/open-payment-provide
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import type {
   PaymentProvider,
+  ProviderInvoice,
   ProviderPage,
   ProviderResult,
 } from '@sluice/billing-vendor/port/payment-provider';
@@ -33,7 +34,10 @@ import {
   compareSubscriptions,
   type BilledInvoice,
 } from '@sluice/domain/billing/compare-purchases';
-import { compareProrations } from '@sluice/domain/billing/compare-prorations';
+import {
+  compareProrations,
+  listSubscriptionsWithExcess,
+} from '@sluice/domain/billing/compare-prorations';
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { parseSettings } from '@sluice/platform/settings/config';
 import { actOnDatabase, databaseSettings, readEnvironment, readWords } from './act-on-database.ts';
@@ -149,17 +153,19 @@ async function compareWithProvider(
   const provider = await openPaymentProvider(parseSettings(billingSettings, readEnvironment()));
   const invoices = await readAll((after) => provider.listInvoices(after));
   const reversed = await readReversed(provider);
+  const withReturned = invoices.map((each) => ({
+    ...each,
+    ...(reversed.get(each.invoiceId) ?? NOT_REVERSED),
+  }));
+  // They are listed newest first.
+  const oldestFirst = withReturned.toReversed();
   const subscriptions = await readAll((after) => provider.listSubscriptions(after));
   const purchases = await listBookedPurchases(opened);
   const subscribers = await listBookedSubscribers(opened);
   return {
     found: [
-      ...comparePurchases(
-        purchases,
-        invoices.map((each) => ({ ...each, ...(reversed.get(each.invoiceId) ?? NOT_REVERSED) })),
-      ),
-      // They are listed newest first.
-      ...compareProrations(invoices.toReversed()),
+      ...comparePurchases(purchases, withReturned),
+      ...compareProrations(oldestFirst, await readTakenBack(provider, oldestFirst)),
       ...compareSubscriptions(
         subscribers,
         subscriptions.map((each) => ({
@@ -191,6 +197,20 @@ async function readReversed(provider: PaymentProvider): Promise<ReadonlyMap<stri
     });
   }
   return reversed;
+}
+
+/** By subscription, of those that gave back too much for unused time. */
+async function readTakenBack(
+  provider: PaymentProvider,
+  invoices: readonly (ProviderInvoice & Reversed)[],
+): Promise<ReadonlyMap<string, number>> {
+  const takenBack = new Map<string, number>();
+  for (const subscriptionId of listSubscriptionsWithExcess(invoices)) {
+    const of = invoices.find((each) => each.subscriptionId === subscriptionId);
+    const read = await provider.readCreditTakenBack(of?.customerId ?? '', subscriptionId);
+    takenBack.set(subscriptionId, answerOf(read));
+  }
+  return takenBack;
 }
 
 async function readAll<Item>(

@@ -8,6 +8,7 @@
 import type { Interval } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';
 import type { ReversalCause } from '@sluice/domain/billing/purchase-content';
+import type { ProratedInvoice, SubscriptionLine } from '@sluice/domain/billing/unused-time';
 
 export type ProviderResult<Value> =
   | { readonly outcome: 'ok'; readonly value: Value }
@@ -52,21 +53,14 @@ export interface ProviderInvoice {
   readonly lineCount: number;
   /** Those for a subscription, all of them where the invoice is listed; otherwise the first ten. */
   readonly subscriptionLines: readonly SubscriptionLine[];
+  /** Of the credits among them, what it charges again because it was refunded. */
+  readonly withheld: number;
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
   /** Set by `findInvoice` only; null where nothing was tried. */
   readonly payment: InvoicePayment | null;
   /** The subscription that it is for; null where it is for one purchase. */
   readonly subscriptionId: string | null;
-}
-
-/** What an invoice takes for time of a subscription, or gives back for time that is not used. */
-export interface SubscriptionLine {
-  readonly subscriptionId: string;
-  readonly priceId: string;
-  /** In minor units of the invoice's currency, after discounts; negative: given back. */
-  readonly amount: number;
-  readonly periodEndMs: number;
 }
 
 /** Money that was taken, and how much of it went back. */
@@ -163,7 +157,14 @@ export interface SubscriptionChange {
   readonly couponCode: string | null;
   /** The moment that unused time is counted from: fixed with the intent, so that a repeat is the same. */
   readonly prorationAtMs: number;
+  /** Of the credit for unused time, what was refunded before, in minor units: it is charged again. Absent: nothing. */
+  readonly withheld?: number;
   readonly runId: string;
+}
+
+/** What a change would take. */
+export interface ChangePreview extends Money {
+  readonly subscriptionLines: readonly SubscriptionLine[];
 }
 
 export interface PaymentProvider {
@@ -251,7 +252,26 @@ export interface PaymentProvider {
   /** Ends it at once: nothing is charged for it any more, nothing is paid back. One that has ended stays so. */
   cancelSubscription(subscriptionId: string, key: string): Promise<ProviderResult<null>>;
   /** What `changeSubscription` would take. */
-  previewChange(subscriptionId: string, change: SubscriptionChange): Promise<ProviderResult<Money>>;
+  previewChange(
+    subscriptionId: string,
+    change: SubscriptionChange,
+  ): Promise<ProviderResult<ChangePreview>>;
+  /** Its newest hundred invoices, oldest first, with what was refunded of each. */
+  listInvoicesOfSubscription(
+    customerId: string,
+    subscriptionId: string,
+  ): Promise<ProviderResult<readonly ProratedInvoice[]>>;
+  /** In minor units: what `takeBackCredit` has taken so far. */
+  readCreditTakenBack(customerId: string, subscriptionId: string): Promise<ProviderResult<number>>;
+  /** Takes credit that a subscription gave for unused time from the customer's balance. */
+  takeBackCredit(
+    taken: {
+      readonly customerId: string;
+      readonly subscriptionId: string;
+      readonly credit: Money;
+    },
+    key: string,
+  ): Promise<ProviderResult<null>>;
   /** The one that is in force, or else one that may be again; null where all have ended. */
   findSubscription(customerId: string): Promise<ProviderResult<ProviderSubscription | null>>;
   /**

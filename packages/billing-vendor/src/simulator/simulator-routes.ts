@@ -1,6 +1,6 @@
 /** The part of the payment provider's API that the simulator has: method and path → what is done. */
 import { renderCoupon } from './objects/simulator-coupons.ts';
-import { saveCustomer } from './objects/simulator-customers.ts';
+import { moveBalance, saveCustomer } from './objects/simulator-customers.ts';
 import { renderInvoice } from './objects/simulator-invoice-wire.ts';
 import {
   addLine,
@@ -123,6 +123,10 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   'GET /v1/customers/:id': (call) => wireOf(find(call, 'customer', 'customer')),
   'POST /v1/customers/:id': (call) =>
     wireOf(saveCustomer(call.state, call.body, find(call, 'customer', 'customer'))),
+  'POST /v1/customers/:id/balance_transactions': (call) =>
+    wireOf(moveBalance(call.state, find(call, 'customer', 'customer'), call.body)),
+  'GET /v1/customers/:id/balance_transactions': (call) =>
+    list(call, 'customer_balance_transaction', (each) => each['customer'] === call.id),
   'GET /v1/tax_ids': (call) => {
     const customer = textOf(formOf(call.body['owner'])['customer']);
     return list(call, 'tax_id', (each) => each['customer'] === customer);
@@ -230,6 +234,11 @@ const ROUTES: Readonly<Record<string, Handler>> = {
       isOnSession: true,
     });
     return wireOf(find(call, 'payment_intent', 'payment_intent'));
+  },
+  'GET /v1/charges': (call) => {
+    const since = integerOf(formOf(call.body['created'])['gte'], 'created[gte]') ?? 0;
+    const isWanted = (each: ProviderObject) => Number(each['created']) >= since;
+    return list(call, 'charge', (each) => ofCustomer(call)(each) && isWanted(each));
   },
   'GET /v1/charges/:id': (call) => wireOf(find(call, 'charge', 'charge')),
   'POST /v1/refunds': ({ state, body }) =>

@@ -202,6 +202,7 @@ function seed(state: SimulatorState, catalogue: Catalogue): void {
       id: price.id,
       object: 'price',
       active: !price.isRetired,
+      product: `prod_${price.id}`,
       currency: catalogue.currency,
       unit_amount: price.amount,
       type: 'recurring',

@@ -137,7 +137,7 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
 }
 
 /** An invoice shows its first ten lines. */
-async function completeLines(stripe: Stripe, invoice: Stripe.Invoice): Promise<void> {
+export async function completeLines(stripe: Stripe, invoice: Stripe.Invoice): Promise<void> {
   if (!invoice.lines.has_more || invoice.id === undefined) return;
   const lines: Stripe.InvoiceLineItem[] = [];
   for await (const line of stripe.invoices.listLineItems(invoice.id, { limit: LOOKUP_COUNT_MAX }))
@@ -156,6 +156,7 @@ const deletedInvoice = (invoiceId: string): ProviderInvoice => ({
   accountId: null,
   lineCount: 0,
   subscriptionLines: [],
+  withheld: 0,
   clientSecret: null,
   payment: null,
   subscriptionId: null,

@@ -5,11 +5,11 @@ import type {
   InvoicePayment,
   InvoiceStatus,
   SubscriptionItem,
-  SubscriptionLine,
   ProviderCustomer,
   ProviderInvoice,
   ProviderSubscription,
 } from '../port/payment-provider.ts';
+import type { SubscriptionLine } from '@sluice/domain/billing/unused-time';
 
 export const toInvoice = (invoice: Stripe.Invoice): ProviderInvoice => ({
   invoiceId: invoice.id ?? '',
@@ -22,13 +22,21 @@ export const toInvoice = (invoice: Stripe.Invoice): ProviderInvoice => ({
   accountId: accountIdOf(invoice.metadata?.['account_id']),
   lineCount: invoice.lines.data.length,
   subscriptionLines: invoice.lines.data.flatMap((line) => toSubscriptionLine(line)),
+  withheld: invoice.lines.data.filter(isWithheld).reduce((sum, line) => sum + line.amount, 0),
   clientSecret: invoice.confirmation_secret?.client_secret ?? null,
   payment: paymentOf(invoice),
   subscriptionId: idOf(invoice.parent?.subscription_details?.subscription),
 });
 
+/** Marks the line that charges refunded credit again. */
+export const WITHHELD = { withheld: 'refunded' } as const;
+
+const isWithheld = ({ metadata }: Stripe.InvoiceLineItem): boolean =>
+  metadata?.['withheld'] === WITHHELD.withheld;
+
 /** A change within a period makes lines of either parent. Empty where it is for one purchase. */
-function toSubscriptionLine(line: Stripe.InvoiceLineItem): SubscriptionLine[] {
+export function toSubscriptionLine(line: Stripe.InvoiceLineItem): SubscriptionLine[] {
+  if (isWithheld(line)) return [];
   const { parent, pricing, amount, discount_amounts: discounts, period } = line;
   const details = parent?.subscription_item_details ?? parent?.invoice_item_details;
   const subscriptionId = details?.subscription;

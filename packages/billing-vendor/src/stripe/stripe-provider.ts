@@ -8,6 +8,7 @@ import { createStripeCustomers } from './stripe-customers.ts';
 import { createStripeInvoices } from './stripe-invoices.ts';
 import { createStripePayments } from './stripe-payments.ts';
 import { createStripeSubscriptions } from './stripe-subscriptions.ts';
+import { createStripeUnusedTime } from './stripe-unused-time.ts';
 import type { PaymentProvider } from '../port/payment-provider.ts';
 
 export interface StripeOptions {
@@ -39,4 +40,5 @@ export const createStripeProvider = (stripe: Stripe): PaymentProvider => ({
   ...createStripeInvoices(stripe),
   ...createStripePayments(stripe),
   ...createStripeSubscriptions(stripe),
+  ...createStripeUnusedTime(stripe),
 });

@@ -1,9 +1,16 @@
 /** Subscriptions, as the payment provider's SDK has them. A change is paid for at once or does not happen. */
 import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
-import { toInvoice, toSubscription, withInvoiceOf } from './stripe-objects.ts';
+import {
+  idOf,
+  toInvoice,
+  toSubscription,
+  toSubscriptionLine,
+  WITHHELD,
+  withInvoiceOf,
+} from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { SubscriptionChange, PaymentProvider } from '../port/payment-provider.ts';
+import type { PaymentProvider, SubscriptionChange } from '../port/payment-provider.ts';
 
 type Subscriptions = Pick<
   PaymentProvider,
@@ -47,6 +54,7 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
 
     changeSubscription: (subscriptionId, change, key) =>
       callStripe(async () => {
+        const withheld = await withheldLine(stripe, change);
         const changed = await stripe.subscriptions.update(
           subscriptionId,
           {
@@ -54,6 +62,7 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
             proration_behavior: 'always_invoice',
             payment_behavior: 'error_if_incomplete',
             proration_date: Math.floor(change.prorationAtMs / 1_000),
+            ...(withheld && { add_invoice_items: [withheld] }),
             off_session: true,
             ...(change.couponCode !== null && { discounts: [{ coupon: change.couponCode }] }),
             metadata: { run_id: change.runId },
@@ -77,6 +86,7 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
 
     previewChange: (subscriptionId, change) =>
       callStripe(async () => {
+        const withheld = await withheldLine(stripe, change);
         const preview = await stripe.invoices.createPreview({
           subscription: subscriptionId,
           subscription_details: {
@@ -84,9 +94,14 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
             proration_behavior: 'always_invoice',
             proration_date: Math.floor(change.prorationAtMs / 1_000),
           },
+          ...(withheld && { invoice_items: [withheld] }),
           ...(change.couponCode !== null && { discounts: [{ coupon: change.couponCode }] }),
         });
-        return { amount: Math.max(0, preview.total), currency: preview.currency };
+        return {
+          amount: Math.max(0, preview.total),
+          currency: preview.currency,
+          subscriptionLines: preview.lines.data.flatMap((line) => toSubscriptionLine(line)),
+        };
       }),
 
     findSubscription: (customerId) =>
@@ -145,6 +160,21 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
           throw error;
         }
       }),
+  };
+}
+
+/** The product is the new price's: with an inline price the payment provider asks for one. */
+async function withheldLine(stripe: Stripe, { items, withheld = 0 }: SubscriptionChange) {
+  if (withheld === 0) return undefined;
+  const price = await stripe.prices.retrieve(items[0]?.priceId ?? '');
+  return {
+    price_data: {
+      currency: price.currency,
+      product: idOf(price.product) ?? '',
+      unit_amount: withheld,
+    },
+    discountable: false,
+    metadata: WITHHELD,
   };
 }
 

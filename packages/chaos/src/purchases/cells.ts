@@ -44,7 +44,9 @@ export type Workflow =
   | 'checkout, declined'
   | 'change of plan'
   /** For the Builder plan, of one that was bought with a coupon: it gives back what was paid. */
-  | 'plan left again';
+  | 'plan left again'
+  /** For the Builder plan, of one whose price was refunded: it gives back nothing. */
+  | 'refunded plan left';
 
 interface WorkflowShape {
   /** Those that ask the payment provider. */
@@ -75,6 +77,7 @@ export const WORKFLOWS: Readonly<Record<Workflow, WorkflowShape>> = {
   'checkout, declined': { steps: ['subscribe'], isCustomerKnown: true, ending: 'failed' },
   'change of plan': { steps: ['subscribe'], isCustomerKnown: true, ending: 'success' },
   'plan left again': { steps: ['subscribe'], isCustomerKnown: true, ending: 'success' },
+  'refunded plan left': { steps: ['subscribe'], isCustomerKnown: true, ending: 'success' },
 };
 
 /** What is being done when the process dies. */

@@ -3,6 +3,8 @@
  * is told that the purchase has begun; by card it pays the invoice, or does not.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
+import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import type { PurchaseFleet } from './fleet.ts';
@@ -57,14 +59,15 @@ export async function prepare(
 ): Promise<void> {
   if (workflow.startsWith('card')) return;
   const isDeclined = workflow.endsWith('declined');
-  const isLeaving = workflow === 'plan left again';
+  const isLeaving = workflow === 'plan left again' || workflow === 'refunded plan left';
   const hasPlan = workflow.startsWith('add-ons') || workflow === 'change of plan' || isLeaving;
   await putCard(fleet, customer, isDeclined && !hasPlan ? BAD_CARD : GOOD_CARD);
   if (!hasPlan) return;
   const plan = isLeaving ? '/plans/premium_month' : '/plans/essentials_month';
-  const coupon = isLeaving ? { coupon_code: 'WELCOME20' } : {};
+  const coupon = workflow === 'plan left again' ? { coupon_code: 'WELCOME20' } : {};
   await post(fleet, customer, plan, coupon, [200, 409]);
   await waitForPlan(fleet, customer);
+  if (workflow === 'refunded plan left') await refundPlan(fleet, customer);
   if (isDeclined) await putCard(fleet, customer, BAD_CARD);
 }
 
@@ -78,6 +81,19 @@ async function waitForPlan(fleet: PurchaseFleet, { accountId }: Customer): Promi
     if (rows.length > 0) return;
     if (performance.now() > deadlineMs) throw new Error('the plan was never bought');
   }
+}
+
+/** By its operator, at the payment provider. */
+async function refundPlan({ database, simulator }: PurchaseFleet, { accountId }: Customer) {
+  const { rows } = await sql<{ runId: string }>`
+    select run_id as "runId" from runs where account_id = ${accountId} and status = 'success'`.execute(
+    database,
+  );
+  const charge = listCharges(simulator.state).find(
+    ({ runId, status }) => runId === rows[0]?.runId && status === 'succeeded',
+  );
+  if (!charge) throw new Error('the plan was never paid');
+  refundCharge(simulator.state, charge.id, undefined);
 }
 
 const putCard = (fleet: PurchaseFleet, customer: Customer, card: string) =>
@@ -106,6 +122,7 @@ export async function buy(
       // Bought, declined or pending: each shows that the purchase has begun.
       return void (await post(fleet, customer, '/plans/premium_month', {}, [200, 402, 409]));
     case 'plan left again':
+    case 'refunded plan left':
       return void (await post(fleet, customer, '/plans/builder', {}, [200, 402, 409]));
     case 'card, paid':
     case 'card, not paid': {

@@ -81,17 +81,19 @@ export async function findLedgerDifferences(fleet: PurchaseFleet): Promise<strin
 }
 
 /**
- * What the payment provider owes a customer is at most what it has taken from them. Beside `verify`, which compares
+ * What the payment provider owes a customer is at most what it has taken from them and not refunded. Beside `verify`, which compares
  * line by line: this needs nothing but the record of charges.
  */
 function listCreditFromNothing({ state }: PurchaseFleet['simulator']): string[] {
   const charges = listCharges(state).filter(({ status }) => status === 'succeeded');
+  const refunded = (chargeId: string): number =>
+    Number(state.get('charge', chargeId)?.['amount_refunded'] ?? 0);
   return state.list('customer').flatMap((customer) => {
     const owed = -Number(customer['balance']);
-    const taken = charges
+    const paid = charges
       .filter((charge) => charge.customer === customer.id)
-      .reduce((sum, { amount }) => sum + amount, 0);
-    return owed > taken ? [`${customer.id} has ${owed} in credit, and has paid ${taken}`] : [];
+      .reduce((sum, { id, amount }) => sum + amount - refunded(id), 0);
+    return owed > paid ? [`${customer.id} has ${owed} in credit, and has paid ${paid}`] : [];
   });
 }
 

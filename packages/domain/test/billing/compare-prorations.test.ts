@@ -1,7 +1,8 @@
 /** Nobody is given money back that was never paid: what a change of subscription returns, against what was charged. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compareProrations, type ProratedInvoice } from '../../src/billing/compare-prorations.ts';
+import { compareProrations } from '../../src/billing/compare-prorations.ts';
+import type { ProratedInvoice } from '../../src/billing/unused-time.ts';
 
 type Line = ProratedInvoice['subscriptionLines'][number];
 
@@ -13,10 +14,17 @@ const line = (amount: number, changes: Partial<Line> = {}): Line => ({
   ...changes,
 });
 let count = 0;
-const invoice = (subscriptionLines: readonly Line[], status = 'paid'): ProratedInvoice => ({
+const invoice = (
+  subscriptionLines: readonly Line[],
+  status = 'paid',
+  changes: Partial<ProratedInvoice> = {},
+): ProratedInvoice => ({
   invoiceId: `in_${++count}`,
   status,
   subscriptionLines,
+  withheld: 0,
+  returned: 0,
+  ...changes,
 });
 
 describe('unused time', () => {
@@ -58,6 +66,24 @@ describe('unused time', () => {
       expect(
         compareProrations([invoice([line(80)]), invoice(lines), invoice([line(-160)])]),
       ).toEqual([]);
+  });
+
+  test('is not given back for what was refunded, before or after the credit', () => {
+    const refunded = (returned: number) => invoice([line(80)], 'paid', { returned });
+    expect(compareProrations([refunded(80), invoice([line(-1)])])).toHaveLength(1);
+    expect(compareProrations([refunded(30), invoice([line(-50)])])).toEqual([]);
+    expect(compareProrations([refunded(31), invoice([line(-50)])])).toHaveLength(1);
+  });
+
+  test('may be given back if it is charged again, or was taken back', () => {
+    const refunded = invoice([line(80)], 'paid', { returned: 80 });
+    const charged = (withheld: number) => invoice([line(-40)], 'paid', { withheld });
+    expect(compareProrations([refunded, charged(40)])).toEqual([]);
+    expect(compareProrations([refunded, charged(39)])).toHaveLength(1);
+    const invoices = [refunded, charged(0)];
+    expect(compareProrations(invoices, new Map([['sub_1', 40]]))).toEqual([]);
+    expect(compareProrations(invoices, new Map([['sub_1', 39]]))).toHaveLength(1);
+    expect(compareProrations(invoices, new Map([['sub_2', 40]]))).toHaveLength(1);
   });
 
   test('is not given by an invoice that is void', () => {

@@ -5,6 +5,7 @@ import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
 import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/values/money';
 import type { PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import { debtOf } from '@sluice/domain/billing/subscription-status';
+import { withheldCredit } from '@sluice/domain/billing/unused-time';
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import type {
   SubscriptionChange,
@@ -89,12 +90,15 @@ export const SUBSCRIPTION_STEPS = {
       const card =
         paymentMethodId === null ? ok(null) : await provider.findDefaultCard(customerOf(known));
       if (card.outcome !== 'ok') return card;
-      const input = {
+      const asked = {
         subscriptionId: found.value?.subscriptionId ?? null,
         itemId: item?.itemId ?? null,
         earlierPaymentMethodId: card.value?.paymentMethodId ?? null,
         prorationAtMs: nowMs,
       };
+      const withheld = await readWithheldCredit(provider, workflow, customerOf(known), asked);
+      if (withheld.outcome !== 'ok') return withheld;
+      const input = { ...asked, ...(withheld.value > 0 && { withheld: withheld.value }) };
       if (!expectedAmount) return ok(input);
       const amount = await amountOf({ provider, catalogue, workflow }, input, nowMs);
       return mapResult(amount, (value) => ({ ...input, amount: value }));
@@ -199,8 +203,30 @@ function planChange({ content, runId }: PurchaseWorkflow, input: StepInput): Sub
     items: [{ priceId: plan.priceId, quantity, ...item }],
     couponCode,
     prorationAtMs: input.prorationAtMs ?? 0,
+    ...(input.withheld !== undefined && { withheld: input.withheld }),
     runId,
   };
+}
+
+/** Of the credit that the change of a plan gives for unused time, the part that was refunded before. */
+async function readWithheldCredit(
+  provider: PaymentProvider,
+  workflow: PurchaseWorkflow,
+  customerId: string,
+  input: StepInput,
+): Promise<ProviderResult<number>> {
+  const { subscriptionId = null, itemId = null } = input;
+  // Only a change of an item gives credit.
+  if (subscriptionId === null || itemId === null) return ok(0);
+  const invoices = await provider.listInvoicesOfSubscription(customerId, subscriptionId);
+  if (invoices.outcome !== 'ok') return invoices;
+  if (invoices.value.every(({ returned }) => returned === 0)) return ok(0);
+  const takenBack = await provider.readCreditTakenBack(customerId, subscriptionId);
+  if (takenBack.outcome !== 'ok') return takenBack;
+  const preview = await provider.previewChange(subscriptionId, planChange(workflow, input));
+  return mapResult(preview, ({ subscriptionLines }) =>
+    withheldCredit(invoices.value, takenBack.value, subscriptionLines),
+  );
 }
 
 /** What a checkout would charge now. */
@@ -211,7 +237,10 @@ async function amountOf(
 ): Promise<ProviderResult<Money>> {
   const { plan, quantity, couponCode } = checkoutOf(workflow.content);
   if (input.subscriptionId != null)
-    return provider.previewChange(input.subscriptionId, planChange(workflow, input));
+    return mapResult(
+      await provider.previewChange(input.subscriptionId, planChange(workflow, input)),
+      ({ amount, currency }) => ({ amount, currency }),
+    );
   const coupon = couponCode === null ? null : (findCoupon(catalogue, couponCode, nowMs) ?? null);
   const amount = discountedAmount(plan.amount * quantity, coupon);
   return ok({ amount, currency: catalogue.currency });

@@ -155,7 +155,8 @@ export async function endPurchaseByStep(
     if (due) await lookAtPayment(transaction, workflow, subscription.latestInvoiceId, nowMs);
     // Who is told of the plan may use what it includes, once it is paid.
     else if (standing?.planStatus === 'active') {
-      const isChange = subscription.isNew === true || before !== plan.id;
+      const isChange =
+        subscription.isNew === true || before !== plan.id || (known.charged?.amount ?? 0) > 0;
       await followPlan(transaction, workflow, plan, isChange, nowMs);
     }
     const result = {
@@ -174,8 +175,8 @@ export async function endPurchaseByStep(
  * taken back. Call it when the plan is paid.
  *
  * @param workflow - its purchase.
- * @param isChange - false: the plan of a subscription that goes on was chosen again, which costs nothing, also where its
- *   price was refunded. Then it brings nothing again.
+ * @param isChange - false: the plan of a subscription that goes on was chosen again and cost nothing. Then it brings
+ *   nothing again.
  */
 export async function followPlan(
   transaction: Transaction,

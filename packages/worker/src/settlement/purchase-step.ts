@@ -44,6 +44,8 @@ export interface StepInput {
   readonly itemId?: string | null;
   /** The card on file before a checkout that names another. */
   readonly earlierPaymentMethodId?: string | null;
+  /** In minor units: of the credit for unused time, what was refunded before and is charged again. */
+  readonly withheld?: number;
   /** What a checkout will charge, where its customer was shown an amount. */
   readonly amount?: Money;
 }

@@ -3,6 +3,9 @@
  * customer's bank. The purchase keeps its ending and shows what went back; once that is all of it, what is left of its
  * credits is taken back. Part of it takes nothing: that is how a price is corrected.
  *
+ * Credit that its subscription has given back for unused time of that invoice is taken from the customer's balance, as
+ * far as it is still there: what was spent stays spent.
+ *
  * The payment is read as it is now, so events may come twice, late and in any order. What went back only grows; where
  * the payment provider says less than we have acted on (a refund that failed), a person has to look.
  *
@@ -29,6 +32,7 @@ import type {
 import type { Logger } from '@sluice/platform/process/logger';
 import { settleBankPayment } from './settle-bank-payment.ts';
 import { settleInvoice } from './settle-invoice.ts';
+import { takeBackExcessCredit } from './take-back-credit.ts';
 
 export interface SettleReversalDeps {
   readonly database: Database;
@@ -71,8 +75,10 @@ async function settleOnce(
   const { runId } = invoice;
   const accountId =
     invoice.accountId ?? (await findAccountOfCustomer(database, invoice.customerId));
-  // Not of a purchase of ours.
-  if (accountId === undefined || runId === null) return 'done';
+  if (accountId === undefined) return 'done';
+  // Also of a renewal, which no purchase of ours made.
+  if (!(await takeBackExcessCredit(provider, invoice))) return 'again';
+  if (runId === null) return 'done';
   return database.transaction().execute(async (transaction) => {
     const locked = await lockPurchaseWorkflow(transaction, { accountId, runId });
     // A copy of its invoice: what becomes of that is no matter of the purchase, also while it is under way.

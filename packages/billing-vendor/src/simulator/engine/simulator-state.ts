@@ -9,6 +9,7 @@ import { AppError } from '@sluice/domain/values/errors';
 
 const COLLECTIONS = [
   'customer',
+  'customer_balance_transaction',
   'tax_id',
   'payment_method',
   'price',

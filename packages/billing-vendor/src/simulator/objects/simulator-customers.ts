@@ -1,6 +1,13 @@
 /** Customers of the simulated payment provider, as calls make and change them. */
 import { emit } from '../engine/simulator-events.ts';
-import { formOf, integerOf, metadataOf, noSuch, textOf } from '../engine/simulator-request.ts';
+import {
+  formOf,
+  integerOf,
+  metadataOf,
+  noSuch,
+  required,
+  textOf,
+} from '../engine/simulator-request.ts';
 import type { Form, FormValue } from '../engine/simulator-request.ts';
 import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
@@ -38,6 +45,29 @@ export function saveCustomer(
   });
   emit(state, existing ? 'customer.updated' : 'customer.created', customer);
   return customer;
+}
+
+/** The balance is what the customer owes: a positive amount uses up credit. */
+export function moveBalance(
+  state: SimulatorState,
+  customer: ProviderObject,
+  body: Form,
+): ProviderObject {
+  const amount = integerOf(required(body['amount'], 'amount'), 'amount') ?? 0;
+  const balance = Number(customer['balance']) + amount;
+  state.save('customer', { ...customer, balance });
+  return state.save('customer_balance_transaction', {
+    id: state.newId('cbtxn'),
+    object: 'customer_balance_transaction',
+    amount,
+    currency: required(body['currency'], 'currency'),
+    customer: customer.id,
+    description: textOf(body['description']) ?? null,
+    ending_balance: balance,
+    type: 'adjustment',
+    metadata: metadataOf(body['metadata']),
+    created: state.nowSeconds(),
+  });
 }
 
 /** As it is sent: what is empty is null, and an empty address is none. */

@@ -17,6 +17,7 @@ import { toLine, type NewLine } from './simulator-lines.ts';
 import { periodEnd } from './simulator-periods.ts';
 import {
   flagOf,
+  formOf,
   formsOf,
   integerOf,
   invalid,
@@ -120,7 +121,7 @@ export function updateSubscription(
             cause: line.metadata,
           },
           currency: String(subscription['currency']),
-          lines: change.lines,
+          lines: [...change.lines, ...extraLines(body['add_invoice_items'])],
           paymentMethodId: textOf(body['default_payment_method']),
         })
       : undefined;
@@ -158,7 +159,8 @@ export function previewInvoice(state: SimulatorState, body: Form): ProviderObjec
   const coupon =
     couponOf(state, body['discounts']) ?? runningCoupon(state, subscription, state.nowSeconds());
   const details = body['subscription_details'] as Form;
-  const { lines } = changeItems(state, subscription, details, coupon);
+  const change = changeItems(state, subscription, details, coupon);
+  const lines = [...change.lines, ...extraLines(body['invoice_items'])];
   const total = lines.reduce((sum, line) => sum + line.amount, 0);
   return {
     id: 'upcoming_in',
@@ -174,6 +176,14 @@ export function previewInvoice(state: SimulatorState, body: Form): ProviderObjec
     amount_due: Math.max(0, total),
   };
 }
+
+/** Of an inline price; as the payment provider does, without a discount where it is not discountable. */
+const extraLines = (given: Form[string] | undefined): NewLine[] =>
+  formsOf(given).map((each) => ({
+    amount: integerOf(formOf(each['price_data'])['unit_amount'], 'unit_amount') ?? 0,
+    description: null,
+    metadata: metadataOf(each['metadata']),
+  }));
 
 interface ImmediatePayment {
   readonly customer: string;

@@ -143,15 +143,15 @@ test('a plan that is refunded, and bought again by a bank account in the month, 
   expect(await world.balance(accountId)).toBe(200);
 });
 
-test('a plan that is refunded and goes on is not bought again for nothing', async () => {
+test('a plan that is refunded and goes on is paid again when it is bought again', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   refund(workflow);
   await world.tellEvents();
   const again = await world.finish(await world.checkout(accountId, 'premium_month'));
-  expect(again).toMatchObject({ status: 'success', result: { charged: { amount: 0 } } });
+  expect(again).toMatchObject({ status: 'success', result: { charged: { amount: 100_000 } } });
   await world.tellEvents();
-  expect(await world.balance(accountId)).toBe(0);
+  expect(await world.balance(accountId)).toBe(200);
 });
 
 test('a plan whose allowance was spent and refunded brings the next plan only the rest of its own', async () => {

@@ -1,6 +1,7 @@
 /** Purchases that begin and change a subscription, and the time that it renews in. */
 import { settleLatePayments } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator/objects/simulator-renewals';
+import { compareProrations } from '@sluice/domain/billing/compare-prorations';
 import { debitCredits } from '@sluice/database/credits/credits';
 import type { PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
@@ -46,6 +47,19 @@ export async function startSubscriptions(options: Parameters<typeof startPurchas
             world.deps.now(),
           ),
         ),
+
+    /** Credit of more than was paid, as `verify` looks for it. */
+    async prorationDifferences(): Promise<string[]> {
+      const differences: string[] = [];
+      for (const { id, customer } of world.simulator.state.list('subscription')) {
+        const invoices = await world.provider.listInvoicesOfSubscription(String(customer), id);
+        const takenBack = await world.provider.readCreditTakenBack(String(customer), id);
+        if (invoices.outcome !== 'ok' || takenBack.outcome !== 'ok')
+          throw new Error('the payment provider does not answer');
+        differences.push(...compareProrations(invoices.value, new Map([[id, takenBack.value]])));
+      }
+      return differences;
+    },
 
     /** The payment provider's and ours; what comes due at the payment provider is done. */
     moveClocks(byMs: number) {
