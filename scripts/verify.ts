@@ -34,10 +34,7 @@ import {
   compareSubscriptions,
   type BilledInvoice,
 } from '@sluice/domain/billing/compare-purchases';
-import {
-  compareProrations,
-  listSubscriptionsWithExcess,
-} from '@sluice/domain/billing/compare-prorations';
+import { compareProrations, listSubscriptionsWithExcess } from '@sluice/domain/billing/unused-time';
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { parseSettings } from '@sluice/platform/settings/config';
 import { actOnDatabase, databaseSettings, readEnvironment, readWords } from './act-on-database.ts';

@@ -1,6 +1,6 @@
 /** Subscriptions by way of the payment provider's own SDK, against the simulator. */
 import { describe, expect, test } from 'vitest';
-import { compareProrations } from '@sluice/domain/billing/compare-prorations';
+import { compareProrations } from '@sluice/domain/billing/unused-time';
 import { renewSubscriptions } from '../../src/simulator/objects/simulator-renewals.ts';
 import { collectEverything, listCharges } from '../../src/simulator/simulator-controls.ts';
 import { newCustomer, ok, startProvider } from '../support/provider-under-test.ts';

@@ -91,6 +91,40 @@ export function withheldCredit(
   return Math.min(given, refunded + Math.max(0, amount - takenBack));
 }
 
+/**
+ * Looks for money from nothing, for `scripts/verify.ts`.
+ *
+ * @param invoices - of any subscriptions, oldest first.
+ * @param takenBackOf - by subscription: the amount of such credit that was taken from its customer's balance, in minor
+ *   units. Absent: none.
+ * @returns each difference in a sentence.
+ */
+export function compareProrations(
+  invoices: readonly ProratedInvoice[],
+  takenBackOf: ReadonlyMap<string, number> = new Map(),
+): string[] {
+  return [...bySubscription(invoices)].flatMap(([subscriptionId, several]) => {
+    const { amount, credits } = excessCredit(several);
+    if (amount <= (takenBackOf.get(subscriptionId) ?? 0)) return [];
+    return credits.map(
+      ({ invoiceId, priceId, given, paid }) =>
+        `invoice ${invoiceId}: gives back ${given} for unused time of ${priceId}, for which ${paid} was paid`,
+    );
+  });
+}
+
+/** @returns the subscriptions that gave back too much, whether or not it was taken back. */
+export const listSubscriptionsWithExcess = (invoices: readonly ProratedInvoice[]): string[] =>
+  [...bySubscription(invoices)].flatMap(([subscriptionId, several]) =>
+    excessCredit(several).amount > 0 ? [subscriptionId] : [],
+  );
+
+/** An invoice has the lines of one subscription. */
+function bySubscription(invoices: readonly ProratedInvoice[]): Map<string, ProratedInvoice[]> {
+  const withLines = invoices.filter(({ subscriptionLines }) => subscriptionLines.length > 0);
+  return Map.groupBy(withLines, ({ subscriptionLines: [line] }) => line?.subscriptionId ?? '');
+}
+
 function readInvoices(invoices: readonly ProratedInvoice[]) {
   const paid = new Map<string, PaidTime>();
   const credits: ExcessCredit[] = [];

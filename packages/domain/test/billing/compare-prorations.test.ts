@@ -1,8 +1,7 @@
 /** Nobody is given money back that was never paid: what a change of subscription returns, against what was charged. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compareProrations } from '../../src/billing/compare-prorations.ts';
-import type { ProratedInvoice } from '../../src/billing/unused-time.ts';
+import { compareProrations, type ProratedInvoice } from '../../src/billing/unused-time.ts';
 
 type Line = ProratedInvoice['subscriptionLines'][number];
 

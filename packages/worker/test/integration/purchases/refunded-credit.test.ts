@@ -21,7 +21,8 @@ beforeEach(async () => {
   lateDifferences = 0;
 });
 afterEach(async () => {
-  expect(await world.prorationDifferences()).toHaveLength(lateDifferences);
+  const differences = await world.prorationDifferences();
+  if (differences.length > lateDifferences) throw new Error(differences.join('\n'));
 });
 
 const change = async (planId: string) =>

@@ -1,7 +1,7 @@
 /** Purchases that begin and change a subscription, and the time that it renews in. */
 import { settleLatePayments } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator/objects/simulator-renewals';
-import { compareProrations } from '@sluice/domain/billing/compare-prorations';
+import { compareProrations } from '@sluice/domain/billing/unused-time';
 import { debitCredits } from '@sluice/database/credits/credits';
 import type { PurchaseContent } from '@sluice/domain/billing/purchase-content';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
