@@ -275,7 +275,7 @@ const reconcileLoops = startReconcileLoops({
       numbers,
       newId,
       now,
-      pending: started.pending,
+      calls: { pending: started.pending, stage: producer.stage },
       wakeLane: (lane) => producer.wakeLane(lane),
       tail,
       leaseMs: settings.QUEUE_STALLED_AFTER_MS,

@@ -70,7 +70,7 @@ export interface BatchCommitterOptions {
   readonly diskBuffer: DiskBuffer;
   readonly lease: Pick<
     IntakeLease,
-    'beforeKeeping' | 'kept' | 'leaveUncounted' | 'staged' | 'brokerNow' | 'isLate'
+    'beforeKeeping' | 'kept' | 'leaveUncounted' | 'staged' | 'brokerNow' | 'untilPassed' | 'isLate'
   >;
   readonly now: () => number;
   /** How long a call may wait for the broker, from when intake took it. */
@@ -133,6 +133,7 @@ export class BatchCommitter {
     if (!diskBuffer.isEmpty) {
       this.#keep(commitBatches, 'the local disk buffer drains first');
       this.#startDraining();
+      await lease.untilPassed();
       return 'spill';
     }
     const kept =
@@ -165,6 +166,7 @@ export class BatchCommitter {
         lease.kept();
       }
       this.#startDraining();
+      await lease.untilPassed();
       return 'spill';
     }
   }

@@ -5,7 +5,7 @@
  * - It reports at short intervals. A report renews the lease and tells the time of the oldest flush in the disk buffer.
  * - Before the first flush is answered from the disk, the broker knows of it, or the lease has ended by the broker's
  *   clock. The lease is counted from when a report was sent, so it ends there no later than here.
- * - The answers tell the broker's time. Flushes in the disk buffer get that time, so that those of several intakes can
+ * - The answers tell the broker's time (`broker-clock.ts`). Flushes in the disk buffer get that time, so that those of several intakes can
  *   be put in order, however wrong their own clocks are.
  * - It moves staged flushes into the queues when some may be moved, whoever staged them.
  *
@@ -19,10 +19,11 @@ import {
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat, type Repetition } from '@sluice/platform/process/repeat';
 import { within } from '@sluice/platform/process/within';
+import { BrokerClock } from './broker-clock.ts';
 import type { DiskBuffer } from './disk-buffer.ts';
 
 export interface IntakeLeaseOptions {
-  readonly stage: Pick<FlushStage, 'report' | 'renew' | 'leave'>;
+  readonly stage: Pick<FlushStage, 'report' | 'renew' | 'readClock' | 'leave'>;
   readonly moveStaged: (moverId: string) => Promise<number>;
   readonly diskBuffer: Pick<
     DiskBuffer,
@@ -49,18 +50,6 @@ const BUSY_INTERVAL_MS = 25;
 const AWAY_INTERVAL_MS_MAX = 100;
 /** Between two reports in which nothing is to be told: they find intakes that are gone. */
 const REPORT_INTERVAL_MS = 10_000;
-/** More than a crystal drifts that nothing corrects: an old answer that was quick is better than a new one that was slow. */
-const DRIFT = 50e-6;
-/** The first answer waits for a connection. */
-const REPORTS_AT_START = 4;
-
-interface ClockSample {
-  /** Broker's clock less the monotonic one. */
-  readonly differenceMs: number;
-  /** It may be so much more or less. */
-  readonly uncertaintyMs: number;
-  readonly atMs: number;
-}
 
 export class IntakeLease {
   readonly #options: IntakeLeaseOptions;
@@ -69,7 +58,7 @@ export class IntakeLease {
   #renewing: Promise<unknown> = Promise.resolve();
   #repetition: Repetition | undefined;
   #moving: Promise<void> | undefined;
-  #clock: ClockSample | undefined;
+  readonly #clock: BrokerClock;
   /** The least that the broker's clock can be ahead of the monotonic one, by the last report. */
   #differenceMsMin: number | undefined;
   /** By the monotonic clock: whoever asks later finds that the lease has ended. */
@@ -91,6 +80,8 @@ export class IntakeLease {
       LEASE_MS_MAX,
       Math.max(LEASE_MS_MIN, LEASE_SHARE * options.deadlineMs),
     );
+    const { stage, monotonicNow } = options;
+    this.#clock = new BrokerClock({ readClock: () => stage.readClock(), monotonicNow });
     // A process before this one may have reported a moment ago.
     this.#endsAtMs = options.monotonicNow() + this.#leaseMs;
   }
@@ -108,7 +99,8 @@ export class IntakeLease {
   /** Resolves when the broker has the first report, or after half of a lease without an answer. */
   async start(): Promise<void> {
     const report = async (): Promise<void> => {
-      for (let count = 0; count < REPORTS_AT_START; count++) await this.#report();
+      await this.#report();
+      await this.#clock.measure();
     };
     await within(this.#leaseMs / 2, report()).catch(() => undefined);
     const { logger } = this.#options;
@@ -129,10 +121,15 @@ export class IntakeLease {
       await within(this.#leaseMs, stage.leave(diskBuffer.id)).catch(() => undefined);
   }
 
-  /** The time by the broker's clock, as far as it is known; else by the machine's. */
+  /** The latest time that it can be by the broker's clock, as far as that is known; else by the machine's. */
   brokerNow(): number {
-    const { monotonicNow, now } = this.#options;
-    return this.#clock === undefined ? now() : monotonicNow() + this.#clock.differenceMs;
+    return this.#clock.latest() ?? this.#options.now();
+  }
+
+  /** Resolves when it can be no earlier than {@link brokerNow} told last. Await it before a flush on the disk is answered. */
+  async untilPassed(): Promise<void> {
+    const waitMs = this.#clock.waitMs();
+    if (waitMs > 0) await this.#options.pause(Math.ceil(waitMs));
   }
 
   /**
@@ -183,7 +180,14 @@ export class IntakeLease {
     // A broker that is away is told about elsewhere.
     const isRenewed = await within(this.#leaseMs, this.#renew()).catch(() => false);
     if (isRenewed) return;
+    const { monotonicNow } = this.#options;
+    const wasLongAgo = monotonicNow() - this.#reportedAtMs >= REPORT_INTERVAL_MS;
     const standing = await within(this.#leaseMs, this.#report()).catch(() => undefined);
+    // After an outage too: another server may have taken the place, with a clock of its own.
+    if (standing && (wasLongAgo || this.#isAway))
+      await within(this.#leaseMs / RENEWALS_PER_LEASE, this.#clock.measure()).catch(
+        () => undefined,
+      );
     this.#isAway = standing === undefined;
     // Not awaited: much to move takes longer than a lease.
     if (standing?.isMovable === true) this.#moving ??= this.#move();
@@ -213,18 +217,6 @@ export class IntakeLease {
     // No report is sent before its end: one that says more must come after it.
     this.#renewing = renewing.catch(() => false);
     return renewing;
-  }
-
-  /** Keeps the most certain answer, unless the broker's clock is another one now. */
-  #noticeClock(found: ClockSample): void {
-    const known = this.#clock;
-    if (known !== undefined) {
-      const uncertaintyMs = known.uncertaintyMs + (found.atMs - known.atMs) * DRIFT;
-      const apartMs = Math.abs(found.differenceMs - known.differenceMs);
-      const isSameClock = apartMs <= uncertaintyMs + found.uncertaintyMs;
-      if (isSameClock && uncertaintyMs < found.uncertaintyMs) return;
-    }
-    this.#clock = found;
   }
 
   /** Before it is sent: the broker may have what is never answered. */
@@ -264,12 +256,7 @@ export class IntakeLease {
     if (oldestMs === undefined && differenceMs === undefined)
       this.#extendTo(answeredAtMs + this.#leaseMs);
     this.#differenceMsMin = standing.nowMs - answeredAtMs;
-    const uncertaintyMs = (answeredAtMs - sentAtMs) / 2;
-    this.#noticeClock({
-      differenceMs: standing.nowMs - sentAtMs - uncertaintyMs,
-      uncertaintyMs,
-      atMs: answeredAtMs,
-    });
+    this.#clock.noticeAnswer(standing.nowMs, sentAtMs, answeredAtMs);
     this.#stagedCount = standing.stagedCount;
     this.#isClear = standing.isClear && oldestMs === undefined;
     this.#reportedAtMs = sentAtMs;

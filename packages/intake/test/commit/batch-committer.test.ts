@@ -115,6 +115,24 @@ describe('a flush', () => {
     expect(committer.lastMovedAtMs).toBe(world.nowMs);
   });
 
+  test('is answered from the disk when its time has passed for everybody', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    for (const id of ['a', 'b']) {
+      const passed = Promise.withResolvers<void>();
+      const waiting = vi.spyOn(world.lease, 'untilPassed').mockReturnValue(passed.promise);
+      let isAnswered = false;
+      const answer = committer
+        .commit(flush(id), false, world.nowMs)
+        .then(() => (isAnswered = true));
+      await vi.waitFor(() => expect(waiting).toHaveBeenCalled(), WAIT);
+      expect(isAnswered).toBe(false);
+      waiting.mockClear();
+      passed.resolve();
+      await answer;
+    }
+  });
+
   test('is refused when there is no capacity, and taken again when there is', async () => {
     const committer = world.start(100);
     world.broker.mode = 'refusing';

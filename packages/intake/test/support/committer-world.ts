@@ -88,6 +88,7 @@ export class CommitterWorld {
     leaveUncounted: () => {},
     staged: () => {},
     brokerNow: () => this.nowMs + 3_600_000,
+    untilPassed: () => Promise.resolve(),
     isLate: false,
   };
   readonly #directory = mkdtempSync(join(tmpdir(), 'sluice-test-commit-'));

@@ -16,7 +16,7 @@
  *
  * The broker's clock alone counts. Intakes write its time into their disk buffers, as they know it from their reports.
  *
- * Used by `intake/src/commit/intake-lease.ts` and the worker. Implemented in `staged-on-redis.ts` and
+ * Used by `intake/src/commit/intake-lease.ts` and the worker (`acknowledged-calls.ts`). Implemented in `staged-on-redis.ts` and
  * `staged-on-postgres.ts`.
  */
 import { commitBatchText } from './commit-batch-writer.ts';
@@ -82,6 +82,10 @@ export interface FlushStage {
    * @returns false if there is none that could be renewed.
    */
   renew(intakeId: string, leaseEndMs: number): Promise<boolean>;
+  /** The broker's clock, milliseconds with fractions. It reads nothing else, so it is answered at once. */
+  readClock(): Promise<number>;
+  /** True if every call that was acknowledged before is in the queues: none is staged, and none can be on a disk. */
+  isEmpty(): Promise<boolean>;
   /** Ends a lease. Call it only with an empty disk buffer. */
   leave(intakeId: string): Promise<void>;
   /** Stages flushes; durable when it resolves. */

@@ -111,6 +111,12 @@ export const stageSql = (schema: string): string => `
     return found;
   end $$;
 
+  create or replace function ${schema}.sluice_is_empty() returns boolean language plpgsql as $$
+  begin
+    perform from ${schema}.sluice_standing for update;
+    return ${schema}.sluice_judge() = 'infinity' and not exists (select from ${schema}.sluice_staged_flush);
+  end $$;
+
   create or replace function ${schema}.sluice_leave(p_intake text) returns void language plpgsql as $$
   begin
     perform from ${schema}.sluice_standing for update;
@@ -186,6 +192,14 @@ export function postgresStage(pool: pg.Pool): FlushStage {
         leaseEndMs,
       ]);
       return rows[0]?.sluice_renew === true;
+    },
+    async readClock() {
+      const { rows } = await pool.query<{ now_ms: string }>(`select ${NOW} as now_ms`);
+      return Number(rows[0]?.now_ms);
+    },
+    async isEmpty() {
+      const { rows } = await pool.query<{ sluice_is_empty: boolean }>('select sluice_is_empty()');
+      return rows[0]?.sluice_is_empty === true;
     },
     async leave(intakeId) {
       await pool.query('select sluice_leave($1)', [intakeId]);

@@ -32,7 +32,8 @@ const RULES = `
     redis.call('HSET', intakes, id, text(oldest) .. ' ' .. text(missed))
   end
   local function leaseOf(id) return clear .. ':' .. id end
-  -- Tells before what time staged flushes may be moved, how many there are, and whether new ones are added at once.
+  -- Tells before what time staged flushes may be moved, how many there are, whether new ones are added at once, and
+  -- whether no earlier one is left, which is so without any intake too.
   local function judge()
     local before, isOpen, isSpilling, ids = math.huge, true, false, {}
     local all = redis.call('HGETALL', intakes)
@@ -66,7 +67,7 @@ const RULES = `
     end
     redis.call('SET', clear, state)
     if not isOpen then before = 0 end
-    return before, count, state ~= '' and count == 0
+    return before, count, state ~= '' and count == 0, isOpen and not isSpilling and count == 0
   end
   local function limit(before) return before == math.huge and '+inf' or '(' .. text(before) end`;
 
@@ -106,6 +107,15 @@ const REPORT = `${RULES}
   local before, count, isClear = judge()
   local movable = before > 0 and count > 0 and redis.call('ZCOUNT', staged, '-inf', limit(before)) or 0
   return { text(now), wasKnown and 1 or 0, count, movable, isClear and 1 or 0 }`;
+
+/** By a key, so that on a Cluster the node of the log answers. */
+const READ_CLOCK = `
+  local time = redis.call('TIME')
+  return string.format('%.3f', time[1] * 1000 + time[2] / 1000)`;
+
+const IS_EMPTY = `${RULES}
+  local _, _, _, isEmpty = judge()
+  return isEmpty and 1 or 0`;
 
 const LEAVE = `${RULES}
   redis.call('HDEL', intakes, ARGV[1])
@@ -164,8 +174,16 @@ export function redisStage(
     clearKeyOf(prefix),
     `{${prefix}-events}:mover`,
   ];
-  const scripts = { reportIntake: REPORT, leaveIntake: LEAVE, stageFlushes: PUT, takeStaged: TAKE };
-  for (const [name, lua] of Object.entries({ ...scripts, removeStaged: REMOVE }))
+  const scripts = {
+    reportIntake: REPORT,
+    readStageClock: READ_CLOCK,
+    isStageEmpty: IS_EMPTY,
+    leaveIntake: LEAVE,
+    stageFlushes: PUT,
+    takeStaged: TAKE,
+    removeStaged: REMOVE,
+  };
+  for (const [name, lua] of Object.entries(scripts))
     redis.defineCommand(name, { lua, numberOfKeys: keys.length });
   const run = (name: string, ...values: (string | number)[]): Promise<unknown> =>
     (redis as unknown as Record<string, Script>)[name]?.(...keys, ...values) as Promise<unknown>;
@@ -191,6 +209,8 @@ export function redisStage(
       const key = `${clearKeyOf(prefix)}:${intakeId}`;
       return (await redis.pexpireat(key, Math.floor(leaseEndMs))) === 1;
     },
+    readClock: async () => Number(await run('readStageClock')),
+    isEmpty: async () => (await run('isStageEmpty')) === 1,
     async leave(intakeId) {
       await run('leaveIntake', intakeId);
     },

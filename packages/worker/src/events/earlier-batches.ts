@@ -30,7 +30,6 @@ import { keysOf, visitorHashOf } from '@sluice/domain/operations/operation-keys'
 import { keyHashOf } from '@sluice/domain/operations/shard';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
-import { waitUntilApplied } from './applied-watch.ts';
 
 /** A batch that is about to be applied. */
 export interface HeldBatch {
@@ -104,25 +103,8 @@ export function earlierByKeys(
   return [...pending.earlier(batch, keys)].filter((each) => !isOfFlush(each, batch));
 }
 
-/**
- * Waits until what is in the log now and is about the people of some operations is applied, so that they come after it.
- *
- * @returns false if that did not happen in `waitMsMax`.
- */
-export async function waitForQueued(
-  database: Database,
-  pending: PendingBatches,
-  operations: readonly Operation[],
-  waitMsMax: number,
-): Promise<boolean> {
-  const keys = await keysOfOwners(database, operations);
-  const waiting = [...(await pending.naming(keys))];
-  if (waiting.length === 0) return true;
-  return (await waitUntilApplied(database, pending, waiting, waitMsMax)) === waiting.length;
-}
-
 /** Hashes of all keys that operations name, and of all other names of the people and objects that they name. */
-async function keysOfOwners(
+export async function keysOfOwners(
   database: DatabaseOrTransaction,
   operations: readonly Operation[],
 ): Promise<Set<number>> {

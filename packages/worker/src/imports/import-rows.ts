@@ -34,10 +34,9 @@ import type { IdentifierKey, IdentifierRow } from '@sluice/domain/state/loaded-s
 import { identifierText, storedValue } from '@sluice/domain/operations/state-keys';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
-import { waitForQueued } from '../events/earlier-batches.ts';
+import { waitForAcknowledged, type AcknowledgedCalls } from '../events/acknowledged-calls.ts';
 import { loadState, SAFEST } from '../events/load-state.ts';
 import type { ProcessCommitBatchDeps } from '../events/process-commit-batch.ts';
-import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { CsvRecord } from './read-csv.ts';
 import { publishRows, type PublishedRow } from './publish-rows.ts';
 import { writeChanges } from '../events/write-changes.ts';
@@ -45,8 +44,8 @@ import { writeChanges } from '../events/write-changes.ts';
 export interface ImportRowsDeps extends Omit<ProcessCommitBatchDeps, 'takenIds'> {
   /** Tells the workspace's readers (live tail) of the rows. */
   readonly tail?: TailPublisher;
-  /** What waits in all shards; absent: the order among rows and calls is the caller's. */
-  readonly pending?: PendingBatches;
+  /** Calls that rows come after; absent: the order among rows and calls is the caller's. */
+  readonly calls?: AcknowledgedCalls;
   /** Where the batch is in a trace; absent: in none. */
   readonly traceparent?: string | null;
 }
@@ -110,7 +109,8 @@ async function writeBatch(
   const rows = records.map((record, index) => judgeRow(deps, held, record, index, isRefused));
   const events = rows.flatMap(({ event }) => event ?? []);
   // Where the calls before do not come to an end, the lease does, and the batch is tried again.
-  if (deps.pending && !(await waitForQueued(deps.database, deps.pending, events, held.leaseMs / 2)))
+  const { database, calls } = deps;
+  if (calls && !(await waitForAcknowledged(database, calls, events, held.leaseMs / 2)))
     throw new Lost();
   for (let tries = 1; ; tries++) {
     try {

@@ -135,6 +135,30 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await added()).toBe(2);
   });
 
+  test('nothing earlier is left without an intake, and where all of them have told so; not while one has or may have', async () => {
+    expect(await producer.stage.isEmpty()).toBe(true);
+    const { nowMs } = await report('one');
+    expect(await producer.stage.isEmpty()).toBe(true);
+    await report('one', nowMs);
+    expect(await producer.stage.isEmpty()).toBe(false);
+    await put('a', nowMs);
+    await vi.waitUntil(async () => (await report('one')).isMovable, WAIT);
+    expect(await producer.stage.isEmpty()).toBe(false);
+    expect(await moved('one', 'one')).toBe(1);
+    await report('one');
+    expect(await producer.stage.isEmpty()).toBe(true);
+    // Its lease ends, and it is waited for; then it is lost.
+    await vi.waitUntil(async () => !(await producer.stage.isEmpty()), WAIT);
+    await vi.waitUntil(() => producer.stage.isEmpty(), WAIT);
+  }, 20_000);
+
+  test('the clock goes on between two readings, and is the one of the reports', async () => {
+    const first = await producer.stage.readClock();
+    const { nowMs } = await report('one');
+    expect(nowMs).toBeGreaterThan(first);
+    expect(await producer.stage.readClock()).toBeGreaterThan(nowMs);
+  });
+
   test('a new flush is told to wait where the last staged ones are about to be moved', async () => {
     await report('one');
     await put('a');

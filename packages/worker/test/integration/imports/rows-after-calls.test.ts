@@ -5,17 +5,21 @@
 import { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import { openTakingSide } from '@sluice/platform/consumers/queue-taking';
 import { createLogger } from '@sluice/platform/process/logger';
-import { openProducer } from '@sluice/platform/queue/queue';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
+import { writeFlush } from '@sluice/platform/queue/staged-flushes';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { identify } from '@sluice/domain/testing/sample-operations';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { AcknowledgedCalls } from '../../../src/events/acknowledged-calls.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { ImportsWorld, newId } from '../support/imports-world.ts';
 
 let world: ImportsWorld;
 let pending: PendingBatches;
-let add: (batch: CommitBatch) => Promise<void>;
+let producer: Producer;
+let calls: AcknowledgedCalls;
+const add = (envelope: CommitBatch) => producer.addCommitBatches([{ shard: 0, envelope }]);
 const closes: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
@@ -27,10 +31,10 @@ beforeAll(async () => {
     shardCount: 1,
     logger: createLogger('test', 'silent'),
   };
-  const producer = await openProducer(options);
+  producer = await openProducer(options);
   const side = openTakingSide(options, 0, () => undefined);
   pending = new PendingBatches(side.pendingLog, side.readBatches, () => performance.now());
-  add = (envelope) => producer.addCommitBatches([{ shard: 0, envelope }]);
+  calls = { pending, stage: producer.stage };
   closes.push(
     () => producer.close(),
     async () => side.leave(),
@@ -48,7 +52,7 @@ test('rows wait for queued calls about their people, and for no others', async (
   await add(signUp);
   await add({ id: newId(), operations: [identify('id:somebody else')] });
   const key = await world.upload(FILE);
-  const running = world.run({ pending });
+  const running = world.run({ calls });
   // It looks at the log again and again meanwhile, and writes nothing.
   const looks = vi.spyOn(pending, 'changed');
   await vi.waitFor(() => expect(looks).toHaveBeenCalled());
@@ -63,10 +67,44 @@ test('rows of an import whose calls do not come to an end are left for the next 
   const signUp = { id: newId(), operations: [identify('id:later')] };
   await add(signUp);
   const key = await world.upload(FILE.replace('new', 'later'));
-  await world.run({ pending, leaseMs: 20 });
+  await world.run({ calls, leaseMs: 20 });
   expect(await world.shown(key)).toMatchObject({ rowsImported: 0, rowsFailed: 0 });
   await processCommitBatch(world.processing(), signUp, [], pending);
   await world.endLeases();
-  await world.run({ pending });
+  await world.run({ calls });
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
+});
+
+test('rows wait for calls that are not in the queues yet: staged, or on the disk of an intake', async () => {
+  const signUp = { id: newId(), operations: [identify('id:staged')] };
+  const intake = { intakeId: 'one', formerIds: [], leaseEndMs: undefined, leaseMs: 10_000 };
+  const { nowMs } = await producer.stage.report({ ...intake, oldestMs: undefined });
+  await producer.stage.report({ ...intake, oldestMs: nowMs });
+  const key = await world.upload(FILE.replace('new', 'staged'));
+  const looks = vi.spyOn(producer.stage, 'isEmpty');
+  const running = world.run({ calls });
+  await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+  await producer.stage.put([{ atMs: nowMs, text: writeFlush([{ shard: 0, envelope: signUp }]) }]);
+  await vi.waitUntil(async () => {
+    await producer.stage.report({ ...intake, oldestMs: undefined });
+    return (await producer.moveStaged('one')) === 1;
+  });
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 0, rowsFailed: 0 });
+  await processCommitBatch(world.processing(), signUp, [], pending);
+  await running;
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
+  await producer.stage.leave('one');
+});
+
+test('rows of an import whose calls do not leave the disk of an intake are left for the next try', async () => {
+  const intake = { intakeId: 'two', formerIds: [], leaseEndMs: undefined, leaseMs: 10_000 };
+  await producer.stage.report({ ...intake, oldestMs: 1 });
+  await world.people('there');
+  const key = await world.upload(FILE.replace('new', 'there'));
+  await world.run({ calls, leaseMs: 20 });
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 0, rowsFailed: 0 });
+  await producer.stage.leave('two');
+  await world.endLeases();
+  await world.run({ calls });
   expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
 });
