@@ -57,7 +57,7 @@ export type StartOutcome =
 
 /**
  * Card purchases of an account that wait to be paid. Each is a checkout at the payment provider, and the address of its
- * form; starts at the same moment may exceed it by their number.
+ * form. They are counted with the account held alone, so starts at the same moment do not exceed it.
  */
 export const UNPAID_COUNT_MAX = 20;
 /** An unpaid purchase ends so long after its time at most. */
@@ -99,7 +99,9 @@ async function createOrJoin(
   const nowMs = effects.now();
   const runId = `run_${effects.newId()}`;
   const isOfCredits = request.content.type === 'purchase';
-  const state = await holdAccountToBuy(transaction, accountId, isOfCredits);
+  // Alone: of two starts at the same moment the second sees the first, as the same purchase and in the count.
+  const isAlone = isOfCredits || lane === 'card';
+  const state = await holdAccountToBuy(transaction, accountId, isAlone);
   if (state === 'closed') return { outcome: 'closed' };
   if (state === 'card-changing' && lane !== 'card') return { outcome: 'card-changing' };
   const expiresAtMs = lane === 'card' ? nowMs + effects.cardPaymentMs : null;

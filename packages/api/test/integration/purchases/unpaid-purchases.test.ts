@@ -2,21 +2,14 @@
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { UNPAID_COUNT_MAX } from '../../../src/billing/start-purchase-workflow.ts';
-import { startBilling } from '../support/billing-world.ts';
+import { startBilling, type Billing } from '../support/billing-world.ts';
 
 test('with 20 unpaid card purchases an account starts no other, until one is over', async () => {
   const billing = await startBilling({ purchaseWaitMs: 100 });
   onTestFinished(() => billing.api.close());
   const { database } = billing.api;
   await billing.setAccount("billing_rail = 'card'");
-  // Not by `call`, which expects an answer: without a worker nobody makes the invoice.
-  const buy = (quantity: number) =>
-    billing.api.app.inject({
-      method: 'POST',
-      url: `${billing.base}/credits/purchase`,
-      headers: { authorization: `Bearer ${billing.api.a.token}` },
-      payload: { llm: { quantity } },
-    });
+  const buy = (quantity: number) => startCardPurchase(billing, quantity);
   expect((await buy(1_000)).statusCode).toBe(503);
   const { rows } = await sql<{ lane: string }>`select lane from runs`.execute(database);
   expect(rows).toEqual([{ lane: 'card' }]);
@@ -34,3 +27,27 @@ test('with 20 unpaid card purchases an account starts no other, until one is ove
   expect((await buy(2_000)).statusCode).toBe(503);
   expect(await billing.countPurchases()).toBe(21);
 });
+
+test('of 30 different card purchases that start at the same moment 20 are made', async () => {
+  const billing = await startBilling({ purchaseWaitMs: 100 });
+  onTestFinished(() => billing.api.close());
+  await billing.setAccount("billing_rail = 'card'");
+  const started = await Promise.all(
+    Array.from({ length: 30 }, (_, index) => startCardPurchase(billing, 1_000 * (index + 1))),
+  );
+  const statuses = started.map(({ statusCode }) => statusCode).toSorted();
+  expect(statuses).toEqual([
+    ...Array.from({ length: 30 - UNPAID_COUNT_MAX }, () => 409),
+    ...Array.from({ length: UNPAID_COUNT_MAX }, () => 503),
+  ]);
+  expect(await billing.countPurchases()).toBe(UNPAID_COUNT_MAX);
+});
+
+/** Not by `call`, which expects an answer: without a worker nobody makes the invoice, so one that is made answers 503. */
+const startCardPurchase = (billing: Billing, quantity: number) =>
+  billing.api.app.inject({
+    method: 'POST',
+    url: `${billing.base}/credits/purchase`,
+    headers: { authorization: `Bearer ${billing.api.a.token}` },
+    payload: { llm: { quantity } },
+  });
