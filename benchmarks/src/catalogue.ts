@@ -19,6 +19,7 @@ import { benchIntakeSteps } from './intake-steps.ts';
 import { benchMemory } from './memory.ts';
 import { benchMerges, MERGES_BARS } from './merges.ts';
 import { benchProcess } from './process.ts';
+import { benchNeighbour, NEIGHBOUR_BARS } from './neighbour.ts';
 import type { Report } from './report.ts';
 import { benchSoak } from './soak.ts';
 import { benchStream } from './stream.ts';
@@ -73,6 +74,14 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     short: ['--rounds', '2', '--seconds', '2'],
     isApart: true,
     run: benchHostile,
+  },
+  neighbour: {
+    about:
+      'time until the calls of a workspace are applied, beside another one that posts as fast as it can against without',
+    bars: NEIGHBOUR_BARS,
+    short: ['--rounds', '2', '--seconds', '4'],
+    isApart: true,
+    run: benchNeighbour,
   },
   imports: {
     about: 'one CSV import of 1 GB: rows per second, and constant memory',

@@ -11,6 +11,7 @@ import { KeyRing } from '@sluice/intake/auth/authenticate';
 import { Batcher } from '@sluice/intake/commit/batcher';
 import { routes, type Call } from '@sluice/intake/calls/calls';
 import { readBody } from '@sluice/intake/calls/read-body';
+import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import type { TailChannel } from '@sluice/platform/tail/tail-channel';
 import { ANNOUNCEMENT_TOPIC } from '@sluice/platform/tail/tail-messages';
@@ -95,7 +96,12 @@ function dependenciesOf(contender: Contender): Dependencies {
     shardCount: 4,
     commit: () => Promise.resolve('broker'),
     newId,
-    pendingSizeBytesMax: 2 ** 30,
+    pending: new SharedCapacity({
+      capacity: 2 ** 30,
+      sharePercent: 100,
+      isAlone: () => true,
+      monotonicNow: () => performance.now(),
+    }),
     onCommitFailure: (error) => console.error(error),
   });
   return {

@@ -17,6 +17,7 @@ import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer, type ShardCommitBatch } from '@sluice/platform/queue/queue';
+import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { repeat } from '@sluice/platform/process/repeat';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
@@ -98,6 +99,11 @@ const keyRefresh = await waitForDatabase({
   },
 });
 lifecycle.defer('key refresh', () => keyRefresh.stop());
+const sharePercent = settings.WORKSPACE_SHARE_PERCENT;
+const isAlone = () => keys.workspaceCount <= 1;
+/** A bound of this process that all workspaces share. */
+const shared = (capacity: number) =>
+  new SharedCapacity({ capacity, sharePercent, isAlone, monotonicNow });
 
 const producer = await openProducer(
   {
@@ -122,6 +128,8 @@ const { committer, diskBuffer, lease } = await openCommitter({
   directory: settings.INTAKE_SPILL_DIRECTORY,
   name: `${settings.QUEUE_PREFIX}-${new URL(settings.DATABASE_URL).pathname.slice(1)}`,
   sizeBytesMax: settings.INTAKE_SPILL_SIZE_BYTES_MAX,
+  sharePercent,
+  isAlone,
   deadlineMs: settings.INTAKE_COMMIT_DEADLINE_MS,
   now,
   monotonicNow,
@@ -137,15 +145,17 @@ const idsOf = (commitBatches: readonly ShardCommitBatch[]): string[] =>
 const batcher = new Batcher({
   shardCount: settings.SHARD_COUNT,
   commit: logger.isLevelEnabled('debug')
-    ? async (commitBatches, isAtomic, arrivedAtMs) => {
-        const committedTo = await committer.commit(commitBatches, isAtomic, arrivedAtMs);
+    ? async (commitBatches, isAtomic, arrivedAtMs, sizes) => {
+        const committedTo = await committer.commit(commitBatches, isAtomic, arrivedAtMs, sizes);
         logger.debug({ envelopeIds: idsOf(commitBatches), committedTo }, 'committed');
         return committedTo;
       }
-    : (commitBatches, isAtomic, arrivedAtMs) =>
-        committer.commit(commitBatches, isAtomic, arrivedAtMs),
+    : (commitBatches, isAtomic, arrivedAtMs, sizes) =>
+        committer.commit(commitBatches, isAtomic, arrivedAtMs, sizes),
   newId,
-  pendingSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
+  pending: shared(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
+  hasDiskCapacity: (environmentId, ownSizeBytes, totalSizeBytes) =>
+    diskBuffer.hasCapacityFor(environmentId, ownSizeBytes, totalSizeBytes),
   onCommitFailure: (error, commitBatches) => {
     if (monotonicNow() - failureLineAtMs < FAILURE_LINE_INTERVAL_MS) return;
     failureLineAtMs = monotonicNow();
@@ -233,7 +243,7 @@ const showsDetails = admin.place === 'service';
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
-  collectedSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
+  collected: shared(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
   accept,
   // A trace knows an operation by its identity, and what takes the fast path has none.
   ...(callTracer
@@ -252,8 +262,7 @@ const server = await startServer({
     turns: new Turns(monotonicNow),
     commitSlots: new CommitSlots(),
     monotonicNow,
-    countMax: settings.INTAKE_STREAM_COUNT_MAX,
-    sharePercent: settings.INTAKE_WORKSPACE_SHARE_PERCENT,
+    places: shared(settings.INTAKE_STREAM_COUNT_MAX),
     idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,
     ...(callTracer && {
       trace: (traceparent: string, requestId: string) =>

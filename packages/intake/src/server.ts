@@ -13,6 +13,7 @@ import {
   type TemplatedApp,
   type us_listen_socket,
 } from 'uWebSockets.js';
+import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { portTaken, requireFreePort } from '@sluice/platform/process/port-taken';
 import { problem } from './http/answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
@@ -40,8 +41,8 @@ export interface ServerOptions {
   readonly fastPath?: FastPath;
   /** Makes the `accept` of one call, from its `traceparent` and `X-Request-Id`; absent: no call is traced. */
   readonly acceptTraced?: (route: Route, traceparent: string, requestId: string) => Accept;
-  /** Bytes of all bodies that have come in part; beyond it a call is answered 503. */
-  readonly collectedSizeBytesMax: number;
+  /** Bytes of all bodies that have come in part; where a workspace gets none, its call is answered 503. */
+  readonly collected: SharedCapacity;
   readonly streams: StreamOptions;
   /** The workspace whose credentials an `Authorization` header has; 0: none's. */
   readonly ownerOf: (authorization: string) => number;
@@ -74,8 +75,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     receivedCount: 0,
     // There from the start, because a rate misses the first value of a series that appears later.
     refusedCounts: new Map(['400', '401', '429', '503'].map((status) => [status, 0])),
-    collectedSizeBytes: 0,
-    collectedSizeBytesMax: options.collectedSizeBytesMax,
+    collected: options.collected,
     inflations: { runningCount: 0, waiting: new FairQueue() },
     streams: new Set(),
     turns: options.streams.turns,

@@ -68,9 +68,6 @@ export const intakeSettings = platformSettings.extend({
   INTAKE_STREAM_COUNT_MAX: integer(0, 10_000, 100).describe(
     'maximum concurrent streams (POST /v1/stream), about 2 MB of memory each; further streams get 503',
   ),
-  INTAKE_WORKSPACE_SHARE_PERCENT: integer(1, 100, 25).describe(
-    'percentage of the streams that one workspace may always have open; beyond it, a workspace leaves as many free for the others',
-  ),
   INTAKE_STREAM_IDLE_TIMEOUT_MS: integer(100, 86_400_000, 60_000).describe(
     'idle time after which intake ends a stream',
   ),

@@ -55,7 +55,7 @@ export function createFastPath(deps: AcceptDependencies, parser: FastTrackParser
 
     caller.standing = deps.rateLimiter?.take(environmentId);
     if (caller.standing?.isTaken === false) caller.answer(RATE_LIMITED);
-    else if (!deps.batcher.addParsed(operations, bytes.length, caller))
+    else if (!deps.batcher.addParsed(environmentId, operations, bytes.length, caller))
       caller.answer(overloaded(deps));
     return true;
   };

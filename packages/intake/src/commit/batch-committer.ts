@@ -118,7 +118,7 @@ export class BatchCommitter {
   /**
    * Makes one flush durable. Call it for one flush at a time. It takes at most the deadline, counted from
    * `arrivedAtMs` (Unix milliseconds, of the oldest call), and a write to the disk. So a call that has waited for a
-   * slow flush does not wait as long again for its own.
+   * slow flush does not wait as long again for its own. `sizes`: request bytes, by workspace.
    *
    * @throws AppError BROKER_UNAVAILABLE when neither the broker nor the disk took it.
    */
@@ -126,19 +126,20 @@ export class BatchCommitter {
     commitBatches: readonly ShardCommitBatch[],
     isAtomic: boolean,
     arrivedAtMs: number,
+    sizes: ReadonlyMap<number, number>,
   ): Promise<CommittedTo> {
     const { producer, diskBuffer, lease, now, deadlineMs, logger } = this.#options;
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
     if (!diskBuffer.isEmpty) {
-      this.#keep(commitBatches, 'the local disk buffer drains first');
+      this.#keep(commitBatches, sizes, 'the local disk buffer drains first');
       this.#startDraining();
       await lease.untilPassed();
       return 'spill';
     }
     const kept =
       isAtomic && !producer.isAtomicAcrossShards
-        ? this.#keep(commitBatches, 'not asked yet')
+        ? this.#keep(commitBatches, sizes, 'not asked yet')
         : undefined;
     lease.leaveUncounted(kept?.position);
     try {
@@ -160,7 +161,7 @@ export class BatchCommitter {
       this.#lastMovedAtMs = now();
       await lease.beforeKeeping();
       try {
-        if (!kept) this.#keep(commitBatches, error);
+        if (!kept) this.#keep(commitBatches, sizes, error);
       } finally {
         lease.leaveUncounted();
         lease.kept();
@@ -215,10 +216,14 @@ export class BatchCommitter {
     }
   }
 
-  #keep(commitBatches: readonly ShardCommitBatch[], brokerFailure: unknown): BufferedFlush {
+  #keep(
+    commitBatches: readonly ShardCommitBatch[],
+    sizes: ReadonlyMap<number, number>,
+    brokerFailure: unknown,
+  ): BufferedFlush {
     const { diskBuffer, lease, now } = this.#options;
     try {
-      const kept = diskBuffer.append(commitBatches, now(), lease.brokerNow());
+      const kept = diskBuffer.append(commitBatches, sizes, now(), lease.brokerNow());
       if (kept) return kept;
       throw new Error('the local disk buffer is full');
     } catch (cause) {

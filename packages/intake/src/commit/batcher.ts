@@ -19,6 +19,7 @@
 import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
+import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import type { CommittedTo } from './batch-committer.ts';
 import { CommitGroup, type CommitCaller, type CommitOutcome } from './commit-group.ts';
@@ -33,17 +34,28 @@ export interface BatcherOptions {
   readonly shardCount: number;
   /**
    * A rejection means "not all confirmed". `isAtomic`: a call spans commit batches, so all of them or none.
-   * `arrivedAtMs`: when intake took the oldest call of the flush, Unix milliseconds.
+   * `arrivedAtMs`: when intake took the oldest call of the flush, Unix milliseconds. `sizes`: its request bytes, by
+   * workspace.
    */
   readonly commit: (
     commitBatches: readonly ShardCommitBatch[],
     isAtomic: boolean,
     arrivedAtMs: number,
+    sizes: ReadonlyMap<number, number>,
   ) => Promise<CommittedTo>;
   /** ULID. */
   readonly newId: () => string;
-  /** Request bytes held in memory before `add` refuses. */
-  readonly pendingSizeBytesMax: number;
+  /** Request bytes held in memory. */
+  readonly pending: SharedCapacity;
+  /**
+   * Asked where `pending` has capacity: whether the disk does too, should the call go there. Both are bytes that wait,
+   * the call's too: of its workspace, and of all. Absent: it always has.
+   */
+  readonly hasDiskCapacity?: (
+    environmentId: number,
+    ownSizeBytes: number,
+    totalSizeBytes: number,
+  ) => boolean;
   readonly onCommitFailure: (error: unknown, commitBatches: readonly ShardCommitBatch[]) => void;
   /** Asked once a flush; absent: nothing is traced. */
   readonly traceFlush?: (commitBatches: readonly CommitBatchDraft[]) => TracedFlush | undefined;
@@ -69,7 +81,6 @@ export class Batcher {
   readonly #waiting: CommitGroup[] = [];
   readonly #buffers = new CommitBatchBuffers();
   #open: CommitGroup | undefined;
-  #pendingSizeBytes = 0;
   #unansweredCount = 0;
   #isFlushing = false;
   #drained: (() => void)[] = [];
@@ -85,30 +96,35 @@ export class Batcher {
   }
 
   get pendingSizeBytes(): number {
-    return this.#pendingSizeBytes;
+    return this.#options.pending.totalSize;
   }
 
   /**
    * Takes one call's operations, at least one, in the order in which they came. `done` is called exactly
-   * once, later. Nothing of the operations is used after it returns.
+   * once, later. Nothing of the operations is used after it returns. The bytes are those of the workspace of the first.
    *
-   * @returns false when too much is waiting; then nothing was taken and `done` is never called.
+   * @returns false when too much is waiting, or too much of its workspace; then nothing was taken and `done` is never called.
    */
   add(
     operations: readonly Operation[],
     sizeBytes: number,
     done: (outcome: CommitOutcome) => void,
   ): boolean {
-    const group = this.#groupWithCapacity(sizeBytes);
+    const group = this.#groupWithCapacity(operations[0]?.environmentId ?? 0, sizeBytes);
     group?.add(operations, sizeBytes, done);
     return group !== undefined;
   }
 
   /** As `add`. Not to be used where flushes are traced. */
-  addParsed(operations: ParsedOperations, sizeBytes: number, caller: CommitCaller): boolean {
-    const group = this.#groupWithCapacity(sizeBytes);
+  addParsed(
+    environmentId: number,
+    operations: ParsedOperations,
+    sizeBytes: number,
+    caller: CommitCaller,
+  ): boolean {
+    const group = this.#groupWithCapacity(environmentId, sizeBytes);
     if (group === undefined) return false;
-    group.addParsed(operations, sizeBytes, caller);
+    group.addParsed(environmentId, operations, sizeBytes, caller);
     this.fastPathOperationCount += operations.count;
     return true;
   }
@@ -122,9 +138,16 @@ export class Batcher {
   /**
    * The group that a call of so many bytes joins; it counts as waiting from now on. Undefined: there is no capacity.
    */
-  #groupWithCapacity(sizeBytes: number): CommitGroup | undefined {
-    if (this.#pendingSizeBytes + sizeBytes > this.#options.pendingSizeBytesMax) return undefined;
-    this.#pendingSizeBytes += sizeBytes;
+  #groupWithCapacity(environmentId: number, sizeBytes: number): CommitGroup | undefined {
+    const { pending, hasDiskCapacity } = this.#options;
+    if (!pending.take(environmentId, sizeBytes)) return undefined;
+    if (
+      hasDiskCapacity !== undefined &&
+      !hasDiskCapacity(environmentId, pending.heldBy(environmentId), pending.totalSize)
+    ) {
+      pending.release(environmentId, sizeBytes);
+      return undefined;
+    }
     this.#unansweredCount++;
     if (!this.#isFlushing) {
       this.#isFlushing = true;
@@ -149,7 +172,8 @@ export class Batcher {
     for (let group = this.#waiting.shift(); group !== undefined; group = this.#waiting.shift()) {
       if (group === this.#open) this.#open = undefined;
       const outcome = await this.#commit(group);
-      this.#pendingSizeBytes -= group.sizeBytes;
+      for (const [environmentId, sizeBytes] of group.sizes)
+        this.#options.pending.release(environmentId, sizeBytes);
       this.#answer(group.callers, outcome);
     }
     this.#isFlushing = false;
@@ -182,7 +206,12 @@ export class Batcher {
     }));
     let outcome: CommitOutcome = 'committed';
     try {
-      const committedTo = await commit(commitBatches, group.isAtomic, group.arrivedAtMs);
+      const committedTo = await commit(
+        commitBatches,
+        group.isAtomic,
+        group.arrivedAtMs,
+        group.sizes,
+      );
       if (committedTo === 'broker') group.release();
     } catch (error) {
       onCommitFailure(error, commitBatches);

@@ -59,6 +59,8 @@ export class CommitGroup {
   readonly #shardCount: number;
   /** Of the requests. */
   sizeBytes = 0;
+  /** The same by workspace. */
+  readonly sizes = new Map<number, number>();
   operationCount = 0;
   /** When intake took the oldest call, Unix milliseconds. */
   arrivedAtMs = Infinity;
@@ -90,6 +92,7 @@ export class CommitGroup {
     const [first] = operations;
     const caller = { committed: done };
     this.#count(operations.length, first?.receivedAtMs ?? Infinity, sizeBytes, caller);
+    this.#countOf(first?.environmentId ?? 0, sizeBytes);
     if (first !== undefined && operations.length === 1) {
       const part = this.#partFor(this.#shardOf(first));
       part.writer.add(JSON.stringify(first));
@@ -113,9 +116,15 @@ export class CommitGroup {
   }
 
   /** As `add`. They are copied: a group that keeps operations cannot take them. */
-  addParsed(operations: ParsedOperations, sizeBytes: number, caller: CommitCaller): void {
+  addParsed(
+    environmentId: number,
+    operations: ParsedOperations,
+    sizeBytes: number,
+    caller: CommitCaller,
+  ): void {
     const { count, memory } = operations;
     this.#count(count, operations.receivedAtMs, sizeBytes, caller);
+    this.#countOf(environmentId, sizeBytes);
     for (let index = 0; index < count; index++) {
       const hash = operations.keyHashOf(index);
       const shard = hash % this.#shardCount;
@@ -143,6 +152,10 @@ export class CommitGroup {
     this.sizeBytes += sizeBytes;
     this.operationCount += operationCount;
     if (receivedAtMs < this.arrivedAtMs) this.arrivedAtMs = receivedAtMs;
+  }
+
+  #countOf(environmentId: number, sizeBytes: number): void {
+    this.sizes.set(environmentId, (this.sizes.get(environmentId) ?? 0) + sizeBytes);
   }
 
   #shardOf(operation: Operation): number {

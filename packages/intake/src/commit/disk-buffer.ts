@@ -18,13 +18,10 @@
  *
  * Before and after: `batch-committer.ts`.
  */
-import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { AppError } from '@sluice/domain/values/errors';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { readFlush, writeFlush } from '@sluice/platform/queue/staged-flushes';
+import { DiskBufferShares, type DiskBufferBound } from './disk-buffer-shares.ts';
 
 export interface BufferedFlush {
   readonly position: number;
@@ -34,44 +31,18 @@ export interface BufferedFlush {
   readonly envelopes: readonly ShardCommitBatch[];
 }
 
-export interface DiskBufferOptions {
-  /** Created when missing. */
-  readonly directory: string;
-  /** Whose commit batches: only files of this name are taken over. */
-  readonly name: string;
-  /** Of commit batches as JSON; the file is a little larger. */
-  readonly sizeBytesMax: number;
-}
-
-const FORMAT_VERSION = 1;
-const SQLITE_BUSY = 5;
-const SQLITE_CORRUPT = 11;
-const SQLITE_NOTADB = 26;
-/** Written for versions from before the broker took every flush whole, which read it. */
-const IS_ATOMIC = 1;
 /** What a file may keep once it is empty. */
 const EMPTY_PAGES_MAX = 4_096;
+/** Written for versions from before the broker took every flush whole, which read it. */
+const IS_ATOMIC = 1;
 
-const SCHEMA = `
-  create table if not exists flushes (
-    position integer primary key,
-    size_bytes integer not null,
-    envelope_count integer not null,
-    is_atomic integer not null,
-    spilled_at_ms integer not null,
-    envelopes text not null
-  ) strict;
-  pragma user_version = ${FORMAT_VERSION};`;
-/** Earlier versions read and write a file that has these too. `written_at_ms` is theirs where it is null. */
-const ADDITIONS = `
-  create table if not exists identities (id text not null) strict;
-  create index if not exists flushes_in_order on flushes (coalesce(written_at_ms, spilled_at_ms), position);`;
 const IN_ORDER = 'order by coalesce(written_at_ms, spilled_at_ms), position';
 const WRITTEN_AT = 'coalesce(written_at_ms, spilled_at_ms)';
 
 export class DiskBuffer {
   readonly #database: DatabaseSync;
   readonly #sizeBytesMax: number;
+  readonly #shares: DiskBufferShares;
   readonly #insert: StatementSync;
   readonly #listSizes: StatementSync;
   readonly #list: StatementSync;
@@ -84,9 +55,10 @@ export class DiskBuffer {
   #commitBatchCount = 0;
   #flushCount = 0;
 
-  constructor(database: DatabaseSync, sizeBytesMax: number) {
+  constructor(database: DatabaseSync, bound: DiskBufferBound) {
     this.#database = database;
-    this.#sizeBytesMax = sizeBytesMax;
+    this.#sizeBytesMax = bound.sizeBytesMax;
+    this.#shares = new DiskBufferShares(database, bound);
     this.#insert = database.prepare(
       `insert into flushes (size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes, written_at_ms)
        values (?, ?, ?, ?, ?, ?)`,
@@ -124,6 +96,25 @@ export class DiskBuffer {
     return this.#flushCount === 0;
   }
 
+  /**
+   * Whether the requests of a workspace that wait for a flush would find capacity here. While nothing is here, flushes go
+   * to the broker: then they do.
+   */
+  hasCapacityFor(environmentId: number, ownSizeBytes: number, waitingSizeBytes: number): boolean {
+    if (this.isEmpty) return true;
+    return this.#shares.hasCapacityFor(
+      environmentId,
+      ownSizeBytes,
+      waitingSizeBytes,
+      this.#sizeBytes,
+    );
+  }
+
+  /** Bytes of a workspace. */
+  sizeBytesOf(environmentId: number): number {
+    return this.#shares.heldBy(environmentId);
+  }
+
   /** By which the broker knows what may be in the file. */
   get id(): string {
     return this.#identities[0] as string;
@@ -153,6 +144,7 @@ export class DiskBuffer {
   /**
    * Writes one flush behind the others; on disk when it returns.
    *
+   * @param requestSizes - bytes of its requests, by workspace.
    * @param atMs - this machine's clock.
    * @param brokerAtMs - the broker's clock; absent: not known.
    * @returns undefined when it would be over the limit; nothing was written then.
@@ -160,6 +152,7 @@ export class DiskBuffer {
    */
   append(
     commitBatches: readonly ShardCommitBatch[],
+    requestSizes: ReadonlyMap<number, number>,
     atMs: number,
     brokerAtMs = atMs,
   ): BufferedFlush | undefined {
@@ -176,7 +169,11 @@ export class DiskBuffer {
       text,
       writtenAtMs,
     ];
-    const position = Number(this.#insert.run(...values).lastInsertRowid);
+    const { position, parts } = this.#transact(() => {
+      const inserted = Number(this.#insert.run(...values).lastInsertRowid);
+      return { position: inserted, parts: this.#shares.add(inserted, sizeBytes, requestSizes) };
+    });
+    this.#shares.added(parts);
     this.#lastWrittenAtMs = writtenAtMs;
     this.#sizeBytes += sizeBytes;
     this.#commitBatchCount += commitBatches.length;
@@ -206,9 +203,12 @@ export class DiskBuffer {
 
   /** Forgets flushes that `readOldest` or `append` gave, together. When nothing is left the disk gets its space back. */
   deleteOldest(flushes: readonly BufferedFlush[]): void {
-    this.#database.exec('begin immediate');
-    for (const { position } of flushes) this.#delete.run(position);
-    this.#database.exec('commit');
+    this.#transact(() => {
+      for (const { position, sizeBytes } of flushes) {
+        this.#delete.run(position);
+        this.#shares.remove(position, sizeBytes);
+      }
+    });
     // Not counted anew: that would read the whole file at each step.
     this.#flushCount -= flushes.length;
     for (const flush of flushes) {
@@ -224,22 +224,21 @@ export class DiskBuffer {
    */
   takeOver(other: DatabaseSync): void {
     const rows = other.prepare(
-      `select size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes, ${WRITTEN_AT} from flushes ${IN_ORDER}`,
+      `select size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes, ${WRITTEN_AT} as written_at_ms, position
+       from flushes ${IN_ORDER}`,
     );
     const addIdentity = this.#database.prepare('insert into identities (id) values (?)');
-    this.#database.exec('begin immediate');
-    try {
-      for (const row of rows.iterate()) {
+    this.#transact(() => {
+      for (const { position, ...row } of rows.iterate()) {
         const values = Object.values(row) as (string | number)[];
-        this.#insert.run(...values);
+        const ownPosition = Number(this.#insert.run(...values).lastInsertRowid);
+        this.#shares.copy(other, position as number, ownPosition);
       }
       for (const id of readIdentities(other)) addIdentity.run(id);
-      this.#database.exec('commit');
-    } catch (error) {
-      this.#database.exec('rollback');
-      throw error;
-    }
-    other.exec('begin immediate; delete from flushes; delete from identities; commit');
+    });
+    other.exec(
+      'begin immediate; delete from flushes; delete from flush_workspaces; delete from identities; commit',
+    );
     this.#identities = readIdentities(this.#database);
     this.#count();
   }
@@ -258,6 +257,21 @@ export class DiskBuffer {
     this.#flushCount = row.flushes;
     this.#sizeBytes = row.size;
     this.#commitBatchCount = row.envelopes;
+    this.#shares.count(row.size);
+  }
+
+  /** All of it or nothing. */
+  #transact<Result>(work: () => Result): Result {
+    this.#database.exec('begin immediate');
+    try {
+      const result = work();
+      this.#database.exec('commit');
+      return result;
+    } catch (error) {
+      // A disk that is full has rolled back already.
+      if (this.#database.isTransaction) this.#database.exec('rollback');
+      throw error;
+    }
   }
 
   #shrink(): void {
@@ -267,86 +281,8 @@ export class DiskBuffer {
 }
 
 /** The file's own id first. */
-const readIdentities = (database: DatabaseSync): string[] =>
+export const readIdentities = (database: DatabaseSync): string[] =>
   database
     .prepare('select id from identities order by rowid')
     .all()
     .map((row) => row['id'] as string);
-
-/**
- * Opens a file of the disk buffer that nobody else holds, with everything that earlier processes left.
- *
- * @throws AppError CONFIG_INVALID where the folder cannot be written.
- * @throws AppError SPILL_UNREADABLE where a file is damaged: it holds calls that were acknowledged.
- */
-export function openDiskBuffer({ directory, name, sizeBytesMax }: DiskBufferOptions): DiskBuffer {
-  const stem = encodeURIComponent(name);
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    let slot = 0;
-    let file = join(directory, `${stem}-${slot}.sqlite`);
-    let database = lockFile(file);
-    while (database === undefined) {
-      file = join(directory, `${stem}-${++slot}.sqlite`);
-      database = lockFile(file);
-    }
-    // The folder's own entry for a new file must survive a power cut too.
-    const folder = openSync(directory, 'r');
-    fsyncSync(folder);
-    closeSync(folder);
-    if (readIdentities(database).length === 0)
-      database.prepare('insert into identities (id) values (?)').run(randomUUID());
-    const diskBuffer = new DiskBuffer(database, sizeBytesMax);
-    for (const entry of readdirSync(directory).toSorted()) {
-      const other = join(directory, entry);
-      if (other === file || !entry.startsWith(`${stem}-`)) continue;
-      if (!/^\d+\.sqlite$/.test(entry.slice(stem.length + 1))) continue;
-      const leftover = lockFile(other);
-      if (leftover === undefined) continue;
-      diskBuffer.takeOver(leftover);
-      leftover.close();
-    }
-    return diskBuffer;
-  } catch (cause) {
-    if (cause instanceof AppError) throw cause;
-    throw new AppError(
-      'CONFIG_INVALID',
-      `${directory} (INTAKE_SPILL_DIRECTORY) cannot be used: ${String(cause)}`,
-      { cause },
-    );
-  }
-}
-
-/** Undefined where another process holds it. */
-function lockFile(file: string): DatabaseSync | undefined {
-  const database = new DatabaseSync(file, { timeout: 0 });
-  try {
-    // Exclusive before the first access: then WAL needs no shared memory and the lock is never given back.
-    database.exec(`pragma locking_mode = exclusive; pragma journal_mode = wal;
-                   pragma synchronous = full; begin immediate; commit`);
-    const found = database.prepare('pragma quick_check(1)').get()?.['quick_check'];
-    if (found !== 'ok') throw unreadable(file, String(found));
-    const version = database.prepare('pragma user_version').get()?.['user_version'];
-    if (version === 0) database.exec(`begin; ${SCHEMA} commit`);
-    else if (version !== FORMAT_VERSION)
-      throw unreadable(file, `it has format ${String(version)}, this version reads 1`);
-    const columns = database.prepare('pragma table_info(flushes)').all();
-    if (!columns.some(({ name }) => name === 'written_at_ms'))
-      database.exec('alter table flushes add column written_at_ms real');
-    database.exec(ADDITIONS);
-    return database;
-  } catch (error) {
-    database.close();
-    const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff;
-    if (code === SQLITE_BUSY) return undefined;
-    if (code === SQLITE_CORRUPT || code === SQLITE_NOTADB) throw unreadable(file, String(error));
-    throw error;
-  }
-}
-
-const unreadable = (file: string, found: string): AppError =>
-  new AppError(
-    'SPILL_UNREADABLE',
-    `${file} cannot be read (${found}). It may hold calls that were acknowledged. Move it, its -wal ` +
-      `beside it, to another folder and start again; what is left of it: sqlite3 <file> .recover`,
-  );

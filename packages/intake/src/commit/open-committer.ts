@@ -4,7 +4,8 @@ import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';
 import { BatchCommitter } from './batch-committer.ts';
-import { openDiskBuffer, type DiskBuffer, type DiskBufferOptions } from './disk-buffer.ts';
+import type { DiskBuffer } from './disk-buffer.ts';
+import { openDiskBuffer, type DiskBufferOptions } from './open-disk-buffer.ts';
 import { IntakeLease } from './intake-lease.ts';
 
 export interface CommitterOptions extends DiskBufferOptions {

@@ -39,7 +39,7 @@ export interface ServerState extends InflationState {
   /** By status, as `400`: calls that were not taken. What is taken in part is not here. */
   readonly refusedCounts: Map<string, number>;
   /** Open streams, to be ended by a stop. */
-  readonly streams: Set<{ readonly environmentId: number; stop(): void }>;
+  readonly streams: Set<{ stop(): void }>;
   readonly turns: Turns;
   /** The workspace whose credentials the `Authorization` header has; 0: none's. */
   readonly ownerOf: (authorization: string) => number;
@@ -87,6 +87,7 @@ export class Exchange implements FastPathCaller {
   #stopWaiting: (() => void) | undefined;
   /** Set once the body is too large. */
   #counter: CallCounter | undefined;
+  #owner: number | undefined;
   #sizeBytes = 0;
   #isSubmitted = false;
   /** The rest of an oversized body is not read, so the connection cannot be used again. */
@@ -167,15 +168,13 @@ export class Exchange implements FastPathCaller {
   }
 
   #keep(chunk: ArrayBuffer): void {
-    const state = this.#state;
-    if (state.collectedSizeBytes + chunk.byteLength > state.collectedSizeBytesMax) {
+    if (!this.#state.collected.take(this.#ownerId(), chunk.byteLength)) {
       this.#dropChunks();
       this.#isSubmitted = true;
       this.#isCut = true;
       this.#send(answerOf(this.call, OVERLOADED));
       return;
     }
-    state.collectedSizeBytes += chunk.byteLength;
     (this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)));
   }
 
@@ -190,7 +189,8 @@ export class Exchange implements FastPathCaller {
   }
 
   #dropChunks(): void {
-    for (const chunk of this.#chunks ?? []) this.#state.collectedSizeBytes -= chunk.byteLength;
+    for (const chunk of this.#chunks ?? [])
+      this.#state.collected.release(this.#ownerId(), chunk.byteLength);
     this.#chunks = this.#chunks && [];
   }
 
@@ -208,7 +208,7 @@ export class Exchange implements FastPathCaller {
   }
 
   #inflate(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): void {
-    const owner = this.#state.ownerOf(this.authorization);
+    const owner = this.#ownerId();
     const take = (inflated: Uint8Array | UninflatedBody): Promise<void> => {
       if (inflated instanceof Uint8Array) return this.#takeInTurn(inflated);
       if (!this.#isAborted) this.#submit(inflated);
@@ -220,15 +220,19 @@ export class Exchange implements FastPathCaller {
 
   /** Copies a large body until its turn. */
   #hold(bytes: Uint8Array): void {
-    const state = this.#state;
-    if (state.collectedSizeBytes + bytes.length > state.collectedSizeBytesMax) {
+    const { collected } = this.#state;
+    const owner = this.#ownerId();
+    const sizeBytes = bytes.length;
+    if (!collected.take(owner, sizeBytes)) {
       this.#refuseUnread();
       return;
     }
-    state.collectedSizeBytes += bytes.length;
-    void this.#takeInTurn(bytes.slice()).finally(() => {
-      state.collectedSizeBytes -= bytes.length;
-    });
+    void this.#takeInTurn(bytes.slice()).finally(() => collected.release(owner, sizeBytes));
+  }
+
+  /** The workspace whose credentials the header has; 0: none's. One that ends meanwhile stays the owner of what is held. */
+  #ownerId(): number {
+    return (this.#owner ??= this.#state.ownerOf(this.authorization));
   }
 
   #refuseUnread(): void {
@@ -238,8 +242,7 @@ export class Exchange implements FastPathCaller {
 
   /** A body whose sender is gone is dropped: nobody hears that it was taken. */
   async #takeInTurn(bytes: Uint8Array): Promise<void> {
-    if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX)
-      await this.#state.turns.next(this.#state.ownerOf(this.authorization));
+    if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX) await this.#state.turns.next(this.#ownerId());
     if (!this.#isAborted) this.#take(bytes);
   }
 

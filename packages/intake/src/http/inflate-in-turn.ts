@@ -9,12 +9,14 @@
 import { inflateBody } from '../calls/inflate-body.ts';
 import type { UninflatedBody } from '../calls/read-body.ts';
 import type { Call } from '../calls/calls.ts';
+import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { FairQueue } from './fair-queue.ts';
 
 /** As many as Node's pool has threads: more at a time would only wait there, each with its output. */
 const RUNNING_COUNT_MAX = 4;
 
 interface Inflation {
+  readonly owner: number;
   readonly bytes: Uint8Array;
   readonly encoding: 'gzip' | 'deflate';
   readonly call: Pick<Call, 'sizeBytesMax' | 'isBatch'>;
@@ -24,9 +26,11 @@ interface Inflation {
 
 /** Of all bodies of a server. */
 export interface InflationState {
-  /** Of bodies that are held: of those that came in part, and of compressed ones until they are inflated. */
-  collectedSizeBytes: number;
-  readonly collectedSizeBytesMax: number;
+  /**
+   * Bytes of bodies that are held: of those that came in part, and of compressed ones until they are inflated. Those
+   * whose credentials are not in the header, or open nothing, are of workspace 0.
+   */
+  readonly collected: SharedCapacity;
   readonly inflations: {
     runningCount: number;
     /** By workspace; 0: those whose credentials are not in the header, or open nothing. */
@@ -50,16 +54,15 @@ export function inflateInTurn(
   call: Inflation['call'],
   take: Inflation['take'],
 ): (() => void) | undefined {
-  if (state.collectedSizeBytes + bytes.length > state.collectedSizeBytesMax) return undefined;
-  state.collectedSizeBytes += bytes.length;
+  if (!state.collected.take(owner, bytes.length)) return undefined;
   // Copied: the socket's buffer is gone before the thread pool has read it.
-  const inflation: Inflation = { bytes: bytes.slice(), encoding, call, take };
+  const inflation: Inflation = { owner, bytes: bytes.slice(), encoding, call, take };
   const { inflations } = state;
   inflations.waiting.add(owner, inflation);
   startNext(state);
   return () => {
     if (inflations.waiting.delete(owner, inflation))
-      state.collectedSizeBytes -= inflation.bytes.length;
+      state.collected.release(owner, inflation.bytes.length);
   };
 }
 
@@ -73,11 +76,11 @@ function startNext(state: InflationState): void {
 }
 
 async function run(state: InflationState, inflation: Inflation): Promise<void> {
-  const { bytes, encoding, call, take } = inflation;
+  const { owner, bytes, encoding, call, take } = inflation;
   try {
     await take(await inflateBody(bytes, encoding, call.sizeBytesMax, call.isBatch));
   } finally {
-    state.collectedSizeBytes -= bytes.length;
+    state.collected.release(owner, bytes.length);
     state.inflations.runningCount--;
     startNext(state);
   }

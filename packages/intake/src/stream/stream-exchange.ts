@@ -8,6 +8,7 @@
  *
  * Before: `server.ts`. After: `stream-request.ts`, `stream-bytes.ts`, `take-stream.ts`.
  */
+import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
 import type { ServerState } from '../http/exchange.ts';
@@ -42,10 +43,8 @@ export interface StreamWriter extends ResponseWriter {
 }
 
 export interface StreamOptions extends StreamDependencies, StreamGate {
-  /** Open at the same time; each may hold about 2 MB. */
-  readonly countMax: number;
-  /** Of `countMax`: as many one workspace may always have, and as many it leaves free for the others beyond. */
-  readonly sharePercent: number;
+  /** For streams that are open at the same time; each may hold about 2 MB. */
+  readonly places: SharedCapacity;
   /** A stream on which nothing comes for so long is ended. */
   readonly idleTimeoutMs: number;
   /** By the stream's `traceparent` and `X-Request-Id`; absent: no stream is traced. */
@@ -151,7 +150,10 @@ export class StreamExchange {
         status: '400 Bad Request',
         body: problem(400, 'invalid_encoding', message),
       });
-    } else if (!this.#hasPlace(request.workspace.environmentId) || this.#state.isStopping) {
+    } else if (
+      this.#state.isStopping ||
+      !this.#options.places.take(request.workspace.environmentId, 1)
+    ) {
       const message = 'too many streams are open; come again after the time in Retry-After';
       void this.#refuse({
         status: '503 Service Unavailable',
@@ -171,27 +173,14 @@ export class StreamExchange {
     }
   }
 
-  /**
-   * The last part of the places is for workspaces below their share. An installation with one workspace loses nothing.
-   */
-  #hasPlace(environmentId: number): boolean {
-    const { countMax, sharePercent, keys } = this.#options;
-    const { streams } = this.#state;
-    if (streams.size >= countMax || keys.workspaceCount <= 1) return streams.size < countMax;
-    const share = Math.max(1, Math.floor((countMax * sharePercent) / 100));
-    let ownCount = 0;
-    for (const stream of streams) if (stream.environmentId === environmentId) ownCount++;
-    return ownCount < share || streams.size < countMax - share;
-  }
-
   async #run(request: StreamRequest, bytes: AsyncIterable<Uint8Array>): Promise<void> {
     const handle = {
-      environmentId: request.workspace.environmentId,
       stop: () => {
         this.#bytes.finish('stopping');
         this.#wakeWriter?.();
       },
     };
+    // Its place was taken by our caller.
     this.#state.streams.add(handle);
     this.#state.inFlightCount++;
     try {
@@ -208,6 +197,7 @@ export class StreamExchange {
       this.#endTrace(request.call.name, this.#bytes.end === 'cut' ? 'cut' : end);
     } finally {
       this.#state.streams.delete(handle);
+      this.#options.places.release(request.workspace.environmentId, 1);
       this.#state.inFlightCount--;
     }
   }

@@ -1,4 +1,6 @@
 import type { Operation } from '@sluice/domain/operations/operation';
+import { capacityOfOne } from '../support/capacity-of-one.ts';
+
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Outcome } from '../../src/calls/outcome.ts';
 import type { Submission } from '../../src/calls/accept.ts';
@@ -23,7 +25,7 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
       return Promise.resolve('broker');
     },
     newId: () => 'envelope',
-    pendingSizeBytesMax: 1_000_000,
+    pending: capacityOfOne(1_000_000),
     onCommitFailure: () => undefined,
   });
   const accept = createAccept(

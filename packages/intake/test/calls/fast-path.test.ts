@@ -24,6 +24,7 @@ type Overrides = Partial<Pick<FastPathCaller, 'call' | 'authorization' | 'isStri
   readonly name?: string;
   readonly bytes?: Uint8Array;
 };
+import { capacityOfOne } from '../support/capacity-of-one.ts';
 
 /** Both ways into one batcher, before a broker that confirms, or not. */
 function createIntake(
@@ -55,7 +56,7 @@ function createIntake(
       return Promise.resolve('broker');
     },
     newId,
-    pendingSizeBytesMax: options.pendingSizeBytesMax ?? 1_000_000,
+    pending: capacityOfOne(options.pendingSizeBytesMax ?? 1_000_000),
     onCommitFailure: () => undefined,
   });
   const deps: AcceptDependencies = {

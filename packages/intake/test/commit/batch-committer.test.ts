@@ -1,6 +1,6 @@
 /** One flush after another: to the broker, or to the disk buffer while that is away. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { CommitterWorld, flush, turn, unique, WAIT } from '../support/committer-world.ts';
+import { CommitterWorld, flush, turn, unique, WAIT, OWNERS } from '../support/committer-world.ts';
 
 let world: CommitterWorld;
 beforeEach(() => void (world = new CommitterWorld()));
@@ -9,7 +9,7 @@ afterEach(() => world.close());
 describe('a flush', () => {
   test('goes to the broker alone while that confirms', async () => {
     const committer = world.start();
-    expect(await committer.commit(flush('a'), false, world.nowMs)).toBe('broker');
+    expect(await committer.commit(flush('a'), false, world.nowMs, OWNERS)).toBe('broker');
     expect(world.broker.added).toEqual(['a']);
     expect(world.diskBuffer.isEmpty).toBe(true);
   });
@@ -20,16 +20,16 @@ describe('a flush', () => {
       const committer = world.start();
       world.broker.mode = mode;
       // The broker's client may still hold the bytes of the first.
-      expect(await committer.commit(flush('a'), false, world.nowMs)).toBe('spill');
-      expect(await committer.commit(flush('b'), false, world.nowMs)).toBe('spill');
-      await committer.commit(flush('c'), false, world.nowMs);
+      expect(await committer.commit(flush('a'), false, world.nowMs, OWNERS)).toBe('spill');
+      expect(await committer.commit(flush('b'), false, world.nowMs, OWNERS)).toBe('spill');
+      await committer.commit(flush('c'), false, world.nowMs, OWNERS);
       expect(world.broker.added).toEqual([]);
       expect(world.diskBuffer.commitBatchCount).toBe(3);
       // Only small questions are asked meanwhile.
       expect(world.broker.attempts).toEqual(['a']);
       world.broker.wake();
       await world.untilEmpty();
-      await committer.commit(flush('d'), false, world.nowMs);
+      await committer.commit(flush('d'), false, world.nowMs, OWNERS);
       expect(unique(world.broker.added)).toEqual(['a', 'b', 'c', 'd']);
       expect(world.broker.attempts.at(-1)).toBe('d');
     },
@@ -39,7 +39,7 @@ describe('a flush', () => {
     const deadlineMs = 60_000;
     const committer = world.start(undefined, deadlineMs);
     world.broker.mode = 'hanging';
-    await committer.commit(flush('a'), false, world.nowMs - deadlineMs + 1);
+    await committer.commit(flush('a'), false, world.nowMs - deadlineMs + 1, OWNERS);
     expect(world.broker.attempts).toEqual(['a']);
     expect(world.diskBuffer.commitBatchCount).toBe(1);
   });
@@ -47,13 +47,15 @@ describe('a flush', () => {
   test('waits no longer than the deadline where the clock went back since its calls came', async () => {
     const committer = world.start();
     world.broker.mode = 'hanging';
-    expect(await committer.commit(flush('a'), false, world.nowMs + 3_600_000)).toBe('spill');
+    expect(await committer.commit(flush('a'), false, world.nowMs + 3_600_000, OWNERS)).toBe(
+      'spill',
+    );
   }, 5_000);
 
   test('however long its calls have waited, a broker that answers is asked and takes it', async () => {
     const committer = world.start();
     world.broker.mode = 'hanging';
-    const committed = committer.commit(flush('a'), false, world.nowMs - 3_600_000);
+    const committed = committer.commit(flush('a'), false, world.nowMs - 3_600_000, OWNERS);
     setTimeout(() => world.broker.wake(), 10);
     await committed;
     expect(world.diskBuffer.isEmpty).toBe(true);
@@ -63,10 +65,10 @@ describe('a flush', () => {
   test('one of unknown outcome reaches the broker before any later one, whenever it wakes', async () => {
     const committer = world.start();
     world.broker.mode = 'hanging';
-    await committer.commit(flush('a'), false, world.nowMs);
+    await committer.commit(flush('a'), false, world.nowMs, OWNERS);
     const asleep = world.broker.late.splice(0);
     world.broker.mode = 'up';
-    await committer.commit(flush('b'), false, world.nowMs);
+    await committer.commit(flush('b'), false, world.nowMs, OWNERS);
     await world.untilEmpty();
     // The first try is done at last, behind everything: a second copy of an id that is there.
     for (const add of asleep) add();
@@ -76,9 +78,9 @@ describe('a flush', () => {
   test('of several shards, where these have no common transaction, outlives a process that dies in between', async () => {
     const first = world.start();
     world.broker.isAtomicAcrossShards = false;
-    await first.commit(flush('a'), true, world.nowMs);
+    await first.commit(flush('a'), true, world.nowMs, OWNERS);
     expect(world.diskBuffer.isEmpty).toBe(true);
-    const adding = first.commit(flush('b'), true, world.nowMs);
+    const adding = first.commit(flush('b'), true, world.nowMs, OWNERS);
     // Some shards may have it now. What the next start finds:
     expect(world.diskBuffer.commitBatchCount).toBe(1);
     await adding;
@@ -90,7 +92,7 @@ describe('a flush', () => {
     const committer = world.start();
     world.broker.isAtomicAcrossShards = false;
     world.broker.mode = 'refusing';
-    await committer.commit(flush('a'), true, world.nowMs);
+    await committer.commit(flush('a'), true, world.nowMs, OWNERS);
     expect(world.diskBuffer.commitBatchCount).toBe(1);
     world.broker.wake();
     await world.untilEmpty();
@@ -100,7 +102,7 @@ describe('a flush', () => {
   test('that the broker refuses by itself holds back the later ones, and is never dropped', async () => {
     const committer = world.start();
     world.broker.poison = 'a';
-    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, world.nowMs);
+    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, world.nowMs, OWNERS);
     await vi.waitFor(
       () => expect(world.broker.attempts.filter((ids) => ids === 'a').length).toBeGreaterThan(3),
       WAIT,
@@ -136,14 +138,14 @@ describe('a flush', () => {
   test('is refused when there is no capacity, and taken again when there is', async () => {
     const committer = world.start(100);
     world.broker.mode = 'refusing';
-    await committer.commit(flush('a'), false, world.nowMs);
-    await expect(committer.commit(flush('b'), false, world.nowMs)).rejects.toMatchObject({
+    await committer.commit(flush('a'), false, world.nowMs, OWNERS);
+    await expect(committer.commit(flush('b'), false, world.nowMs, OWNERS)).rejects.toMatchObject({
       code: 'BROKER_UNAVAILABLE',
     });
     expect(world.diskBuffer.commitBatchCount).toBe(1);
     world.broker.mode = 'up';
     await world.untilEmpty();
-    await committer.commit(flush('c'), false, world.nowMs);
+    await committer.commit(flush('c'), false, world.nowMs, OWNERS);
     expect(world.broker.added).toEqual(['a', 'c']);
   });
 
@@ -153,18 +155,18 @@ describe('a flush', () => {
     vi.spyOn(world.diskBuffer, 'append').mockImplementation(() => {
       throw new Error('database or disk is full');
     });
-    await expect(committer.commit(flush('a'), false, world.nowMs)).rejects.toMatchObject({
+    await expect(committer.commit(flush('a'), false, world.nowMs, OWNERS)).rejects.toMatchObject({
       code: 'BROKER_UNAVAILABLE',
     });
     world.broker.mode = 'up';
-    await committer.commit(flush('b'), false, world.nowMs);
+    await committer.commit(flush('b'), false, world.nowMs, OWNERS);
     expect(world.broker.added).toEqual(['b']);
   });
 
   test('that must wait for what other intakes have on their disks is staged, and that is enough', async () => {
     const committer = world.start();
     world.broker.heldBack = ['held'];
-    expect(await committer.commit(flush('a'), false, world.nowMs)).toBe('broker');
+    expect(await committer.commit(flush('a'), false, world.nowMs, OWNERS)).toBe('broker');
     expect(world.broker.staged).toEqual([{ atMs: undefined, text: JSON.stringify(flush('a')) }]);
     expect(world.diskBuffer.isEmpty).toBe(true);
   });
@@ -172,7 +174,7 @@ describe('a flush', () => {
   test('that need wait only a moment is not staged', async () => {
     const committer = world.start();
     world.broker.heldBack = ['ending', 'ending'];
-    await committer.commit(flush('a'), false, world.nowMs);
+    await committer.commit(flush('a'), false, world.nowMs, OWNERS);
     expect(world.broker.staged).toEqual([]);
     expect(world.broker.added).toEqual(['a']);
   });
@@ -184,7 +186,7 @@ describe('a flush', () => {
     world.lease.beforeKeeping = () => new Promise((resolve) => (end = resolve));
     let isCommitted = false;
     const committed = committer
-      .commit(flush('a'), false, world.nowMs)
+      .commit(flush('a'), false, world.nowMs, OWNERS)
       .then(() => (isCommitted = true));
     for (let turns = 0; turns < 10; turns++) await turn();
     expect([isCommitted, world.diskBuffer.isEmpty]).toEqual([false, true]);

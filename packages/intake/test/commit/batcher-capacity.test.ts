@@ -1,9 +1,11 @@
 /** How much a commit batch, a flush and the memory before them hold. */
 import type { WrittenCommitBatch } from '@sluice/platform/queue/commit-batch-writer';
+import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { expect, test } from 'vitest';
 import type { CommittedTo } from '../../src/commit/batch-committer.ts';
 import { createBatcher, createBroker, event, eventIds } from '../support/batcher-under-test.ts';
+import { capacityOfOne } from '../support/capacity-of-one.ts';
 import { operationsIn } from '../support/operations-in.ts';
 
 test('a commit batch holds at most 1,000 operations, and keeps their order across commit batches', async () => {
@@ -33,7 +35,7 @@ test('a commit batch holds at most 1,000 operations, and keeps their order acros
 
 test('calls that are more than a flush may hold go in the next one, each whole and in order', async () => {
   const broker = createBroker();
-  const batcher = createBatcher({ commit: broker.commit, pendingSizeBytesMax: 100_000_000 });
+  const batcher = createBatcher({ commit: broker.commit, pending: capacityOfOne(100_000_000) });
   const megabytes = (count: number) => count * 1_048_576;
   let arrival = broker.arrival();
   batcher.add([event('a', '0')], megabytes(3), () => undefined);
@@ -56,7 +58,7 @@ test('calls that are more than a flush may hold go in the next one, each whole a
 
 test('more than the pending limit is refused at once, and capacity comes back with the confirmation', async () => {
   const broker = createBroker();
-  const batcher = createBatcher({ commit: broker.commit, pendingSizeBytesMax: 100 });
+  const batcher = createBatcher({ commit: broker.commit, pending: capacityOfOne(100) });
   const arrival = broker.arrival();
   expect(batcher.add([event('a', '1')], 80, () => undefined)).toBe(true);
   expect(batcher.add([event('a', '2')], 30, () => expect.unreachable())).toBe(false);
@@ -91,4 +93,49 @@ test('what the broker has makes room for the next commit batch; what is only in 
   expect(second.buffer).toBe(first.buffer);
   expect(first.buffer).not.toBe(buffered.buffer);
   expect(buffered.toString()).toContain('"eventId":"spilled"');
+});
+
+test('of two workspaces one leaves the last share of the pending bytes to the other, also while that waits', async () => {
+  const broker = createBroker();
+  const pending = new SharedCapacity({
+    capacity: 100,
+    sharePercent: 25,
+    isAlone: () => false,
+    monotonicNow: () => 0,
+  });
+  const batcher = createBatcher({ commit: broker.commit, pending });
+  const add = (environmentId: number, sizeBytes: number) =>
+    batcher.add([{ ...event('a', '1'), environmentId }], sizeBytes, () => undefined);
+  const arrival = broker.arrival();
+  expect(add(1, 70)).toBe(true);
+  expect(add(1, 10)).toBe(false);
+  expect(add(2, 20)).toBe(true);
+  await arrival;
+  expect(add(2, 10)).toBe(false);
+  expect([pending.heldBy(1), pending.heldBy(2)]).toEqual([70, 20]);
+  broker.flushes[0]?.confirm();
+  await batcher.drain();
+  expect(pending.totalSize).toBe(0);
+});
+
+test('a call for which the disk has no capacity is refused, and holds no memory', async () => {
+  const asked: [number, number, number][] = [];
+  const batcher = createBatcher({
+    hasDiskCapacity: (...question) => {
+      asked.push(question);
+      return question[0] !== 1;
+    },
+  });
+  const add = (environmentId: number) =>
+    batcher.add([{ ...event('a', '1'), environmentId }], 10, () => undefined);
+  expect(add(2)).toBe(true);
+  expect(add(1)).toBe(false);
+  expect(add(2)).toBe(true);
+  expect(asked).toEqual([
+    [2, 10, 10],
+    [1, 10, 20],
+    [2, 20, 20],
+  ]);
+  await batcher.drain();
+  expect(batcher.pendingSizeBytes).toBe(0);
 });

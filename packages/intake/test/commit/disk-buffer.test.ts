@@ -4,7 +4,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openDiskBuffer, DiskBuffer } from '../../src/commit/disk-buffer.ts';
+import { DiskBuffer } from '../../src/commit/disk-buffer.ts';
+import { openDiskBuffer, type DiskBufferOptions } from '../../src/commit/open-disk-buffer.ts';
+
+const ALONE = { sharePercent: 25, isAlone: () => true };
+const NOBODY: ReadonlyMap<number, number> = new Map();
 
 let directory: string;
 const opened: DiskBuffer[] = [];
@@ -17,8 +21,9 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-function open(overrides: { name?: string; sizeBytesMax?: number } = {}): DiskBuffer {
+function open(overrides: Partial<DiskBufferOptions> = {}): DiskBuffer {
   const diskBuffer = openDiskBuffer({
+    ...ALONE,
     directory,
     name: 'sluice-test',
     sizeBytesMax: 1_000_000,
@@ -47,8 +52,8 @@ const idsOf = (diskBuffer: DiskBuffer): string[] =>
 describe('the disk buffer', () => {
   test('gives flushes back in order and whole, also after its process ended without a word', () => {
     const first = open();
-    first.append(flush('a', 'b'), 5);
-    first.append(flush('c'), 6);
+    first.append(flush('a', 'b'), NOBODY, 5);
+    first.append(flush('c'), NOBODY, 6);
     close(first);
 
     const second = open();
@@ -60,9 +65,9 @@ describe('the disk buffer', () => {
 
   test('what was appended meanwhile stays behind when the oldest are deleted', () => {
     const diskBuffer = open();
-    diskBuffer.append(flush('a'), 1);
+    diskBuffer.append(flush('a'), NOBODY, 1);
     const oldest = diskBuffer.readOldest(10, 1_000_000);
-    diskBuffer.append(flush('b'), 2);
+    diskBuffer.append(flush('b'), NOBODY, 2);
     diskBuffer.deleteOldest(oldest);
     expect(idsOf(diskBuffer)).toEqual(['b']);
     expect(diskBuffer.commitBatchCount).toBe(1);
@@ -72,19 +77,19 @@ describe('the disk buffer', () => {
 
   test('a step takes two large flushes and not a third', () => {
     const diskBuffer = open();
-    for (const id of ['a', 'b', 'c']) diskBuffer.append(flush(id), 1);
+    for (const id of ['a', 'b', 'c']) diskBuffer.append(flush(id), NOBODY, 1);
     expect(diskBuffer.readOldest(10, 1)).toHaveLength(2);
     expect(diskBuffer.readOldest(1, 1)).toHaveLength(1);
   });
 
   test('over the limit it takes nothing, and takes again once there is capacity', () => {
     const diskBuffer = open({ sizeBytesMax: 150 });
-    expect(diskBuffer.append(flush('a'), 1)).toBeDefined();
-    expect(diskBuffer.append(flush('b'), 1)).toBeDefined();
-    expect(diskBuffer.append(flush('c'), 1)).toBeUndefined();
+    expect(diskBuffer.append(flush('a'), NOBODY, 1)).toBeDefined();
+    expect(diskBuffer.append(flush('b'), NOBODY, 1)).toBeDefined();
+    expect(diskBuffer.append(flush('c'), NOBODY, 1)).toBeUndefined();
     expect(idsOf(diskBuffer)).toEqual(['a', 'b']);
     diskBuffer.deleteOldest(diskBuffer.readOldest(1, 1));
-    expect(diskBuffer.append(flush('c'), 1)).toBeDefined();
+    expect(diskBuffer.append(flush('c'), NOBODY, 1)).toBeDefined();
     expect(idsOf(diskBuffer)).toEqual(['b', 'c']);
   });
 
@@ -98,7 +103,7 @@ describe('the disk buffer', () => {
       [first, 'c', 2.5],
       [second, 'd', 3],
     ] as const)
-      diskBuffer.append(flush(id), 0, atMs);
+      diskBuffer.append(flush(id), NOBODY, 0, atMs);
     expect(second.firstWrittenAtMs()).toBe(2);
     close(first);
     close(second);
@@ -123,14 +128,14 @@ describe('the disk buffer', () => {
       .run(JSON.stringify(flush('a')));
     database.close();
     const diskBuffer = open();
-    diskBuffer.append(flush('b'), 8);
+    diskBuffer.append(flush('b'), NOBODY, 8);
     expect(idsOf(diskBuffer)).toEqual(['a', 'b']);
     expect(diskBuffer.firstWrittenAtMs()).toBe(7);
   });
 
   test('counts bytes, not letters', () => {
     const diskBuffer = open();
-    const kept = diskBuffer.append(flush('€'.repeat(1_000)), 1);
+    const kept = diskBuffer.append(flush('€'.repeat(1_000)), NOBODY, 1);
     expect(kept?.sizeBytes).toBeGreaterThan(3_000);
     expect(diskBuffer.sizeBytes).toBe(kept?.sizeBytes);
   });
@@ -139,22 +144,22 @@ describe('the disk buffer', () => {
     close(open());
     const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
     database.exec('pragma max_page_count = 8');
-    const diskBuffer = new DiskBuffer(database, 1_000_000_000);
+    const diskBuffer = new DiskBuffer(database, { sizeBytesMax: 1_000_000_000, ...ALONE });
     opened.push(diskBuffer);
-    diskBuffer.append(flush('a'), 1);
+    diskBuffer.append(flush('a'), NOBODY, 1);
     const sizeBytes = diskBuffer.sizeBytes;
-    expect(() => diskBuffer.append(flush('b'.repeat(100_000)), 1)).toThrow('full');
+    expect(() => diskBuffer.append(flush('b'.repeat(100_000)), NOBODY, 1)).toThrow('full');
     expect(diskBuffer).toMatchObject({ sizeBytes, commitBatchCount: 1 });
     expect(idsOf(diskBuffer)).toEqual(['a']);
-    diskBuffer.append(flush('c'), 1);
+    diskBuffer.append(flush('c'), NOBODY, 1);
     expect(idsOf(diskBuffer)).toEqual(['a', 'c']);
   });
 
   test('two processes never share a file; what both left is taken over by the next start', () => {
     const first = open();
     const second = open();
-    first.append(flush('a'), 1);
-    second.append(flush('b'), 2);
+    first.append(flush('a'), NOBODY, 1);
+    second.append(flush('b'), NOBODY, 2);
     expect(idsOf(first)).toEqual(['a']);
     close(first);
     close(second);
@@ -167,7 +172,7 @@ describe('the disk buffer', () => {
 
   test('another installation in the same folder gets nothing of ours', () => {
     const ours = open();
-    ours.append(flush('a'), 1);
+    ours.append(flush('a'), NOBODY, 1);
     close(ours);
     expect(open({ name: 'sluice-test-2' }).isEmpty).toBe(true);
     expect(open({ name: '../other/é' }).isEmpty).toBe(true);
@@ -177,7 +182,7 @@ describe('the disk buffer', () => {
 
   test('an emptied file gives the disk its space back', () => {
     const diskBuffer = open({ sizeBytesMax: 100_000_000 });
-    for (let n = 0; n < 20; n++) diskBuffer.append(flush('x'.repeat(1_000_000)), 1);
+    for (let n = 0; n < 20; n++) diskBuffer.append(flush('x'.repeat(1_000_000)), NOBODY, 1);
     diskBuffer.deleteOldest(diskBuffer.readOldest(100, 100_000_000));
     expect(statSync(join(directory, 'sluice-test-0.sqlite')).size).toBeLessThan(100_000);
   });
@@ -208,7 +213,12 @@ describe('the disk buffer', () => {
   test('a folder that cannot be made stops the start and names its setting', () => {
     writeFileSync(join(directory, 'file'), '');
     expect(() =>
-      openDiskBuffer({ directory: join(directory, 'file', 'spill'), name: 'a', sizeBytesMax: 1 }),
+      openDiskBuffer({
+        directory: join(directory, 'file', 'spill'),
+        name: 'a',
+        sizeBytesMax: 1,
+        ...ALONE,
+      }),
     ).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
   });
 });

@@ -1,6 +1,6 @@
 /** What is in the disk buffer, on its way to the broker that is back; and when to come again meanwhile. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { CommitterWorld, flush, turn, unique, WAIT } from '../support/committer-world.ts';
+import { CommitterWorld, flush, turn, unique, WAIT, OWNERS } from '../support/committer-world.ts';
 
 let world: CommitterWorld;
 beforeEach(() => void (world = new CommitterWorld()));
@@ -15,7 +15,7 @@ describe('the drain', () => {
     const send = async () => {
       const id = `flush-${next++}`;
       sent.push(id);
-      await committer.commit(flush(id), false, world.nowMs);
+      await committer.commit(flush(id), false, world.nowMs, OWNERS);
     };
     for (let n = 0; n < 100; n++) await send();
     world.broker.mode = 'up';
@@ -35,12 +35,12 @@ describe('the drain', () => {
     world.broker.mode = 'refusing';
     for (const id of ['a', 'b']) {
       world.nowMs += 10;
-      await committer.commit(flush(id), false, world.nowMs);
+      await committer.commit(flush(id), false, world.nowMs, OWNERS);
     }
     const writtenAtMs = world.lease.brokerNow();
     // A clock that goes back changes no order.
     world.nowMs -= 60_000;
-    await committer.commit(flush('c'), false, world.nowMs);
+    await committer.commit(flush('c'), false, world.nowMs, OWNERS);
     world.broker.mode = 'up';
     await world.untilEmpty();
     expect(world.broker.staged.map(({ atMs }) => atMs)).toEqual([
@@ -53,7 +53,7 @@ describe('the drain', () => {
   test.each([false, true])('marks what comes too late for its place: %s', async (isLate) => {
     const committer = world.start();
     world.broker.mode = 'refusing';
-    await committer.commit(flush('a'), false, world.nowMs);
+    await committer.commit(flush('a'), false, world.nowMs, OWNERS);
     world.lease.isLate = isLate;
     world.broker.mode = 'up';
     await world.untilEmpty();
@@ -65,7 +65,7 @@ describe('the drain', () => {
   test('that is cut between the broker’s confirmation and the delete sends the same ids again', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
-    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, world.nowMs);
+    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, world.nowMs, OWNERS);
     vi.spyOn(world.diskBuffer, 'deleteOldest').mockImplementation(() => {
       // The process ends here.
       world.broker.mode = 'refusing';
@@ -77,7 +77,7 @@ describe('the drain', () => {
 
     world.broker.mode = 'up';
     const restarted = world.start();
-    await restarted.commit(flush('d'), false, world.nowMs);
+    await restarted.commit(flush('d'), false, world.nowMs, OWNERS);
     await world.untilEmpty();
     expect(world.broker.added[1]).toBe('a');
     expect(unique(world.broker.added)).toEqual(['a', 'b', 'c', 'd']);
@@ -86,10 +86,10 @@ describe('the drain', () => {
   test('begins with what an earlier process left, before anything new', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
-    await committer.commit(flush('a'), false, world.nowMs);
+    await committer.commit(flush('a'), false, world.nowMs, OWNERS);
     await world.stop();
     const restarted = world.start();
-    await restarted.commit(flush('b'), false, world.nowMs);
+    await restarted.commit(flush('b'), false, world.nowMs, OWNERS);
     world.broker.mode = 'up';
     await world.untilEmpty();
     expect(unique(world.broker.added)).toEqual(['a', 'b']);
@@ -98,8 +98,8 @@ describe('the drain', () => {
   test('adds one flush first, then several together', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
-    await committer.commit(flush('a'), true, world.nowMs);
-    for (const id of ['b', 'c']) await committer.commit(flush(id), false, world.nowMs);
+    await committer.commit(flush('a'), true, world.nowMs, OWNERS);
+    for (const id of ['b', 'c']) await committer.commit(flush(id), false, world.nowMs, OWNERS);
     world.broker.attempts = [];
     world.broker.mode = 'up';
     await world.untilEmpty();
@@ -110,7 +110,8 @@ describe('the drain', () => {
   test('is left to the next start where a stop would take too long', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
-    for (const id of ['a', 'b', 'c', 'd']) await committer.commit(flush(id), false, world.nowMs);
+    for (const id of ['a', 'b', 'c', 'd'])
+      await committer.commit(flush(id), false, world.nowMs, OWNERS);
     world.broker.onAdd = () => (world.nowMs += 5_000);
     world.broker.mode = 'up';
     await world.stop();
@@ -124,7 +125,8 @@ describe('the drain', () => {
   test('a stop moves what can be moved, and leaves nothing when the broker is there', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
-    for (const id of ['a', 'b', 'c', 'd']) await committer.commit(flush(id), false, world.nowMs);
+    for (const id of ['a', 'b', 'c', 'd'])
+      await committer.commit(flush(id), false, world.nowMs, OWNERS);
     world.broker.mode = 'up';
     await world.stop();
     expect(world.broker.added).toEqual(['a', 'b', 'c', 'd']);
@@ -138,7 +140,7 @@ describe('Retry-After', () => {
     const committer = world.start();
     expect(committer.retryAfterSeconds()).toBe(1);
     world.broker.mode = 'refusing';
-    await committer.commit(flush('a'), false, world.nowMs);
+    await committer.commit(flush('a'), false, world.nowMs, OWNERS);
     expect(committer.retryAfterSeconds()).toBe(1);
     world.nowMs += 20_000;
     expect(committer.retryAfterSeconds()).toBe(10);
@@ -153,7 +155,8 @@ describe('Retry-After', () => {
     const sizeBytes = Buffer.byteLength(JSON.stringify(flush('flush-100')));
     const committer = world.start(100 * sizeBytes);
     world.broker.mode = 'refusing';
-    for (let n = 100; n < 200; n++) await committer.commit(flush(`flush-${n}`), false, world.nowMs);
+    for (let n = 100; n < 200; n++)
+      await committer.commit(flush(`flush-${n}`), false, world.nowMs, OWNERS);
     const seen: number[] = [];
     world.broker.onAdd = () => {
       // Each step takes two seconds: after the first, one of a hundred left; nine more until a tenth is free.

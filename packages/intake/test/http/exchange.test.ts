@@ -8,6 +8,7 @@ import { FairQueue } from '../../src/http/fair-queue.ts';
 import { Turns } from '../../src/http/turns.ts';
 import type { Body } from '../../src/calls/read-body.ts';
 import { Head } from '../../src/http/request-head.ts';
+import { capacityOfOne } from '../support/capacity-of-one.ts';
 
 const MEBIBYTE = 1_048_576;
 const batch = routes.find(({ pattern }) => pattern === '/v1/batch')?.call as Call;
@@ -20,8 +21,7 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   inFlightCount: 0,
   receivedCount: 0,
   refusedCounts: new Map(),
-  collectedSizeBytes: 0,
-  collectedSizeBytesMax,
+  collected: capacityOfOne(collectedSizeBytesMax),
   inflations: { runningCount: 0, waiting: new FairQueue() },
   streams: new Set(),
   turns: new Turns(() => performance.now()),
@@ -95,9 +95,9 @@ describe('bodies that come in parts', () => {
       return caller;
     });
     expect(callers.map(({ status }) => status?.slice(0, 3))).toEqual([undefined, undefined, '503']);
-    expect(state.collectedSizeBytes).toBe(2_000);
+    expect(state.collected.totalSize).toBe(2_000);
     for (const caller of callers.slice(0, 2)) caller.abort();
-    expect(state).toMatchObject({ collectedSizeBytes: 0, inFlightCount: 0 });
+    expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
   });
 });
 
@@ -109,14 +109,14 @@ describe('large bodies', () => {
     let takenCount = 0;
     for (let n = 0; n < 10; n++)
       begin(state, '', () => takenCount++).receive(large.slice().buffer, true);
-    expect(state.collectedSizeBytes).toBe(10 * large.length);
+    expect(state.collected.totalSize).toBe(10 * large.length);
     const counts: number[] = [];
     while (takenCount < 10) {
       await new Promise((resolve) => setImmediate(resolve));
       counts.push(takenCount);
     }
     expect(counts.length).toBeGreaterThanOrEqual(10);
-    await vi.waitFor(() => expect(state.collectedSizeBytes).toBe(0), 5_000);
+    await vi.waitFor(() => expect(state.collected.totalSize).toBe(0), 5_000);
   });
 
   test('of a workspace that sends many delay those of another by one turn', async () => {
@@ -140,7 +140,7 @@ describe('large bodies', () => {
     const caller = begin(state, encoding, () => (isTaken = true));
     caller.receive(body.buffer, true);
     caller.abort();
-    await vi.waitFor(() => expect(state.collectedSizeBytes).toBe(0), 5_000);
+    await vi.waitFor(() => expect(state.collected.totalSize).toBe(0), 5_000);
     expect(state.inflations.runningCount).toBe(0);
     expect(isTaken).toBe(false);
     expect(state.inFlightCount).toBe(0);
@@ -161,7 +161,7 @@ describe('compressed bodies', () => {
         taken.push(n);
       }),
     );
-    expect(state.collectedSizeBytes).toBe(60 * BOMB.length);
+    expect(state.collected.totalSize).toBe(60 * BOMB.length);
     await vi.waitFor(() => expect(taken).toHaveLength(60), 10_000);
     // Four of them.
     expect(heldSizeBytes).toBeLessThan(5.5 * batch.sizeBytesMax);
@@ -170,7 +170,7 @@ describe('compressed bodies', () => {
     // Four at a time: none is taken before one that came more than three before it.
     for (const [place, n] of taken.entries()) expect(Math.abs(place - n)).toBeLessThan(4);
     expect(new Set(callers.map(({ status }) => status))).toEqual(new Set(['200 OK']));
-    expect(state).toMatchObject({ collectedSizeBytes: 0, inFlightCount: 0 });
+    expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
   });
 
   test('that wait are counted, and refused with 503 beyond the bound', async () => {
@@ -179,7 +179,7 @@ describe('compressed bodies', () => {
     const callers = Array.from({ length: 15 }, () => send(state, BOMB, () => takenCount++));
     expect(callers.filter(({ status }) => status?.startsWith('503'))).toHaveLength(5);
     await vi.waitFor(() => expect(takenCount).toBe(10), 10_000);
-    expect(state).toMatchObject({ collectedSizeBytes: 0, inFlightCount: 0 });
+    expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
     const late = send(state, BOMB, () => takenCount++);
     await vi.waitFor(() => expect(late.status).toBe('200 OK'), 10_000);
   });
@@ -189,11 +189,11 @@ describe('compressed bodies', () => {
     const callers = Array.from({ length: 20 }, () => send(state, BOMB, () => undefined));
     for (const caller of callers) caller.abort();
     expect(state.inFlightCount).toBe(0);
-    expect(state.collectedSizeBytes).toBeLessThanOrEqual(4 * BOMB.length);
+    expect(state.collected.totalSize).toBeLessThanOrEqual(4 * BOMB.length);
     let isTaken = false;
     send(state, BOMB, () => (isTaken = true));
     await vi.waitFor(() => expect(isTaken).toBe(true), 10_000);
-    await vi.waitFor(() => expect(state.collectedSizeBytes).toBe(0), 10_000);
+    await vi.waitFor(() => expect(state.collected.totalSize).toBe(0), 10_000);
     expect(state.inflations).toMatchObject({ runningCount: 0 });
   });
 
@@ -205,6 +205,6 @@ describe('compressed bodies', () => {
       send(state, n % 2 === 0 ? tooLarge : Buffer.from('not gzip'), () => takenCount++);
     }
     await vi.waitFor(() => expect(takenCount).toBe(20), 10_000);
-    expect(state).toMatchObject({ collectedSizeBytes: 0, inflations: { runningCount: 0 } });
+    expect(state).toMatchObject({ collected: { totalSize: 0 }, inflations: { runningCount: 0 } });
   });
 });

@@ -1,12 +1,14 @@
 /** One stream on a socket that is made here: what it may hold of memory, and whose words end it. */
 import { createHash } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
+import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { afterEach, expect, test, vi } from 'vitest';
 import { KeyRing } from '../../src/auth/authenticate.ts';
 import { Batcher } from '../../src/commit/batcher.ts';
 import type { ServerState } from '../../src/http/exchange.ts';
 import { FairQueue } from '../../src/http/fair-queue.ts';
 import { Head } from '../../src/http/request-head.ts';
+import { capacityOfOne } from '../support/capacity-of-one.ts';
 import { CommitSlots } from '../../src/stream/commit-slots.ts';
 import { Turns } from '../../src/http/turns.ts';
 import { StreamExchange } from '../../src/stream/stream-exchange.ts';
@@ -34,7 +36,7 @@ const writeKey = (environmentId: number) => ({
 function openStream(
   given: {
     strictMode?: string;
-    streams?: ServerState['streams'];
+    places?: SharedCapacity;
     keys?: readonly ReturnType<typeof writeKey>[];
   } = {},
 ) {
@@ -55,10 +57,9 @@ function openStream(
     inFlightCount: 0,
     receivedCount: 0,
     refusedCounts: new Map(),
-    collectedSizeBytes: 0,
-    collectedSizeBytesMax: MEBIBYTE,
+    collected: capacityOfOne(MEBIBYTE),
     inflations: { runningCount: 0, waiting: new FairQueue() },
-    streams: given.streams ?? new Set(),
+    streams: new Set(),
     turns,
     ownerOf: () => 1,
   };
@@ -69,7 +70,7 @@ function openStream(
       return Promise.resolve('broker');
     },
     newId: () => 'id',
-    pendingSizeBytesMax: MEBIBYTE,
+    pending: capacityOfOne(MEBIBYTE),
     onCommitFailure: () => undefined,
   });
   const res = {
@@ -104,8 +105,7 @@ function openStream(
     // The pauses are those of the linger: they last until the sender has said that it was all.
     pause: () => new Promise(() => undefined),
     commitSlots: new CommitSlots(),
-    countMax: 4,
-    sharePercent: 25,
+    places: given.places ?? capacityOfOne(4),
     idleTimeoutMs: 60_000,
   };
   const query = { id: undefined, line: undefined };
@@ -238,19 +238,20 @@ test('a stream goes on where keys change and its own does not', async () => {
 });
 
 test('a workspace leaves a share of the places to the others, once there are others', async () => {
-  const places = new Set<{ environmentId: number; stop(): void }>();
-  const open = () => openStream({ streams: places });
-  const alone = Array.from({ length: 4 }, open);
-  expect(places.size).toBe(4);
-  for (const stream of alone) stream.abort();
-  await vi.waitFor(() => expect(places.size).toBe(0), 5_000);
-  const two = [writeKey(1), { ...writeKey(2), secretHash: Buffer.from('other') }];
-  for (let n = 0; n < 4; n++) openStream({ streams: places, keys: two });
-  // Its share is one of four, and the fourth place is for the other.
-  expect(places.size).toBe(3);
-  openStream({
-    streams: places,
-    keys: [writeKey(2), { ...writeKey(1), secretHash: Buffer.from('other') }],
+  const alone = capacityOfOne(4);
+  const streams = Array.from({ length: 5 }, () => openStream({ places: alone }));
+  expect(alone.totalSize).toBe(4);
+  for (const stream of streams) stream.abort();
+  await vi.waitFor(() => expect(alone.totalSize).toBe(0), 5_000);
+  const places = new SharedCapacity({
+    capacity: 4,
+    sharePercent: 25,
+    isAlone: () => false,
+    monotonicNow: () => 0,
   });
-  expect(places.size).toBe(4);
+  for (let n = 0; n < 4; n++) openStream({ places });
+  // Its share is one of four, and the fourth place is for the other.
+  expect(places.heldBy(1)).toBe(3);
+  openStream({ places, keys: [writeKey(2)] });
+  expect(places.heldBy(2)).toBe(1);
 });

@@ -3,6 +3,7 @@ import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { Batcher, type BatcherOptions } from '../../src/commit/batcher.ts';
 import type { CommittedTo } from '../../src/commit/batch-committer.ts';
+import { capacityOfOne } from './capacity-of-one.ts';
 import { operationsIn } from './operations-in.ts';
 
 export function event(person: string, eventId: string, receivedAtMs = 1): TrackEvent {
@@ -48,7 +49,7 @@ export function createBatcher(overrides: Partial<BatcherOptions>): Batcher {
     shardCount: 4,
     commit: () => Promise.resolve('spill'),
     newId: () => `envelope-${id++}`,
-    pendingSizeBytesMax: 1_000_000,
+    pending: capacityOfOne(1_000_000),
     onCommitFailure: () => undefined,
     ...overrides,
   });

@@ -7,9 +7,13 @@ import type { AddOutcome } from '@sluice/platform/queue/hold-back';
 import { readFlush, type StagedDraft } from '@sluice/platform/queue/staged-flushes';
 import { vi } from 'vitest';
 import { BatchCommitter } from '../../src/commit/batch-committer.ts';
-import { openDiskBuffer, type DiskBuffer } from '../../src/commit/disk-buffer.ts';
+import type { DiskBuffer } from '../../src/commit/disk-buffer.ts';
+import { openDiskBuffer } from '../../src/commit/open-disk-buffer.ts';
 
 type Mode = 'up' | 'refusing' | 'hanging';
+
+/** Whose the requests of a flush are. */
+export const OWNERS: ReadonlyMap<number, number> = new Map([[1, 100]]);
 
 export const flush = (id: string): ShardCommitBatch[] => [
   { shard: 0, envelope: { id, operations: [] } },
@@ -97,7 +101,13 @@ export class CommitterWorld {
 
   /** As a process does that starts on what earlier ones left. */
   start(sizeBytesMax = 1_000_000, deadlineMs = 20): BatchCommitter {
-    this.diskBuffer = openDiskBuffer({ directory: this.#directory, name: 'test', sizeBytesMax });
+    this.diskBuffer = openDiskBuffer({
+      directory: this.#directory,
+      name: 'test',
+      sizeBytesMax,
+      sharePercent: 25,
+      isAlone: () => true,
+    });
     const committer = new BatchCommitter({
       producer: this.broker,
       diskBuffer: this.diskBuffer,

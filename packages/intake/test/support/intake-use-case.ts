@@ -10,6 +10,7 @@ import type { Outcome } from '../../src/calls/outcome.ts';
 import { readBody } from '../../src/calls/read-body.ts';
 import { RefusalRecorder } from '../../src/calls/refusal-recorder.ts';
 import { Batcher } from '../../src/commit/batcher.ts';
+import { capacityOfOne } from './capacity-of-one.ts';
 import { operationsIn } from './operations-in.ts';
 
 export const PIPELINES = `Basic ${Buffer.from('key:').toString('base64')}`;
@@ -56,7 +57,7 @@ export function createIntake(
       return Promise.resolve('broker');
     },
     newId: () => `envelope-${id++}`,
-    pendingSizeBytesMax: options.pendingSizeBytesMax ?? 1_000_000,
+    pending: capacityOfOne(options.pendingSizeBytesMax ?? 1_000_000),
     onCommitFailure: () => undefined,
   });
   const unauthorized = new UnauthorizedRecorder();

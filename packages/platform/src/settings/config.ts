@@ -79,6 +79,9 @@ export const platformSettings = z.object({
     .describe(
       'kind of environment, `development`, `test` or `production`; `production`: no demo workspace, no private addresses unless allowed, and the API requires `API_SECRET`',
     ),
+  WORKSPACE_SHARE_PERCENT: integer(1, 100, 25).describe(
+    'share of each workspace, as a percentage, of what all share: pending bytes, streams, live tails, the local disk buffer, the storage for imports; beyond it, a workspace leaves as much free for the others',
+  ),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')

@@ -9,6 +9,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import { createLogger } from '@sluice/platform/process/logger';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
+import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
@@ -73,6 +74,13 @@ export async function startIntakeUnderTest(
   });
   const keys = new KeyRing();
   keys.replace(await listWorkspaceKeys(database));
+  const shared = (capacity: number): SharedCapacity =>
+    new SharedCapacity({
+      capacity,
+      sharePercent: 25,
+      isAlone: () => keys.workspaceCount <= 1,
+      monotonicNow: () => performance.now(),
+    });
   const batcher = new Batcher({
     shardCount: broker.shardCount,
     commit: async (commitBatches) => {
@@ -80,7 +88,7 @@ export async function startIntakeUnderTest(
       return 'broker';
     },
     newId,
-    pendingSizeBytesMax: 64 * 1_048_576,
+    pending: shared(64 * 1_048_576),
     onCommitFailure: () => undefined,
   });
   const unauthorized = new UnauthorizedRecorder();
@@ -97,7 +105,7 @@ export async function startIntakeUnderTest(
   const server = await startServer({
     host: '127.0.0.1',
     port: 0,
-    collectedSizeBytesMax: 4 * 1_048_576,
+    collected: shared(4 * 1_048_576),
     routes,
     accept: createAccept(deps, {
       listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
@@ -110,8 +118,7 @@ export async function startIntakeUnderTest(
       monotonicNow: () => performance.now(),
       pause: (durationMs) => sleep(durationMs),
       commitSlots: new CommitSlots(),
-      countMax: 4,
-      sharePercent: 25,
+      places: shared(4),
       idleTimeoutMs: 60_000,
       ...streams,
     },

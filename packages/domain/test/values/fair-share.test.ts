@@ -1,0 +1,118 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  isWithinShare,
+  mayTake,
+  shareOf,
+  type ShareClaim,
+  type SharedBound,
+} from '../../src/values/fair-share.ts';
+
+const BOUND = { capacity: 100, sharePercent: 25 };
+const claim = (changes: Partial<ShareClaim>): ShareClaim => ({
+  size: 1,
+  ownSize: 0,
+  totalSize: changes.ownSize ?? 0,
+  isAlone: false,
+  leastRefusedSize: Infinity,
+  ...changes,
+});
+
+test('the only workspace takes everything, and no more than there is', () => {
+  expect(mayTake(BOUND, claim({ ownSize: 99, isAlone: true }))).toBe(true);
+  expect(mayTake(BOUND, claim({ ownSize: 100, isAlone: true }))).toBe(false);
+});
+
+test('beyond its share a workspace leaves one share free, which others take', () => {
+  expect(mayTake(BOUND, claim({ ownSize: 74 }))).toBe(true);
+  expect(mayTake(BOUND, claim({ ownSize: 75 }))).toBe(false);
+  expect(mayTake(BOUND, claim({ totalSize: 75 }))).toBe(true);
+  expect(mayTake(BOUND, claim({ ownSize: 24, totalSize: 99 }))).toBe(true);
+  expect(mayTake(BOUND, claim({ ownSize: 25, totalSize: 99 }))).toBe(false);
+});
+
+test('beyond its share a workspace takes nothing while one that was refused holds less', () => {
+  expect(mayTake(BOUND, claim({ ownSize: 40, leastRefusedSize: 39 }))).toBe(false);
+  expect(mayTake(BOUND, claim({ ownSize: 40, leastRefusedSize: 40 }))).toBe(true);
+  expect(mayTake(BOUND, claim({ ownSize: 20, leastRefusedSize: 0 }))).toBe(true);
+});
+
+test('one unit fits a share that is smaller', () => {
+  const small = { capacity: 2, sharePercent: 25 };
+  expect(mayTake(small, claim({ totalSize: 1 }))).toBe(true);
+  expect(mayTake(small, claim({ ownSize: 1, totalSize: 1 }))).toBe(false);
+});
+
+interface Step {
+  readonly owner: number;
+  readonly size: number;
+  readonly isRelease: boolean;
+}
+
+const step = fc.record({
+  owner: fc.integer({ min: 0, max: 5 }),
+  size: fc.integer({ min: 1, max: 5 }),
+  isRelease: fc.boolean(),
+});
+const bound = fc.record({
+  capacity: fc.integer({ min: 40, max: 200 }),
+  sharePercent: fc.integer({ min: 13, max: 50 }),
+});
+
+/** What each holds after the steps. A release is of what is there. */
+function run(
+  shared: SharedBound,
+  steps: readonly Step[],
+  look: (claim: ShareClaim, held: readonly number[]) => void,
+) {
+  const held = [0, 0, 0, 0, 0, 0];
+  const refused = new Set<number>();
+  for (const { owner, size, isRelease } of steps) {
+    const ownSize = held[owner] as number;
+    if (isRelease) {
+      held[owner] = ownSize - Math.min(ownSize, size);
+      continue;
+    }
+    const others = [...refused].filter((other) => other !== owner);
+    const wanted: ShareClaim = {
+      size,
+      ownSize,
+      totalSize: held.reduce((sum, one) => sum + one, 0),
+      isAlone: false,
+      leastRefusedSize: Math.min(...others.map((other) => held[other] as number)),
+    };
+    look(wanted, held);
+    if (mayTake(shared, wanted)) {
+      held[owner] = ownSize + size;
+      refused.delete(owner);
+    } else refused.add(owner);
+  }
+  return held;
+}
+
+test('whatever many workspaces take and release, the last share is there for those within theirs', () => {
+  fc.assert(
+    fc.property(bound, fc.array(step, { maxLength: 400 }), (shared, steps) => {
+      const held = run(shared, steps, (wanted, before) => {
+        const share = shareOf(shared);
+        expect(wanted.totalSize).toBeLessThanOrEqual(shared.capacity);
+        const within = before.filter((size) => size <= share).reduce((sum, size) => sum + size, 0);
+        // Those within their shares, this claim too, fit into what nobody else may take.
+        if (isWithinShare(shared, wanted) && within + wanted.size <= share)
+          expect(mayTake(shared, wanted)).toBe(true);
+      });
+      expect(held.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(shared.capacity);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('of two that want all and release in turn, neither stays with less than the other', () => {
+  const want = (owner: number): Step => ({ owner, size: 1, isRelease: false });
+  const steps = Array.from({ length: 100 }, () => want(0));
+  for (let turn = 0; turn < 400; turn++)
+    steps.push(want(1), want(0), { owner: turn % 2, size: 1, isRelease: true }, want(0), want(1));
+  const [one = 0, other = 0] = run(BOUND, steps, () => undefined);
+  expect(Math.abs(one - other)).toBeLessThanOrEqual(2);
+  expect(one + other).toBeGreaterThanOrEqual(70);
+});

@@ -1,0 +1,79 @@
+/**
+ * What each workspace holds of a bound that all share, in this process. The rule is `domain/src/values/fair-share.ts`;
+ * this keeps the counts, and who was refused a moment ago.
+ *
+ * On the way of every call, so a take and a release are a look-up and a write each.
+ */
+import { isWithinShare, mayTake, type SharedBound } from '@sluice/domain/values/fair-share';
+
+export interface SharedCapacityOptions extends SharedBound {
+  /** No other workspace could want any. */
+  readonly isAlone: () => boolean;
+  /** Milliseconds that never go back. */
+  readonly monotonicNow: () => number;
+}
+
+/** As long as a workspace counts as wanting some: who is refused is told to come again after 10 s at most. */
+const WANTED_FOR_MS = 15_000;
+
+export class SharedCapacity {
+  readonly #bound: SharedBound;
+  readonly #isAlone: () => boolean;
+  readonly #monotonicNow: () => number;
+  /** By workspace; none holds 0. */
+  readonly #held = new Map<number, number>();
+  /** By workspace: when it was refused; none that has been given some since. */
+  readonly #refusedAtMs = new Map<number, number>();
+  #totalSize = 0;
+
+  constructor({ capacity, sharePercent, isAlone, monotonicNow }: SharedCapacityOptions) {
+    this.#bound = { capacity, sharePercent };
+    this.#isAlone = isAlone;
+    this.#monotonicNow = monotonicNow;
+  }
+
+  /** What all hold. */
+  get totalSize(): number {
+    return this.#totalSize;
+  }
+
+  heldBy(environmentId: number): number {
+    return this.#held.get(environmentId) ?? 0;
+  }
+
+  /** @returns false where it was refused; nothing is taken then. */
+  take(environmentId: number, size: number): boolean {
+    const ownSize = this.#held.get(environmentId) ?? 0;
+    const isAlone = this.#isAlone();
+    const claim = { size, ownSize, totalSize: this.#totalSize, isAlone };
+    const leastRefusedSize =
+      isAlone || this.#refusedAtMs.size === 0 || isWithinShare(this.#bound, claim)
+        ? Infinity
+        : this.#leastRefusedSize(environmentId);
+    if (!mayTake(this.#bound, { ...claim, leastRefusedSize })) {
+      this.#refusedAtMs.set(environmentId, this.#monotonicNow());
+      return false;
+    }
+    if (this.#refusedAtMs.size > 0) this.#refusedAtMs.delete(environmentId);
+    this.#held.set(environmentId, ownSize + size);
+    this.#totalSize += size;
+    return true;
+  }
+
+  release(environmentId: number, size: number): void {
+    const leftSize = (this.#held.get(environmentId) ?? 0) - size;
+    if (leftSize > 0) this.#held.set(environmentId, leftSize);
+    else this.#held.delete(environmentId);
+    this.#totalSize -= size;
+  }
+
+  #leastRefusedSize(environmentId: number): number {
+    const sinceMs = this.#monotonicNow() - WANTED_FOR_MS;
+    let leastSize = Infinity;
+    for (const [other, refusedAtMs] of this.#refusedAtMs) {
+      if (refusedAtMs < sinceMs) this.#refusedAtMs.delete(other);
+      else if (other !== environmentId) leastSize = Math.min(leastSize, this.heldBy(other));
+    }
+    return leastSize;
+  }
+}
