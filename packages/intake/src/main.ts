@@ -145,17 +145,15 @@ const idsOf = (commitBatches: readonly ShardCommitBatch[]): string[] =>
 const batcher = new Batcher({
   shardCount: settings.SHARD_COUNT,
   commit: logger.isLevelEnabled('debug')
-    ? async (commitBatches, isAtomic, arrivedAtMs, sizes) => {
-        const committedTo = await committer.commit(commitBatches, isAtomic, arrivedAtMs, sizes);
-        logger.debug({ envelopeIds: idsOf(commitBatches), committedTo }, 'committed');
+    ? async (...flush) => {
+        const committedTo = await committer.commit(...flush);
+        logger.debug({ envelopeIds: idsOf(flush[0]), committedTo }, 'committed');
         return committedTo;
       }
-    : (commitBatches, isAtomic, arrivedAtMs, sizes) =>
-        committer.commit(commitBatches, isAtomic, arrivedAtMs, sizes),
+    : (...flush) => committer.commit(...flush),
   newId,
   pending: shared(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
-  hasDiskCapacity: (environmentId, ownSizeBytes, totalSizeBytes) =>
-    diskBuffer.hasCapacityFor(environmentId, ownSizeBytes, totalSizeBytes),
+  hasDiskCapacity: diskBuffer.hasCapacityFor.bind(diskBuffer),
   onCommitFailure: (error, commitBatches) => {
     if (monotonicNow() - failureLineAtMs < FAILURE_LINE_INTERVAL_MS) return;
     failureLineAtMs = monotonicNow();
