@@ -16,7 +16,7 @@ import { beginProcess } from '@sluice/platform/process/begin-process';
 import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
-import { openProducer, type ShardCommitBatch } from '@sluice/platform/queue/queue';
+import { openProducer } from '@sluice/platform/queue/queue';
 import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { repeat } from '@sluice/platform/process/repeat';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
@@ -26,7 +26,7 @@ import { adminPlaceOf, serveAdmin } from '@sluice/platform/telemetry/admin-serve
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { createAccept } from './calls/accept-unsubscribe.ts';
 import { KeyRing } from './auth/authenticate.ts';
-import { Batcher } from './commit/batcher.ts';
+import { openBatcher } from './commit/open-batcher.ts';
 import { browserPages } from './http/browser-pages.ts';
 import { openCommitter } from './commit/open-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
@@ -137,33 +137,15 @@ const { committer, diskBuffer, lease } = await openCommitter({
   lifecycle,
 });
 
-/** A full disk buffer refuses thousands of flushes a second; one log line a second is enough. */
-const FAILURE_LINE_INTERVAL_MS = 1_000;
-let failureLineAtMs = -Infinity;
-const idsOf = (commitBatches: readonly ShardCommitBatch[]): string[] =>
-  commitBatches.map(({ envelope: commitBatch }) => commitBatch.id);
-const batcher = new Batcher({
+const batcher = openBatcher({
   shardCount: settings.SHARD_COUNT,
-  commit: logger.isLevelEnabled('debug')
-    ? async (...flush) => {
-        const committedTo = await committer.commit(...flush);
-        logger.debug({ envelopeIds: idsOf(flush[0]), committedTo }, 'committed');
-        return committedTo;
-      }
-    : (...flush) => committer.commit(...flush),
   newId,
   pending: shared(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
-  hasDiskCapacity: diskBuffer.hasCapacityFor.bind(diskBuffer),
-  onCommitFailure: (error, commitBatches) => {
-    if (monotonicNow() - failureLineAtMs < FAILURE_LINE_INTERVAL_MS) return;
-    failureLineAtMs = monotonicNow();
-    const envelopeIds = idsOf(commitBatches);
-    logger.error(
-      { error, envelopeIds },
-      'calls are refused; neither the broker nor the local disk buffer accepts them',
-    );
-  },
-  ...(callTracer && { traceFlush: (commitBatches) => callTracer.traceFlush(commitBatches) }),
+  ...(callTracer && { traceFlush: callTracer.traceFlush.bind(callTracer) }),
+  committer,
+  diskBuffer,
+  monotonicNow,
+  logger,
 });
 const unauthorized = new UnauthorizedRecorder();
 const refusals = new RefusalRecorder();
