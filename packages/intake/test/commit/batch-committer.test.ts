@@ -125,7 +125,7 @@ describe('a flush', () => {
       const waiting = vi.spyOn(world.lease, 'untilPassed').mockReturnValue(passed.promise);
       let isAnswered = false;
       const answer = committer
-        .commit(flush(id), false, world.nowMs)
+        .commit(flush(id), false, world.nowMs, OWNERS)
         .then(() => (isAnswered = true));
       await vi.waitFor(() => expect(waiting).toHaveBeenCalled(), WAIT);
       expect(isAnswered).toBe(false);
