@@ -31,6 +31,7 @@ select create_distributed_table('ingestion_issues', 'environment_id', colocate_w
 select create_distributed_table('parked_operations', 'environment_id', colocate_with => 'people');
 select create_distributed_table('webhooks', 'environment_id', colocate_with => 'people');
 select create_distributed_table('lanes', 'environment_id', colocate_with => 'people');
+select create_distributed_table('lane_merges', 'environment_id', colocate_with => 'people');
 select create_distributed_table('delivery_log', 'environment_id', colocate_with => 'people');
 select create_distributed_table('delivery_attempts', 'environment_id', colocate_with => 'people');
 select create_distributed_table('webhook_replays', 'environment_id', colocate_with => 'people');

@@ -148,7 +148,7 @@ export const optionFields = {
   }),
   window_max: z.int().min(1).max(WINDOW_MAX).nullable().meta({
     description:
-      'Requests at the same time; null: as many as the installation allows. Whatever it is, deliveries about one person are never reordered: at most one of them is in flight, and none overtakes an earlier one that has failed. Deliveries about different people may arrive in any order while several are in flight. Deliveries about no person (`purchase_ended`, alerts) are free, and so are tests, resends and replays.',
+      'Requests at the same time; null: as many as the installation allows. Whatever it is, deliveries about one person are never reordered: at most one of them is in flight, and none overtakes an earlier one that has failed. After a merge, waiting deliveries about the merged person and all about the other one are about one person. Deliveries about different people may arrive in any order while several are in flight. Deliveries about no person (`purchase_ended`, alerts) are free, and so are tests, resends and replays.',
   }),
   ordering: z.enum(['person', 'strict']).meta({
     description:

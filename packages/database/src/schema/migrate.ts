@@ -53,6 +53,7 @@ import { importFileForms } from '../migrations/0045_import_file_forms.ts';
 import { issueCredentials } from '../migrations/0046_issue_credentials.ts';
 import { importHolds } from '../migrations/0047_import_holds.ts';
 import { workerProcesses } from '../migrations/0048_worker_processes.ts';
+import { laneMerges } from '../migrations/0049_lane_merges.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -116,6 +117,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0046_issue_credentials': issueCredentials,
   '0047_import_holds': importHolds,
   '0048_worker_processes': workerProcesses,
+  '0049_lane_merges': laneMerges,
 };
 
 /**

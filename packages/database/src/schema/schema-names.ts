@@ -55,6 +55,7 @@ export const MIGRATION_NAMES = [
   '0046_issue_credentials',
   '0047_import_holds',
   '0048_worker_processes',
+  '0049_lane_merges',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -20,6 +20,7 @@ export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
   'credits/usage-watermarks.ts#closeUsageDays': WORK,
   'delivery/lane-alerts.ts#listUntoldEnvironments': WORK,
   'delivery/lane-backlog.ts#findLaneBacklog': OPERATOR,
+  'delivery/lane-merges.ts#deleteEndedLaneMerges': RETENTION,
   'events/dead-lettered-operations.ts#listDeadLetteredOperations': OPERATOR,
   'events/dead-lettered-operations.ts#countDeadLetteredOperations': OPERATOR,
   'events/ingestion-issues.ts#deleteOldIssues': RETENTION,

@@ -18,7 +18,8 @@
  *             ✓ ✓ ✓ ✓ ✗ ✓ ✗ · ·      cursor 4, head 5, attempted through 7
  *
  * Deliveries about one person stand in a line: the next one starts once the one before it is finished. Deliveries about
- * others pass those that stand in a line. So the head may have deliveries before it that were never attempted:
+ * others pass those that stand in a line (`person-lines.ts`). So the head may have deliveries before it that were never
+ * attempted:
  *
  *   sequence  1 2 3 4 5 6 7 8 9 …
  *   person    A A B A C D …
@@ -40,6 +41,7 @@ import {
   type RetryState,
 } from './delivery-schedule.ts';
 import { AppError } from '../values/errors.ts';
+import { PersonLines, type LineEntry } from './person-lines.ts';
 
 export interface LanePolicy extends DeliveryPolicy {
   readonly windowMax: number;
@@ -67,16 +69,17 @@ export interface LaneDelivery {
   readonly isTriedOnce: boolean;
   /** The internal id of the person whom it is about. Null where it is about none, and where its order is free. */
   readonly personId: number | null;
+  /**
+   * With the first delivery of a page: merges of people whom the page is about, by merged person, whom they are part of
+   * now. `personId` of the page's deliveries is after them.
+   */
+  readonly merges?: ReadonlyMap<number, number>;
 }
 
-interface Entry<Delivery> {
+interface Entry<Delivery> extends LineEntry {
   readonly delivery: Delivery;
   retry: RetryState;
   state: 'waiting' | 'in_flight' | 'finished';
-  /** An earlier delivery about the same person is not finished. */
-  isInLine: boolean;
-  /** The next delivery about the same person. */
-  follower: Entry<Delivery> | undefined;
 }
 
 /** One run over a lane: from a snapshot, through endings, to the next snapshot. */
@@ -84,8 +87,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
   readonly #policy: LanePolicy;
   /** The deliveries loaded and beyond the cursor, by sequence. */
   readonly #entries = new Map<number, Entry<Delivery>>();
-  /** The last loaded delivery about each person who has unfinished ones. */
-  readonly #lastOfPeople = new Map<number, Entry<Delivery>>();
+  readonly #lines = new PersonLines<Entry<Delivery>>();
   #cursor: number;
   #attemptedThrough: number;
   #loadedThrough: number;
@@ -93,7 +95,6 @@ export class LaneRun<Delivery extends LaneDelivery> {
   #next: number;
   /** Deliveries before `#next` whose turn in their line has come, in order. */
   #released: Entry<Delivery>[] = [];
-  #inLineCount = 0;
   #inFlight = 0;
   #concurrencyLimit: number;
   /**
@@ -137,7 +138,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
 
   /** How many loaded deliveries wait for an earlier one about the same person. */
   get inLineCount(): number {
-    return this.#inLineCount;
+    return this.#lines.inLineCount;
   }
 
   /** How many deliveries are held in memory: loaded, and not all before them finished. */
@@ -165,6 +166,8 @@ export class LaneRun<Delivery extends LaneDelivery> {
    * @throws AppError BUG on a gap: sending on would lose what is missing.
    */
   load(deliveries: readonly Delivery[]): void {
+    const merges = deliveries[0]?.merges;
+    if (merges) this.#mergeLines(merges);
     for (const delivery of deliveries) {
       if (delivery.sequence !== this.#loadedThrough + 1) {
         throw new AppError('BUG', `lane log: ${delivery.sequence} follows ${this.#loadedThrough}`);
@@ -174,11 +177,13 @@ export class LaneRun<Delivery extends LaneDelivery> {
         delivery,
         retry: delivery.retry,
         state: delivery.isFinished ? 'finished' : 'waiting',
-        isInLine: false,
+        personId: delivery.personId,
+        waitsFor: 0,
         follower: undefined,
+        beside: undefined,
       };
       this.#entries.set(delivery.sequence, entry);
-      if (!delivery.isFinished) this.#joinLine(entry);
+      if (!delivery.isFinished) this.#lines.join(entry);
     }
     this.#advance();
     this.#findHead();
@@ -288,7 +293,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
     if (released) return released;
     for (; this.#next <= this.#loadedThrough; this.#next++) {
       const entry = this.#entries.get(this.#next);
-      if (entry?.state === 'waiting' && !entry.isInLine) return entry;
+      if (entry?.state === 'waiting' && entry.waitsFor === 0) return entry;
     }
     return undefined;
   }
@@ -311,27 +316,10 @@ export class LaneRun<Delivery extends LaneDelivery> {
       this.#failing = { ...this.#failing, head: earliest };
   }
 
-  #joinLine(entry: Entry<Delivery>): void {
-    const { personId } = entry.delivery;
-    if (personId === null) return;
-    const last = this.#lastOfPeople.get(personId);
-    if (last) {
-      last.follower = entry;
-      entry.isInLine = true;
-      this.#inLineCount++;
-    }
-    this.#lastOfPeople.set(personId, entry);
-  }
-
-  /** The next delivery about the same person need not wait for this one any more. */
-  #leaveLine(entry: Entry<Delivery>): void {
-    const { follower } = entry;
-    const { personId } = entry.delivery;
-    if (follower) {
-      follower.isInLine = false;
-      this.#inLineCount--;
-      if (follower.delivery.sequence < this.#next) this.#release(follower);
-    } else if (personId !== null) this.#lastOfPeople.delete(personId);
+  /** What had its turn before may have to wait now. */
+  #mergeLines(merges: ReadonlyMap<number, number>): void {
+    this.#lines.merge(merges, this.#entries.values());
+    this.#released = this.#released.filter(({ waitsFor }) => waitsFor === 0);
   }
 
   #release(entry: Entry<Delivery>): void {
@@ -354,7 +342,8 @@ export class LaneRun<Delivery extends LaneDelivery> {
     const entry = this.#started(sequence);
     entry.state = 'finished';
     this.#inFlight--;
-    this.#leaveLine(entry);
+    const released = this.#lines.leave(entry);
+    if (released && released.delivery.sequence < this.#next) this.#release(released);
     this.#advance();
   }
 

@@ -63,6 +63,7 @@ export class WorkingSet {
   readonly #events = new PendingEvents();
   readonly #moves: { from: PersonState; sinceMs: number }[] = [];
   readonly #reports: ReportingEvent[] = [];
+  #hasMerges = false;
   readonly #issues: IssueRow[] = [];
 
   constructor(state: LoadedState, effects: ApplyEffects) {
@@ -196,6 +197,7 @@ export class WorkingSet {
   /** The person's recent events, messages and identifiers go to whom they are about to be merged into. */
   addMove(from: PersonState, atMs: number): void {
     const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
+    this.#hasMerges = true;
     if (from.stored === 'person') this.#moves.push({ from, sinceMs });
     this.#events.leaveBehind(from, sinceMs);
   }
@@ -247,7 +249,7 @@ export class WorkingSet {
       visitors: this.visitors.changes(() => false),
       attachments: this.#events.attachments(),
       events: this.#events.rows(),
-      reports: this.#reports,
+      reports: this.#hasMerges ? this.#reportsAfterMerges() : this.#reports,
       issues: this.#issues,
     };
   }
@@ -263,6 +265,15 @@ export class WorkingSet {
           : (this.directory.find(row.environmentId, row.personId)?.personId ?? null),
     });
     return { inserted: inserted.map(mend), updated: updated.map(mend), deleted };
+  }
+
+  /** Reports about people who were merged meanwhile are about whom they are part of: for the order of deliveries. */
+  #reportsAfterMerges(): ReportingEvent[] {
+    return this.#reports.map((report) => {
+      const { environmentId, personId } = report;
+      const now = personId === undefined ? undefined : this.directory.find(environmentId, personId);
+      return now ? { ...report, personId: now.personId } : report;
+    });
   }
 
   #peopleChanges(): Pick<StateChanges, 'people' | 'removedPeople' | 'suppressedPeople'> {

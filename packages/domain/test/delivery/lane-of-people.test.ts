@@ -112,6 +112,90 @@ describe('deliveries about one person', () => {
     expect(startAll(run, 5_000)).toEqual([2]);
   });
 
+  describe('who were merged', () => {
+    const page = (from: number, people: readonly number[], merges: [number, number][]) =>
+      people.map((personId, index) => ({
+        ...delivery(from + index),
+        personId,
+        ...(index === 0 && { merges: new Map(merges) }),
+      }));
+
+    test('wait for what is in flight about each of them', () => {
+      const run = laneAbout([7, 8]);
+      expect(startAll(run)).toEqual([1, 2]);
+      run.load(page(3, [8, 9], [[7, 8]]));
+      expect(startAll(run)).toEqual([4]);
+      run.succeed(2);
+      expect(startAll(run)).toEqual([]);
+      run.succeed(1);
+      expect(startAll(run)).toEqual([3]);
+      run.succeed(3);
+      run.load([{ ...delivery(5), personId: 8 }]);
+      expect(startAll(run)).toEqual([5]);
+      expect(run.inLineCount).toBe(0);
+    });
+
+    test('have one in flight afterwards, in the order of the log, also of what was loaded before', () => {
+      const run = laneAbout([7, 8, 7, 8, 7]);
+      expect(startAll(run)).toEqual([1, 2]);
+      run.load(page(6, [8], [[7, 8]]));
+      run.succeed(1);
+      expect(startAll(run)).toEqual([]);
+      for (const sequence of [2, 3, 4, 5]) {
+        run.succeed(sequence);
+        expect(startAll(run)).toEqual([sequence + 1]);
+        expect(run.inLineCount).toBe(5 - sequence);
+      }
+    });
+
+    test('do not overtake one that fails after the merge', () => {
+      const run = laneAbout([7, 8]);
+      startAll(run);
+      run.succeed(2);
+      run.load(page(3, [8], [[7, 8]]));
+      run.fail(1, timedOutAt(0), 100, 0);
+      expect(startAll(run, 5_100)).toEqual([1]);
+      run.succeed(1);
+      expect(startAll(run, 5_100)).toEqual([3]);
+    });
+
+    test('may be merged again, and those about nobody else are left alone', () => {
+      const run = laneAbout([6, 7, 8, 9]);
+      expect(startAll(run)).toEqual([1, 2, 3, 4]);
+      run.load(page(5, [7], [[6, 7]]));
+      run.load(
+        page(
+          6,
+          [8, 9],
+          [
+            [6, 8],
+            [7, 8],
+          ],
+        ),
+      );
+      run.succeed(4);
+      expect(startAll(run)).toEqual([7]);
+      run.succeed(1);
+      run.succeed(3);
+      expect(startAll(run)).toEqual([]);
+      run.succeed(2);
+      expect(startAll(run)).toEqual([5]);
+      run.succeed(5);
+      expect(startAll(run)).toEqual([6]);
+    });
+
+    test('give back a turn that came and was not taken', () => {
+      const run = laneAbout([7, 9, 7, 8], { ...healthy, concurrencyLimit: 3 });
+      expect(startAll(run)).toEqual([1, 2, 4]);
+      run.succeed(1, false);
+      // The turn of 3 has come; 4 is in flight about whom it becomes part of.
+      run.load(page(5, [8], [[7, 8]]));
+      expect(startAll(run)).toEqual([]);
+      run.succeed(4);
+      expect(startAll(run)).toEqual([3]);
+    });
+  });
+
   test('have the earliest as their head where a crash took what was known of the failed one', () => {
     const failing: LaneSnapshot = {
       ...healthy,

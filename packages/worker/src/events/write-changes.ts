@@ -9,6 +9,7 @@
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { appendDeliveries, type LoggedLane } from '@sluice/database/delivery/deliveries';
+import { recordLaneMerges } from '@sluice/database/delivery/lane-merges';
 import { rememberDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';
 import { writeDevices } from '@sluice/database/people/devices';
 import { attachAnonymousEvents, insertEvents } from '@sluice/database/events/events';
@@ -37,6 +38,7 @@ export async function writeChanges(
   changes: StateChanges,
 ): Promise<LoggedLane[]> {
   await movePeople(transaction, changes.moves);
+  await recordLaneMerges(transaction, changes.moves);
   await suppressIdentifiersOf(transaction, changes.suppressedPeople);
   await deleteIdentifiersOf(transaction, changes.removedPeople);
   await deletePeople(transaction, changes.people.deleted);

@@ -6,6 +6,7 @@
  * their own, so that they take none of the lanes'.
  */
 import type { Database } from '@sluice/database/connection/connection';
+import { deleteEndedLaneMerges } from '@sluice/database/delivery/lane-merges';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { clearReplays } from '@sluice/database/replays/replays';
 import { clearDeletedWebhook } from '@sluice/database/webhooks/webhooks';
@@ -64,6 +65,9 @@ export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
   );
   start('clear deleted webhooks', CLEARING_INTERVAL_MS, () =>
     clearDeletedWebhooks(database, CLEARING_STEPS_MAX),
+  );
+  start('clear merges of delivery queues', CLEARING_INTERVAL_MS, () =>
+    deleteEndedLaneMerges(database),
   );
   start('keep days of deliveries', RETENTION_INTERVAL_MS, () =>
     keepDeliveryDays({ database, now, logger }, deps.retentionDays),
