@@ -141,6 +141,7 @@ const batcher = openBatcher({
   shardCount: settings.SHARD_COUNT,
   newId,
   pending: shared(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
+  onCommitted: () => receiptClock.answered(),
   ...(callTracer && { traceFlush: callTracer.traceFlush.bind(callTracer) }),
   committer,
   diskBuffer,

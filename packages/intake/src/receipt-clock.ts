@@ -19,6 +19,9 @@ const CERTAINTY = 4;
 /** A clock that goes back by less stands instead: the one that is measured anew is never exactly the one of before. */
 const STANDSTILL_MS_MAX = 1_000;
 
+/** The times of calls are so far ahead at most where flushes are quicker than a millisecond. */
+const AHEAD_MS_MAX = 2;
+
 /** Of several, since one answer of a busy machine is milliseconds late. */
 const MEASUREMENTS = 8;
 
@@ -27,20 +30,31 @@ export class ReceiptClock {
   /** Postgres' clock less the monotonic one; undefined: the machine's clock is right. */
   #correctedByMs: number | undefined;
   #lastMs = -Infinity;
+  #answeredMs = -Infinity;
 
   constructor(options: ReceiptClockOptions) {
     this.#options = options;
   }
 
-  /** Unix milliseconds, whole ones. Never goes back by less than a second. */
+  /** Unix milliseconds, whole ones. Never goes back by less than a second, and goes on after {@link answered}. */
   now(): number {
     const { now, monotonicNow } = this.#options;
     const nowMs =
       this.#correctedByMs === undefined ? now() : Math.round(monotonicNow() + this.#correctedByMs);
-    const goesBackMs = this.#lastMs - nowMs;
+    const isAnswered = nowMs <= this.#answeredMs && this.#answeredMs - nowMs < AHEAD_MS_MAX;
+    const atMs = isAnswered ? this.#answeredMs + 1 : nowMs;
+    const goesBackMs = this.#lastMs - atMs;
     if (goesBackMs > 0 && goesBackMs < STANDSTILL_MS_MAX) return this.#lastMs;
-    this.#lastMs = nowMs;
-    return nowMs;
+    this.#lastMs = atMs;
+    return atMs;
+  }
+
+  /**
+   * Calls are about to be answered: one that comes after this is given a later millisecond than they, so that it is listed
+   * after them. Within a millisecond, only those of one flush are in order (`database/src/events/events.ts`).
+   */
+  answered(): void {
+    this.#answeredMs = this.#lastMs;
   }
 
   /** Measures several times and notices the most certain. What cannot be measured changes nothing. */

@@ -50,3 +50,23 @@ test('another measurement lets the time stand, not go back; a clock that was wro
   clock.noticeDifference({ aheadMs: 70_000, uncertaintyMs: 1 });
   expect(clock.now()).toBe(before + 4 - 10_000);
 });
+
+test('a call that comes after an answer has a later millisecond than those that were answered', () => {
+  const before = clock.now();
+  expect(clock.now()).toBe(before);
+  clock.answered();
+  expect(clock.now()).toBe(before + 1);
+  expect(clock.now()).toBe(before + 1);
+  pass(5);
+  expect(clock.now()).toBe(before + 5);
+});
+
+test('however many flushes are answered in a millisecond, the time runs ahead by two at most', () => {
+  const before = clock.now();
+  for (let count = 0; count < 50; count++) {
+    clock.answered();
+    expect(clock.now() - before).toBeLessThanOrEqual(2);
+  }
+  pass(3);
+  expect(clock.now()).toBe(before + 3);
+});

@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { ATTEMPTS_SHOWN_MAX, type DeliveryReport } from '../delivery/delivery-reads.ts';
 import type { AttemptRecord } from '../delivery/lane-progress.ts';
+import { PLACES_MS_MAX } from './events.ts';
 
 /** What is known of the commit batch that an event came in. */
 export interface TracedCommitBatch {
@@ -65,7 +66,7 @@ export async function findEventArrival(
 
 /**
  * The row of an event that came at a time; undefined for what has none (a metric). The time leaves
- * one partition, and `events_by_arrival` in it what the workspace was sent in the same millisecond.
+ * one partition or two, and `events_by_arrival` in it what the workspace was sent in the next tenth of a second (`events.ts`).
  */
 export async function findEventAt(
   database: DatabaseOrTransaction,
@@ -77,7 +78,7 @@ export async function findEventAt(
     select kind, name, person_id as "personId", anonymous_id as "anonymousId", occurred_at as "occurredAt",
            received_at as "receivedAt", processed_at as "processedAt"
       from events
-     where environment_id = ${environmentId} and received_at >= ${receivedAt} and received_at < ${receivedAt}::timestamptz + interval '1 millisecond'
+     where environment_id = ${environmentId} and received_at >= ${receivedAt} and received_at < ${receivedAt}::timestamptz + ${PLACES_MS_MAX}::int * interval '1 millisecond'
        and event_id = ${eventId}`.execute(database);
   return rows[0];
 }

@@ -14,8 +14,10 @@ import {
 } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** A millisecond has no more, and a commit batch no more operations. */
-const PLACE_MAX = 999;
+/** A flush has fewer operations: 4 MB of the shortest calls are 50,000. */
+const FLUSH_INDEX_MAX = 99_999;
+/** So far behind its time of receipt an event may be stored, by its place in its flush. */
+export const PLACES_MS_MAX = 100;
 
 /**
  * Inserts events. Their ids are claimed before (`event-ids.ts`), or made by us. The arrays stand in the select list,
@@ -23,19 +25,16 @@ const PLACE_MAX = 999;
  * instead of 8.
  *
  * What came in one millisecond keeps its order in the microseconds of `received_at`: by it those of one instant are listed
- * (`activity-reads.ts`), and ids that clients make have no order.
+ * (`activity-reads.ts`), and ids that clients make have no order. An event has the microsecond of its operation's index in
+ * the flush, so that also those of one call that were applied in several transactions are in order. A call of more than
+ * 1,000 items goes on in the next milliseconds; it takes longer than that to be answered.
  */
 export async function insertEvents(
   transaction: DatabaseOrTransaction,
   events: readonly EventRow[],
 ): Promise<void> {
   if (events.length === 0) return;
-  const counts = new Map<number, number>();
-  const placeOf = ({ receivedAtMs }: EventRow): number => {
-    const place = counts.get(receivedAtMs) ?? 0;
-    counts.set(receivedAtMs, place + 1);
-    return Math.min(place, PLACE_MAX);
-  };
+  const microsecondsOf = placesInFlushes();
   await sql`${PREPARED}
     insert into events (environment_id, person_id, anonymous_id, event_id, kind, name, data, occurred_at, received_at, processed_at)
     select
@@ -47,10 +46,40 @@ export async function insertEvents(
       unnest(${textColumn(events, (event) => event.name)}::text[]),
       unnest(${jsonColumn(events, (event) => event.data)}::jsonb[]),
       unnest(${timestampColumn(events, (event) => event.occurredAtMs)}::timestamptz[]),
-      unnest(${microsecondColumn(events, (event) => event.receivedAtMs, placeOf)}::timestamptz[]),
+      unnest(${microsecondColumn(events, (event) => event.receivedAtMs, microsecondsOf)}::timestamptz[]),
       unnest(${timestampColumn(events, (event) => event.processedAtMs)}::timestamptz[])`.execute(
     transaction,
   );
+}
+
+/**
+ * Tells of events, in their order, how many microseconds after their time of receipt they are stored. Those of one
+ * operation share one: our own ids, which only grow, tell their order.
+ */
+function placesInFlushes(): (event: EventRow) => number {
+  const lastByMs = new Map<number, number>();
+  let before: EventRow | undefined;
+  let last = 0;
+  return (event) => {
+    const { receivedAtMs, envelopeNumber, flushIndex = 0 } = event;
+    const isOfSameOperation =
+      before?.flushIndex === flushIndex &&
+      before.envelopeNumber === envelopeNumber &&
+      before.receivedAtMs === receivedAtMs;
+    const start = receivedAtMs * 1_000;
+    if (!isOfSameOperation) {
+      last = start + Math.min(flushIndex, FLUSH_INDEX_MAX);
+      // Of another flush of the same millisecond that is applied together with this one.
+      for (;;) {
+        const taken = lastByMs.get(Math.floor(last / 1_000));
+        if (taken === undefined || taken < last) break;
+        last = taken + 1;
+      }
+      lastByMs.set(Math.floor(last / 1_000), last);
+    }
+    before = event;
+    return Math.min(last - start, FLUSH_INDEX_MAX);
+  };
 }
 
 /**

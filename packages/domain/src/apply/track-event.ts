@@ -64,9 +64,8 @@ function addEvent(
   anonymousId: string | null,
   person: PersonState | undefined,
 ): void {
-  const { environmentId, eventId, kind, name, data, occurredAtMs, receivedAtMs } = operation;
-  set.addEvent(
-    { environmentId, eventId, kind, anonymousId, name, data, occurredAtMs, receivedAtMs },
-    person,
-  );
+  const { environmentId, eventId, kind, name, data } = operation;
+  const { occurredAtMs, receivedAtMs, envelopeNumber, flushIndex } = operation;
+  const when = { occurredAtMs, receivedAtMs, envelopeNumber, flushIndex };
+  set.addEvent({ environmentId, eventId, kind, anonymousId, name, data, ...when }, person);
 }

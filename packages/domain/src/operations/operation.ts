@@ -45,6 +45,8 @@ interface OperationBase {
   readonly source?: string;
   /** Of the commit batch that brought it; absent until that is claimed. */
   readonly envelopeNumber?: number;
+  /** From 0, in the flush that brought it; set where a worker applies it. Two of a flush are in the order of their calls. */
+  readonly flushIndex?: number;
   /** It waited in the disk buffer of an intake (`state/replayed-calls.ts`); set where a worker applies it. */
   readonly isReplayed?: true;
   /** In the order of acknowledgement; set where a worker applies it, and not for events. */

@@ -184,6 +184,9 @@ export interface EventRow extends EventKey {
   readonly receivedAtMs: number;
   /** Null while nobody's. */
   readonly processedAtMs: number | null;
+  /** Of the operation that made it: the commit batch that brought that, and its index in the flush. */
+  readonly envelopeNumber?: number | undefined;
+  readonly flushIndex?: number | undefined;
 }
 
 /** Assigns stored anonymous events since a time to a person. */

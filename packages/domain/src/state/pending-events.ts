@@ -38,6 +38,8 @@ export class PendingEvents {
       data: event.data,
       occurredAtMs: event.occurredAtMs,
       receivedAtMs: event.receivedAtMs,
+      envelopeNumber: event.envelopeNumber,
+      flushIndex: event.flushIndex,
       processedAtMs: person ? nowMs : null,
       person,
     };

@@ -162,13 +162,10 @@ export class WorkingSet {
     name: string | null,
     data: JsonObject,
   ): void {
-    const { environmentId, receivedAtMs } = operation;
+    const { environmentId, receivedAtMs, envelopeNumber, flushIndex } = operation;
     const eventId = this.effects.newId();
-    const times = { occurredAtMs: receivedAtMs, receivedAtMs };
-    this.addEvent(
-      { environmentId, eventId, kind, anonymousId: null, name, data, ...times },
-      person,
-    );
+    const when = { occurredAtMs: receivedAtMs, receivedAtMs, envelopeNumber, flushIndex };
+    this.addEvent({ environmentId, eventId, kind, anonymousId: null, name, data, ...when }, person);
   }
 
   /** Adds an entry about a relationship to the person's history. */

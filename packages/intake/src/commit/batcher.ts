@@ -57,6 +57,8 @@ export interface BatcherOptions {
     totalSizeBytes: number,
   ) => boolean;
   readonly onCommitFailure: (error: unknown, commitBatches: readonly ShardCommitBatch[]) => void;
+  /** Called once a flush, before its calls are answered. */
+  readonly onCommitted?: () => void;
   /** Asked once a flush; absent: nothing is traced. */
   readonly traceFlush?: (commitBatches: readonly CommitBatchDraft[]) => TracedFlush | undefined;
 }
@@ -174,6 +176,7 @@ export class Batcher {
       const outcome = await this.#commit(group);
       for (const [environmentId, sizeBytes] of group.sizes)
         this.#options.pending.release(environmentId, sizeBytes);
+      this.#options.onCommitted?.();
       this.#answer(group.callers, outcome);
     }
     this.#isFlushing = false;

@@ -7,7 +7,7 @@ import type { DiskBuffer } from './disk-buffer.ts';
 
 export interface BatcherParts extends Pick<
   BatcherOptions,
-  'shardCount' | 'newId' | 'pending' | 'traceFlush'
+  'shardCount' | 'newId' | 'pending' | 'onCommitted' | 'traceFlush'
 > {
   readonly committer: BatchCommitter;
   readonly diskBuffer: DiskBuffer;

@@ -141,6 +141,7 @@ async function deadLetter(
       ...operation,
       envelopeNumber: undefined,
       place: undefined,
+      flushIndex: undefined,
       isReplayed: undefined,
     }),
     error: toStorableText(error.stack ?? error.message),

@@ -260,14 +260,16 @@ function placedOperations(
 ): Operation[] {
   const indexes = places === undefined ? undefined : readPlaces(places);
   return operations.map((queued, index) => {
+    const flushIndex = indexes?.[index] ?? index;
     const operation = {
       ...unpackOperation(queued),
       envelopeNumber,
+      flushIndex,
       ...(isReplayed && { isReplayed }),
     };
     // Events write no attributes, and most operations are events.
     if (operation.type === 'event.track') return operation;
-    return { ...operation, place: orderPlaceOf(flushPlace, indexes?.[index] ?? index) };
+    return { ...operation, place: orderPlaceOf(flushPlace, flushIndex) };
   });
 }
 

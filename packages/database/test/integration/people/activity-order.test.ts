@@ -60,16 +60,51 @@ test.each([1, 2, 7, 100])(
   },
 );
 
-test('more than a millisecond has places for stay in their millisecond', async () => {
-  const ids = Array.from({ length: 1_200 }, (_, n) => `n-${n}`);
-  await insertEvents(database, [
-    ...ids.map((id) => eventOf(2, id, AT_MS)),
-    eventOf(2, 'next', AT_MS + 1),
-  ]);
-  const found = await listed(2, 500);
-  expect(found[0]).toBe('next');
-  expect(found.slice(-999)).toEqual(ids.slice(0, 999).toReversed());
-  expect(new Set(found).size).toBe(1_201);
+test('of a call of thousands of items too, whichever transaction applies which part', async () => {
+  const ids = Array.from({ length: 3_500 }, (_, n) => `n-${(n * 7_919) % 3_500}`);
+  const events = ids.map((id, flushIndex) => ({
+    ...eventOf(2, id, AT_MS),
+    envelopeNumber: flushIndex < 1_000 ? 1 : flushIndex < 2_000 ? 2 : 3,
+    flushIndex,
+  }));
+  await insertEvents(database, events.slice(2_000));
+  await insertEvents(database, events.slice(0, 1_000));
+  await insertEvents(database, events.slice(1_000, 2_000));
+  // Intake takes no call before it has answered this one.
+  await insertEvents(database, [{ ...eventOf(2, 'next', AT_MS + 4), flushIndex: 0 }]);
+  expect(await listed(2, 500)).toEqual(['next', ...ids.toReversed()]);
+});
+
+test('of two flushes of one millisecond that are applied together, the second one’s are last', async () => {
+  const ids = ['z', 'a', 'y', 'b', 'x', 'c'];
+  await insertEvents(
+    database,
+    ids.map((id, n) => ({
+      ...eventOf(4, id, AT_MS),
+      envelopeNumber: n < 3 ? 1 : 2,
+      flushIndex: n % 3,
+    })),
+  );
+  expect(await listed(4, 10)).toEqual(ids.toReversed());
+});
+
+test('what one operation made is listed in the order of our ids, and before what comes next', async () => {
+  const of = (id: string, flushIndex: number) => ({
+    ...eventOf(5, id, AT_MS),
+    envelopeNumber: 1,
+    flushIndex,
+  });
+  await insertEvents(database, [of('01A', 0), of('01B', 0), of('01C', 0), of('00', 1)]);
+  expect(await listed(5, 10)).toEqual(['00', '01C', '01B', '01A']);
+});
+
+test('rows of an import, which have no place in a flush, keep their order', async () => {
+  const ids = Array.from({ length: 2_500 }, (_, n) => `i-${(n * 7_919) % 2_500}`);
+  await insertEvents(
+    database,
+    ids.map((id) => eventOf(6, id, AT_MS)),
+  );
+  expect(await listed(6, 1_000)).toEqual(ids.toReversed());
 });
 
 test('an event is found by the millisecond in which it came', async () => {
@@ -77,4 +112,6 @@ test('an event is found by the millisecond in which it came', async () => {
   for (const id of ['traced-1', 'traced-2'])
     expect(await findEventAt(database, 1, id, new Date(AT_MS))).toMatchObject({ name: id });
   expect(await findEventAt(database, 1, 'traced-2', new Date(AT_MS + 1))).toBeUndefined();
+  await insertEvents(database, [{ ...eventOf(3, 'traced-last', AT_MS), flushIndex: 49_999 }]);
+  expect(await findEventAt(database, 1, 'traced-last', new Date(AT_MS))).toBeDefined();
 });
