@@ -124,7 +124,7 @@ export async function keysOfOwners(
 const isOfFlush = (one: PendingBatch, other: PendingBatch): boolean =>
   one.flushId !== undefined && one.flushId === other.flushId;
 
-/** Of batches that are applied because another one must come after them; more are applied in transactions of their own. */
+/** Of batches that are applied because another one must come after them; more are applied in transactions of their own (`startOfRun`). */
 const EARLIER_OPERATIONS_MAX = 2_000;
 
 /** As long as an intake waits for the broker. */
@@ -193,14 +193,25 @@ export async function nextRun(
   const ordered = placed
     .toSorted((one, other) => one.batch.place - other.batch.place)
     .map((each) => each.envelope);
-  let operationCount = 0;
-  const commitBatches = ordered.filter((each, place) => {
-    operationCount += each.operations.length;
-    return place === 0 || operationCount <= EARLIER_OPERATIONS_MAX;
-  });
+  const commitBatches = startOfRun(ordered);
   return {
     envelopes: batch ? commitBatches : [...commitBatches, own],
     isOfOneShard: false,
     isLast: commitBatches.length === ordered.length,
   };
+}
+
+/** The first of them, up to the bound. Parts of one call are applied together or not at all, however many. */
+function startOfRun(ordered: readonly CommitBatch[]): CommitBatch[] {
+  let operationCount = 0;
+  const started = new Set<string>();
+  return ordered.filter(({ flushId, operations }, place) => {
+    operationCount += operations.length;
+    const isTaken =
+      place === 0 ||
+      operationCount <= EARLIER_OPERATIONS_MAX ||
+      (flushId !== undefined && started.has(flushId));
+    if (isTaken && flushId !== undefined) started.add(flushId);
+    return isTaken;
+  });
 }

@@ -17,6 +17,7 @@ import { svcObjectId } from '@sluice/domain/values/svc-id';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import fc from 'fast-check';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { waitUntilApplied } from '../../../src/events/applied-watch.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
@@ -62,6 +63,26 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     await world.processToEnd(removal as CommitBatch, pending);
     await world.processToEnd(update as CommitBatch, pending);
     expect(await world.countOf('people', environmentId)).toBe(0);
+  });
+
+  test('a call of more items than one transaction takes of others is applied whole, in the order of its items', async () => {
+    const environmentId = world.newEnvironment();
+    await world.process(inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })));
+    const names = Array.from({ length: 2_400 }, (_, n) => `n${n}`);
+    const instant = { occurredAtMs: 1_769_860_000_000 };
+    const parts = await world.add([
+      inEnvironment(
+        environmentId,
+        ...names.map((name, n) => track(n % 7 === 3 ? 'email:a@x.y' : 'id:a', name, instant)),
+      ),
+    ]);
+    expect(parts.length).toBeGreaterThan(2);
+    for (const part of parts) await world.processToEnd(part, world.newPending());
+    const { rows: listed } = await sql<{ name: string }>`
+      select name from events where environment_id = ${environmentId} and name is not null order by received_at`.execute(
+      world.database,
+    );
+    expect(listed.map(({ name }) => name)).toEqual(names);
   });
 
   test('what the oldest waiting batch names brings along the batches between', async () => {

@@ -100,20 +100,29 @@ const shardOfOperation = (operation: Operation): number =>
 export const shardOfBatch = ({ operations: [first] }: CommitBatch): number =>
   shardOfOperation(first as Operation);
 
-/** One call as intake writes it: a batch for each shard, with the places where there are several. */
+/** As of intake. */
+const PART_OPERATIONS_MAX = 1_000;
+
+/** One call as intake writes it: a batch for each shard, or more, with the places where there are several. */
 function partsOf(
   operations: readonly Operation[],
   newId: () => string,
 ): { shard: number; envelope: CommitBatch }[] {
   const placed = operations.map((operation, place) => ({ operation, place }));
   const shards = Map.groupBy(placed, ({ operation }) => shardOfOperation(operation));
+  const parts = [...shards].flatMap(([shard, all]) =>
+    Array.from({ length: Math.ceil(all.length / PART_OPERATIONS_MAX) }, (_, index) => ({
+      shard,
+      part: all.slice(index * PART_OPERATIONS_MAX, (index + 1) * PART_OPERATIONS_MAX),
+    })),
+  );
   const flushId = newId();
-  return [...shards].map(([shard, part]) => ({
+  return parts.map(({ shard, part }) => ({
     shard,
     envelope: {
       id: newId(),
       operations: part.map(({ operation }) => operation),
-      ...(shards.size > 1 && { flushId, places: writePlaces(part.map(({ place }) => place)) }),
+      ...(parts.length > 1 && { flushId, places: writePlaces(part.map(({ place }) => place)) }),
     },
   }));
 }
