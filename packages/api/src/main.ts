@@ -32,6 +32,7 @@ import { buildServer, listen } from './server.ts';
 import { ServerStop } from './serving/server-stop.ts';
 import { apiSettings } from './settings.ts';
 import { TailHub } from './events/tail-hub.ts';
+import { TailPlaces } from './events/tail-places.ts';
 import { RequestTracer } from './serving/trace-requests.ts';
 import type { SignupAdmission } from './accounts/signup-admission.ts';
 import { REFUSED_PER_MINUTE_MAX, RefusedCredentials } from './auth/refused-credentials.ts';
@@ -230,7 +231,12 @@ const server = await buildServer({
   wakePurchaseWorkflow: (workflow) => producer.wakePurchaseWorkflow(workflow),
   wakeProviderEvents: () => producer.wakeProviderEvents(),
   openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
-  tailReaderCount: (environmentId) => tails.readerCount(environmentId),
+  tailPlaces: new TailPlaces({
+    database,
+    countMax: settings.API_TAIL_COUNT_MAX,
+    sharePercent: settings.WORKSPACE_SHARE_PERCENT,
+    monotonicNow: () => performance.now(),
+  }),
   tailDurationMsMax: TAIL_DURATION_MS_MAX,
   wakeExport: (key) => exports.wake(key),
   ...(requestTracer && { requestTracer }),

@@ -51,6 +51,7 @@ import { registerPartnerDecisions, registerStartupProgram } from './accounts/sta
 import { registerTokenExchange } from './accounts/token-exchange.ts';
 import type { RefusedCredentials } from './auth/refused-credentials.ts';
 import type { TailHub } from './events/tail-hub.ts';
+import type { TailPlaces } from './events/tail-places.ts';
 import type { ServerStop } from './serving/server-stop.ts';
 import type { RequestTracer } from './serving/trace-requests.ts';
 import { registerProviderEvents } from './billing/provider-event-endpoint.ts';
@@ -95,7 +96,7 @@ export interface ApiEffects {
   readonly wakeProviderEvents: () => Promise<void>;
 
   readonly openTail: TailHub['open'];
-  readonly tailReaderCount: TailHub['readerCount'];
+  readonly tailPlaces: TailPlaces;
   readonly tailDurationMsMax: number;
 
   readonly signupAdmission: SignupAdmission;

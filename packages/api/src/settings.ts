@@ -84,6 +84,9 @@ export const apiSettings = platformSettings.extend({
   API_STATEMENT_MS_MAX: integer(100, 3_600_000, 30_000).describe(
     'maximum time of one SQL statement of a call, waits for locks included; beyond it, the call gets 503, so that one account cannot occupy all connections',
   ),
+  API_TAIL_COUNT_MAX: integer(1, 10_000, 80).describe(
+    'maximum concurrent live tails in one process, about 256 KB of memory each; further ones get 503',
+  ),
   SMTP_URL: z
     .url({
       protocol: /^smtps?$/,

@@ -17,6 +17,7 @@ import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, commonFailures, identifierText } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import type { OpenTail, TailReader } from './tail-hub.ts';
+import type { TailPlaces } from './tail-places.ts';
 
 export interface LiveTailEffects {
   readonly database: Database;
@@ -26,15 +27,13 @@ export interface LiveTailEffects {
     filter: TailFilter,
     onLines: TailReader,
   ) => Promise<OpenTail>;
-  readonly tailReaderCount: (environmentId: number) => number;
+  readonly tailPlaces: Pick<TailPlaces, 'take' | 'release'>;
   /** A tail ends after so long; its reader comes again. */
   readonly tailDurationMsMax: number;
   readonly monotonicNow: () => number;
 }
 
 const FILTER_LENGTH_MAX = 500;
-/** Of one workspace in one process. */
-const READER_COUNT_MAX = 20;
 /** Proxies cut what is silent for a minute or less. */
 const HEARTBEAT_MS = 15_000;
 /** As long as the key of any other call is remembered (`authenticate.ts`). */
@@ -44,7 +43,7 @@ const WAITING_SIZE_BYTES_MAX = 256 * 1024;
 const STUCK_MS_MAX = 60_000;
 
 export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void {
-  const { openTail, tailReaderCount } = effects;
+  const { openTail, tailPlaces } = effects;
   const open = new Set<TailResponse>();
   // Open tails would hold up the stop for as long as they are read.
   app.addHook('preClose', async () => {
@@ -99,11 +98,11 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
     async (request, reply) => {
       const environmentId = environmentOf(request);
       const { person, name, outcome } = request.query;
-      if (tailReaderCount(environmentId) >= READER_COUNT_MAX)
+      if (!(await tailPlaces.take(environmentId)))
         return refuse(
           request,
           reply,
-          `there are ${READER_COUNT_MAX} tails of this workspace already`,
+          'as many tails are open as there may be, or as this workspace may have now',
         );
       const response = new TailResponse(request, reply, effects);
       const filter = {
@@ -115,11 +114,15 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         request.log.warn({ error }, 'a live tail could not be opened');
         return undefined;
       });
-      if (!tail) return refuse(request, reply, 'the other processes cannot be heard now');
+      if (!tail) {
+        tailPlaces.release(environmentId);
+        return refuse(request, reply, 'the other processes cannot be heard now');
+      }
       open.add(response);
       response.start(() => {
         tail.close();
         open.delete(response);
+        tailPlaces.release(environmentId);
       });
       return reply;
     },

@@ -39,6 +39,18 @@ export async function lockEnvironment(
   return rows[0]?.accountId;
 }
 
+/** No other workspace is in use, so nobody else shares what there is. Reads until it finds one. */
+export async function isOnlyWorkspace(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+): Promise<boolean> {
+  const { rows } = await sql<{ isOnly: boolean }>`
+    select not exists (
+      select from environments where environment_id <> ${environmentId} and deleted_at is null
+    ) as "isOnly"`.execute(database);
+  return rows[0]?.isOnly ?? false;
+}
+
 /** The account's workspaces that are in use. Index: the primary key. */
 export async function listEnvironmentIds(
   database: DatabaseOrTransaction,

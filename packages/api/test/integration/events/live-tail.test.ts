@@ -40,7 +40,6 @@ beforeAll(async () => {
   hub = new TailHub({ channel, id: 'hub', logger: { warn: () => undefined } as never });
   api = await startApi({
     openTail: (environmentId, filter, onLines) => hub.open(environmentId, filter, onLines),
-    tailReaderCount: (environmentId) => hub.readerCount(environmentId),
     tailDurationMsMax: 600_000,
     now: () => Date.now() + skewMs,
     monotonicNow: () => Date.now() + skewMs,
@@ -222,12 +221,25 @@ test('a reader that vanishes is forgotten at once', async () => {
   expect(listeners.has(lineTopic(api.a.environmentId))).toBe(false);
 });
 
-test('more than twenty of one workspace in one process are refused, with a time to come again', async () => {
-  for (let n = 0; n < 20; n++) await openTail();
+test('one workspace leaves the last share of the tails to others, and is told when to come again', async () => {
+  for (let n = 0; n < 60; n++) expect((await openTail()).answer.statusCode).toBe(200);
   const { answer } = await openTail();
   expect(answer.statusCode).toBe(503);
   expect(answer.headers['retry-after']).toBe('1');
-  expect((await openTail('', { key: api.b.key })).answer.statusCode).toBe(200);
+  for (let n = 0; n < 20; n++)
+    expect((await openTail('', { key: api.b.key })).answer.statusCode).toBe(200);
+  expect((await openTail('', { key: api.b.key })).answer.statusCode).toBe(503);
+});
+
+test('the only workspace of an installation may have all tails', async () => {
+  const others = sql`environment_id <> ${api.a.environmentId}`;
+  await sql`update environments set deleted_at = now() where ${others}`.execute(api.database);
+  try {
+    for (let n = 0; n < 80; n++) expect((await openTail()).answer.statusCode).toBe(200);
+    expect((await openTail()).answer.statusCode).toBe(503);
+  } finally {
+    await sql`update environments set deleted_at = null where ${others}`.execute(api.database);
+  }
 });
 
 test('while the other processes cannot be heard a tail is refused, and nobody is left behind', async () => {

@@ -17,6 +17,7 @@ import { fastify, type InjectOptions, type LightMyRequestResponse } from 'fastif
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { RefusedCredentials } from '../../../src/auth/refused-credentials.ts';
+import { TailPlaces } from '../../../src/events/tail-places.ts';
 import { buildServer, type ApiEffects } from '../../../src/server.ts';
 import { checkAgainst } from './documented-answers.ts';
 
@@ -101,7 +102,12 @@ export async function startApi(
     importSizeBytesMax: 10_000_000,
     unfinishedImportSizeBytesMax: 25_000_000,
     openTail: async () => ({ close: () => {} }),
-    tailReaderCount: () => 0,
+    tailPlaces: new TailPlaces({
+      database,
+      countMax: 80,
+      sharePercent: 25,
+      monotonicNow: () => clock.nowMs,
+    }),
     // Ends by itself: whoever tries every operation waits for each answer's end.
     tailDurationMsMax: 1,
     encryptedText,
