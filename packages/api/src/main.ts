@@ -225,6 +225,10 @@ const server = await buildServer({
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   importSizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
   unfinishedImportSizeBytesMax: settings.IMPORT_UNFINISHED_SIZE_BYTES_MAX,
+  importStorage: {
+    sizeBytesMax: settings.IMPORT_STORAGE_SIZE_BYTES_MAX,
+    sharePercent: settings.WORKSPACE_SHARE_PERCENT,
+  },
   encryptedText,
   newSecret: () => randomBytes(SECRET_SIZE_BYTES).toString('hex'),
   wakeLane: (lane) => producer.wakeLane(lane),

@@ -8,6 +8,7 @@
  * token opens an account (`account-guard.ts`).
  */
 import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
+import type { ImportStorage } from '@sluice/database/imports/import-chunks';
 import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
 import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
 import type { Database } from '@sluice/database/connection/connection';
@@ -107,6 +108,7 @@ export interface ApiEffects {
   readonly keyRatePerSecond: number;
   readonly importSizeBytesMax: number;
   readonly unfinishedImportSizeBytesMax: number;
+  readonly importStorage: ImportStorage;
   readonly giveUpAfterMs: number;
   readonly outgoingIpAddresses: readonly string[];
   /** Addresses and CIDR blocks whose `X-Forwarded-For` says who calls; limits count by it, the audit log keeps it. */

@@ -38,6 +38,7 @@ import { nameRefusedEndpoints } from './delivery/name-refused-endpoints.ts';
 import { resolveBySystem } from './http/vetted-connection.ts';
 import { moveStagedFlushes } from './events/move-staged-flushes.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
+import { importBoundsOf } from './imports/import-bounds.ts';
 import { createImportReconcileLoops } from './imports/reconcile-imports.ts';
 import { createDepartedWorkersLoop } from './maintenance/departed-workers.ts';
 import { startExportTasks } from './maintenance/export-tasks.ts';
@@ -280,8 +281,7 @@ const reconcileLoops = startReconcileLoops({
       tail,
       leaseMs: settings.QUEUE_STALLED_AFTER_MS,
       logger,
-      sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
-      unfinishedSizeBytesMax: settings.IMPORT_UNFINISHED_SIZE_BYTES_MAX,
+      ...importBoundsOf(settings),
       outgoing: webhooks,
       stopping: stopping.signal,
       ...(tracing.importing && { traceImport: tracing.importing }),

@@ -14,7 +14,7 @@ import {
   insertImport,
 } from '@sluice/database/imports/import-changes';
 import { isKnownEncoding } from '@sluice/database/imports/file-encoding';
-import { appendImportChunk } from '@sluice/database/imports/import-chunks';
+import { appendImportChunk, type ImportStorage } from '@sluice/database/imports/import-chunks';
 import type { ImportRow } from '@sluice/database/imports/imports';
 import {
   TOO_MANY_IMPORTS,
@@ -38,6 +38,7 @@ export interface ImportEffects {
   readonly database: Database;
   readonly importSizeBytesMax: number;
   readonly unfinishedImportSizeBytesMax: number;
+  readonly importStorage: ImportStorage;
   readonly now: () => number;
 }
 
@@ -111,6 +112,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
     database,
     now,
     unfinishedImportSizeBytesMax: unfinishedSizeBytesMax,
+    importStorage: storage,
     importSizeBytesMax,
   } = effects;
   void parent.register(async (app: ApiServer) => {
@@ -129,7 +131,8 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
           keep: async (kept, bytes) => {
             // A file may come for hours.
             if (!(await isKeyInForce(request, database))) throw new RequestRefused(NOT_IN_FORCE);
-            const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: now(), unfinishedSizeBytesMax };
+            const bounds = { unfinishedSizeBytesMax, storage };
+            const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: now(), ...bounds };
             return appendImportChunk(database, kept, piece);
           },
           abandon: (kept) => deleteImport(database, kept, origin, now()),
@@ -171,7 +174,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
         schema: {
           tags: ['imports'],
           summary: 'Import events from a CSV file',
-          description: `In UTF-8, in UTF-16, or in the \`encoding\` that is said; cells are separated by commas, semicolons, tabs or |. The first line names the columns: \`_svc_name\`, \`_svc_customer_id\`, \`_svc_timestamp\` (optional), and properties. People must exist. At most ${UNFINISHED_IMPORT_COUNT_MAX} a workspace that have not ended, and their files together are bounded too: 409 \`limit_reached\`.`,
+          description: `In UTF-8, in UTF-16, or in the \`encoding\` that is said; cells are separated by commas, semicolons, tabs or |. The first line names the columns: \`_svc_name\`, \`_svc_customer_id\`, \`_svc_timestamp\` (optional), and properties. People must exist. At most ${UNFINISHED_IMPORT_COUNT_MAX} a workspace that have not ended, and their files together are bounded too: 409 \`limit_reached\`. Where the files of all workspaces take the storage, 503.`,
           body: newImport,
           response: {
             200: oneImport,

@@ -13,7 +13,7 @@ import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
 import type { PieceOutcome } from '@sluice/database/imports/import-chunks';
 import type { ImportRow } from '@sluice/database/imports/imports';
-import { noCapacityForImport } from '@sluice/domain/imports/import-limits';
+import { noCapacityForImport, NO_STORAGE_FOR_IMPORT } from '@sluice/domain/imports/import-limits';
 import { isPassing } from '../http/error-handling.ts';
 import type { Problem } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -139,6 +139,8 @@ async function keepFile(
       if (outcome === 'ended') throw refused('the import has ended');
       if (outcome === 'no_room')
         throw new RequestRefused(withoutCapacity(port.unfinishedSizeBytesMax));
+      if (outcome === 'no_storage')
+        throw new RequestRefused({ code: 'unavailable', message: NO_STORAGE_FOR_IMPORT });
       collected = [];
       collectedSizeBytes = 0;
     };

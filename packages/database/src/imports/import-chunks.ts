@@ -1,5 +1,7 @@
 /** The bytes of a file on its way in: pieces of about a megabyte, in order, until the import has ended. */
+import { mayTake } from '@sluice/domain/values/fair-share';
 import { sql } from 'kysely';
+import { isOnlyWorkspace } from '../accounts/environments.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { heldFor, IS_IMPORT_UNFINISHED, NOT_HELD, type ImportKey } from './imports.ts';
 
@@ -14,10 +16,48 @@ export interface ImportPiece {
    * may exceed it by one piece.
    */
   readonly unfinishedSizeBytesMax: number;
+  readonly storage: ImportStorage;
 }
 
-/** `ended`: the import has ended, or another worker has it. `no_room`: the workspace's imports take all the room. */
-export type PieceOutcome = 'kept' | 'ended' | 'no_room';
+/** The bound on the bytes of all unfinished imports of all workspaces, which share it. */
+export interface ImportStorage {
+  readonly sizeBytesMax: number;
+  readonly sharePercent: number;
+}
+
+/**
+ * `ended`: the import has ended, or another worker has it. `no_room`: the workspace's imports take all the room.
+ * `no_storage`: the imports of all workspaces do, but for what is kept for those below their share.
+ */
+export type PieceOutcome = 'kept' | 'ended' | 'no_room' | 'no_storage';
+
+/**
+ * Whether so many bytes more of a workspace's files may be stored. Summed without a lock: each file under way may exceed it
+ * by one piece. Index: `imports_unfinished`, all of it.
+ */
+export async function hasImportStorage(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  sizeBytes: number,
+  { sizeBytesMax: capacity, sharePercent }: ImportStorage,
+): Promise<boolean> {
+  const { rows } = await sql<{ own: string; total: string }>`
+    select coalesce(sum(size_bytes) filter (where environment_id = ${environmentId}), 0) as own,
+           coalesce(sum(size_bytes), 0) as total
+      from imports where ${IS_IMPORT_UNFINISHED}`.execute(database);
+  const [sizes = { own: '0', total: '0' }] = rows;
+  return mayTake(
+    { capacity, sharePercent },
+    {
+      size: sizeBytes,
+      ownSize: Number(sizes.own),
+      totalSize: Number(sizes.total),
+      isAlone: await isOnlyWorkspace(database, environmentId),
+      // Files leave when they are imported, whoever was refused.
+      leastRefusedSize: Infinity,
+    },
+  );
+}
 
 /**
  * Keeps the next piece of a file that is being sent or fetched, and says in the import that it is alive.
@@ -26,8 +66,10 @@ export type PieceOutcome = 'kept' | 'ended' | 'no_room';
 export async function appendImportChunk(
   database: DatabaseOrTransaction,
   { environmentId, importId }: ImportKey,
-  { fencing, bytes, leaseMs, nowMs, unfinishedSizeBytesMax }: ImportPiece,
+  { fencing, bytes, leaseMs, nowMs, unfinishedSizeBytesMax, storage }: ImportPiece,
 ): Promise<PieceOutcome> {
+  if (bytes.length > 0 && !(await hasImportStorage(database, environmentId, bytes.length, storage)))
+    return 'no_storage';
   const isOurs = sql`environment_id = ${environmentId} and import_id = ${importId} and state = 'preprocessing'
         and fencing = ${fencing}::bigint`;
   const { numAffectedRows = 0n } = await sql`
@@ -74,7 +116,7 @@ export async function clearImportChunks(
 export async function waitForCapacity(
   database: DatabaseOrTransaction,
   { environmentId, importId }: ImportKey,
-  { fencing, bytes, nowMs, unfinishedSizeBytesMax }: Omit<ImportPiece, 'leaseMs'>,
+  { fencing, bytes, nowMs, unfinishedSizeBytesMax }: Omit<ImportPiece, 'leaseMs' | 'storage'>,
   reason: string,
 ): Promise<boolean> {
   const { rows } = await sql<{ importId: number }>`

@@ -15,7 +15,7 @@
  */
 import type { ImportIdentifier } from '@sluice/domain/imports/import-file';
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import { IS_OPEN } from '../delivery/lanes.ts';
 
 export type ImportState =
@@ -157,12 +157,23 @@ export async function listImports(
 /**
  * Takes the lease of the oldest import that has work for a worker and that nobody works on. Imports whose file is
  * being sent to us have none: the API works on them. One at a time for each workspace, so that many files of one do
- * not take the turns of the others; two workers that look at the same moment may take two, which does no harm. One that
+ * not take the turns of the others: a fetch may take hours, and a worker has few turns. So claims are made one at a time. One that
  * waits, for room or with a lease that nobody holds (`ImportStep.isWaiting`), lets those pass whose files take
  * capacity. By `imports_unfinished`.
  */
 export async function claimImport(
-  database: DatabaseOrTransaction,
+  database: Database,
+  leaseMs: number,
+): Promise<ImportRow | undefined> {
+  return database.transaction().execute(async (transaction) => {
+    // A statement of its own: the next one must see what was claimed meanwhile.
+    await sql`select pg_advisory_xact_lock(hashtext('claim import'))`.execute(transaction);
+    return claimNext(transaction, leaseMs);
+  });
+}
+
+async function claimNext(
+  transaction: Transaction,
   leaseMs: number,
 ): Promise<ImportRow | undefined> {
   const { rows } = await sql<StoredImport>`
@@ -183,7 +194,7 @@ export async function claimImport(
     )
     update imports i set fencing = i.fencing + 1, waits_for_room = false, ${heldFor(leaseMs)}
     from waiting w where i.environment_id = w.environment_id and i.import_id = w.import_id
-    returning ${COLUMNS_OF_I}`.execute(database);
+    returning ${COLUMNS_OF_I}`.execute(transaction);
   return firstImport(rows);
 }
 

@@ -8,8 +8,6 @@ const SECRETS =
   'encrypts or checks the secrets of the whole installation, in the start of a process';
 
 export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
-  'accounts/environments.ts#isOnlyWorkspace':
-    'says whether others share what the installation has, and nothing of them',
   'audit/audit-log-exports.ts#listExportsToRun': WORK,
   'audit/audit-log-exports.ts#clearExpiredExport': RETENTION,
   'billing/account-plans.ts#listEndedCredits': WORK,
@@ -28,7 +26,9 @@ export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
   'events/ingestion-issues.ts#deleteOldIssues': RETENTION,
   'events/message-deliveries.ts#listWorkspacesOfDelivery':
     'an unsubscribe link has no credentials; it returns the numbers of workspaces, two at most',
-  'imports/imports.ts#claimImport': WORK,
+  'imports/import-chunks.ts#hasImportStorage':
+    'sums the bytes that the files of all workspaces take of one bound; it returns two sums',
+  'imports/imports.ts#claimNext': WORK,
   'imports/imports.ts#failAbandonedUploads': WORK,
   'imports/imports.ts#failStuckImports': WORK,
   'imports/imports.ts#deleteOldImports': RETENTION,

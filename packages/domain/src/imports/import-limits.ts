@@ -21,6 +21,12 @@ export const IMPORT_SIZE_BYTES_DEFAULT = 10 * GIBIBYTE;
 /** Bytes of all unfinished imports of a workspace: the default of both. */
 export const UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT = 20 * GIBIBYTE;
 
+/**
+ * Bytes of all unfinished imports of all workspaces: the default of both. A workspace's share of it, a quarter, is what
+ * one may have by itself.
+ */
+export const IMPORT_STORAGE_SIZE_BYTES_DEFAULT = 80 * GIBIBYTE;
+
 const WHAT_TO_DO = 'wait until one has ended or cancel one, then send this one again';
 
 export const TOO_MANY_IMPORTS = `the workspace has ${UNFINISHED_IMPORT_COUNT_MAX} imports that have not ended, which is as many as there may be; ${WHAT_TO_DO}`;
@@ -32,6 +38,18 @@ export const noCapacityForImport = (sizeBytesMax: number): string =>
 /** What an import whose file is to be fetched says while the files of others take the capacity. */
 export const waitsForCapacity = (sizeBytesMax: number): string =>
   `waits until the workspace's other imports have ended: their files may be ${sizeBytesMax} bytes together, and this file exceeded that capacity`;
+
+/** The refusal of a file that is sent to us and finds no storage left for its workspace. */
+export const NO_STORAGE_FOR_IMPORT =
+  'the storage for the files of imports is full, or has no more for this workspace now; send the file again later';
+
+/** What an import whose file is to be fetched says while the storage has no more for its workspace. */
+export const WAITS_FOR_STORAGE =
+  'waits until the file can be stored: the storage for the files of imports is full, or has no more for this workspace now';
+
+/** Why such an import fails, though nobody else had any. */
+export const largerThanStorage = (sizeBytesMax: number): string =>
+  `the file is larger than what a workspace may have of the ${sizeBytesMax} bytes of storage for the files of imports`;
 
 /** Why such an import fails, though all other files went. */
 export const largerThanCapacity = (sizeBytesMax: number): string =>

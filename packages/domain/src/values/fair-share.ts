@@ -37,6 +37,10 @@ export interface ShareClaim {
 export const shareOf = ({ capacity, sharePercent }: SharedBound): number =>
   (capacity * sharePercent) / 100;
 
+/** As much a workspace may have where nobody else holds any. */
+export const mostOf = (bound: SharedBound, isAlone: boolean): number =>
+  isAlone ? bound.capacity : Math.max(shareOf(bound), bound.capacity - shareOf(bound));
+
 /** True where the workspace has no more than its share with it. One unit always is, however large: else a small bound had none. */
 export const isWithinShare = (
   bound: SharedBound,

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
+  mostOf,
   isWithinShare,
   mayTake,
   shareOf,
@@ -41,6 +42,22 @@ test('one unit fits a share that is smaller', () => {
   const small = { capacity: 2, sharePercent: 25 };
   expect(mayTake(small, claim({ totalSize: 1 }))).toBe(true);
   expect(mayTake(small, claim({ ownSize: 1, totalSize: 1 }))).toBe(false);
+});
+
+test('the most that a workspace may have is what it is given unit by unit', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 4, max: 60 }),
+      fc.integer({ min: 25, max: 100 }),
+      fc.boolean(),
+      (capacity, sharePercent, isAlone) => {
+        const shared = { capacity, sharePercent };
+        let size = 0;
+        while (mayTake(shared, claim({ ownSize: size, isAlone }))) size++;
+        expect(size).toBe(Math.floor(mostOf(shared, isAlone)));
+      },
+    ),
+  );
 });
 
 interface Step {

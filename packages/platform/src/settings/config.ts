@@ -4,6 +4,7 @@
  */
 import {
   IMPORT_SIZE_BYTES_DEFAULT,
+  IMPORT_STORAGE_SIZE_BYTES_DEFAULT,
   UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
 } from '@sluice/domain/imports/import-limits';
 import { FILL_PERCENT_MAX } from '@sluice/domain/operations/broker-fill';
@@ -66,6 +67,13 @@ export const importSettings = z.object({
     UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
   ).describe(
     "maximum total size of the files of a workspace's unfinished imports, which are in Postgres; beyond it, the API answers 409",
+  ),
+  IMPORT_STORAGE_SIZE_BYTES_MAX: integer(
+    1,
+    Number.MAX_SAFE_INTEGER,
+    IMPORT_STORAGE_SIZE_BYTES_DEFAULT,
+  ).describe(
+    'maximum total size of the files of all unfinished imports; the last share of it is kept for workspaces below theirs (WORKSPACE_SHARE_PERCENT); beyond it, the API answers 503, and files that workers fetch wait',
   ),
 });
 

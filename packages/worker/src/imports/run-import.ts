@@ -10,11 +10,6 @@
  * `read-csv.ts`, `import-rows.ts`.
  */
 import {
-  appendImportChunk,
-  clearImportChunks,
-  waitForCapacity,
-} from '@sluice/database/imports/import-chunks';
-import {
   advanceImport,
   claimImport,
   failAbandonedUploads,
@@ -25,43 +20,22 @@ import {
   type ImportStep,
 } from '@sluice/database/imports/imports';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
-import { isKnownEncoding } from '@sluice/database/imports/file-encoding';
 import { readColumns } from '@sluice/domain/imports/import-file';
-import {
-  largerThanCapacity,
-  UNFINISHED_IMPORT_DAYS_MAX,
-  waitsForCapacity,
-} from '@sluice/domain/imports/import-limits';
-import type { Logger } from '@sluice/platform/process/logger';
-import { FetchFault, SILENCE_TIMEOUT_MS } from '../http/fetch-file.ts';
+import { UNFINISHED_IMPORT_DAYS_MAX } from '@sluice/domain/imports/import-limits';
 import {
   importRows,
   type BatchOutcome,
   type ImportInProgress,
   type ImportRowsDeps,
 } from './import-rows.ts';
-import { ProxyFailure } from '../http/proxy-tunnel.ts';
 import { CsvFault } from './csv-fault.ts';
-import { inChunks } from './in-chunks.ts';
+import { fetchImport, type FetchImportDeps } from './fetch-import.ts';
 import { findFileForm, formBefore } from './file-form.ts';
 import type { CsvRecord } from './read-csv.ts';
 import { StoredFile } from './stored-file.ts';
 
-export interface RunImportDeps extends ImportRowsDeps {
-  /** Tells the encoding that the server declares, if it does, before the first piece. */
-  readonly fetchFile: (
-    address: string,
-    tellEncoding: (encoding: string) => void,
-  ) => AsyncIterable<Buffer>;
+export interface RunImportDeps extends ImportRowsDeps, Omit<FetchImportDeps, 'database' | 'now'> {
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
-  readonly pause: (durationMs: number, signal: AbortSignal) => Promise<unknown>;
-  readonly leaseMs: number;
-  readonly logger: Pick<Logger, 'warn'>;
-  readonly sizeBytesMax: number;
-  /** Of the files of all unfinished imports of a workspace together. */
-  readonly unfinishedSizeBytesMax: number;
-  /** Aborted: the step under way is the last. */
-  readonly stopping: AbortSignal;
   /** Absent: traces are off. */
   readonly traceImport?: TraceImport;
 }
@@ -86,10 +60,6 @@ export const UNTRACED: ImportTrace = { batch: (_, write) => write(null) };
 const CHECKED_SIZE_BYTES = 33_554_432;
 const BATCH_ROWS_MAX = 1_000;
 const BATCH_SIZE_BYTES_MAX = 1_048_576;
-/** Waits before the second try of a fetch and the third. */
-const FETCH_WAITS_MS = [1_000, 4_000];
-/** Until a file is asked for anew that the egress proxy did not let us have. */
-const PROXY_WAIT_MS = 60_000;
 /** An upload is given up after so long without a megabyte. */
 const ABANDONED_AFTER_MS = 3_600_000;
 
@@ -122,8 +92,13 @@ class ImportRun {
   async run(): Promise<ImportState> {
     const { state, dataFileUrl } = this.#row;
     try {
-      if (state === 'preprocessing' && dataFileUrl !== null && !(await this.#fetch(dataFileUrl)))
-        return this.#state;
+      if (state === 'preprocessing' && dataFileUrl !== null) {
+        const fetched = await fetchImport(this.#deps, this.#row, dataFileUrl, (step) =>
+          this.#advance(step),
+        );
+        if (fetched === undefined) return this.#state;
+        this.#row = fetched;
+      }
       const columns = await this.#validate();
       if (columns) await this.#import(columns);
     } catch (error) {
@@ -131,98 +106,6 @@ class ImportRun {
       await this.#advance({ state: 'failed', error: error.message });
     }
     return this.#state;
-  }
-
-  /** True once the file is here whole. */
-  async #fetch(address: string): Promise<boolean> {
-    const { pause, stopping } = this.#deps;
-    for (let tries = 0; ; tries++) {
-      try {
-        return await this.#fetchOnce(address);
-      } catch (error) {
-        if (error instanceof ProxyFailure) {
-          await this.#waitForProxy(error);
-          return false;
-        }
-        if (!(error instanceof FetchFault)) throw error;
-        const waitMs = FETCH_WAITS_MS[tries];
-        if (!error.mayPass || waitMs === undefined) {
-          await this.#advance({ state: 'failed', error: error.message });
-          return false;
-        }
-        await pause(waitMs, stopping).catch(() => undefined);
-        if (stopping.aborted) {
-          await this.#release();
-          return false;
-        }
-      }
-    }
-  }
-
-  /** Says nothing of the file, so it is no end. Those of its workspace that need no proxy go on meanwhile. */
-  async #waitForProxy({ message, cause }: ProxyFailure): Promise<void> {
-    const { environmentId, importId } = this.#row;
-    this.#deps.logger.warn(
-      { error: cause, environmentId, importId },
-      'no way through the egress proxy to the file of an import; it is tried again',
-    );
-    await this.#advance({
-      state: 'preprocessing',
-      error: `waits until the file can be fetched: ${message}`,
-      leaseMs: PROXY_WAIT_MS,
-      isWaiting: true,
-    });
-  }
-
-  /** The file has not come whole: whoever takes the import next fetches it from the start. */
-  async #release(): Promise<void> {
-    await this.#advance({ state: 'preprocessing', leaseMs: 0 });
-  }
-
-  async #fetchOnce(address: string): Promise<boolean> {
-    const { database, fetchFile, sizeBytesMax, stopping } = this.#deps;
-    await clearImportChunks(database, this.#row, this.#row.fencing);
-    // Keeps the lease while the answer is waited for.
-    if (!(await this.#keep(Buffer.alloc(0)))) return false;
-    let sizeBytes = 0;
-    let encoding: string | undefined;
-    const pieces = fetchFile(address, (declared) => {
-      // What nobody knows, or the owner says better, is passed over.
-      if (this.#row.encoding === null && isKnownEncoding(declared)) encoding = declared;
-    });
-    for await (const chunk of inChunks(pieces, () => performance.now())) {
-      sizeBytes += chunk.length;
-      if (sizeBytes > sizeBytesMax) {
-        await this.#advance({
-          state: 'failed',
-          error: `the file is larger than ${sizeBytesMax} bytes`,
-        });
-        return false;
-      }
-      if (stopping.aborted) {
-        await this.#release();
-        return false;
-      }
-      if (!(await this.#keep(chunk))) return false;
-    }
-    if (encoding !== undefined) this.#row = { ...this.#row, encoding };
-    return this.#advance({ state: 'preprocessed', ...(encoding !== undefined && { encoding }) });
-  }
-
-  /** False where it is out of this worker's hands: it has ended, also for want of capacity, or waits for some. */
-  async #keep(bytes: Buffer): Promise<boolean> {
-    const { database, leaseMs, unfinishedSizeBytesMax, now } = this.#deps;
-    // Bytes may be slow to come, and if the lease ended meanwhile the fetch would begin again.
-    const fetchLeaseMs = leaseMs + SILENCE_TIMEOUT_MS;
-    const { fencing } = this.#row;
-    const piece = { fencing, bytes, leaseMs: fetchLeaseMs, nowMs: now(), unfinishedSizeBytesMax };
-    const outcome = await appendImportChunk(database, this.#row, piece);
-    if (outcome === 'no_room') {
-      const reason = waitsForCapacity(unfinishedSizeBytesMax);
-      if (!(await waitForCapacity(database, this.#row, piece, reason)))
-        await this.#advance({ state: 'failed', error: largerThanCapacity(unfinishedSizeBytesMax) });
-    }
-    return outcome === 'kept';
   }
 
   /** The columns, from the first line where they are not known yet; undefined where it ended here. */

@@ -233,6 +233,27 @@ describe('a workspace whose imports do not end', () => {
     expect((await api.call('POST', '/v1/imports', asForm)).statusCode).toBe(200);
   });
 
+  test('beyond its share of the storage gets no further file, while another one does', async () => {
+    const [tenant, other] = [await newTenant(), await newTenant()];
+    const before = await importCount();
+    await insertUnfinished(tenant.environmentId, 1, 7.5e11);
+    const file = await form(FIELDS, Buffer.alloc(2_000_000, 'a'));
+    const refused = await api.app.inject({
+      method: 'POST',
+      url: '/v1/imports',
+      ...file,
+      headers: { ...file.headers, authorization: `Bearer ${tenant.key}` },
+    });
+    expectProblem(refused, 503, 'unavailable');
+    expect(refused.headers['retry-after']).toBeDefined();
+    expect(await importCount()).toBe(before + 1);
+    const taken = await api.call('POST', '/v1/imports', { ...file, key: other.key });
+    expect(taken.statusCode).toBe(200);
+    await sql`delete from imports where environment_id = ${tenant.environmentId}`.execute(
+      api.database,
+    );
+  });
+
   test('gets no further file past the bytes that they may be together, and nothing is kept of it', async () => {
     const tenant = await newTenant();
     await insertUnfinished(tenant.environmentId, 4, 5_000_000);

@@ -88,6 +88,7 @@ describe('an import', () => {
       leaseMs: 0,
       nowMs: clock.nowMs,
       unfinishedSizeBytesMax: 1_000,
+      storage: { sizeBytesMax: 1e6, sharePercent: 25 },
     });
     const cancelled = cancelImport(database, key, BY_TEST, clock.nowMs);
     await untilLockWaiters(database, 1);

@@ -101,6 +101,7 @@ export async function startApi(
     wakeProviderEvents: async () => {},
     importSizeBytesMax: 10_000_000,
     unfinishedImportSizeBytesMax: 25_000_000,
+    importStorage: { sizeBytesMax: 1e12, sharePercent: 25 },
     openTail: async () => ({ close: () => {} }),
     tailPlaces: new TailPlaces({
       database,

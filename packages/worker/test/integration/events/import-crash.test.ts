@@ -88,6 +88,7 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
       leaseMs: 0,
       nowMs: Date.now(),
       unfinishedSizeBytesMax: 1e10,
+      storage: { sizeBytesMax: 1e11, sharePercent: 25 },
     });
   await keep('_svc_name,_svc_customer_id,note,payload\n');
   const payload = 'x'.repeat(ROW_SIZE_BYTES);

@@ -74,7 +74,7 @@ describe('a worker', () => {
         },
         transformResult: ({ result }) => Promise.resolve(result),
       });
-      for (let statements = 3, runs = 0; runs < 40; statements += 2, runs++) {
+      for (let statements = 4, runs = 0; runs < 40; statements += 2, runs++) {
         statementsLeft = statements;
         await world.run({ database: dying }).catch(() => undefined);
         // Its lease has to end first.

@@ -25,6 +25,8 @@ const LEASE_MS = 15_000;
 const CHUNK_SIZE_BYTES = 100_000;
 export const newId = createIdGenerator(Date.now);
 
+const AMPLE_STORAGE = { sizeBytesMax: 1e11, sharePercent: 25 };
+
 export class ImportsWorld {
   readonly database: Database;
   nowMs = Date.now();
@@ -58,6 +60,7 @@ export class ImportsWorld {
       logger: createLogger('test', 'silent'),
       sizeBytesMax: 1e9,
       unfinishedSizeBytesMax: 1e10,
+      storage: AMPLE_STORAGE,
       stopping: new AbortController().signal,
     };
   }
@@ -101,7 +104,11 @@ export class ImportsWorld {
 
   keep(key: ImportKey, bytes: Buffer): Promise<PieceOutcome> {
     const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: this.nowMs };
-    return appendImportChunk(this.database, key, { ...piece, unfinishedSizeBytesMax: 1e10 });
+    return appendImportChunk(this.database, key, {
+      ...piece,
+      unfinishedSizeBytesMax: 1e10,
+      storage: AMPLE_STORAGE,
+    });
   }
 
   /** As time does: whoever holds an import holds it no more. */

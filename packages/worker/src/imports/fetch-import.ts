@@ -1,0 +1,200 @@
+/**
+ * Fetches the file of an import from its URL, in pieces that are kept as they come. One that breaks off is fetched again
+ * from its start; one that finds no capacity, or no way through the egress proxy, waits and holds nothing meanwhile.
+ *
+ * Before: `run-import.ts`. After: `database/src/imports/import-chunks.ts`.
+ */
+import {
+  appendImportChunk,
+  clearImportChunks,
+  hasImportStorage,
+  waitForCapacity,
+  type ImportStorage,
+} from '@sluice/database/imports/import-chunks';
+import { isOnlyWorkspace } from '@sluice/database/accounts/environments';
+import type { Database } from '@sluice/database/connection/connection';
+import type { ImportRow, ImportStep } from '@sluice/database/imports/imports';
+import { isKnownEncoding } from '@sluice/database/imports/file-encoding';
+import {
+  largerThanCapacity,
+  largerThanStorage,
+  waitsForCapacity,
+  WAITS_FOR_STORAGE,
+} from '@sluice/domain/imports/import-limits';
+import { mostOf } from '@sluice/domain/values/fair-share';
+import type { Logger } from '@sluice/platform/process/logger';
+import { FetchFault, SILENCE_TIMEOUT_MS } from '../http/fetch-file.ts';
+import { ProxyFailure } from '../http/proxy-tunnel.ts';
+import { inChunks } from './in-chunks.ts';
+
+export interface FetchImportDeps {
+  readonly database: Database;
+  /** Tells the encoding that the server declares, if it does, before the first piece. */
+  readonly fetchFile: (
+    address: string,
+    tellEncoding: (encoding: string) => void,
+  ) => AsyncIterable<Buffer>;
+  readonly pause: (durationMs: number, signal: AbortSignal) => Promise<unknown>;
+  readonly leaseMs: number;
+  readonly now: () => number;
+  readonly logger: Pick<Logger, 'warn'>;
+  readonly sizeBytesMax: number;
+  /** Of the files of all unfinished imports of a workspace together. */
+  readonly unfinishedSizeBytesMax: number;
+  /** Of the files of the imports of all workspaces. */
+  readonly storage: ImportStorage;
+  /** Aborted: the step under way is the last. */
+  readonly stopping: AbortSignal;
+}
+
+/** Writes how far the import is; false where this worker no longer has it. */
+export type AdvanceImport = (
+  step: Omit<ImportStep, 'leaseMs' | 'nowMs'> & { readonly leaseMs?: number },
+) => Promise<boolean>;
+
+/** Waits before the second try of a fetch and the third. */
+const FETCH_WAITS_MS = [1_000, 4_000];
+/** Until a file is asked for anew that the egress proxy did not let us have. */
+const PROXY_WAIT_MS = 60_000;
+/** Until a file is asked for anew that found no storage: others must be imported first. */
+const STORAGE_WAIT_MS = 60_000;
+
+/** @returns the import once its file is here whole; undefined where it is out of this worker's hands. */
+export async function fetchImport(
+  deps: FetchImportDeps,
+  row: ImportRow,
+  address: string,
+  advance: AdvanceImport,
+): Promise<ImportRow | undefined> {
+  const fetching = new ImportFetch(deps, row, advance);
+  return (await fetching.fetch(address)) ? fetching.row : undefined;
+}
+
+class ImportFetch {
+  readonly #deps: FetchImportDeps;
+  readonly #advance: AdvanceImport;
+  row: ImportRow;
+
+  constructor(deps: FetchImportDeps, row: ImportRow, advance: AdvanceImport) {
+    this.#deps = deps;
+    this.row = row;
+    this.#advance = advance;
+  }
+
+  /** True once the file is here whole. */
+  async fetch(address: string): Promise<boolean> {
+    const { pause, stopping } = this.#deps;
+    for (let tries = 0; ; tries++) {
+      try {
+        return await this.#fetchOnce(address);
+      } catch (error) {
+        if (error instanceof ProxyFailure) {
+          await this.#waitForProxy(error);
+          return false;
+        }
+        if (!(error instanceof FetchFault)) throw error;
+        const waitMs = FETCH_WAITS_MS[tries];
+        if (!error.mayPass || waitMs === undefined) {
+          await this.#advance({ state: 'failed', error: error.message });
+          return false;
+        }
+        await pause(waitMs, stopping).catch(() => undefined);
+        if (stopping.aborted) {
+          await this.#release();
+          return false;
+        }
+      }
+    }
+  }
+
+  /** Says nothing of the file, so it is no end. Those of its workspace that need no proxy go on meanwhile. */
+  async #waitForProxy({ message, cause }: ProxyFailure): Promise<void> {
+    const { environmentId, importId } = this.row;
+    this.#deps.logger.warn(
+      { error: cause, environmentId, importId },
+      'no way through the egress proxy to the file of an import; it is tried again',
+    );
+    await this.#advance({
+      state: 'preprocessing',
+      error: `waits until the file can be fetched: ${message}`,
+      leaseMs: PROXY_WAIT_MS,
+      isWaiting: true,
+    });
+  }
+
+  /** The file has not come whole: whoever takes the import next fetches it from the start. */
+  async #release(): Promise<void> {
+    await this.#advance({ state: 'preprocessing', leaseMs: 0 });
+  }
+
+  async #fetchOnce(address: string): Promise<boolean> {
+    const { database, fetchFile, sizeBytesMax, storage, stopping } = this.#deps;
+    await clearImportChunks(database, this.row, this.row.fencing);
+    const { environmentId } = this.row;
+    if (!(await hasImportStorage(database, environmentId, 1, storage))) {
+      await this.#waitForStorage(0);
+      return false;
+    }
+    // Keeps the lease while the answer is waited for.
+    if (!(await this.#keep(Buffer.alloc(0), 0))) return false;
+    let sizeBytes = 0;
+    let encoding: string | undefined;
+    const pieces = fetchFile(address, (declared) => {
+      // What nobody knows, or the owner says better, is passed over.
+      if (this.row.encoding === null && isKnownEncoding(declared)) encoding = declared;
+    });
+    for await (const chunk of inChunks(pieces, () => performance.now())) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > sizeBytesMax) {
+        await this.#advance({
+          state: 'failed',
+          error: `the file is larger than ${sizeBytesMax} bytes`,
+        });
+        return false;
+      }
+      if (stopping.aborted) {
+        await this.#release();
+        return false;
+      }
+      if (!(await this.#keep(chunk, sizeBytes))) return false;
+    }
+    if (encoding !== undefined) this.row = { ...this.row, encoding };
+    return this.#advance({ state: 'preprocessed', ...(encoding !== undefined && { encoding }) });
+  }
+
+  /** False where it is out of this worker's hands: it has ended, also for want of capacity, or waits for some. */
+  async #keep(bytes: Buffer, fetchedSizeBytes: number): Promise<boolean> {
+    const { database, leaseMs, unfinishedSizeBytesMax, storage, now } = this.#deps;
+    // Bytes may be slow to come, and if the lease ended meanwhile the fetch would begin again.
+    const fetchLeaseMs = leaseMs + SILENCE_TIMEOUT_MS;
+    const { fencing } = this.row;
+    const bounds = { unfinishedSizeBytesMax, storage };
+    const piece = { fencing, bytes, leaseMs: fetchLeaseMs, nowMs: now(), ...bounds };
+    const outcome = await appendImportChunk(database, this.row, piece);
+    if (outcome === 'no_room') {
+      const reason = waitsForCapacity(unfinishedSizeBytesMax);
+      if (!(await waitForCapacity(database, this.row, piece, reason)))
+        await this.#advance({ state: 'failed', error: largerThanCapacity(unfinishedSizeBytesMax) });
+    }
+    if (outcome === 'no_storage') await this.#waitForStorage(fetchedSizeBytes);
+    return outcome === 'kept';
+  }
+
+  /** What came of it goes, so that what others have begun can be finished. */
+  async #waitForStorage(fetchedSizeBytes: number): Promise<void> {
+    const { database, storage } = this.#deps;
+    const { environmentId, fencing } = this.row;
+    const bound = { capacity: storage.sizeBytesMax, sharePercent: storage.sharePercent };
+    if (fetchedSizeBytes > mostOf(bound, await isOnlyWorkspace(database, environmentId))) {
+      await this.#advance({ state: 'failed', error: largerThanStorage(storage.sizeBytesMax) });
+      return;
+    }
+    await clearImportChunks(database, this.row, fencing);
+    await this.#advance({
+      state: 'preprocessing',
+      error: WAITS_FOR_STORAGE,
+      leaseMs: STORAGE_WAIT_MS,
+      isWaiting: true,
+    });
+  }
+}

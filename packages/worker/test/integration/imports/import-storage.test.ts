@@ -1,0 +1,93 @@
+/** What all workspaces share for imports: the storage for files, and the turns of the workers. */
+import { Readable } from 'node:stream';
+import { cancelImport } from '@sluice/database/imports/import-changes';
+import { claimImport } from '@sluice/database/imports/imports';
+import { BY_TEST } from '@sluice/database/testing/testing';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+import { ImportsWorld } from '../support/imports-world.ts';
+
+const dataFileUrl = 'https://files.example/events.csv';
+const storage = { sizeBytesMax: 1_000, sharePercent: 25 };
+const NAMES = '_svc_name,_svc_customer_id\n';
+
+let world: ImportsWorld;
+beforeEach(async () => {
+  world = await ImportsWorld.create();
+});
+
+function* piecesOf(file: Buffer): Generator<Buffer, void, undefined> {
+  for (let at = 0; at < file.length; at += 500_000) yield file.subarray(at, at + 500_000);
+}
+
+const fetching = (sizeBytes: number) => ({
+  storage,
+  fetchFile: () => Readable.from(piecesOf(Buffer.from(NAMES.padEnd(sizeBytes, '\n')))),
+});
+
+const closeOthers = () =>
+  sql`update environments set deleted_at = now() where environment_id <> 1`.execute(world.database);
+
+test('a workspace beyond its share waits and holds nothing, while the last share takes the file of another', async () => {
+  const sent = await world.insert();
+  expect(await world.keep(sent, Buffer.alloc(700))).toBe('kept');
+  const waiting = await world.insert({ dataFileUrl });
+  expect(await world.run(fetching(60))).toBe(true);
+  expect(await world.shown(waiting)).toMatchObject({
+    state: 'preprocessing',
+    sizeBytes: 0,
+    error: expect.stringMatching(/^waits until the file can be stored/),
+  });
+  expect(await world.run(fetching(60))).toBe(false);
+  const other = await world.insert({ dataFileUrl, environmentId: 2 });
+  expect(await world.run(fetching(240))).toBe(true);
+  expect(await world.shown(other)).toMatchObject({ state: 'imported' });
+
+  await cancelImport(world.database, sent, BY_TEST, world.nowMs);
+  await world.endLeases();
+  expect(await world.run(fetching(60))).toBe(true);
+  expect(await world.shown(waiting)).toMatchObject({ state: 'imported', error: null });
+});
+
+test('where the storage has no more for a workspace, its file is not even asked for', async () => {
+  const sent = await world.insert();
+  await world.keep(sent, Buffer.alloc(750));
+  await world.insert({ dataFileUrl });
+  const fetchFile = () => expect.unreachable();
+  expect(await world.run({ storage, fetchFile })).toBe(true);
+});
+
+test('the only workspace of an installation takes all of the storage', async () => {
+  await closeOthers();
+  const key = await world.insert({ dataFileUrl });
+  expect(await world.run(fetching(1_000))).toBe(true);
+  expect(await world.shown(key)).toMatchObject({ state: 'imported' });
+});
+
+test.each([
+  { isAlone: false, sizeBytes: 3_000_001 },
+  { isAlone: true, sizeBytes: 4_000_001 },
+])(
+  'a file of $sizeBytes bytes, which would never find storage, fails and leaves nothing',
+  async ({ isAlone, sizeBytes }) => {
+    if (isAlone) await closeOthers();
+    const key = await world.insert({ dataFileUrl });
+    const large = { ...storage, sizeBytesMax: 4_000_000 };
+    expect(await world.run({ ...fetching(sizeBytes), storage: large })).toBe(true);
+    expect(await world.shown(key)).toMatchObject({
+      state: 'failed',
+      error: expect.stringMatching(/larger than what a workspace may have of the 4000000 bytes/),
+    });
+    expect(await world.chunkCount()).toBe(0);
+  },
+);
+
+test('of four workers that look at the same moment one takes an import of a workspace, another that of the next', async () => {
+  for (let n = 0; n < 4; n++) await world.insert({ dataFileUrl });
+  await world.insert({ dataFileUrl, environmentId: 2 });
+  const claimed = await Promise.all(
+    Array.from({ length: 4 }, () => claimImport(world.database, 60_000)),
+  );
+  const owners = claimed.flatMap((row) => row?.environmentId ?? []);
+  expect(owners.toSorted((a, b) => a - b)).toEqual([1, 2]);
+});
