@@ -81,6 +81,7 @@ async function storeFile(
       leaseMs: 0,
       nowMs: Date.now(),
       unfinishedSizeBytesMax: Number.MAX_SAFE_INTEGER,
+      storage: { sizeBytesMax: Number.MAX_SAFE_INTEGER, sharePercent: 100 },
     });
     stored += text.length;
     text = '';
