@@ -152,7 +152,7 @@ async function callMicroseconds(deps: AcceptDependencies, count: number): Promis
           body: readBody(body, false),
           parameters: [],
         };
-        acceptCall(deps, submission, ({ outcome }) => {
+        void acceptCall(deps, submission, ({ outcome }) => {
           if (outcome !== 'accepted') throw new Error(`a valid call was ${outcome}`);
           if (++answered === CALLS_A_FLUSH) resolve();
         });

@@ -73,6 +73,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     isStopping: false,
     inFlightCount: 0,
     receivedCount: 0,
+    heldCount: 0,
     // There from the start, because a rate misses the first value of a series that appears later.
     refusedCounts: new Map(['400', '401', '429', '503'].map((status) => [status, 0])),
     collected: options.collected,
@@ -81,6 +82,9 @@ export function startServer(options: ServerOptions): Promise<Server> {
     turns: options.streams.turns,
     ownerOf: options.ownerOf,
   };
+
+  // A large body counts as one of those that wait.
+  state.turns.yieldTo(() => state.receivedCount - state.heldCount);
 
   const receive = (
     res: HttpResponse,

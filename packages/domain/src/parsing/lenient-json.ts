@@ -28,6 +28,8 @@ export type JsonFaults = ReadonlyMap<number | null, readonly JsonFault[]>;
 
 /** Levels that are followed. A call may have fewer (`limits.ts`), and each is a call on the stack. */
 const DEPTH_MAX = 500;
+/** Of an item in its body: the root's object and its list are around it. */
+const ITEM_DEPTH = 3;
 /** A body with more items that are no JSON is no batch. */
 const UNREADABLE_COUNT_MAX = 10_000;
 /** Of one item: as many issues as one may have. */
@@ -50,6 +52,26 @@ export function readLenientJson(
   } catch (error) {
     if (error instanceof Unreadable) return undefined;
     throw error;
+  }
+}
+
+/**
+ * Reads one item of a batch that has been cut out of its body.
+ *
+ * @param startsAt - its place in the body, for what is told of a fault.
+ */
+export function readLenientItem(
+  text: string,
+  startsAt: number,
+): { value: Json; faults: readonly JsonFault[] } {
+  const reader = new LenientReader(text, false);
+  try {
+    const value = reader.readRoot(ITEM_DEPTH);
+    return { value, faults: reader.faults.get(null) ?? [] };
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    const found = `position ${startsAt + reader.at}`;
+    return { value: null, faults: [{ kind: 'unreadable', path: [], found }] };
   }
 }
 
@@ -86,9 +108,14 @@ class LenientReader {
     this.#isBatch = isBatch;
   }
 
-  readRoot(): Json {
+  /** How far it has come. */
+  get at(): number {
+    return this.#at;
+  }
+
+  readRoot(depth = 1): Json {
     this.#passSpace();
-    const value = this.#readValue(1);
+    const value = this.#readValue(depth);
     this.#passSpace();
     if (this.#at !== this.#text.length) throw UNREADABLE;
     return value;
@@ -163,7 +190,7 @@ class LenientReader {
   #readItem(): Json {
     const start = this.#at;
     try {
-      const value = this.#readValue(3);
+      const value = this.#readValue(ITEM_DEPTH);
       this.#passSpace();
       if (this.#text[this.#at] === ',' || this.#text[this.#at] === ']') return value;
     } catch (error) {

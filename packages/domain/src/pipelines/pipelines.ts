@@ -7,7 +7,7 @@
  * `context` and `integrations` are read only where a semantic event needs them, and for `context.traits` of an identify or
  * group; they are not stored.
  */
-import { readBatch } from '../parsing/batch.ts';
+import { readBatch, readBatchInSteps, type BatchItems, type BatchSteps } from '../parsing/batch.ts';
 import { readData, readEventId, readEventName, takeEvent } from '../parsing/event-fields.ts';
 import { readPerson, readRequiredText } from '../parsing/identifiers.ts';
 import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
@@ -47,6 +47,14 @@ export function parsePipelines(call: PipelinesCall, body: unknown, context: Pars
   else if (isBodyObject(draft, body)) readCall(draft, call, body, undefined);
   return draft.finish();
 }
+
+/** A batch whose items are read one by one; see `readBatchInSteps`. */
+export const parsePipelinesBatchInSteps = (
+  body: unknown,
+  items: BatchItems,
+  context: ParseContext,
+): BatchSteps =>
+  readBatchInSteps(new CallDraft(context, 'pipelines'), body, items, BATCH_BOUNDS, readItem);
 
 /** One line of a stream: a call that says its `type`, like an item of a batch. */
 export function parsePipelinesLine(line: unknown, context: ParseContext): Parsed {

@@ -4,7 +4,7 @@
  */
 import { isAbsent } from '../value-rules/verdict.ts';
 import { OBJECT_CONTROL_KEYS, readAttributes } from '../parsing/read-attributes.ts';
-import { readBatch } from '../parsing/batch.ts';
+import { readBatch, readBatchInSteps, type BatchItems, type BatchSteps } from '../parsing/batch.ts';
 import { PUSH_METRICS, takeMetric } from '../parsing/delivery-metrics.ts';
 import {
   isDeviceObject,
@@ -58,6 +58,14 @@ export function parseTrackBatch(body: unknown, context: ParseContext): Parsed {
   readBatch(draft, body, BATCH_BOUNDS, readEntity);
   return draft.finish();
 }
+
+/** As `parseTrackBatch`, where the items are read one by one; see `readBatchInSteps`. */
+export const parseTrackBatchInSteps = (
+  body: unknown,
+  items: BatchItems,
+  context: ParseContext,
+): BatchSteps =>
+  readBatchInSteps(new CallDraft(context, 'track'), body, items, BATCH_BOUNDS, readEntity);
 
 function readEntity(draft: CallDraft, body: JsonObject): void {
   const { type, action } = body;

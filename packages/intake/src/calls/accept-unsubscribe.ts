@@ -37,12 +37,11 @@ const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 1 };
 export function createAccept(
   deps: AcceptDependencies,
   lookup: DeliveryLookup,
-): (submission: Submission, answer: AnswerCall) => void {
+): (submission: Submission, answer: AnswerCall) => void | Promise<void> {
   let lookupCount = 0;
   return (submission, answer) => {
     if (submission.call.workspaceFrom === 'credentials') {
-      acceptCall(deps, submission, answer);
-      return;
+      return acceptCall(deps, submission, answer);
     }
     // The issues are those of any workspace: the body is judged before Postgres is asked.
     const issues = parse(deps, submission, 0).issues.filter(isError);

@@ -13,16 +13,19 @@
  */
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
+import type { BatchSteps } from '@sluice/domain/parsing/batch';
+import type { ParseContext } from '@sluice/domain/parsing/parse';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
 import type { TestKey } from '@sluice/database/accounts/workspace-keys';
 import { hintOf, type Authentication, type KeyRing, type Workspace } from '../auth/authenticate.ts';
 import type { Refusal } from '../auth/unauthorized-recorder.ts';
-import type { Batcher } from '../commit/batcher.ts';
+import type { Batcher, CommitOutcome } from '../commit/batcher.ts';
+import { OperationWriter } from '../commit/operation-writer.ts';
 import { bodyIssue, recordIssues, withinSize } from './call-issues.ts';
 import type { Call } from './calls.ts';
 import type { RateLimiter } from '../auth/rate-limit.ts';
 import type { AnswerCall, Outcome } from './outcome.ts';
-import type { Body } from './read-body.ts';
+import type { Body, ItemsInTurns } from './read-body.ts';
 import { isPermissive, sizeBytesMaxOf } from './strict-mode.ts';
 import { publishingToo, TailedCall } from './tailed-call.ts';
 
@@ -67,12 +70,16 @@ export const ACCEPTED: Outcome = { outcome: 'accepted' };
 const UNAUTHORIZED: Outcome = { outcome: 'unauthorized' };
 export const RATE_LIMITED: Outcome = { outcome: 'rate-limited' };
 
-/** Takes one call. `answer` is called exactly once, now or after the commit. */
+/**
+ * Takes one call. `answer` is called exactly once, now or after the commit.
+ *
+ * @returns a promise where its items are read one by one: the body is needed until it resolves.
+ */
 export function acceptCall(
   deps: AcceptDependencies,
   submission: Submission,
   answerCall: AnswerCall,
-): void {
+): void | Promise<void> {
   const authentication = authenticate(deps.keys, submission);
   if (authentication.outcome === 'unknown') {
     refuseUnknown(deps, submission, authentication.siteEnvironmentId, answerCall);
@@ -107,31 +114,79 @@ export function acceptCall(
     return;
   }
 
-  const { operations, issues } = call.parse(
-    body.value,
-    {
-      environmentId: workspace.environmentId,
-      receivedAtMs,
-      newId: deps.newId,
-      phoneIdentifies: workspace.phoneIdentifies,
-      isStrict,
-      source: call.name,
-      bodySizeBytes: body.sizeBytes,
-      hasEscapes: body.hasEscapes,
-      ...(body.faults && { faults: body.faults }),
-    },
-    submission.parameters,
-  );
+  const context: ParseContext = {
+    environmentId: workspace.environmentId,
+    receivedAtMs,
+    newId: deps.newId,
+    phoneIdentifies: workspace.phoneIdentifies,
+    isStrict,
+    source: call.name,
+    bodySizeBytes: body.sizeBytes,
+    hasEscapes: body.hasEscapes,
+    ...(body.faults && { faults: body.faults }),
+  };
+  const { inTurns } = body;
+  const taking = { submission, workspace, receivedAtMs, sizeBytes: body.sizeBytes, tailed, answer };
+  if (inTurns !== undefined && call.parseInSteps !== undefined) {
+    const steps = call.parseInSteps(body.value, inTurns.items, context);
+    return acceptInSteps(deps, taking, steps, inTurns);
+  }
+  const { operations, issues } = call.parse(body.value, context, submission.parameters);
   tailed?.found(operations, issues);
-  if (workspace.testKey !== undefined && !issues.some(isError))
-    answer = savingToo(deps, workspace.testKey, answer);
+  conclude(deps, taking, operations, issues);
+}
+
+/** A call whose body has been read and whose sender may make it. */
+interface Taking {
+  readonly submission: Submission;
+  readonly workspace: Workspace;
+  readonly receivedAtMs: number;
+  readonly sizeBytes: number;
+  readonly tailed: TailedCall | undefined;
+  readonly answer: (outcome: Outcome) => void;
+}
+
+/** As `acceptCall`, an item after another, in as many turns as that takes. A sender who leaves meanwhile is not answered. */
+async function acceptInSteps(
+  deps: AcceptDependencies,
+  taking: Taking,
+  steps: BatchSteps,
+  { nextTurn }: ItemsInTurns,
+): Promise<void> {
+  const { tailed } = taking;
+  const operations = new OperationWriter(deps.batcher.isTraced || tailed !== undefined);
+  let turn = await nextTurn();
+  while (turn !== undefined) {
+    const step = steps.next();
+    if (step.done) {
+      tailed?.found(operations.operations, step.value);
+      conclude(deps, taking, operations, step.value);
+      return;
+    }
+    for (const operation of step.value) operations.add(operation);
+    if (turn.isOver()) turn = await nextTurn();
+  }
+}
+
+/** What was found is committed or refused. */
+function conclude(
+  deps: AcceptDependencies,
+  { submission, workspace, receivedAtMs, sizeBytes, answer: answerCall }: Taking,
+  operations: Operation[] | OperationWriter,
+  issues: readonly Issue[],
+): void {
+  const { call, isStrict } = submission;
+  const answer =
+    workspace.testKey !== undefined && !issues.some(isError)
+      ? savingToo(deps, workspace.testKey, answerCall)
+      : answerCall;
   if (issues.length === 0) {
-    commit(deps, operations, body.sizeBytes, ACCEPTED, answer);
+    commit(deps, operations, sizeBytes, ACCEPTED, answer);
     return;
   }
   const isForgiven = isPermissive(call, isStrict);
   const hasErrors = issues.some(isError);
-  if (hasErrors && !isForgiven && !(call.hasItems && operations.length > 0)) {
+  if (hasErrors && !isForgiven && !(call.hasItems && countOf(operations) > 0)) {
     refuse(deps, submission, workspace, receivedAtMs, issues, answer);
     return;
   }
@@ -147,7 +202,19 @@ export function acceptCall(
     receivedAtMs,
     isForgiven ? issues : issues.filter((issue) => !isError(issue)),
   );
-  commit(deps, [...operations, ...recorded], body.sizeBytes, outcome, answer);
+  commit(deps, withRecords(operations, recorded), sizeBytes, outcome, answer);
+}
+
+const countOf = (operations: readonly Operation[] | OperationWriter): number =>
+  operations instanceof OperationWriter ? operations.count : operations.length;
+
+function withRecords(
+  operations: Operation[] | OperationWriter,
+  recorded: readonly Operation[],
+): Operation[] | OperationWriter {
+  if (!(operations instanceof OperationWriter)) return [...operations, ...recorded];
+  for (const operation of recorded) operations.add(operation);
+  return operations;
 }
 
 /** A key that is not saved yet opens identify calls only (`ingestion-webhooks.md` §5). */
@@ -246,18 +313,22 @@ function refuse(
 /** Answers `outcome` once the operations are durable, or `overloaded` where they cannot be made so. */
 export function commit(
   deps: AcceptDependencies,
-  operations: readonly Operation[],
+  operations: readonly Operation[] | OperationWriter,
   sizeBytes: number,
   outcome: Outcome,
   answer: (outcome: Outcome) => void,
 ): void {
-  if (operations.length === 0) {
+  if (countOf(operations) === 0) {
     answer(outcome);
     return;
   }
-  const isTaken = deps.batcher.add(operations, sizeBytes, (committed) => {
+  const { batcher } = deps;
+  const done = (committed: CommitOutcome): void =>
     answer(committed === 'committed' ? outcome : overloaded(deps));
-  });
+  const isTaken =
+    operations instanceof OperationWriter
+      ? batcher.addWritten(operations, sizeBytes, done)
+      : batcher.add(operations, sizeBytes, done);
   if (!isTaken) answer(overloaded(deps));
 }
 

@@ -13,7 +13,7 @@ import type { Body } from './read-body.ts';
 /** The body, unless it is larger than the limit. Strict mode has a lower limit than the one that bodies are read with. */
 export const withinSize = (body: Body, sizeBytesMax: number): Body =>
   body.outcome === 'read' && body.sizeBytes > sizeBytesMax
-    ? { outcome: 'too-large', callCount: itemCountOf(body.value) }
+    ? { outcome: 'too-large', callCount: body.inTurns?.items.count ?? itemCountOf(body.value) }
     : body;
 
 /** Of a batch; of any other call one. */
@@ -32,7 +32,7 @@ export function bodyIssue(
     case 'too-large': {
       const { callCount = 1 } = body;
       const lost = callCount > 1 ? `; the ${callCount} calls in it are lost` : '';
-      const message = `the ${subject} is larger than ${sizeBytesMax / 1024} KB${lost}`;
+      const message = `${tooLargeMessage(body, sizeBytesMax, subject)}${lost}`;
       return { code: 'too_large', field: null, message, callCount };
     }
     case 'invalid-encoding':
@@ -40,6 +40,17 @@ export function bodyIssue(
     case 'invalid-json':
       return { code: 'invalid_json', field: null, message: body.message };
   }
+}
+
+function tooLargeMessage(
+  { besideItemsMax, valueCountMax }: Extract<Body, { outcome: 'too-large' }>,
+  sizeBytesMax: number,
+  subject: string,
+): string {
+  if (besideItemsMax !== undefined)
+    return `what the ${subject} has beside its items is larger than ${besideItemsMax / 1024} KB`;
+  if (valueCountMax !== undefined) return `the ${subject} has more than ${valueCountMax} values`;
+  return `the ${subject} is larger than ${sizeBytesMax / 1024} KB`;
 }
 
 /** So that the log says whose calls they were. */

@@ -15,9 +15,11 @@ import {
   TRACK_BATCH_SIZE_BYTES_MAX,
   TRACK_REQUEST_SIZE_BYTES_MAX,
 } from '@sluice/domain/operations/limits';
+import type { BatchItems, BatchSteps } from '@sluice/domain/parsing/batch';
 import type { ParseContext, Parsed } from '@sluice/domain/parsing/parse';
 import {
   parsePipelines,
+  parsePipelinesBatchInSteps,
   parsePipelinesLine,
   type PipelinesCall,
 } from '@sluice/domain/pipelines/pipelines';
@@ -39,8 +41,13 @@ import {
   parseUnsubscribe,
 } from '@sluice/domain/track/track-v1-messages';
 import { parseSegmentChange } from '@sluice/domain/track/track-v1-segments';
-import { parseEntity, parseTrackBatch } from '@sluice/domain/track/track-v2';
+import {
+  parseEntity,
+  parseTrackBatch,
+  parseTrackBatchInSteps,
+} from '@sluice/domain/track/track-v2';
 
+type ParseInSteps = (body: unknown, items: BatchItems, context: ParseContext) => BatchSteps;
 type Parse = (body: unknown, context: ParseContext, parameters: readonly string[]) => Parsed;
 
 export interface Call {
@@ -61,6 +68,8 @@ export interface Call {
   /** Set where its bodies may take the fast path (`fast-path.ts`): what they are read as. */
   readonly fastPathForm?: 'track' | 'batch';
   readonly parse: Parse;
+  /** Of a batch whose items are read one by one; set where `isBatch` is. */
+  readonly parseInSteps?: ParseInSteps;
 }
 
 export interface Route {
@@ -92,6 +101,7 @@ function pipelines(name: PipelinesCall, batchSizeBytesMax = PIPELINES_BATCH_SIZE
     hasItems: false,
     success: 'object',
     ...((name === 'track' || isBatch) && { fastPathForm: name }),
+    ...(isBatch && { parseInSteps: parsePipelinesBatchInSteps }),
     parse: (body, context) => parsePipelines(name, body, context),
   };
 }
@@ -169,6 +179,7 @@ const batch = track('v2.batch', (body, context) => parseTrackBatch(body, context
   strictSizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
   isBatch: true,
   hasItems: true,
+  parseInSteps: parseTrackBatchInSteps,
 });
 
 /** The published browser client posts to the first letter of the call; Java, and older clients of Ruby and .NET, their batches to `import`. */

@@ -3,7 +3,14 @@
  *
  * Before: `exchange.ts` has collected the bytes, `inflate-body.ts` has inflated a compressed one. After: `accept.ts`.
  */
-import { readLenientJson, WRONG_BYTE, type JsonFaults } from '@sluice/domain/parsing/lenient-json';
+import type { BatchItems } from '@sluice/domain/parsing/batch';
+import {
+  readLenientItem,
+  readLenientJson,
+  WRONG_BYTE,
+  type JsonFault,
+  type JsonFaults,
+} from '@sluice/domain/parsing/lenient-json';
 import { isJsonObject } from '@sluice/domain/values/json';
 
 export type Body =
@@ -14,11 +21,30 @@ export type Body =
       readonly hasEscapes: boolean;
       /** Set where it is only nearly JSON (`domain/src/parsing/lenient-json.ts`). */
       readonly faults?: JsonFaults;
+      /** Set where its `batch` is empty, and its items are read one by one (`batch-items.ts`). */
+      readonly inTurns?: ItemsInTurns;
     }
-  /** `callCount`: how many calls are in it, where that was counted. */
-  | { readonly outcome: 'too-large'; readonly callCount?: number }
+  /**
+   * `callCount`: how many calls are in it, where that was counted. `besideItemsMax`: set where it is too large for what it
+   * has beside its items, of which it may have so many bytes; `valueCountMax`: where it has more than so many values.
+   */
+  | {
+      readonly outcome: 'too-large';
+      readonly callCount?: number;
+      readonly besideItemsMax?: number;
+      readonly valueCountMax?: number;
+    }
   | { readonly outcome: 'invalid-encoding'; readonly message: string }
   | { readonly outcome: 'invalid-json'; readonly message: string };
+
+/** The items of a large batch, and the turns in which they are read. */
+export interface ItemsInTurns {
+  readonly items: BatchItems;
+  readonly nextTurn: NextTurn;
+}
+
+/** Undefined: the sender is gone, and nothing is to be taken. */
+export type NextTurn = () => Promise<{ isOver(): boolean } | undefined>;
 
 /** What cannot be inflated, or must not. */
 export type UninflatedBody = Extract<Body, { outcome: 'too-large' | 'invalid-encoding' }>;
@@ -50,6 +76,7 @@ export function readContentEncoding(header: string): ContentEncoding {
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
+const utf8OfItem = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Reads a body that is not compressed. An empty one reads as `undefined`: some calls have none.
@@ -84,6 +111,45 @@ export function readBody(bytes: Uint8Array, isBatch: boolean): Body {
         message: `the body is not valid JSON: ${jsonProblem(error)}`,
       }
     );
+  }
+}
+
+/** Texts, numbers, lists and objects of a call that is no batch: the longest has a thousand members. */
+const VALUE_COUNT_MAX = 10_000;
+
+/**
+ * As `readBody`, of a call that is no batch and has a large body, by its lists of texts. A body of half a megabyte with nothing
+ * but brackets would take 50 ms: it is refused by a look at its bytes.
+ */
+export function readLargeBody(bytes: Uint8Array): Body {
+  let valueCount = 0;
+  for (const byte of bytes)
+    // A comma, or an opening bracket or brace; in texts too, where they are rare.
+    if (byte === 0x2c || byte === 0x5b || byte === 0x7b) valueCount++;
+  return valueCount > VALUE_COUNT_MAX
+    ? { outcome: 'too-large', valueCountMax: VALUE_COUNT_MAX }
+    : readBody(bytes, false);
+}
+
+/**
+ * Reads one item of a batch. What is no JSON has no value.
+ *
+ * @param startsAt - its place in the body.
+ */
+export function readItem(
+  bytes: Uint8Array,
+  startsAt: number,
+): { readonly value: unknown; readonly faults: readonly JsonFault[] } {
+  let text: string;
+  try {
+    text = utf8OfItem.decode(bytes);
+  } catch {
+    return readLenientItem(decodeMarking(bytes), startsAt);
+  }
+  try {
+    return { value: JSON.parse(text), faults: [] };
+  } catch {
+    return readLenientItem(text, startsAt);
   }
 }
 
@@ -130,4 +196,21 @@ function jsonProblem(error: unknown): string {
   const place = /at position (\d+)/.exec(message);
   if (place) return `a fault at position ${place[1]}`;
   return message.startsWith('Unexpected end') ? 'it ends too early' : 'it cannot be parsed';
+}
+
+/** @param callCount - undefined where the calls in it were not counted. */
+export const tooLarge = (callCount: number | undefined): Body =>
+  callCount === undefined ? { outcome: 'too-large' } : { outcome: 'too-large', callCount };
+
+/** As where a client percent-encodes bytes of another encoding than UTF-8. */
+export const UNREADABLE_PATH: Body = {
+  outcome: 'invalid-encoding',
+  message: 'the path is not valid percent-encoding of UTF-8',
+};
+
+export function unsupportedEncoding(header: string): Body {
+  return {
+    outcome: 'invalid-encoding',
+    message: `the content encoding ${JSON.stringify(header.slice(0, 50))} is not supported; use gzip, deflate or none`,
+  };
 }

@@ -24,6 +24,7 @@ import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import type { CommittedTo } from './batch-committer.ts';
 import { CommitGroup, type CommitCaller, type CommitOutcome } from './commit-group.ts';
 import type { ParsedOperations } from './fast-track-parser.ts';
+import type { OperationWriter } from './operation-writer.ts';
 
 export type { CommitOutcome } from './commit-group.ts';
 
@@ -115,6 +116,22 @@ export class Batcher {
     const group = this.#groupWithCapacity(operations[0]?.environmentId ?? 0, sizeBytes);
     group?.add(operations, sizeBytes, done);
     return group !== undefined;
+  }
+
+  /** As `add`. */
+  addWritten(
+    operations: OperationWriter,
+    sizeBytes: number,
+    done: (outcome: CommitOutcome) => void,
+  ): boolean {
+    const group = this.#groupWithCapacity(operations.environmentId, sizeBytes);
+    group?.addWritten(operations, sizeBytes, { committed: done });
+    return group !== undefined;
+  }
+
+  /** Whether what is committed is known by its identity, so that `OperationWriter` must keep it. */
+  get isTraced(): boolean {
+    return this.#options.traceFlush !== undefined;
   }
 
   /** As `add`. Not to be used where flushes are traced. */

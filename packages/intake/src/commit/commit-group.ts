@@ -15,6 +15,7 @@ import {
   type CommitBatchBuffers,
 } from '@sluice/platform/queue/commit-batch-writer';
 import type { ParsedOperations } from './fast-track-parser.ts';
+import type { OperationWriter } from './operation-writer.ts';
 
 /** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
 export type CommitOutcome = 'committed' | 'unavailable';
@@ -134,6 +135,24 @@ export class CommitGroup {
       writer.addKey(hash);
       writer.addKey(operations.anonymousHashOf(index));
       places.push(this.#placeCount++);
+    }
+  }
+
+  /** As `add`, of operations that are written already, at least one. They are copied. */
+  addWritten(operations: OperationWriter, sizeBytes: number, caller: CommitCaller): void {
+    const { count, bytes } = operations;
+    this.#count(count, operations.receivedAtMs, sizeBytes, caller);
+    this.#countOf(operations.environmentId, sizeBytes);
+    let firstShard: number | undefined;
+    for (let index = 0; index < count; index++) {
+      const shard = operations.shardHashOf(index) % this.#shardCount;
+      firstShard ??= shard;
+      if (shard !== firstShard) this.isAtomic = true;
+      const part = this.#partFor(shard);
+      part.writer.addBytes(bytes, operations.startOf(index), operations.endOf(index));
+      operations.addKeysTo(index, part.writer);
+      part.places.push(this.#placeCount++);
+      if (this.#keepsOperations) part.operations.push(operations.operations[index] as Operation);
     }
   }
 

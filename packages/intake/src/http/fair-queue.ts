@@ -16,6 +16,12 @@ export class FairQueue<Item> {
     else this.#byOwner.set(owner, new Set([item]));
   }
 
+  /** What `take` would return. */
+  peek(): Item | undefined {
+    for (const items of this.#byOwner.values()) for (const item of items) return item;
+    return undefined;
+  }
+
   /** @returns `undefined` if nothing waits. */
   take(): Item | undefined {
     for (const [owner, items] of this.#byOwner) {

@@ -15,6 +15,7 @@
  * Where traces are off none of this is reached: the server registers other handlers, and the batcher
  * asks once a flush, a stream once a group.
  */
+import type { BatchSteps } from '@sluice/domain/parsing/batch';
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
   endRequest,
@@ -112,6 +113,7 @@ export class CallTracer {
   }
 
   #marking(call: Call, span: Span): Call {
+    const { parseInSteps } = call;
     return {
       ...call,
       parse: (...input) => {
@@ -119,7 +121,19 @@ export class CallTracer {
         for (const operation of parsed.operations) this.#spans.set(operation, span);
         return parsed;
       },
+      ...(parseInSteps && {
+        parseInSteps: (...input) => this.#markingSteps(parseInSteps(...input), span),
+      }),
     };
+  }
+
+  *#markingSteps(steps: BatchSteps, span: Span): BatchSteps {
+    for (;;) {
+      const step = steps.next();
+      if (step.done) return step.value;
+      for (const operation of step.value) this.#spans.set(operation, span);
+      yield step.value;
+    }
   }
 
   #callsIn(operations: readonly Operation[]): Set<Span> {

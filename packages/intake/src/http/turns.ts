@@ -7,7 +7,10 @@
  *
  * Work is divided by time: a megabyte of newlines or of nested arrays takes a hundred times as long as a megabyte of
  * events. Owners (workspaces) take turns, and the work of one owner waits in its order of arrival: a workspace that
- * sends forty large bodies delays another by one turn.
+ * sends forty large bodies delays another by one turn. Bodies that take a fraction of a turn share one.
+ *
+ * While other calls come, turns take half of the time: a turn is followed by a rest of its length. Forty streams alone keep the
+ * event loop and the broker busy, and the p99 of a single call was 38 ms where it is 12 ms without them.
  */
 import { FairQueue } from './fair-queue.ts';
 
@@ -19,33 +22,70 @@ export interface Turn {
   isOver(): boolean;
 }
 
+/** @returns true where the rest of the turn is its own. */
+type Work = (turn: Turn) => boolean;
+
 export class Turns {
   readonly #monotonicNow: () => number;
-  readonly #waiting = new FairQueue<() => void>();
+  readonly #waiting = new FairQueue<Work>();
   #isScheduled = false;
+  #callCount: () => number = () => 0;
+  #callCountBefore = 0;
+  #restsUntilMs = -Infinity;
 
   /** @param monotonicNow - milliseconds that never go back. */
   constructor(monotonicNow: () => number) {
     this.#monotonicNow = monotonicNow;
   }
 
-  /** Resolves when `owner` has its turn. */
-  async next(owner: number): Promise<Turn> {
-    await new Promise<void>((resolve) => {
-      this.#waiting.add(owner, resolve);
-      this.#schedule();
+  /** @param callCount - how many calls have come so far that need no turn. */
+  yieldTo(callCount: () => number): void {
+    this.#callCount = callCount;
+  }
+
+  /** Resolves when `owner` has a turn of its own. */
+  next(owner: number): Promise<Turn> {
+    return new Promise((resolve) => {
+      this.#add(owner, (turn) => {
+        resolve(turn);
+        return true;
+      });
     });
-    const endsAtMs = this.#monotonicNow() + TURN_MS_MAX;
-    return { isOver: () => this.#monotonicNow() >= endsAtMs };
+  }
+
+  /** Runs short work when it is the turn of `owner`; as much of it as there is time for shares one. */
+  share(owner: number, work: () => void): void {
+    this.#add(owner, () => {
+      work();
+      return false;
+    });
+  }
+
+  #add(owner: number, work: Work): void {
+    this.#waiting.add(owner, work);
+    this.#schedule();
   }
 
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => {
+    const callCount = this.#callCount();
+    const mustRest = callCount > this.#callCountBefore && this.#monotonicNow() < this.#restsUntilMs;
+    this.#callCountBefore = callCount;
+    const serve = (): void => {
       this.#isScheduled = false;
-      this.#waiting.take()?.();
+      this.#serve();
       if (!this.#waiting.isEmpty) this.#schedule();
-    });
+    };
+    if (mustRest) setTimeout(serve, TURN_MS_MAX);
+    else setImmediate(serve);
+  }
+
+  #serve(): void {
+    this.#restsUntilMs = this.#monotonicNow() + 2 * TURN_MS_MAX;
+    const endsAtMs = this.#monotonicNow() + TURN_MS_MAX;
+    const turn: Turn = { isOver: () => this.#monotonicNow() >= endsAtMs };
+    let isTaken: boolean | undefined = false;
+    while (isTaken === false && !turn.isOver()) isTaken = this.#waiting.take()?.(turn);
   }
 }

@@ -166,14 +166,11 @@ export class StreamExchange {
         this.#wakeWriter?.();
         return true;
       });
-      void this.#run(
-        request,
-        encoding === 'identity' ? this.#bytes : inflated(this.#bytes, encoding),
-      );
+      void this.#run(request, encoding);
     }
   }
 
-  async #run(request: StreamRequest, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  async #run(request: StreamRequest, encoding: 'identity' | 'gzip' | 'deflate'): Promise<void> {
     const handle = {
       stop: () => {
         this.#bytes.finish('stopping');
@@ -184,6 +181,9 @@ export class StreamExchange {
     this.#state.streams.add(handle);
     this.#state.inFlightCount++;
     try {
+      // Forty that begin at once would take 40 ms.
+      await this.#options.turns.next(request.workspace.environmentId);
+      const bytes = encoding === 'identity' ? this.#bytes : inflated(this.#bytes, encoding);
       const outcome = await takeStream(this.#options, request, bytes, {
         acknowledge: (acknowledgement) => this.#acknowledge(acknowledgement),
         writable: () => this.#writable(),

@@ -19,11 +19,11 @@
  * Before: `stream-exchange.ts`, `split-lines.ts`, `stream-line.ts`. After: `batcher.ts`.
  */
 import { isError, type Issue } from '@sluice/domain/operations/issue';
-import type { Operation } from '@sluice/domain/operations/operation';
 import type { AcceptDependencies } from '../calls/accept.ts';
 import { recordIssues } from '../calls/call-issues.ts';
 import { sizeBytesMaxOf } from '../calls/strict-mode.ts';
 import type { CommitSlots } from './commit-slots.ts';
+import { OperationWriter } from '../commit/operation-writer.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
 import { InflationRatioExceeded } from './stream-bytes.ts';
 import { isBlank, readLine, type LineOrigin } from './stream-line.ts';
@@ -99,7 +99,8 @@ const GROUP_LINES_MAX = 10_000;
 const SMALL_PIECE_SIZE_BYTES_MAX = 4_096;
 
 interface Group {
-  operations: Operation[];
+  /** Given back once the batcher has copied it. */
+  readonly operations: OperationWriter;
   issues: LineIssue[];
   sizeBytes: number;
   /** The last line in it. */
@@ -125,12 +126,14 @@ class StreamTaker {
   #inFlight: Promise<void> | undefined;
   #ending: StreamOutcome | undefined;
   readonly #pace: StreamPace;
+  /** Empty, to be used again: two groups take turns. */
+  readonly #writers: OperationWriter[] = [];
 
   constructor(deps: StreamDependencies, request: StreamRequest, port: StreamPort) {
     this.#deps = deps;
     this.#request = request;
     this.#port = port;
-    this.#group = emptyGroup(request.firstLine - 1);
+    this.#group = this.#emptyGroup(request.firstLine - 1);
     this.#pace = new StreamPace(deps.monotonicNow);
   }
 
@@ -153,7 +156,7 @@ class StreamTaker {
     } catch (error) {
       if (this.#ending === undefined) this.#ending = this.#cannotInflate(error as Error);
     }
-    if (this.#port.isCut()) this.#group = emptyGroup(this.#group.line);
+    if (this.#port.isCut()) this.#group = this.#emptyGroup(this.#group.line);
     this.#startCommit();
     // A commit that ends begins the next one.
     while (this.#inFlight !== undefined) await this.#inFlight;
@@ -224,9 +227,10 @@ class StreamTaker {
         this.#ending = { outcome: 'rejected', issues: published };
         return;
       }
-      for (const operation of operations) group.operations.push(operation);
+      for (const operation of operations) group.operations.add(operation);
       if (published.length > 0) {
-        group.operations.push(...recordIssues(call, workspace, receivedAtMs, issues));
+        for (const record of recordIssues(call, workspace, receivedAtMs, issues))
+          group.operations.add(record);
         group.issues.push(...published);
       }
       group.sizeBytes += line.bytes.length;
@@ -251,8 +255,8 @@ class StreamTaker {
       return;
     }
     const group = this.#group;
-    this.#group = emptyGroup(group.line);
-    this.#request.trace?.mark(group.operations);
+    this.#group = this.#emptyGroup(group.line);
+    this.#request.trace?.mark(group.operations.operations);
     this.#inFlight = this.#commit(group).then((isDurable) => {
       this.#inFlight = undefined;
       if (!isDurable) {
@@ -264,8 +268,24 @@ class StreamTaker {
       }
       this.#port.acknowledge({ line: group.line, issues: group.issues });
       this.#publish(group);
+      if (!group.operations.keepsOperations) {
+        group.operations.clear();
+        this.#writers.push(group.operations);
+      }
       this.#startCommit();
     });
+  }
+
+  #emptyGroup(line: number): Group {
+    const { tail, batcher } = this.#deps;
+    const { workspace, trace } = this.#request;
+    const keepsOperations =
+      trace !== undefined || batcher.isTraced || tail?.isTailed(workspace.environmentId) === true;
+    // Those that keep operations are not used again: the tail may be closed by then.
+    const operations = keepsOperations
+      ? new OperationWriter(true)
+      : (this.#writers.pop() ?? new OperationWriter(false));
+    return { operations, issues: [], sizeBytes: 0, line, lineCount: 0 };
   }
 
   /** Tells whoever watches the workspace. */
@@ -274,7 +294,7 @@ class StreamTaker {
     const { tail, now } = this.#deps;
     if (!tail?.isTailed(workspace.environmentId)) return;
     const tailed = new TailedCall(call.name, now());
-    tailed.found(operations, issues);
+    tailed.found(operations.operations, issues);
     tail.publish(workspace.environmentId, tailed.lines({ outcome: 'accepted' }));
   }
 
@@ -285,14 +305,15 @@ class StreamTaker {
   }
 
   async #commit(group: Group): Promise<boolean> {
-    if (group.operations.length === 0) return true;
+    const operationCount = group.operations.count;
+    if (operationCount === 0) return true;
     const { commitSlots } = this.#deps;
-    await commitSlots.take(this.#request.workspace.environmentId);
+    await commitSlots.take(this.#request.workspace.environmentId, operationCount);
     try {
       // While it waited the sender may have gone.
       return this.#port.isCut() ? false : await this.#commitNow(group);
     } finally {
-      commitSlots.release();
+      commitSlots.release(operationCount);
     }
   }
 
@@ -301,7 +322,7 @@ class StreamTaker {
     for (const startedAtMs = monotonicNow(); ;) {
       let answer: (isDurable: boolean) => void;
       const answered = new Promise<boolean>((resolve) => (answer = resolve));
-      const isTaken = batcher.add(operations, sizeBytes, (outcome) =>
+      const isTaken = batcher.addWritten(operations, sizeBytes, (outcome) =>
         answer(outcome === 'committed'),
       );
       if (isTaken) return answered;
@@ -311,16 +332,8 @@ class StreamTaker {
   }
 }
 
-const emptyGroup = (line: number): Group => ({
-  operations: [],
-  issues: [],
-  sizeBytes: 0,
-  line,
-  lineCount: 0,
-});
-
 const isFull = (group: Group): boolean =>
-  group.operations.length >= GROUP_OPERATIONS_MAX ||
+  group.operations.count >= GROUP_OPERATIONS_MAX ||
   group.sizeBytes >= GROUP_SIZE_BYTES_MAX ||
   group.issues.length >= GROUP_ISSUES_MAX ||
   group.lineCount >= GROUP_LINES_MAX;

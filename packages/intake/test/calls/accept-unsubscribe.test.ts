@@ -47,7 +47,7 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
     body: readBody(new Uint8Array(Buffer.from('{"unsubscribe":true}')), false),
     parameters: ['delivery'],
   };
-  const send = () => new Promise<Outcome>((resolve) => accept(submission, resolve));
+  const send = () => new Promise<Outcome>((resolve) => void accept(submission, resolve));
   return { send, committed };
 }
 

@@ -102,7 +102,7 @@ function createIntake(
   const accept = (body: unknown, name: string) =>
     new Promise<Outcome>((resolve) => {
       const { bytes, ...submission } = submissionOf(body, { name });
-      acceptCall(
+      void acceptCall(
         deps,
         { ...submission, body: readBody(bytes, submission.call.isBatch), parameters: [] },
         resolve,

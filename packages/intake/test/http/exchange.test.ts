@@ -20,6 +20,7 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   isStopping: false,
   inFlightCount: 0,
   receivedCount: 0,
+  heldCount: 0,
   refusedCounts: new Map(),
   collected: capacityOfOne(collectedSizeBytesMax),
   inflations: { runningCount: 0, waiting: new FairQueue() },
@@ -163,8 +164,8 @@ describe('compressed bodies', () => {
     );
     expect(state.collected.totalSize).toBe(60 * BOMB.length);
     await vi.waitFor(() => expect(taken).toHaveLength(60), 10_000);
-    // Four of them.
-    expect(heldSizeBytes).toBeLessThan(5.5 * batch.sizeBytesMax);
+    // Four of them, and what zlib put each together from.
+    expect(heldSizeBytes).toBeLessThan(8 * batch.sizeBytesMax);
     // Inflated whole: it is white space.
     expect(outcomes).toEqual(new Set(['invalid-json']));
     // Four at a time: none is taken before one that came more than three before it.

@@ -47,7 +47,7 @@ function take(calls: CallTracer, eventId: string, traceparent: string) {
   const call = { name: 'pipelines.track', parse: () => ({ operations: [event], issues: [] }) };
   let answered = 0;
   let end: () => void = () => undefined;
-  calls.acceptCall(
+  void calls.acceptCall(
     (submission, answer) => {
       submission.call.parse(undefined, {} as never, []);
       end = () => answer({ outcome: 'accepted' });

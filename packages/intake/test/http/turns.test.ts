@@ -1,5 +1,5 @@
 import { setImmediate as iteration } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Turns } from '../../src/http/turns.ts';
 
 test('one turn begins in each iteration of the event loop', async () => {
@@ -36,4 +36,55 @@ test('a turn is over after two milliseconds, by its own clock', async () => {
   expect(turn.isOver()).toBe(false);
   nowMs = 102;
   expect(turn.isOver()).toBe(true);
+});
+
+test('short work shares a turn until its time is over', async () => {
+  let nowMs = 0;
+  const turns = new Turns(() => nowMs);
+  const done: number[] = [];
+  for (let n = 0; n < 6; n++)
+    turns.share(1, () => {
+      done.push(n);
+      nowMs += 0.9;
+    });
+  await iteration();
+  expect(done).toEqual([0, 1, 2]);
+  await iteration();
+  expect(done).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
+test('a turn that is taken whole is shared with nothing behind it', async () => {
+  const turns = new Turns(() => 0);
+  const done: string[] = [];
+  turns.share(1, () => done.push('short'));
+  void turns.next(1).then(() => done.push('whole'));
+  turns.share(1, () => done.push('behind'));
+  await iteration();
+  expect(done).toEqual(['short', 'whole']);
+  await iteration();
+  expect(done).toEqual(['short', 'whole', 'behind']);
+});
+
+describe('while other calls come', () => {
+  /** Iterations of the event loop until the turns after the first one begin. */
+  async function iterationsBetweenTurns(callsBetween: number): Promise<number> {
+    let callCount = 0;
+    const turns = new Turns(() => 0);
+    turns.yieldTo(() => callCount);
+    await turns.next(1);
+    callCount += callsBetween;
+    let isBegun = false;
+    void turns.next(1).then(() => (isBegun = true));
+    let count = 0;
+    while (!isBegun) {
+      count++;
+      await iteration();
+    }
+    return count;
+  }
+
+  test('a turn is followed by a rest; without them by the next one', async () => {
+    expect(await iterationsBetweenTurns(0)).toBeLessThanOrEqual(2);
+    expect(await iterationsBetweenTurns(1)).toBeGreaterThan(2);
+  });
 });

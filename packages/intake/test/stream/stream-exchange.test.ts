@@ -56,6 +56,7 @@ function openStream(
     isStopping: false,
     inFlightCount: 0,
     receivedCount: 0,
+    heldCount: 0,
     refusedCounts: new Map(),
     collected: capacityOfOne(MEBIBYTE),
     inflations: { runningCount: 0, waiting: new FairQueue() },

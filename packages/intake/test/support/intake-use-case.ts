@@ -77,7 +77,7 @@ export function createIntake(
       ...overrides,
     };
     return new Promise((resolve) => {
-      acceptCall(
+      void acceptCall(
         {
           keys,
           batcher,

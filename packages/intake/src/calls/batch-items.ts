@@ -1,0 +1,89 @@
+/**
+ * A large batch, whose items are read and parsed one by one, in turns: no body takes the event loop for longer than an
+ * item does, which is 64 KB at most.
+ *
+ * Before: `exchange.ts`, whose turn it is. After: `accept.ts`, which parses the items.
+ */
+import { isUtf8 } from 'node:buffer';
+import type { BatchItems } from '@sluice/domain/parsing/batch';
+import type { JsonFault } from '@sluice/domain/parsing/lenient-json';
+import { readBody, readItem, type Body, type NextTurn } from './read-body.ts';
+import { BatchSplitter, type ItemPlace } from './split-batch.ts';
+
+/** Between two looks at the clock: some 0.1 ms. */
+const STEP_SIZE_BYTES = 64 * 1_024;
+/** Of what a batch has beside its items: as much as one call may have. */
+const ENVELOPE_SIZE_BYTES_MAX = 64 * 1_024;
+
+/** The body, with its `items` and an empty `batch`. Undefined: the sender is gone. */
+export async function readBatchInTurns(
+  bytes: Uint8Array,
+  firstTurn: { isOver(): boolean },
+  nextTurn: NextTurn,
+): Promise<Body | undefined> {
+  const splitter = new BatchSplitter(bytes);
+  let turn: { isOver(): boolean } | undefined = firstTurn;
+  while (!splitter.advance(STEP_SIZE_BYTES)) {
+    if (turn.isOver()) turn = await nextTurn();
+    if (turn === undefined) return undefined;
+  }
+  return bodyOf(splitter, bytes, nextTurn);
+}
+
+function bodyOf(splitter: BatchSplitter, bytes: Uint8Array, nextTurn: NextTurn): Body {
+  const { itemCount } = splitter;
+  const sizeBytes = bytes.length;
+  // The parser says what it must be.
+  if (splitter.isNoObject) return { outcome: 'read', value: [], sizeBytes, hasEscapes: false };
+  if (!splitter.isWhole) {
+    const { brokenAt } = splitter;
+    const fault = brokenAt === undefined ? 'it ends too early' : `a fault at position ${brokenAt}`;
+    return { outcome: 'invalid-json', message: `the body is not valid JSON: ${fault}` };
+  }
+  const envelope = splitter.envelope();
+  if (envelope.length > ENVELOPE_SIZE_BYTES_MAX)
+    return { outcome: 'too-large', callCount: itemCount, besideItemsMax: ENVELOPE_SIZE_BYTES_MAX };
+  const body = readBody(envelope, true);
+  if (body.outcome !== 'read')
+    return {
+      outcome: 'invalid-json',
+      message: 'the body is not valid JSON: a fault beside its items',
+    };
+  const faults = new Map(body.faults);
+  return {
+    ...body,
+    sizeBytes,
+    hasEscapes: splitter.hasEscapes || !isUtf8(bytes),
+    faults,
+    inTurns: { items: new SplitItems(bytes, splitter, faults), nextTurn },
+  };
+}
+
+class SplitItems implements BatchItems {
+  readonly count: number;
+  readonly #bytes: Uint8Array;
+  readonly #places: readonly ItemPlace[];
+  readonly #faults: Map<number | null, readonly JsonFault[]>;
+
+  constructor(
+    bytes: Uint8Array,
+    { itemCount, items }: BatchSplitter,
+    faults: Map<number | null, readonly JsonFault[]>,
+  ) {
+    this.count = itemCount;
+    this.#bytes = bytes;
+    this.#places = items;
+    this.#faults = faults;
+  }
+
+  read(index: number, sizeBytesMax: number): { readonly value: unknown } | undefined {
+    const place = this.#places[index];
+    if (place === undefined) throw new RangeError(`item ${index} was not kept`);
+    const { start, end, sizeBytesMin } = place;
+    // A look at its size costs nothing; one of 4 MB would take 0.2 s to be read.
+    if (sizeBytesMin > sizeBytesMax) return undefined;
+    const { value, faults } = readItem(this.#bytes.subarray(start, end), start);
+    if (faults.length > 0) this.#faults.set(index, faults);
+    return { value };
+  }
+}
