@@ -100,7 +100,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'port',
     'catalogue',
   ],
-  chaos: ['order', 'order/model', 'runbooks', 'purchases', 'loss'],
+  chaos: ['order', 'order/model', 'runbooks', 'purchases', 'loss', 'kills'],
   standalone: [],
   'command-line': [],
   verify: [],

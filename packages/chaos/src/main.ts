@@ -9,6 +9,7 @@ import {
   type ProcessName,
 } from './loss/fault-plan.ts';
 import { startFleet } from './loss/fleet-under-test.ts';
+import { runKills } from './kills/run-kills.ts';
 import { runOrderOracle } from './order/order-oracle.ts';
 import { describeFault, runSeed, type SeedReport } from './loss/run-seed.ts';
 
@@ -20,6 +21,8 @@ const {
   faults: plan,
   oracle,
   sequences,
+  events: eventCount,
+  rate,
   minutes,
   kills: hasKills = false,
   plain: isPlain = false,
@@ -32,9 +35,9 @@ const {
   .addOption(
     new Option(
       '--oracle <name>',
-      'loss: nothing acknowledged is lost; order: calls take effect in order',
+      'loss: nothing acknowledged is lost; order: calls take effect in order; kills: how long deliveries take after a kill under load',
     )
-      .choices(['loss', 'order'])
+      .choices(['loss', 'order', 'kills'])
       .default('loss'),
   )
   .option('--seed <n>', 'the first seed; the same faults and calls each time', positiveInteger, 1)
@@ -55,6 +58,8 @@ const {
       .default('mixed'),
   )
   .option('--sequences <count>', 'order: number of sequences, one a seed', positiveInteger, 200)
+  .option('--events <count>', 'kills: number of events', positiveInteger, 5_000)
+  .option('--rate <count>', 'kills: events a second', positiveInteger, 1_500)
   .option('--minutes <count>', 'order: begins no sequences after this time', positiveInteger)
   .option('--kills', 'order: kills intakes, workers and the broker while calls are sent')
   .option('--plain', 'order: sequences about one person under one id, one call after another')
@@ -79,7 +84,9 @@ The exit code is 1 if anything is lost or differs.`,
     broker?: Broker;
     length: number;
     faults: FaultPlan;
-    oracle: 'loss' | 'order';
+    oracle: 'loss' | 'order' | 'kills';
+    events: number;
+    rate: number;
     sequences: number;
     minutes?: number;
     kills?: boolean;
@@ -107,6 +114,13 @@ if (oracle === 'order') {
     isHeld = (await runOrderOracle(name, options, say)) && isHeld;
   }
   process.exit(isHeld ? 0 : 1);
+}
+
+if (oracle === 'kills') {
+  for (const name of ['redis', 'postgres'] as const)
+    if (brokers.includes(name))
+      say(JSON.stringify(await runKills({ broker: name, eventCount, rate })));
+  process.exit(0);
 }
 
 const reports: SeedReport[] = [];

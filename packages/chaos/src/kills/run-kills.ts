@@ -1,0 +1,154 @@
+/**
+ * Kills intake and worker of an installation under load, and measures how long deliveries take and how many are sent
+ * twice. The senders send again until they are answered, as the clients do. No setting differs from `npm start`.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { sql } from 'kysely';
+import { startInstallation, type Installation } from './installation.ts';
+import { startReceiver, type Receiver } from './receiver.ts';
+
+export interface KillsOptions {
+  readonly broker: 'redis' | 'postgres';
+  readonly eventCount: number;
+  /** Events a second. */
+  readonly rate: number;
+}
+
+export interface KillsReport {
+  readonly broker: string;
+  readonly events: number;
+  readonly acknowledged: number;
+  /** From the kill to the last delivery. */
+  readonly lastDeliveryMs: number;
+  /** From the last acknowledgement to the last delivery. */
+  readonly lastDeliveryAfterLoadMs: number;
+  readonly lost: number;
+  readonly doubled: number;
+  /** Sent before the kill, without a record of their attempt. */
+  readonly inFlight: number;
+}
+
+const BATCH_SIZE = 15;
+const RETRY_MS = 50;
+/** Of the whole of the load, before the kill. */
+const KILLED_AFTER = 0.5;
+const DEADLINE_MS = 120_000;
+const SENT_AGAIN_WITHIN_MS = 3_000;
+
+export async function runKills(options: KillsOptions): Promise<KillsReport> {
+  const installation = await startInstallation(options.broker);
+  const receiver = await startReceiver();
+  try {
+    await installation.ask('/v1/reporting_webhooks', {
+      name: 'kills',
+      endpoint: receiver.url,
+      events: ['customer_unsubscribed'],
+    });
+    await warmUp(installation, receiver);
+    return await measure(installation, receiver, options);
+  } finally {
+    receiver.close();
+    await installation.close();
+  }
+}
+
+/** Until one event has come all the way. */
+async function warmUp(installation: Installation, receiver: Receiver): Promise<void> {
+  await send(installation, 'warm-up', 1);
+  await until(() => receiver.received.size === 1);
+}
+
+async function measure(
+  installation: Installation,
+  receiver: Receiver,
+  { broker, eventCount, rate }: KillsOptions,
+): Promise<KillsReport> {
+  const batchCount = Math.ceil(eventCount / BATCH_SIZE);
+  const kill = await installation.prepareKill();
+  const startedAtMs = performance.now();
+  let killedAtMs = 0;
+  let acknowledged = 0;
+  let lastAcknowledgedAtMs = 0;
+  let inFlight = 0;
+  const sending: Promise<void>[] = [];
+  let killing: Promise<void> | undefined;
+  for (let batch = 0; batch < batchCount; batch++) {
+    const dueAtMs = startedAtMs + (batch * BATCH_SIZE * 1_000) / rate;
+    const waitMs = dueAtMs - performance.now();
+    if (waitMs > 0) await sleep(waitMs);
+    const size = Math.min(BATCH_SIZE, eventCount - batch * BATCH_SIZE);
+    sending.push(
+      send(installation, `b${batch}`, size).then(() => {
+        acknowledged += size;
+        lastAcknowledgedAtMs = performance.now();
+      }),
+    );
+    if (batch / batchCount >= KILLED_AFTER)
+      killing ??= (async () => {
+        kill();
+        killedAtMs = performance.now();
+        inFlight = await countInFlight(installation, receiver);
+      })();
+  }
+  await Promise.all([...sending, killing]);
+  const wanted = eventCount + 1;
+  await until(() => receiver.received.size >= wanted).catch(() => undefined);
+  // What is sent again comes by then.
+  await sleep(SENT_AGAIN_WITHIN_MS);
+  const lastAtMs = receiver.lastAtMs();
+  return {
+    broker,
+    events: eventCount,
+    acknowledged,
+    lastDeliveryMs: Math.round(lastAtMs - killedAtMs),
+    lastDeliveryAfterLoadMs: Math.round(lastAtMs - lastAcknowledgedAtMs),
+    lost: wanted - receiver.received.size,
+    doubled: [...receiver.received.values()].filter((count) => count > 1).length,
+    inFlight,
+  };
+}
+
+/** Received before the kill, with no record of it. */
+async function countInFlight({ database }: Installation, receiver: Receiver): Promise<number> {
+  const before = [...receiver.received.keys()];
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count
+      from unnest(${before}::text[]) as received (event_id)
+      join delivery_log log on log.environment_id = ${DEMO.environmentId} and log.event_id = received.event_id
+     where not exists (
+       select from delivery_attempts a
+        where a.environment_id = log.environment_id and a.webhook_id = log.webhook_id
+          and a.sequence = log.sequence and a.outcome = 'delivered')`.execute(database);
+  return rows[0]?.count ?? 0;
+}
+
+/** A batch about people of its own, sent until it is answered. */
+async function send({ intakeUrl }: Installation, name: string, size: number): Promise<void> {
+  const body = JSON.stringify({
+    batch: Array.from({ length: size }, (_, index) => ({
+      type: 'identify',
+      messageId: `${name}-${index}`,
+      userId: `${name}-${index}`,
+      traits: { unsubscribed: true, email: `${name}-${index}@example.com` },
+    })),
+  });
+  for (const deadlineMs = performance.now() + DEADLINE_MS; ; await sleep(RETRY_MS)) {
+    const answer = await fetch(`${intakeUrl}/v1/batch`, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${btoa(`${DEMO.writeKey}:`)}`,
+        'content-type': 'application/json',
+      },
+      body,
+    }).catch(() => undefined);
+    await answer?.arrayBuffer().catch(() => undefined);
+    if (answer?.status === 200) return;
+    if (performance.now() > deadlineMs) throw new Error(`${name} was never acknowledged`);
+  }
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (const deadlineMs = performance.now() + DEADLINE_MS; !isSo(); await sleep(10))
+    if (performance.now() > deadlineMs) throw new Error('it did not come about');
+}
