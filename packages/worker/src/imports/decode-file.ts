@@ -5,9 +5,12 @@
  * counts from the start of that: to begin again there, what comes before is decoded and passed over (20 s for 10 GB).
  *
  * A byte that is none of its encoding ends the reading: replaced, it would change what people are called, and
- * nobody would be told.
+ * nobody would be told. In UTF-8 it may be marked instead, for its row to be refused: other rows show that the file is
+ * UTF-8, so they need not be refused with it.
  */
+import { isAscii, isUtf8 as isValidUtf8 } from 'node:buffer';
 import { CsvFault } from './csv-fault.ts';
+import { markWrongBytes } from './mark-wrong-bytes.ts';
 
 /** A byte that its encoding does not have. */
 export interface WrongByte {
@@ -20,9 +23,24 @@ export interface WrongByte {
 
 /** What was met on the way. */
 export interface Decoding {
+  /** Whether a wrong byte of UTF-8 is marked and passed. */
+  readonly marks: boolean;
   /** Set before the result ends, where it ends early: in front of this byte. */
   wrong: WrongByte | undefined;
+  /** Where they are marked: those that were, in order. Their reader takes them out. */
+  readonly marked: Pick<WrongByte, 'at' | 'value'>[];
+  /** Where they are marked: how many lines have letters beyond ASCII that are valid, and how many wrong bytes. */
+  validLineCount: number;
+  wrongLineCount: number;
 }
+
+export const newDecoding = (marks: boolean): Decoding => ({
+  marks,
+  wrong: undefined,
+  marked: [],
+  validLineCount: 0,
+  wrongLineCount: 0,
+});
 
 /** A line has no more bytes, in any encoding of a row of the greatest length. */
 const LINE_SIZE_BYTES_MAX = 8_388_608;
@@ -43,6 +61,11 @@ export async function* decodeFile(
   let passedOver = isUtf8 ? 0 : fromByte;
   let isFirst = !isUtf8;
   for await (const lines of wholeLines(bytes, encoding.startsWith('utf-16'))) {
+    if (isUtf8 && decoding.marks) {
+      yield markLines(lines, at, decoding);
+      at += lines.length;
+      continue;
+    }
     const wrongIndex = isRight(lines, encoding) ? undefined : findWrong(lines, encoding);
     const right = lines.subarray(0, wrongIndex);
     const utf8 = isUtf8 ? right : Buffer.from(decode(right, encoding, !isFirst));
@@ -73,6 +96,30 @@ async function* wholeLines(
       throw new CsvFault(`a line is longer than ${LINE_SIZE_BYTES_MAX} bytes`);
   }
   if (rest.length > 0) yield rest;
+}
+
+/** @param startByte - of the file, where the lines begin. */
+function markLines(lines: Buffer, startByte: number, decoding: Decoding): Buffer {
+  if (isAscii(lines)) return lines;
+  const isWhole = isValidUtf8(lines);
+  const parts: Buffer[] = [];
+  for (let from = 0; from < lines.length;) {
+    const newline = lines.indexOf(0x0a, from);
+    const to = newline < 0 ? lines.length : newline + 1;
+    const line = lines.subarray(from, to);
+    if (isWhole || isValidUtf8(line)) {
+      parts.push(line);
+      if (!isAscii(line)) decoding.validLineCount++;
+    } else {
+      const { utf8, marked } = markWrongBytes(line);
+      parts.push(utf8);
+      const lineAt = startByte + from;
+      for (const { index, value } of marked) decoding.marked.push({ at: lineAt + index, value });
+      decoding.wrongLineCount++;
+    }
+    from = to;
+  }
+  return isWhole ? lines : Buffer.concat(parts);
 }
 
 /** No character of more than one byte has these among them, in any encoding but UTF-16. */

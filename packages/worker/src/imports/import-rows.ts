@@ -132,15 +132,15 @@ async function writeBatch(
 function judgeRow(
   deps: ImportRowsDeps,
   { row: { environmentId, importId, identifier }, columns, rowsRead }: ImportInProgress,
-  { cells }: CsvRecord,
+  { cells, fault }: CsvRecord,
   index: number,
   isRefused: boolean,
 ): JudgedRow {
   const rowNumber = rowsRead + index + 1;
   const context = { environmentId, importId, identifier, rowNumber, receivedAtMs: deps.now() };
   const { event, issues } = readImportRow(columns, cells, context);
-  if (!isRefused) return { rowNumber, cells, event, issues };
-  const message = 'The database refuses a value of the row.';
+  if (!isRefused && fault === undefined) return { rowNumber, cells, event, issues };
+  const message = fault ?? 'The database refuses a value of the row.';
   return {
     rowNumber,
     cells,

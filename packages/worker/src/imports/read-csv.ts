@@ -2,7 +2,8 @@
  * Bytes → records of CSV, each with the byte behind it, so that reading can begin again there.
  *
  * In constant memory: a record past the bound is a fault of the file. Faults of CSV itself (a quote
- * that is never closed) and of its encoding end the reading: what comes after one cannot be told from what is inside.
+ * that is never closed) end the reading: what comes after one cannot be told from what is inside. So does a byte that is
+ * none of the file's encoding, unless the file is known to be UTF-8 otherwise: then it is a fault of its record.
  *
  * Before: `database/src/imports/import-chunks.ts`, `file-form.ts`. After: `domain/src/imports/import-file.ts`.
  */
@@ -10,13 +11,22 @@ import { pipeline, Readable } from 'node:stream';
 import type { FileForm } from '@sluice/database/imports/imports';
 import { CsvError, parse } from 'csv-parse';
 import { CsvFault } from './csv-fault.ts';
-import { decodeFile, type Decoding, type WrongByte } from './decode-file.ts';
+import { decodeFile, newDecoding, type WrongByte } from './decode-file.ts';
 
 export interface CsvRecord {
   readonly cells: readonly string[];
   /** Where the next record begins: of the file, or of its UTF-8 (`decode-file.ts`). */
   readonly endByte: number;
+  /** Set where it has bytes that are no UTF-8: what is wrong, with row, place and value. Its cells have marks for them. */
+  readonly fault?: string;
 }
+
+/**
+ * What a byte that is no UTF-8 does. `refused`: ends the reading. `marked`: is a fault of its record. `weighed`: the
+ * same, but in the end the file is refused unless most rows with letters beyond ASCII are valid UTF-8: otherwise it is in
+ * another encoding, which nothing in it tells, and is to be sent again whole.
+ */
+export type WrongBytes = 'refused' | 'weighed' | 'marked';
 
 /** Characters of one record. An event's data may have 64 KB; what is longer is a quote that was never closed. */
 const RECORD_LENGTH_MAX = 1_048_576;
@@ -38,6 +48,7 @@ export async function* readCsv(
   open: OpenBytes,
   form: FileForm,
   from: ReadFrom,
+  wrongBytes: WrongBytes = 'refused',
 ): AsyncGenerator<CsvRecord, void, undefined> {
   const { encoding, separator, rowEnd } = form;
   const parser = parse({
@@ -48,20 +59,24 @@ export async function* readCsv(
     relax_column_count: true,
     skip_empty_lines: true,
   });
-  const decoding: Decoding = { wrong: undefined };
+  const decoding = newDecoding(wrongBytes !== 'refused');
   const bytes = open(encoding === 'utf-8' ? from.byte : 0);
   const failure: { error?: unknown } = {};
   const decoded = keepingError(decodeFile(bytes, encoding, from.byte, decoding), failure);
   pipeline(Readable.from(decoded, { objectMode: false }), parser, () => undefined);
   // The last one is held back: where the bytes end early, it is half of a row.
   let last: CsvRecord | undefined;
+  let firstFault: string | undefined;
   try {
     for await (const { record, info } of parser as AsyncIterable<{
       record: string[];
-      info: { bytes: number };
+      info: RowCounts & { bytes: number };
     }>) {
       if (last !== undefined) yield last;
-      last = { cells: record, endByte: from.byte + info.bytes };
+      const endByte = from.byte + info.bytes;
+      const fault = takeFault(decoding.marked, endByte, from.row + rowCountOf(info) - 1);
+      firstFault ??= fault;
+      last = { cells: record, endByte, ...(fault !== undefined && { fault }) };
     }
   } catch (error) {
     if (failure.error !== undefined) throw failure.error;
@@ -77,6 +92,25 @@ export async function* readCsv(
   // What was cut has been counted, as a record or, where nothing of it came before, as an empty line.
   const row = from.row + rowCountOf(parser.info) - 1;
   if (wrong !== undefined) throw new CsvFault(explainWrongByte(wrong, encoding, row));
+  if (
+    wrongBytes === 'weighed' &&
+    firstFault !== undefined &&
+    decoding.wrongLineCount >= decoding.validLineCount
+  )
+    throw new CsvFault(firstFault);
+}
+
+/** The first of a record's wrong bytes, in a sentence; all of them are taken out. */
+function takeFault(
+  marked: Pick<WrongByte, 'at' | 'value'>[],
+  endByte: number,
+  row: number,
+): string | undefined {
+  const [first] = marked;
+  if (first === undefined || first.at >= endByte) return undefined;
+  const count = marked.findIndex(({ at }) => at >= endByte);
+  marked.splice(0, count < 0 ? marked.length : count);
+  return explainWrongByte(first, 'utf-8', row);
 }
 
 /** As the parser counts; it tells them with its errors too. */
@@ -101,7 +135,11 @@ async function* keepingError(
   }
 }
 
-function explainWrongByte({ at, value }: WrongByte, encoding: string, row: number): string {
+function explainWrongByte(
+  { at, value }: Pick<WrongByte, 'at' | 'value'>,
+  encoding: string,
+  row: number,
+): string {
   const byte = `0x${value.toString(16).padStart(2, '0')}`;
   const remedy =
     encoding === 'utf-8'

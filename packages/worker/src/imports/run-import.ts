@@ -31,7 +31,7 @@ import {
 import { CsvFault } from './csv-fault.ts';
 import { fetchImport, type FetchImportDeps } from './fetch-import.ts';
 import { findFileForm, formBefore } from './file-form.ts';
-import type { CsvRecord } from './read-csv.ts';
+import type { CsvRecord, WrongBytes } from './read-csv.ts';
 import { StoredFile } from './stored-file.ts';
 
 export interface RunImportDeps extends ImportRowsDeps, Omit<FetchImportDeps, 'database' | 'now'> {
@@ -146,12 +146,13 @@ class ImportRun {
   async #checkForm(declared: string | undefined) {
     const start = await this.#file().start();
     const form = findFileForm(start, declared);
+    const other = findFileForm(start, declared, true);
+    const isSure = other.encoding === form.encoding;
     try {
-      return { form, first: await this.#check(form) };
+      return { form, first: await this.#check(form, isSure ? 'weighed' : 'refused') };
     } catch (error) {
-      const other = findFileForm(start, declared, true);
-      if (!(error instanceof CsvFault) || other.encoding === form.encoding) throw error;
-      return { form: other, first: await this.#check(other) };
+      if (!(error instanceof CsvFault) || isSure) throw error;
+      return { form: other, first: await this.#check(other, 'refused') };
     }
   }
 
@@ -162,15 +163,14 @@ class ImportRun {
    * @returns the line of names; undefined where the file is empty.
    * @throws CsvFault
    */
-  async #check(form: FileForm): Promise<CsvRecord | 'lost' | undefined> {
+  async #check(form: FileForm, wrongBytes: WrongBytes): Promise<CsvRecord | 'lost' | undefined> {
     let first: CsvRecord | undefined;
     let keptByte = 0;
-    for await (const record of this.#file().records(form, {
-      byte: form.firstByte,
-      row: form.linesBefore + 1,
-    })) {
+    const from = { byte: form.firstByte, row: form.linesBefore + 1 };
+    for await (const record of this.#file().records(form, from, wrongBytes)) {
       if (first === undefined) {
         first = record;
+        if (record.fault !== undefined) throw new CsvFault(record.fault);
         const outcome = readColumns(record.cells);
         // What is wrong with it is told by our caller, and the rest is not worth reading.
         if (outcome.outcome === 'unusable') return first;
@@ -194,7 +194,8 @@ class ImportRun {
     let batch: CsvRecord[] = [];
     const { nextByte } = held;
     const from = { byte: nextByte, row: held.form.linesBefore + held.rowsRead + 2 };
-    for await (const record of this.#file().records(held.form, from)) {
+    // Checked: a wrong byte is its row's.
+    for await (const record of this.#file().records(held.form, from, 'marked')) {
       batch.push(record);
       const isFull =
         batch.length >= BATCH_ROWS_MAX || record.endByte - held.nextByte >= BATCH_SIZE_BYTES_MAX;

@@ -7,7 +7,7 @@ import type { DatabaseOrTransaction } from '@sluice/database/connection/connecti
 import { readImportChunk } from '@sluice/database/imports/import-chunks';
 import type { FileForm, ImportKey } from '@sluice/database/imports/imports';
 import { FORM_SIZE_BYTES } from './file-form.ts';
-import { readCsv, type CsvRecord, type ReadFrom } from './read-csv.ts';
+import { readCsv, type CsvRecord, type ReadFrom, type WrongBytes } from './read-csv.ts';
 
 export class StoredFile {
   readonly #database: DatabaseOrTransaction;
@@ -31,8 +31,8 @@ export class StoredFile {
   }
 
   /** @throws CsvFault */
-  records(form: FileForm, from: ReadFrom): AsyncIterable<CsvRecord> {
-    return readCsv((byte) => this.#bytesFrom(byte), form, from);
+  records(form: FileForm, from: ReadFrom, wrongBytes: WrongBytes): AsyncIterable<CsvRecord> {
+    return readCsv((byte) => this.#bytesFrom(byte), form, from, wrongBytes);
   }
 
   async *#bytesFrom(fromByte: number): AsyncGenerator<Buffer, void, undefined> {

@@ -123,6 +123,31 @@ describe('an uploaded file', () => {
     );
   });
 
+  test('in UTF-8 with a byte that is none is read but for the rows that have one', async () => {
+    await world.people('ann');
+    const file = Buffer.concat([
+      Buffer.from('_svc_name,_svc_customer_id,city\nGenève,ann,Genève\nbought,ann,'),
+      Buffer.of(0xff),
+      Buffer.from('\nZürich,ann,Bonn\n'),
+    ]);
+    const key = await world.upload(file);
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsImported: 2,
+      rowsFailed: 1,
+    });
+    expect(await world.problems(key, 'error')).toMatchObject([
+      {
+        severity: 'error',
+        rowNumber: 2,
+        message: expect.stringMatching(/^row 3 has the byte 0xff at byte 63 of the file/),
+      },
+    ]);
+    const names = (await world.events()).map((event) => (event as { name: string }).name);
+    expect(names.toSorted()).toEqual(['Genève', 'Zürich']);
+  });
+
   test('is UTF-8 where it is valid, whatever is declared, and what is declared where it only begins so', async () => {
     await world.people('ann');
     const start = '_svc_name,_svc_customer_id,city\nÉté™,ann,Zürich\n';

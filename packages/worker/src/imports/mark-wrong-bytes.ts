@@ -1,0 +1,49 @@
+/**
+ * Bytes that are nearly UTF-8 → UTF-8 of the same length, with a question mark for each byte of no character, so that a
+ * place in it stays a place in the file. One pass: a line of nothing but wrong bytes takes no longer than another.
+ */
+
+/** A byte that no character has in its place. */
+export interface MarkedByte {
+  /** From the start of the bytes. */
+  readonly index: number;
+  readonly value: number;
+}
+
+const MARK = 0x3f;
+
+/** By the first byte: how many bytes its character has, and the bounds of the second one (RFC 3629 §4). 0: none begins so. */
+function characterAt(first: number): { size: number; least: number; most: number } {
+  if (first < 0x80) return { size: 1, least: 0, most: 0 };
+  if (first < 0xc2 || first > 0xf4) return { size: 0, least: 0, most: 0 };
+  const size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  return {
+    size,
+    least: first === 0xe0 ? 0xa0 : first === 0xf0 ? 0x90 : 0x80,
+    most: first === 0xed ? 0x9f : first === 0xf4 ? 0x8f : 0xbf,
+  };
+}
+
+/** @returns a copy, and the first wrong byte of each run of them. */
+export function markWrongBytes(bytes: Buffer): { utf8: Buffer; marked: readonly MarkedByte[] } {
+  const utf8 = Buffer.from(bytes);
+  const marked: MarkedByte[] = [];
+  let markedThrough = -2;
+  for (let index = 0; index < bytes.length;) {
+    const { size, least, most } = characterAt(bytes[index] as number);
+    let isRight = size > 0 && index + size <= bytes.length;
+    for (let at = 1; isRight && at < size; at++) {
+      const byte = bytes[index + at] as number;
+      isRight = at === 1 ? byte >= least && byte <= most : byte >= 0x80 && byte <= 0xbf;
+    }
+    if (isRight) {
+      index += size;
+      continue;
+    }
+    if (markedThrough !== index - 1) marked.push({ index, value: bytes[index] as number });
+    markedThrough = index;
+    utf8[index] = MARK;
+    index++;
+  }
+  return { utf8, marked };
+}

@@ -1,0 +1,82 @@
+/** A row with bytes that are no UTF-8 costs that row, where the others show that the file is UTF-8. */
+import { isUtf8 } from 'node:buffer';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { findFileForm } from '../../src/imports/file-form.ts';
+import { markWrongBytes } from '../../src/imports/mark-wrong-bytes.ts';
+import { readCsv, type CsvRecord, type WrongBytes } from '../../src/imports/read-csv.ts';
+
+const HEADER = '_svc_name,_svc_customer_id,note\n';
+const joined = (...parts: readonly (string | readonly number[])[]) =>
+  Buffer.concat(
+    parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.from(part))),
+  );
+
+async function read(bytes: Buffer, wrongBytes: WrongBytes, from = 0): Promise<CsvRecord[]> {
+  const form = findFileForm(bytes, undefined);
+  const records: CsvRecord[] = [];
+  const open = async function* (byte: number) {
+    for (let at = byte; at < bytes.length; at += 7) yield bytes.subarray(at, at + 7);
+  };
+  const start = { byte: Math.max(from, form.firstByte), row: 1 };
+  for await (const record of readCsv(open, form, start, wrongBytes)) records.push(record);
+  return records;
+}
+
+const FILE = joined(
+  HEADER,
+  'é,ann,1\né,ann,"two\nlines ',
+  [0xff],
+  '"\n\n',
+  [0xc3],
+  ',ann,3\nü,a,4\n',
+);
+
+test('is a fault of the record with its row, place and value, and of no other', async () => {
+  const records = await read(FILE, 'weighed');
+  expect(records.map(({ fault }) => fault?.slice(0, 45))).toEqual([
+    undefined,
+    undefined,
+    'row 3 has the byte 0xff at byte 59 of the fil',
+    'row 5 has the byte 0xc3 at byte 63 of the fil',
+    undefined,
+  ]);
+  expect(records[4]?.cells).toEqual(['ü', 'a', '4']);
+});
+
+test('is found again where reading begins in the middle', async () => {
+  const all = await read(FILE, 'marked');
+  for (const [index, { endByte }] of all.entries()) {
+    const rest = await read(FILE, 'marked', endByte);
+    expect(rest.map(({ cells }) => cells)).toEqual(all.slice(index + 1).map(({ cells }) => cells));
+    expect(rest.map(({ fault }) => fault !== undefined)).toEqual(
+      all.slice(index + 1).map(({ fault }) => fault !== undefined),
+    );
+  }
+});
+
+test.each([
+  ['no row shows the encoding', joined(HEADER, 'a,b,c\n', [0xe9], ',b,c\n')],
+  ['as many rows are wrong as valid', joined(HEADER, 'é,b,c\n', [0xe9], ',b,c\n')],
+])('refuses the file where %s', async (_, bytes) => {
+  await expect(read(bytes, 'weighed')).rejects.toThrow('row 3 has the byte 0xe9');
+  expect(await read(bytes, 'marked')).toHaveLength(3);
+});
+
+test('marks make valid UTF-8 of the same length, and leave what is valid', () => {
+  const piece = fc.oneof(
+    fc.string({ unit: 'grapheme' }).map((text) => Buffer.from(text)),
+    fc.uint8Array({ maxLength: 4 }).map((bytes) => Buffer.from(bytes)),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 6 }), (pieces) => {
+      const bytes = Buffer.concat(pieces);
+      const { utf8, marked } = markWrongBytes(bytes);
+      expect(isUtf8(utf8)).toBe(true);
+      expect(utf8).toHaveLength(bytes.length);
+      expect(marked.length === 0).toBe(isUtf8(bytes));
+      if (isUtf8(bytes)) expect(utf8.equals(bytes)).toBe(true);
+    }),
+    { numRuns: 1_000 },
+  );
+});
