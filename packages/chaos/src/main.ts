@@ -117,9 +117,14 @@ if (oracle === 'order') {
 }
 
 if (oracle === 'kills') {
+  const host = {
+    execPath: process.execPath,
+    path: process.env['PATH'],
+    kill: (pid: number) => void process.kill(pid, 'SIGKILL'),
+  };
   for (const name of ['redis', 'postgres'] as const)
     if (brokers.includes(name))
-      say(JSON.stringify(await runKills({ broker: name, eventCount, rate })));
+      say(JSON.stringify(await runKills({ broker: name, eventCount, rate }, host)));
   process.exit(0);
 }
 

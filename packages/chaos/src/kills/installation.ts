@@ -23,7 +23,17 @@ export interface Installation {
 
 const MAIN = fileURLToPath(new URL('../../../standalone/src/main.ts', import.meta.url));
 
-export async function startInstallation(broker: 'redis' | 'postgres'): Promise<Installation> {
+/** What the installation needs of the process that starts it. */
+export interface Host {
+  readonly execPath: string;
+  readonly path: string | undefined;
+  readonly kill: (pid: number) => void;
+}
+
+export async function startInstallation(
+  broker: 'redis' | 'postgres',
+  host: Host,
+): Promise<Installation> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-kills-'));
   // Postgres' account must pass through.
   await chmod(directory, 0o711);
@@ -42,9 +52,9 @@ export async function startInstallation(broker: 'redis' | 'postgres'): Promise<I
       : undefined;
   const ports = await Promise.all(Array.from({ length: 4 }, () => findFreePort()));
   const [intakePort, apiPort, workerPort, simulatorPort] = ports;
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN], {
+  const child = spawn(host.execPath, ['--disable-warning=ExperimentalWarning', MAIN], {
     env: {
-      PATH: process.env['PATH'],
+      PATH: host.path,
       SLUICE_DIRECTORY: join(directory, 'sluice'),
       DATABASE_URL: databaseUrl,
       ...(redis && { REDIS_URL: `redis://127.0.0.1:${redisPort}` }),
@@ -88,7 +98,7 @@ export async function startInstallation(broker: 'redis' | 'postgres'): Promise<I
         .filter(({ command }) => /\/(?:intake|worker)\/src\/main\.ts/.test(command))
         .map(({ pid }) => pid);
       if (pids.length !== 2) throw new Error('npm start has no intake or no worker');
-      return () => pids.forEach((pid) => process.kill(pid, 'SIGKILL'));
+      return () => pids.forEach((pid) => host.kill(pid));
     },
     async close() {
       await database.destroy();

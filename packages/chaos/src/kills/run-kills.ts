@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
-import { startInstallation, type Installation } from './installation.ts';
+import { startInstallation, type Host, type Installation } from './installation.ts';
 import { startReceiver, type Receiver } from './receiver.ts';
 
 export interface KillsOptions {
@@ -37,8 +37,8 @@ const KILLED_AFTER = 0.5;
 const DEADLINE_MS = 120_000;
 const SENT_AGAIN_WITHIN_MS = 3_000;
 
-export async function runKills(options: KillsOptions): Promise<KillsReport> {
-  const installation = await startInstallation(options.broker);
+export async function runKills(options: KillsOptions, host: Host): Promise<KillsReport> {
+  const installation = await startInstallation(options.broker, host);
   const receiver = await startReceiver();
   try {
     await installation.ask('/v1/reporting_webhooks', {
