@@ -13,7 +13,8 @@ import { createInterface } from 'node:readline';
 import { AppError } from '@sluice/domain/values/errors';
 import { parseLogLine, type LogEntry } from './log-lines.ts';
 
-const PAUSE_MS_MIN = 500;
+/** Before the first start again: a service that was killed is missed from then on. */
+const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 30_000;
 /** After running for so long it did not die for the same reason as before. */
 const STABLE_AFTER_MS = 60_000;
