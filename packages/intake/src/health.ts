@@ -20,12 +20,13 @@ import type { DiskBuffer } from './commit/disk-buffer.ts';
 import type { IntakeLease } from './commit/intake-lease.ts';
 
 export interface HealthDependencies {
-  readonly producer: Producer;
+  readonly producer: Pick<Producer, 'durability' | 'fill'>;
   readonly batcher: Batcher;
   readonly diskBuffer: DiskBuffer;
   readonly lease: Pick<IntakeLease, 'stagedCount'>;
   readonly committer: BatchCommitter;
-  readonly now: () => number;
+  /** Milliseconds that never go back: a clock that is set must not hide that nothing moves, nor seem so. */
+  readonly monotonicNow: () => number;
 }
 
 const STUCK_AFTER_MS = 10_000;
@@ -38,17 +39,17 @@ export function createHealth({
   diskBuffer,
   lease,
   committer,
-  now,
+  monotonicNow,
 }: HealthDependencies): () => Promise<Readiness> {
   let lastFlushCount = -1;
-  let lastProgressAtMs = now();
+  let lastProgressAtMs = monotonicNow();
   return async () => {
     if (batcher.flushCount !== lastFlushCount || batcher.pendingSizeBytes === 0) {
       lastFlushCount = batcher.flushCount;
-      lastProgressAtMs = now();
+      lastProgressAtMs = monotonicNow();
     }
     const movedAtMs = Math.min(lastProgressAtMs, committer.lastMovedAtMs);
-    const isStuck = now() - movedAtMs > STUCK_AFTER_MS;
+    const isStuck = monotonicNow() - movedAtMs > STUCK_AFTER_MS;
     const [durability, fill] = await Promise.all([
       within(BROKER_ANSWER_MS_MAX, producer.durability()).catch(toldAsAway),
       within(BROKER_ANSWER_MS_MAX, producer.fill()).catch(() => undefined),

@@ -185,7 +185,7 @@ const tail = new TailSource(tailChannel, logger);
 lifecycle.defer('tail', () => tail.stop());
 tail.start();
 
-const health = createHealth({ producer, batcher, diskBuffer, lease, committer, now });
+const health = createHealth({ producer, batcher, diskBuffer, lease, committer, monotonicNow });
 const credentials = {
   keys,
   recordUnauthorized: unauthorized.record.bind(unauthorized),

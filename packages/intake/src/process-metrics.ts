@@ -75,7 +75,7 @@ export function registerProcessMetrics({
     'Age of the oldest flush in the local disk buffer',
     () => {
       const oldestAtMs = diskBuffer.oldestAtMs();
-      return oldestAtMs === undefined ? 0 : (now() - oldestAtMs) / 1_000;
+      return oldestAtMs === undefined ? 0 : Math.max(0, now() - oldestAtMs) / 1_000;
     },
   );
   metrics.gauge(

@@ -72,7 +72,10 @@ export interface BatchCommitterOptions {
     IntakeLease,
     'beforeKeeping' | 'kept' | 'leaveUncounted' | 'staged' | 'brokerNow' | 'untilPassed' | 'isLate'
   >;
+  /** Unix milliseconds: the time of calls. */
   readonly now: () => number;
+  /** Milliseconds that never go back: what lasts is measured with it. */
+  readonly monotonicNow: () => number;
   /** How long a call may wait for the broker, from when intake took it. */
   readonly deadlineMs: number;
   /** Waits, and returns early when `signal` is aborted. */
@@ -99,7 +102,7 @@ export class BatchCommitter {
   /** Begins with what an earlier process left, before anything new. */
   constructor(options: BatchCommitterOptions) {
     this.#options = options;
-    this.#lastMovedAtMs = options.now();
+    this.#lastMovedAtMs = options.monotonicNow();
     if (!options.diskBuffer.isEmpty) {
       this.#isBrokerBack = false;
       options.logger.info(
@@ -110,9 +113,9 @@ export class BatchCommitter {
     }
   }
 
-  /** When the disk buffer was last empty, or something last left it. */
+  /** When the disk buffer was last empty, or something last left it; by the clock that is never set. */
   get lastMovedAtMs(): number {
-    return this.#options.diskBuffer.isEmpty ? this.#options.now() : this.#lastMovedAtMs;
+    return this.#options.diskBuffer.isEmpty ? this.#options.monotonicNow() : this.#lastMovedAtMs;
   }
 
   /**
@@ -128,7 +131,7 @@ export class BatchCommitter {
     arrivedAtMs: number,
     sizes: ReadonlyMap<number, number>,
   ): Promise<CommittedTo> {
-    const { producer, diskBuffer, lease, now, deadlineMs, logger } = this.#options;
+    const { producer, diskBuffer, lease, now, monotonicNow, deadlineMs, logger } = this.#options;
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
     if (!diskBuffer.isEmpty) {
@@ -152,13 +155,13 @@ export class BatchCommitter {
     } catch (error) {
       this.#isBrokerBack = false;
       if (this.#awaySinceMs === undefined) {
-        this.#awaySinceMs = now();
+        this.#awaySinceMs = monotonicNow();
         logger.warn(
           { error },
           'the broker confirms no flush; intake writes calls to the local disk buffer',
         );
       }
-      this.#lastMovedAtMs = now();
+      this.#lastMovedAtMs = monotonicNow();
       await lease.beforeKeeping();
       try {
         if (!kept) this.#keep(commitBatches, sizes, error);
@@ -192,20 +195,21 @@ export class BatchCommitter {
    * While nothing moves: after half of the time that the broker has been away.
    */
   retryAfterSeconds(): number {
-    const { now, diskBuffer } = this.#options;
+    const { monotonicNow, diskBuffer } = this.#options;
     let waitMs = 0;
     if (this.#isBrokerBack && this.#drainedSizeBytes > 0) {
-      const ratePerMs = this.#drainedSizeBytes / Math.max(1, now() - this.#drainStartedAtMs);
+      const ratePerMs =
+        this.#drainedSizeBytes / Math.max(1, monotonicNow() - this.#drainStartedAtMs);
       waitMs = (diskBuffer.sizeBytes - 0.9 * diskBuffer.sizeBytesMax) / ratePerMs;
     } else if (this.#awaySinceMs !== undefined) {
-      waitMs = (now() - this.#awaySinceMs) / 2;
+      waitMs = (monotonicNow() - this.#awaySinceMs) / 2;
     }
     return Math.min(RETRY_AFTER_SECONDS_MAX, Math.max(1, Math.ceil(waitMs / 1_000)));
   }
 
   /** Drains while that succeeds, for seconds; the rest stays on disk for the next start. The disk buffer stays open. */
   async stop(): Promise<void> {
-    this.#stopAtMs = this.#options.now() + STOP_DRAIN_MS_MAX;
+    this.#stopAtMs = this.#options.monotonicNow() + STOP_DRAIN_MS_MAX;
     this.#stopping.abort();
     await this.#draining;
     if (!this.#options.diskBuffer.isEmpty) {
@@ -240,16 +244,16 @@ export class BatchCommitter {
   }
 
   async #drain(): Promise<void> {
-    const { diskBuffer, now, logger } = this.#options;
+    const { diskBuffer, monotonicNow, logger } = this.#options;
     let flushesMax = 1;
     let failureCount = 0;
-    this.#awaySinceMs ??= now();
+    this.#awaySinceMs ??= monotonicNow();
     while (!diskBuffer.isEmpty) {
       if (!this.#isBrokerBack && !(await this.#isBrokerAnswering(failureCount++))) {
         if (this.#stopping.signal.aborted) break;
         continue;
       }
-      if (now() >= this.#stopAtMs) break;
+      if (monotonicNow() >= this.#stopAtMs) break;
       this.#step = this.#moveOldest(flushesMax);
       const isMoved = await this.#step;
       this.#step = undefined;
@@ -279,7 +283,7 @@ export class BatchCommitter {
 
   /** Never rejects: false where the oldest are still there. */
   async #moveOldest(flushesMax: number): Promise<boolean> {
-    const { producer, diskBuffer, lease, now, logger } = this.#options;
+    const { producer, diskBuffer, lease, monotonicNow, logger } = this.#options;
     try {
       const flushes = diskBuffer.readOldest(flushesMax, STEP_SIZE_BYTES_MAX);
       const isLate = lease.isLate;
@@ -287,13 +291,13 @@ export class BatchCommitter {
         atMs: writtenAtMs,
         text: writeFlush(isLate ? envelopes.map(replayed) : envelopes),
       }));
-      const startedAtMs = now();
+      const startedAtMs = monotonicNow();
       await within(STEP_DEADLINE_MS, producer.stage.put(drafts));
       diskBuffer.deleteOldest(flushes);
       lease.staged();
       if (this.#drainedSizeBytes === 0) this.#drainStartedAtMs = startedAtMs;
       this.#drainedSizeBytes += flushes.reduce((sum, flush) => sum + flush.sizeBytes, 0);
-      this.#lastMovedAtMs = now();
+      this.#lastMovedAtMs = monotonicNow();
       this.#isBrokerBack = true;
       this.#refusalToldAtMs = -Infinity;
       return true;
@@ -301,8 +305,8 @@ export class BatchCommitter {
       this.#isBrokerBack = false;
       this.#drainedSizeBytes = 0;
       // A Redis that is full answers, so this is tried each second for as long as it is.
-      if (now() - this.#refusalToldAtMs >= REFUSAL_TOLD_INTERVAL_MS) {
-        this.#refusalToldAtMs = now();
+      if (monotonicNow() - this.#refusalToldAtMs >= REFUSAL_TOLD_INTERVAL_MS) {
+        this.#refusalToldAtMs = monotonicNow();
         logger.warn(
           { error, envelopes: diskBuffer.commitBatchCount },
           'the broker did not accept the oldest flushes of the local disk buffer; intake retries',

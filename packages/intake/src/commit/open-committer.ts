@@ -47,6 +47,7 @@ export async function openCommitter(options: CommitterOptions): Promise<{
     diskBuffer,
     lease,
     now,
+    monotonicNow,
     deadlineMs,
     pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }).catch(() => undefined),
     logger,

@@ -84,6 +84,8 @@ export class CommitterWorld {
   /** Of the committer that was started last. */
   diskBuffer!: DiskBuffer;
   nowMs = 1_000_000;
+  /** How far the clock of the machine was set, which nothing but the times of flushes goes by. */
+  setByMs = 0;
   /** By the broker's clock, which is an hour ahead. */
   readonly lease = {
     /** Resolves when a flush may be kept. */
@@ -112,7 +114,8 @@ export class CommitterWorld {
       producer: this.broker,
       diskBuffer: this.diskBuffer,
       lease: this.lease,
-      now: () => this.nowMs,
+      now: () => this.nowMs + this.setByMs,
+      monotonicNow: () => this.nowMs,
       deadlineMs,
       pause: turn,
       logger: { info: () => {}, warn: () => {} },
