@@ -15,6 +15,7 @@ import { listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secret
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
+import { DatabaseClock } from '@sluice/platform/process/database-clock';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { repeat } from '@sluice/platform/process/repeat';
@@ -48,7 +49,9 @@ const SECRET_SIZE_BYTES = 32;
 const { settings, logger, lifecycle, fail } = beginProcess(process, 'api', apiSettings);
 if (settings.REDIS_URL !== undefined)
   void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
-const now = Date.now;
+const clocks = { now: Date.now, monotonicNow: () => performance.now() };
+const clock = new DatabaseClock(clocks);
+const { now } = clock;
 const secret = settings.API_SECRET ?? temporarySecret();
 const signupAdmission = admissionOf(settings);
 const providerEventSecret = providerEventSecretOf(settings);
@@ -78,6 +81,8 @@ await new Promise<void>((goOn) => {
     async join() {
       await requireKeptSessions(session);
       await checkSchema(database);
+      // Before the first call is answered, and measured again and again below.
+      clock.noticeDifference(await measureClock(database, clocks));
       // A process with another key would encrypt what no worker could open, and no worker would start.
       for (const { environmentId, stored } of await listEncryptedSamples(database))
         encryptedText.decrypt(stored, secretContext(environmentId));
@@ -109,10 +114,8 @@ lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
 watchClock({
-  measure: async () =>
-    isDatabaseChecked
-      ? measureClock(database, { now, monotonicNow: () => performance.now() })
-      : undefined,
+  measure: async () => (isDatabaseChecked ? measureClock(database, clocks) : undefined),
+  onMeasured: clock.noticeDifference,
   metrics,
   logger,
   lifecycle,

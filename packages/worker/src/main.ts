@@ -17,6 +17,7 @@ import { AppError } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
+import { DatabaseClock } from '@sluice/platform/process/database-clock';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
@@ -67,8 +68,9 @@ import { WorkerPresence } from './process/worker-presence.ts';
 const { settings, logger, lifecycle, fail } = beginProcess(process, 'worker', workerSettings);
 if (settings.REDIS_URL !== undefined)
   void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
-const now = Date.now;
 const monotonicNow = () => performance.now();
+const clocks = { now: Date.now, monotonicNow };
+const { now, noticeDifference: onMeasured } = new DatabaseClock(clocks);
 const webhooks = webhookOptions(settings);
 
 // Before what waits for Postgres and the broker: a worker that starts while they are away is alive, and not ready.
@@ -95,8 +97,8 @@ const database = createDatabase({
 lifecycle.defer('database', () => database.destroy());
 const encryptedText = createEncryptedText(settings.SEALING_KEYS);
 const openSecret = secretOpener(encryptedText);
-const measure = () => measureClock(database, { now, monotonicNow });
-const clock = new WorkerClock({ measure, now, monotonicNow, fail });
+const measure = () => measureClock(database, clocks);
+const clock = new WorkerClock({ ...clocks, measure, onMeasured, fail });
 await waitForDatabase({
   ...session,
   lifecycle,

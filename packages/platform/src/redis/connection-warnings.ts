@@ -19,14 +19,14 @@ const describe = (error: Error): { readonly reason: string } | { readonly error:
   'code' in error && NETWORK_CODE.test(String(error.code)) ? { reason: error.message } : { error };
 const NETWORK_CODE = /^(E(CONN|HOST|NET|TIMEDOUT|PIPE)|ENOTFOUND$|EAI_AGAIN$)/;
 
-/** `now`: Unix milliseconds. */
+/** `monotonicNow`: milliseconds that never go back: a clock that is set back would keep warnings back. */
 export function connectionWarnings(
   logger: Pick<Logger, 'warn'>,
-  now: () => number = Date.now,
+  monotonicNow: () => number = () => performance.now(),
 ): WarnOfConnection {
   const said = new Map<string, { readonly atMs: number; unsaidCount: number }>();
   return (error, queue) => {
-    const atMs = now();
+    const atMs = monotonicNow();
     const last = said.get(error.message);
     if (last && atMs - last.atMs < INTERVAL_MS) {
       last.unsaidCount++;

@@ -15,7 +15,7 @@ const LOOKS_FOR_MS = 60_000;
 export class TakenIdWatch {
   #provedAtMs = -Infinity;
 
-  /** @param nowMs - Unix milliseconds; a clock set back makes it look on until it is where it was. */
+  /** @param nowMs - Unix milliseconds by Postgres (`database-clock.ts`). */
   looks(nowMs: number): boolean {
     return nowMs - this.#provedAtMs < LOOKS_FOR_MS;
   }

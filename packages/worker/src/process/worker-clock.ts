@@ -27,6 +27,8 @@ export interface WorkerClockOptions {
   readonly now: () => number;
   /** Milliseconds, never set. */
   readonly monotonicNow: () => number;
+  /** Told of each measurement. */
+  readonly onMeasured: (difference: ClockDifference) => void;
   /** Ends the worker. */
   readonly fail: (error: unknown) => void;
 }
@@ -114,7 +116,8 @@ export class WorkerClock {
   }
 
   #judge(difference: ClockDifference): ClockVerdict {
-    const { now, monotonicNow } = this.#options;
+    const { now, monotonicNow, onMeasured } = this.#options;
+    onMeasured(difference);
     const verdict = judgeClock(difference);
     if (verdict === 'alike' || verdict === 'different') this.#rightAheadMs = now() - monotonicNow();
     return verdict;

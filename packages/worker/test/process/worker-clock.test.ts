@@ -1,3 +1,4 @@
+import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { expect, test } from 'vitest';
 import { WorkerClock } from '../../src/process/worker-clock.ts';
 
@@ -7,14 +8,16 @@ const at = (aheadMs: number) => ({ aheadMs, uncertaintyMs: 1 });
 /** Measures what is given, one after another. */
 function createClock(...aheadMs: number[]) {
   const endings: unknown[] = [];
+  const measured: ClockDifference[] = [];
   const time = { nowMs: 0, monotonicMs: 0 };
   const clock = new WorkerClock({
+    onMeasured: (difference) => void measured.push(difference),
     measure: async () => at(aheadMs.shift() ?? Number.NaN),
     now: () => time.nowMs,
     monotonicNow: () => time.monotonicMs,
     fail: (error) => void endings.push(error),
   });
-  return { clock, endings, left: aheadMs, time };
+  return { clock, endings, measured, left: aheadMs, time };
 }
 
 const WRONG = expect.objectContaining({ code: 'CLOCK_WRONG' });
@@ -35,8 +38,10 @@ test('neither does one that starts, and a right clock is not measured twice', as
   await createClock(DAY_MS, 0).clock.require();
   const right = createClock(0, DAY_MS);
   await right.clock.require();
-  await right.clock.watch(at(0));
+  await right.clock.watch(at(5));
   expect(right.left).toEqual([DAY_MS]);
+  // The times of rows are put right by each of them.
+  expect(right.measured).toEqual([at(0), at(5)]);
 });
 
 test('a failure is written down without a question, unless the clock has jumped back since it was right', async () => {

@@ -172,6 +172,7 @@ export function storeOf(world: LaneWorld, database: Database = world.database): 
 
 function depsOf(world: LaneWorld): DeliverLaneDeps {
   const clock = new WorkerClock({
+    onMeasured: () => undefined,
     measure: async () => world.clock,
     now: () => world.nowMs,
     monotonicNow: () => performance.now(),

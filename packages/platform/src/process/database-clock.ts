@@ -1,0 +1,45 @@
+/**
+ * The time by which a process writes and judges what has a time in Postgres: when a code expires, when a message is sent
+ * again, since when a purchase waits. It is Postgres' time, as it was measured last, and goes on by the clock that is
+ * never set. So a machine's clock that is set back or ahead, or that is wrong, neither lengthens nor shortens anything,
+ * and the processes of an installation agree.
+ *
+ * Until it is measured first it is the machine's. A machine that was suspended is behind until the next measurement.
+ */
+import type { ClockDifference } from '@sluice/domain/values/clock-difference';
+
+export interface DatabaseClockOptions {
+  /** The machine's clock, Unix milliseconds. */
+  readonly now: () => number;
+  /** Milliseconds, of a clock that is never set. */
+  readonly monotonicNow: () => number;
+}
+
+/** What is further off is put right at once; less lies within what clocks of one time server, and measurements, differ. */
+const DIFFERENCE_MS_MIN = 50;
+/** A difference is believed if it is so many times what it may be wrong by. */
+const CERTAINTY = 4;
+
+export class DatabaseClock {
+  readonly #options: DatabaseClockOptions;
+  /** This time less the monotonic one. */
+  #aheadOfMonotonicMs: number;
+
+  constructor(options: DatabaseClockOptions) {
+    this.#options = options;
+    this.#aheadOfMonotonicMs = options.now() - options.monotonicNow();
+  }
+
+  /** Unix milliseconds, whole ones. */
+  readonly now = (): number => Math.round(this.#options.monotonicNow() + this.#aheadOfMonotonicMs);
+
+  /** @param difference - of the machine's clock from Postgres', measured just now. */
+  readonly noticeDifference = ({ aheadMs, uncertaintyMs }: ClockDifference): void => {
+    const { now, monotonicNow } = this.#options;
+    const measuredMs = now() - aheadMs - monotonicNow();
+    const offByMs = Math.abs(measuredMs - this.#aheadOfMonotonicMs);
+    // Where the measurement is not a number, this is false too.
+    if (offByMs > Math.max(DIFFERENCE_MS_MIN, CERTAINTY * uncertaintyMs))
+      this.#aheadOfMonotonicMs = measuredMs;
+  };
+}
