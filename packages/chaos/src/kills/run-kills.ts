@@ -25,7 +25,7 @@ export interface KillsReport {
   readonly lastDeliveryAfterLoadMs: number;
   readonly lost: number;
   readonly doubled: number;
-  /** Sent before the kill, without a record of their attempt. */
+  /** Sent by the worker that was killed, without a record of their attempt. */
   readonly inFlight: number;
 }
 
@@ -36,6 +36,7 @@ const RETRY_MS = 250;
 const KILLED_AFTER = 0.5;
 const DEADLINE_MS = 120_000;
 const SENT_AGAIN_WITHIN_MS = 3_000;
+const ARRIVAL_MS = 200;
 
 export async function runKills(options: KillsOptions, host: Host): Promise<KillsReport> {
   const installation = await startInstallation(options.broker, host);
@@ -89,6 +90,8 @@ async function measure(
       killing ??= (async () => {
         kill();
         killedAtMs = performance.now();
+        // What was on its way has come, and the next worker has not begun.
+        await sleep(ARRIVAL_MS);
         inFlight = await countInFlight(installation, receiver);
       })();
   }
@@ -110,7 +113,7 @@ async function measure(
   };
 }
 
-/** Received before the kill, with no record of it. */
+/** Received so far, with no record of it. */
 async function countInFlight({ database }: Installation, receiver: Receiver): Promise<number> {
   const before = [...receiver.received.keys()];
   const { rows } = await sql<{ count: number }>`

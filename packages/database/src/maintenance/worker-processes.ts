@@ -93,7 +93,7 @@ export interface DepartedWorker {
 
 /**
  * Worker processes without a session. One that lives and has just lost its session is among them for a moment: only
- * what two lists a second apart name is dead.
+ * what two lists half a second apart name is dead.
  */
 export async function listDepartedWorkers(
   database: DatabaseOrTransaction,

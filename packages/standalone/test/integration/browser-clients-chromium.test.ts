@@ -88,6 +88,33 @@ test.each([
   expect(page.askedElsewhere()).toEqual([]);
 });
 
+test('two builds for script tags on one page', async () => {
+  const load = (name: string, path: string, event: string) => `
+    <script src="${path}/index.js"></script>
+    <script>
+      window.AnalyticsNext.AnalyticsBrowser.load({
+        writeKey: '${DEMO.writeKey}',
+        cdnURL: '${fleet.intake.url}${path}',
+      }).then(function (loaded) {
+        loaded[0].identify('in-chromium-both', { ${name}: true });
+        loaded[0].track('${event}', {});
+      }).catch(function (error) { console.error('FAILED', error); });
+    </script>`;
+  const page = await open(
+    load('segment', '/segment', 'by-segment') + load('customerio', '/customerio', 'by-customerio'),
+  );
+  await fleet.event('in-chromium-both', 'by-segment');
+  await fleet.event('in-chromium-both', 'by-customerio');
+  await vi.waitFor(async () => {
+    expect((await fleet.customer('in-chromium-both')).attributes).toMatchObject({
+      segment: 'true',
+      customerio: 'true',
+    });
+  }, WAIT);
+  expect(await fleet.events('in-chromium-both')).toHaveLength(2);
+  expect(page.askedElsewhere()).toEqual([]);
+});
+
 test('@rudderstack/analytics-js', async () => {
   const user = 'in-chromium-rudder';
   const page = await open(`

@@ -4,7 +4,7 @@
  *
  * A session can also end while the process lives: Postgres restarts, an operator ends it. Then this process sends
  * nothing new until it has a session again, which takes milliseconds where Postgres is there. The others look
- * twice, a second apart. So two processes send one lane at the same time only where a network lets one of them through
+ * twice, half a second apart. So two processes send one lane at the same time only where a network lets one of them through
  * to Postgres and resets the connections of the other: what is in flight there is then sent twice, with the same event
  * ids.
  */
