@@ -73,7 +73,7 @@ async function send(attack: Attack, port: number, body: Buffer): Promise<void> {
   const isHeldOpen = attack.cutAfterMs === 60_000;
   const head = [
     `POST ${attack.path} HTTP/1.1`,
-    'Host: x',
+    `Host: 127.0.0.1:${port}`,
     `Authorization: ${AUTHORIZATION}`,
     ...(attack.isGzip ? ['Content-Encoding: gzip'] : []),
     // What is held open has said that more will come.

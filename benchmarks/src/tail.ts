@@ -149,6 +149,7 @@ async function callMicroseconds(deps: AcceptDependencies, count: number): Promis
           call,
           authorization,
           isStrict: false,
+          mayUseDemo: () => false,
           body: readBody(body, false),
           parameters: [],
         };

@@ -3,6 +3,7 @@ import { billingSettings } from '@sluice/billing-vendor/settings';
 import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
 import {
   adminPort,
+  demoHosts,
   listenHost,
   importSettings,
   integer,
@@ -47,19 +48,7 @@ export const apiSettings = platformSettings.extend({
     .describe(
       'secret of at least 32 characters for access tokens, mailed codes and stored answers; the same in every API process. Absent: a new secret at each start; production requires one',
     ),
-  DEMO_HOSTS: z
-    .string()
-    .default('')
-    .transform((text) =>
-      text
-        .toLowerCase()
-        .split(',')
-        .map((name) => name.trim())
-        .filter((name) => name !== ''),
-    )
-    .describe(
-      'comma-separated host names, without ports, for which the tokens of the demo workspace open what is theirs; otherwise they do so on this machine alone, and not through a proxy',
-    ),
+  DEMO_HOSTS: demoHosts(),
   API_SIGNUP: z
     .enum(['open', 'invitation', 'off'])
     .default('open')

@@ -236,6 +236,7 @@ const server = await startServer({
   routes: createRoutes(
     Math.min(settings.INTAKE_BATCH_SIZE_BYTES_MAX, settings.INTAKE_PENDING_SIZE_BYTES_MAX),
   ),
+  demoHosts: settings.DEMO_HOSTS,
   ownerOf: (authorization) => keys.environmentIdOf(authorization) ?? 0,
   streams: {
     ...acceptDependencies,
@@ -260,9 +261,8 @@ const server = await startServer({
         body: await metrics.render(),
       }),
     }),
-    '/auth': (_, _host, authorization) => authPage(credentials, authorization),
-    '/api/v1/accounts/region': (_, host, authorization) =>
-      regionPage(credentials, authorization, host, settings.INTAKE_REGION),
+    '/auth': (_, asked) => authPage(credentials, asked),
+    '/api/v1/accounts/region': (_, asked) => regionPage(credentials, asked, settings.INTAKE_REGION),
     ...browserPages(keys, settings.INTAKE_IS_HTTPS),
   },
 });

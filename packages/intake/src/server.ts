@@ -14,6 +14,7 @@ import {
   type us_listen_socket,
 } from 'uWebSockets.js';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
+import { mayUseDemo } from '@sluice/domain/accounts/demo-calls';
 import { portTaken, requireFreePort } from '@sluice/platform/process/port-taken';
 import { problem } from './http/answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
@@ -46,6 +47,8 @@ export interface ServerOptions {
   readonly streams: StreamOptions;
   /** The workspace whose credentials an `Authorization` header has; 0: none's. */
   readonly ownerOf: (authorization: string) => number;
+  /** `DEMO_HOSTS`. */
+  readonly demoHosts: readonly string[];
   /** GET pages: health, metrics, the browser's settings, the tests of credentials. */
   readonly pages: Readonly<Record<string, PageOf>>;
 }
@@ -81,6 +84,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     streams: new Set(),
     turns: options.streams.turns,
     ownerOf: options.ownerOf,
+    demoHosts: options.demoHosts,
   };
 
   // A large body counts as one of those that wait.
@@ -195,14 +199,18 @@ function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: Ser
   for (const [pattern, page] of Object.entries(pages)) {
     const parameterCount = pattern.split('/:').length - 1;
     const show = (res: HttpResponse, req: HttpRequest, hasBody: boolean): void => {
-      if (isRefusedForFraming(res, readHead(req), !hasBody)) return;
+      const head = readHead(req);
+      if (isRefusedForFraming(res, head, !hasBody)) return;
       let isAborted = false;
       res.onAborted(() => void (isAborted = true));
       const parameters = readParameters(req, parameterCount, NO_PARAMETERS) ?? [];
       const shown = page(
         parameters,
-        req.getHeader('host'),
-        req.getHeader('authorization'),
+        {
+          host: head.host,
+          authorization: head.authorization,
+          mayUseDemo: mayUseDemo(head.host, head.isForwarded, state.demoHosts),
+        },
         (name) => req.getQuery(name) ?? '',
       );
       void Promise.resolve(shown).then((answer) => {

@@ -2,6 +2,7 @@
 import {
   addingSettings,
   adminPort,
+  demoHosts,
   flag,
   listenHost,
   integer,
@@ -24,6 +25,7 @@ export const intakeSettings = platformSettings.extend({
   INTAKE_HOST: listenHost(),
   INTAKE_PORT: listenPort(8080),
   INTAKE_ADMIN_PORT: adminPort(),
+  DEMO_HOSTS: demoHosts(),
   INTAKE_IS_HTTPS: flag(false).describe(
     'whether browsers reach intake by HTTPS, through a proxy that terminates TLS',
   ),

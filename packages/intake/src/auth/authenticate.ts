@@ -10,6 +10,7 @@
  * Before: `server.ts`. After: `accept.ts`.
  */
 import { createHash } from 'node:crypto';
+import { DEMO_SECRETS } from '@sluice/database/demo/seed-demo';
 import type { TestKey, WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 
 export interface Workspace {
@@ -17,6 +18,8 @@ export interface Workspace {
   readonly phoneIdentifies: boolean;
   /** Of the key with which the call came. */
   readonly credentialId?: number;
+  /** The key is the demo's, and in the documentation: it opens nothing to calls from elsewhere. */
+  readonly isDemo?: true;
   /** The key is a Pipelines key that is not saved yet: it opens identify calls only. */
   readonly testKey?: TestKey;
 }
@@ -83,7 +86,9 @@ export class KeyRing {
         unsaved.add(testName(testKey));
         if (!this.#passed.has(testName(testKey))) workspace = { ...workspace, testKey };
       }
-      const name = keyName(key.kind, key.siteId ?? '', key.secretHash.toString('base64'));
+      const secretHash = key.secretHash.toString('base64');
+      if (DEMO_HASHES.has(secretHash)) workspace = { ...workspace, isDemo: true };
+      const name = keyName(key.kind, key.siteId ?? '', secretHash);
       byKey.set(name, { outcome: 'known', workspace });
       if (key.siteId !== null) sites.set(key.siteId, environmentId);
       fingerprint.update(
@@ -160,6 +165,8 @@ export function hintOf(header: string): string | undefined {
 }
 
 const hash = (secret: string): string => createHash('sha256').update(secret).digest('base64');
+
+const DEMO_HASHES: ReadonlySet<string> = new Set(DEMO_SECRETS.map(hash));
 
 const testName = ({ environmentId, credentialId }: TestKey): string =>
   `${environmentId} ${credentialId}`;

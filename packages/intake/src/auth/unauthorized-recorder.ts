@@ -4,6 +4,7 @@
  * Anybody can cause them, so they must not each cost a row: a flood of a million becomes one issue with a count. The
  * price: a crash forgets at most a second of them.
  */
+import { DEMO_ELSEWHERE_MESSAGE } from '@sluice/domain/accounts/demo-calls';
 import type { Operation } from '@sluice/domain/operations/operation';
 
 /** Issues of credentials that name no workspace at all. */
@@ -16,7 +17,9 @@ export type RefusalReason =
   /** Mistyped, revoked, or of another installation. */
   | 'not_in_force'
   /** A Pipelines key that no identify call has tested yet: it opens nothing else. */
-  | 'untested_key';
+  | 'untested_key'
+  /** The demo's, through a proxy or for a host that is not this machine. */
+  | 'demo_elsewhere';
 
 /** One refused authentication, as far as it may be logged. */
 export interface Refusal {
@@ -35,12 +38,18 @@ const MESSAGE = 'the credentials of the call are missing or not in force';
 const UNTESTED_MESSAGE =
   'the key is new: it takes identify calls only until one of them succeeds, and nothing of this call was taken';
 
+const MESSAGES: ReadonlyMap<RefusalReason, string> = new Map([
+  ['untested_key', UNTESTED_MESSAGE],
+  ['demo_elsewhere', DEMO_ELSEWHERE_MESSAGE],
+]);
+
 export class UnauthorizedRecorder {
   /** Since the start, for `/metrics`. Permissive calls among them were answered 200, and nothing of them was taken. */
   readonly reasonCounts = new Map<RefusalReason, number>([
     ['missing', 0],
     ['not_in_force', 0],
     ['untested_key', 0],
+    ['demo_elsewhere', 0],
   ]);
   #summary: RefusalSummary | undefined;
   #counts = new Map<
@@ -55,7 +64,7 @@ export class UnauthorizedRecorder {
       this.reasonCounts.set(reason, (this.reasonCounts.get(reason) ?? 0) + 1);
       this.#summary = { count: (this.#summary?.count ?? 0) + 1, last: { ...refusal, source } };
     }
-    const message = refusal?.reason === 'untested_key' ? UNTESTED_MESSAGE : MESSAGE;
+    const message = (refusal && MESSAGES.get(refusal.reason)) ?? MESSAGE;
     const key = `${environmentId} ${source} ${message}`;
     const counted = this.#counts.get(key);
     if (counted) counted.count++;

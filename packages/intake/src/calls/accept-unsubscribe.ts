@@ -68,11 +68,12 @@ export function createAccept(
 async function workspacesOf(
   { keys }: AcceptDependencies,
   { hasDelivery, listWorkspacesOfDelivery }: DeliveryLookup,
-  { authorization, parameters: [deliveryId = ''] }: Submission,
+  { authorization, mayUseDemo, parameters: [deliveryId = ''] }: Submission,
 ): Promise<readonly number[]> {
   // Credentials that open nothing are passed over, since the call needs none.
   const caller = keys.authenticateTrack(authorization);
-  if (caller.outcome === 'unknown') return listWorkspacesOfDelivery(deliveryId);
+  if (caller.outcome === 'unknown' || (caller.workspace.isDemo && !mayUseDemo()))
+    return listWorkspacesOfDelivery(deliveryId);
   const { environmentId } = caller.workspace;
   return (await hasDelivery(environmentId, deliveryId)) ? [environmentId] : [];
 }

@@ -11,6 +11,7 @@
  *
  * Before: `exchange.ts`, with a body that has been read. After: `batcher.ts`, then `answer.ts`.
  */
+import { DEMO_ELSEWHERE_MESSAGE } from '@sluice/domain/accounts/demo-calls';
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { BatchSteps } from '@sluice/domain/parsing/batch';
@@ -34,6 +35,8 @@ export interface Submission {
   /** The `Authorization` header; empty where there was none. */
   readonly authorization: string;
   readonly isStrict: boolean;
+  /** Whether it comes from where a credential of the demo opens something. */
+  readonly mayUseDemo: () => boolean;
   readonly body: Body;
   /** From the path, percent-decoded. */
   readonly parameters: readonly string[];
@@ -86,6 +89,10 @@ export function acceptCall(
     return;
   }
   const { workspace } = authentication;
+  if (workspace.isDemo && !submission.mayUseDemo()) {
+    refuseDemo(deps, submission, workspace, answerCall);
+    return;
+  }
   const receivedAtMs = deps.now();
 
   let answer: (outcome: Outcome) => void = answerCall;
@@ -269,6 +276,18 @@ function refusalOf(keys: KeyRing, submission: Submission): Refusal {
   if (findCredentials(keys, submission).outcome === 'known')
     return { reason: 'untested_key', hint };
   return { reason: hint === undefined ? 'missing' : 'not_in_force', hint };
+}
+
+/** In permissive mode too: 200 would tell whoever tries the demo that it works. */
+function refuseDemo(
+  { recordUnauthorized }: AcceptDependencies,
+  { call, authorization }: Submission,
+  { environmentId }: Workspace,
+  answer: AnswerCall,
+): void {
+  const refusal = { reason: 'demo_elsewhere', hint: hintOf(authorization) } as const;
+  recordUnauthorized(call.name, environmentId, refusal);
+  answer({ outcome: 'unauthorized', message: DEMO_ELSEWHERE_MESSAGE });
 }
 
 function refuseUnknown(

@@ -19,6 +19,8 @@ export interface FastPathCaller extends CommitCaller {
   /** The `Authorization` header; empty where there was none. */
   readonly authorization: string;
   readonly isStrict: boolean;
+  /** Whether it comes from where a credential of the demo opens something. */
+  mayUseDemo(): boolean;
   /** Set before anything is answered, where the workspace has a limit. */
   standing: RateStanding | undefined;
   answer(outcome: Outcome): void;
@@ -42,7 +44,8 @@ export function createFastPath(deps: AcceptDependencies, parser: FastTrackParser
     if (isStrict && bytes.length > call.strictSizeBytesMax) return false;
     const authentication = deps.keys.authenticatePipelines(authorization);
     if (authentication.outcome === 'unknown') return false;
-    const { environmentId, testKey } = authentication.workspace;
+    const { environmentId, testKey, isDemo } = authentication.workspace;
+    if (isDemo && !caller.mayUseDemo()) return false;
     if (testKey !== undefined || deps.tail?.isTailed(environmentId)) return false;
     const receivedAtMs = deps.now();
     const operations = parser.parse(

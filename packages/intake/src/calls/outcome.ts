@@ -7,7 +7,8 @@ export type Outcome =
   /** Some items of a Track v2 batch were refused; the others are taken. */
   | { readonly outcome: 'partly-accepted'; readonly issues: readonly Issue[] }
   | { readonly outcome: 'rejected'; readonly issues: readonly Issue[] }
-  | { readonly outcome: 'unauthorized' }
+  /** `message` where it is not that the credentials are missing or not in force. */
+  | { readonly outcome: 'unauthorized'; readonly message?: string }
   | { readonly outcome: 'rate-limited' }
   | { readonly outcome: 'overloaded'; readonly retryAfterSeconds: number };
 

@@ -56,7 +56,7 @@ export function answerOf(call: Call, outcome: Outcome, standing?: RateStanding):
         body: problem(
           401,
           'unauthorized',
-          'Unauthorized request: the credentials are missing or not in force',
+          outcome.message ?? 'Unauthorized request: the credentials are missing or not in force',
         ),
         authenticate: true,
       };

@@ -7,8 +7,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { problem } from './answer.ts';
-import type { KeyRing } from '../auth/authenticate.ts';
-import type { Page, PageOf } from './page.ts';
+import type { Authentication, KeyRing } from '../auth/authenticate.ts';
+import type { Asked, Page, PageOf } from './page.ts';
 
 const SETTINGS_CACHE_SECONDS = 60;
 const JSON_TYPE = 'application/json; charset=utf-8';
@@ -26,14 +26,14 @@ const CLIENT_NAMES = ['Segment.io', 'Customer.io Data Pipelines'] as const;
 function settingsPage(
   keys: KeyRing,
   writeKey: string,
-  host: string,
+  asked: Asked,
   isSecure: boolean,
   names: readonly string[],
 ): Page {
-  if (keys.authenticateWriteKey(writeKey).outcome === 'unknown') {
+  if (!opens(keys.authenticateWriteKey(writeKey), asked)) {
     return { status: '404 Not Found', contentType: 'text/plain', body: 'no such write key' };
   }
-  const address = { apiHost: `${host}/v1`, protocol: isSecure ? 'https' : 'http' };
+  const address = { apiHost: `${asked.host}/v1`, protocol: isSecure ? 'https' : 'http' };
   const client = {
     apiKey: writeKey,
     ...address,
@@ -71,12 +71,13 @@ function settingsPage(
  * `GET /sourceConfig/`: what RudderStack's clients read before their first call. They know where their events go, and are
  * told that nothing else is to be loaded or reported. The answer to an unknown key is the one at which they stop.
  */
-function sourceConfigPage(keys: KeyRing, authorization: string, writeKey: string): Page {
+function sourceConfigPage(keys: KeyRing, asked: Asked, writeKey: string): Page {
+  const { authorization } = asked;
   const found =
     authorization === ''
       ? keys.authenticateWriteKey(writeKey)
       : keys.authenticatePipelines(authorization);
-  if (found.outcome === 'unknown') {
+  if (found.outcome === 'unknown' || !opens(found, asked)) {
     const body = JSON.stringify({ message: 'Invalid write key' });
     return { status: '400 Bad Request', contentType: JSON_TYPE, body };
   }
@@ -98,6 +99,9 @@ function sourceConfigPage(keys: KeyRing, authorization: string, writeKey: string
   };
 }
 
+const opens = (found: Authentication, { mayUseDemo }: Asked): boolean =>
+  found.outcome === 'known' && (mayUseDemo || !found.workspace.isDemo);
+
 const SCRIPT_CACHE_SECONDS = 300;
 const HOST = /^[\w.:[\]-]{1,255}$/;
 const readScript = (name: string): string =>
@@ -111,14 +115,14 @@ export function snippetPage(host: string, isSecure: boolean): Page {
 }
 
 /** `GET /v1/analytics-js/snippet/{writeKey}/analytics.min.js`: what the snippet loads. An unknown key is 404. */
-export function clientPage(keys: KeyRing, writeKey: string, host: string, isSecure: boolean): Page {
-  if (keys.authenticateWriteKey(writeKey).outcome === 'unknown')
+export function clientPage(keys: KeyRing, writeKey: string, asked: Asked, isSecure: boolean): Page {
+  if (!opens(keys.authenticateWriteKey(writeKey), asked))
     return { status: '404 Not Found', contentType: 'text/plain', body: 'no such write key' };
   // `<` cannot be in a key that is in force, but the script must not depend on that.
   const literal = JSON.stringify(writeKey).replaceAll('<', '\\u003c');
   return scriptPage(
     CLIENT.replace('__WRITE_KEY__', () => literal),
-    host,
+    asked.host,
     isSecure,
   );
 }
@@ -145,18 +149,17 @@ function scriptPage(script: string, host: string, isSecure: boolean): Page {
 export function browserPages(keys: KeyRing, isHttps: boolean): Record<string, PageOf> {
   const settings =
     (names: readonly string[]): PageOf =>
-    ([writeKey = ''], host) =>
-      settingsPage(keys, writeKey, host, isHttps, names);
-  const client: PageOf = ([writeKey = ''], host) => clientPage(keys, writeKey, host, isHttps);
+    ([writeKey = ''], asked) =>
+      settingsPage(keys, writeKey, asked, isHttps, names);
+  const client: PageOf = ([writeKey = ''], asked) => clientPage(keys, writeKey, asked, isHttps);
   const path = '/v1/projects/:writeKey/settings';
   const [segment, customerio] = CLIENT_NAMES;
   return {
     [path]: settings(CLIENT_NAMES),
     [`/segment${path}`]: settings([segment]),
     [`/customerio${path}`]: settings([customerio]),
-    '/sourceConfig': (_, _host, authorization, query) =>
-      sourceConfigPage(keys, authorization, query('writeKey')),
-    '/v1/analytics-js/snippet': (_, host) => snippetPage(host, isHttps),
+    '/sourceConfig': (_, asked, query) => sourceConfigPage(keys, asked, query('writeKey')),
+    '/v1/analytics-js/snippet': (_, { host }) => snippetPage(host, isHttps),
     '/v1/analytics-js/snippet/:writeKey/analytics.min.js': client,
     '/analytics.js/v1/:writeKey/analytics.min.js': client,
   };

@@ -3,9 +3,10 @@
  *
  * They answer from memory, like every call, so they say nothing about the broker: `/readyz` does.
  */
+import { DEMO_ELSEWHERE_MESSAGE } from '@sluice/domain/accounts/demo-calls';
 import { problem } from './answer.ts';
 import type { KeyRing } from '../auth/authenticate.ts';
-import type { Page } from './page.ts';
+import type { Asked, Page } from './page.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -15,22 +16,17 @@ interface CredentialDependencies {
 }
 
 /** `GET /auth`: 200 where the site id and key are in force. */
-export function authPage(deps: CredentialDependencies, authorization: string): Page {
-  return withWorkspace(deps, 'track.auth', authorization, () => ({}));
+export function authPage(deps: CredentialDependencies, asked: Asked): Page {
+  return withWorkspace(deps, 'track.auth', asked, () => ({}));
 }
 
 /**
  * `GET /api/v1/accounts/region`. `url` is the host that was asked: there are no other regions, and a client that
  * follows it stays where it is.
  */
-export function regionPage(
-  deps: CredentialDependencies,
-  authorization: string,
-  host: string,
-  region: 'us' | 'eu',
-): Page {
-  return withWorkspace(deps, 'track.v1.region', authorization, (environmentId) => ({
-    url: host,
+export function regionPage(deps: CredentialDependencies, asked: Asked, region: 'us' | 'eu'): Page {
+  return withWorkspace(deps, 'track.v1.region', asked, (environmentId) => ({
+    url: asked.host,
     region,
     environment_id: environmentId,
   }));
@@ -39,24 +35,27 @@ export function regionPage(
 function withWorkspace(
   { keys, recordUnauthorized }: CredentialDependencies,
   source: string,
-  authorization: string,
+  { authorization, mayUseDemo }: Asked,
   show: (environmentId: number) => object,
 ): Page {
   const found = keys.authenticateTrack(authorization);
   if (found.outcome === 'unknown') {
     recordUnauthorized(source, found.siteEnvironmentId);
-    return {
-      status: '401 Unauthorized',
-      contentType: JSON_TYPE,
-      body: problem(401, 'unauthorized', UNAUTHORIZED_MESSAGE),
-      authenticate: true,
-    };
+    return unauthorized(UNAUTHORIZED_MESSAGE);
   }
+  if (found.workspace.isDemo && !mayUseDemo) return unauthorized(DEMO_ELSEWHERE_MESSAGE);
   return {
     status: '200 OK',
     contentType: JSON_TYPE,
     body: `${JSON.stringify(show(found.workspace.environmentId))}\n`,
   };
 }
+
+const unauthorized = (message: string): Page => ({
+  status: '401 Unauthorized',
+  contentType: JSON_TYPE,
+  body: problem(401, 'unauthorized', message),
+  authenticate: true,
+});
 
 const UNAUTHORIZED_MESSAGE = 'Unauthorized request: the credentials are missing or not in force';

@@ -8,6 +8,7 @@
  *
  * Before: `server.ts`. After: `fast-path.ts`, and where that declines `accept.ts`.
  */
+import { mayUseDemo } from '@sluice/domain/accounts/demo-calls';
 import type { AnswerCall, Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
 import { answerOf, type Answer } from './answer.ts';
@@ -49,6 +50,8 @@ export interface ServerState extends InflationState {
   /** Open streams, to be ended by a stop. */
   readonly streams: Set<{ stop(): void }>;
   readonly turns: Turns;
+  /** `DEMO_HOSTS`. */
+  readonly demoHosts: readonly string[];
   /** The workspace whose credentials the `Authorization` header has; 0: none's. */
   readonly ownerOf: (authorization: string) => number;
 }
@@ -84,6 +87,7 @@ export const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
 export class Exchange implements FastPathCaller {
   readonly call: Call;
   readonly authorization: string;
+  readonly #head: Head;
   readonly isStrict: boolean;
   readonly #res: ResponseWriter;
   readonly #parameters: readonly string[] | undefined;
@@ -126,6 +130,7 @@ export class Exchange implements FastPathCaller {
     fastPath: FastPath | undefined,
   ) {
     this.#res = res;
+    this.#head = head;
     this.authorization = head.authorization;
     this.isStrict = isStrictMode(head.strictMode);
     this.#contentEncoding = head.contentEncoding;
@@ -299,6 +304,7 @@ export class Exchange implements FastPathCaller {
         call: this.call,
         authorization: this.authorization,
         isStrict: this.isStrict,
+        mayUseDemo: () => this.mayUseDemo(),
         body: this.#parameters === undefined ? UNREADABLE_PATH : body,
         parameters: this.#parameters ?? [],
       },
@@ -307,6 +313,10 @@ export class Exchange implements FastPathCaller {
         this.answer(outcome);
       },
     );
+  }
+
+  mayUseDemo(): boolean {
+    return mayUseDemo(this.#head.host, this.#head.isForwarded, this.#state.demoHosts);
   }
 
   /** Of a call that took the fast path. */

@@ -9,16 +9,23 @@ export interface Page {
   readonly authenticate?: boolean;
 }
 
+export interface Asked {
+  readonly host: string;
+  /** The header; empty where there is none. */
+  readonly authorization: string;
+  /** Whether it comes from where a credential of the demo opens something. */
+  readonly mayUseDemo: boolean;
+}
+
 /**
  * Makes the page.
  *
  * @param parameters - of the path.
- * @param authorization - the header; empty where there is none.
+ * @param asked - by whom and of which host.
  * @param query - the value of a query parameter, empty where it is absent; to be called before the first `await`.
  */
 export type PageOf = (
   parameters: readonly string[],
-  host: string,
-  authorization: string,
+  asked: Asked,
   query: (name: string) => string,
 ) => Promise<Page> | Page;

@@ -37,7 +37,9 @@ export class Head {
   transferEncodingCount = 0;
   contentLengthCount = 0;
   isContentLengthEmpty = false;
+  host = '';
   hostCount = 0;
+  isForwarded = false;
   isCrossOrigin = false;
 }
 
@@ -55,7 +57,11 @@ export function readHead(request: HeaderSource): Head {
 function readHeader(head: Head, name: string, value: string): void {
   switch (name) {
     case 'host':
+      head.host = value;
       head.hostCount++;
+      break;
+    case 'x-forwarded-for':
+      head.isForwarded = true;
       break;
     case 'origin':
       head.isCrossOrigin = true;

@@ -9,6 +9,7 @@
  * Before: `server.ts`. After: `stream-request.ts`, `stream-bytes.ts`, `take-stream.ts`.
  */
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
+import { mayUseDemo } from '@sluice/domain/accounts/demo-calls';
 import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
 import type { ServerState } from '../http/exchange.ts';
@@ -61,6 +62,7 @@ export class StreamExchange {
   readonly #options: StreamOptions;
   readonly #trace: StreamTrace | undefined;
   readonly #authorization: string;
+  readonly #mayUseDemo: boolean;
   readonly #contentEncoding: string;
   readonly #isStrict: boolean;
   readonly #isCrossOrigin: boolean;
@@ -88,6 +90,7 @@ export class StreamExchange {
   ) {
     this.#res = res;
     this.#authorization = head.authorization;
+    this.#mayUseDemo = mayUseDemo(head.host, head.isForwarded, state.demoHosts);
     this.#contentEncoding = head.contentEncoding;
     this.#isStrict = isStrictMode(head.strictMode);
     this.#isCrossOrigin = head.isCrossOrigin;
@@ -130,6 +133,7 @@ export class StreamExchange {
     });
     const read = readStreamRequest(this.#options, {
       authorization: this.#authorization,
+      mayUseDemo: this.#mayUseDemo,
       query: this.#query,
       isStrict: this.#isStrict,
       trace: this.#trace,

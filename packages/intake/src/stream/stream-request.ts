@@ -4,8 +4,9 @@
  *
  * Before: `stream-exchange.ts`. After: `take-stream.ts`.
  */
+import { DEMO_ELSEWHERE_MESSAGE } from '@sluice/domain/accounts/demo-calls';
 import { problem } from '../http/answer.ts';
-import type { KeyRing } from '../auth/authenticate.ts';
+import { hintOf, type KeyRing } from '../auth/authenticate.ts';
 import { streamCalls } from '../calls/calls.ts';
 import { BASIC_CHALLENGE } from '../http/exchange.ts';
 import type { StreamDependencies, StreamRequest } from './take-stream.ts';
@@ -26,6 +27,7 @@ export interface StreamQuery {
 
 export interface StreamHead extends Pick<StreamRequest, 'isStrict' | 'trace'> {
   readonly authorization: string;
+  readonly mayUseDemo: boolean;
   readonly query: StreamQuery;
 }
 
@@ -41,11 +43,18 @@ export type ReadStreamRequest =
   | { readonly outcome: 'read'; readonly request: StreamRequest }
   | ({ readonly outcome: 'refused' } & Refusal);
 
+const unauthorized = (message: string): ReadStreamRequest => ({
+  outcome: 'refused',
+  status: '401 Unauthorized',
+  body: problem(401, 'unauthorized', message),
+  header: ['WWW-Authenticate', BASIC_CHALLENGE],
+});
+
 const STREAM_ID = /^[\w.:-]{1,100}$/;
 
 export function readStreamRequest(
   { keys, recordUnauthorized, recordRefusal }: StreamGate,
-  { authorization, query: { id, line }, isStrict, trace }: StreamHead,
+  { authorization, mayUseDemo, query: { id, line }, isStrict, trace }: StreamHead,
 ): ReadStreamRequest {
   const pipelines = keys.authenticatePipelines(authorization);
   const track = keys.authenticateTrack(authorization);
@@ -56,15 +65,14 @@ export function readStreamRequest(
     const environmentId =
       found.outcome === 'known' ? found.workspace.environmentId : found.siteEnvironmentId;
     recordUnauthorized(call.name, environmentId);
-    const message = 'Unauthorized request: the credentials are missing or not in force';
-    return {
-      outcome: 'refused',
-      status: '401 Unauthorized',
-      body: problem(401, 'unauthorized', message),
-      header: ['WWW-Authenticate', BASIC_CHALLENGE],
-    };
+    return unauthorized('Unauthorized request: the credentials are missing or not in force');
   }
   const { workspace } = found;
+  if (workspace.isDemo && !mayUseDemo) {
+    const refusal = { reason: 'demo_elsewhere', hint: hintOf(authorization) } as const;
+    recordUnauthorized(call.name, workspace.environmentId, refusal);
+    return unauthorized(DEMO_ELSEWHERE_MESSAGE);
+  }
   const invalid = (field: string, message: string): ReadStreamRequest => {
     recordRefusal?.(workspace, call.name, [{ code: 'invalid', field, message }]);
     return {

@@ -10,6 +10,7 @@ test('a flood of wrong keys is one issue, one summary and exact counts', () => {
     missing: 1,
     not_in_force: 1_000,
     untested_key: 0,
+    demo_elsewhere: 0,
   });
   expect(recorder.takeSummary()).toEqual({
     count: 1_001,

@@ -44,6 +44,7 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
     call,
     authorization: '',
     isStrict: false,
+    mayUseDemo: () => false,
     body: readBody(new Uint8Array(Buffer.from('{"unsubscribe":true}')), false),
     parameters: ['delivery'],
   };

@@ -77,6 +77,7 @@ function createIntake(
       call: route.call,
       authorization: basic('key'),
       isStrict: false,
+      mayUseDemo: () => false,
       bytes: new TextEncoder().encode(JSON.stringify(body)),
       ...overrides,
     };

@@ -17,16 +17,18 @@ keys.replace([
   },
 ]);
 
+const asking = (host: string, authorization = '') => ({ host, authorization, mayUseDemo: false });
+
 test.each([`x'+alert(1)+'`, 'x</script>', 'a b', '', 'x'.repeat(256), 'a/b', '$&'])(
   'a Host of %j does not get into a script',
   (host) => {
     expect(snippetPage(host, false)).toMatchObject({ status: '400 Bad Request' });
-    expect(clientPage(keys, KEY, host, false)).toMatchObject({ status: '400 Bad Request' });
+    expect(clientPage(keys, KEY, asking(host), false)).toMatchObject({ status: '400 Bad Request' });
   },
 );
 
 test('a write key stays a text inside the client, whatever is in it', () => {
-  const { body } = clientPage(keys, KEY, 'intake.example:8080', true);
+  const { body } = clientPage(keys, KEY, asking('intake.example:8080'), true);
   expect(body).toContain(`var writeKey = "a\\"\\u003c/script>'";`);
   expect(body).toContain(`var origin = 'https://intake.example:8080';`);
   // It parses, which a key that broke out of its quotes would not let it.
@@ -39,7 +41,11 @@ describe('what published clients ask for before their first call', () => {
     path: string,
     { writeKey = KEY, authorization = '' }: { writeKey?: string; authorization?: string } = {},
   ) => {
-    const page = await pages[path]?.([writeKey], 'in.example', authorization, () => writeKey);
+    const page = await pages[path]?.(
+      [writeKey],
+      asking('in.example', authorization),
+      () => writeKey,
+    );
     if (page === undefined) throw new Error(`no page ${path}`);
     return { ...page, json: () => JSON.parse(page.body) as Record<string, unknown> };
   };

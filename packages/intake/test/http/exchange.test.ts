@@ -26,6 +26,7 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   inflations: { runningCount: 0, waiting: new FairQueue() },
   streams: new Set(),
   turns: new Turns(() => performance.now()),
+  demoHosts: [],
   ownerOf: (authorization) => Number(authorization),
 });
 

@@ -62,6 +62,7 @@ function openStream(
     inflations: { runningCount: 0, waiting: new FairQueue() },
     streams: new Set(),
     turns,
+    demoHosts: [],
     ownerOf: () => 1,
   };
   const batcher = new Batcher({

@@ -72,6 +72,7 @@ export function createIntake(
       call,
       authorization: call.api === 'pipelines' ? PIPELINES : TRACK,
       isStrict: false,
+      mayUseDemo: () => false,
       body: readBody(new Uint8Array(Buffer.from(JSON.stringify(body))), call.isBatch),
       parameters: ['person-1'],
       ...overrides,

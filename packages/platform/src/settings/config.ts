@@ -37,6 +37,22 @@ export const listenHost = (description = 'address to listen on') =>
 export const listenPort = (fallback: number) =>
   integer(0, 65_535, fallback).describe('port to listen on; 0: any free port');
 
+/** Of the processes that take calls. */
+export const demoHosts = () =>
+  z
+    .string()
+    .default('')
+    .transform((text) =>
+      text
+        .toLowerCase()
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== ''),
+    )
+    .describe(
+      'comma-separated host names, without ports, for which the tokens and keys of the demo workspace open what is theirs; otherwise they do so on this machine alone, and not through a proxy',
+    );
+
 /** The `…_ADMIN_PORT` of a process that listens. */
 export const adminPort = () =>
   z.coerce

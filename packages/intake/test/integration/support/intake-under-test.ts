@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/events/message-deliveries';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { listWorkspaceKeys } from '@sluice/database/accounts/workspace-keys';
@@ -17,6 +18,7 @@ import { sql } from 'kysely';
 import { createAccept } from '../../../src/calls/accept-unsubscribe.ts';
 import { KeyRing } from '../../../src/auth/authenticate.ts';
 import { Batcher } from '../../../src/commit/batcher.ts';
+import { browserPages } from '../../../src/http/browser-pages.ts';
 import { authPage, regionPage } from '../../../src/http/credential-pages.ts';
 import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
 import { routes } from '../../../src/calls/calls.ts';
@@ -50,7 +52,11 @@ export async function startIntakeUnderTest(
             values (1, 1, 'test', 'signing-key')`.execute(database);
   await sql`insert into api_credentials (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint) values
               (1, 1, 'pipelines', 'p', null, ${hash('write-key')}, '-key'),
-              (1, 1, 'track', 't', 'site', ${hash('api-key')}, '-key')`.execute(database);
+              (1, 1, 'track', 't', 'site', ${hash('api-key')}, '-key'),
+              (1, 1, 'pipelines', 'demo', null, ${hash(DEMO.writeKey)}, '_key'),
+              (1, 1, 'track', 'demo', ${DEMO.siteId}, ${hash(DEMO.apiKey)}, '_key')`.execute(
+    database,
+  );
 
   const now = Date.now;
   const newId = createIdGenerator(now);
@@ -111,6 +117,7 @@ export async function startIntakeUnderTest(
       listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
       hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
     }),
+    demoHosts: ['demo.example'],
     ownerOf: (authorization) => keys.environmentIdOf(authorization) ?? 0,
     streams: {
       ...deps,
@@ -124,9 +131,9 @@ export async function startIntakeUnderTest(
     },
     pages: {
       '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
-      '/auth': (_, _host, authorization) => authPage(deps, authorization),
-      '/api/v1/accounts/region': (_, host, authorization) =>
-        regionPage(deps, authorization, host, 'eu'),
+      '/auth': (_, asked) => authPage(deps, asked),
+      '/api/v1/accounts/region': (_, asked) => regionPage(deps, asked, 'eu'),
+      ...browserPages(keys, false),
     },
   });
   return {

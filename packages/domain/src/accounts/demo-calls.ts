@@ -1,0 +1,24 @@
+/**
+ * Where a call with a credential of the demo may come from. The demo's tokens and keys are in the documentation, so they
+ * open nothing to a call that comes through a proxy or a tunnel (`X-Forwarded-For`), or for a host that is not this machine
+ * (a name that a web page made lead here).
+ */
+const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+/**
+ * @param host - the header `Host`; empty where there is none.
+ * @param isForwarded - whether there is an `X-Forwarded-For`.
+ * @param demoHosts - names, in lower case and without ports, that are let in however the call came (`DEMO_HOSTS`).
+ */
+export function mayUseDemo(
+  host: string,
+  isForwarded: boolean,
+  demoHosts: readonly string[],
+): boolean {
+  const name = host.toLowerCase().replace(/:\d*$/, '');
+  return demoHosts.includes(name) || (!isForwarded && LOOPBACK.test(name));
+}
+
+/** What such a call is answered. */
+export const DEMO_ELSEWHERE_MESSAGE =
+  'the tokens of the demo open nothing to calls through a proxy or for another host than this machine; DEMO_HOSTS names hosts for which they do';
