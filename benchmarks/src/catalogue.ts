@@ -18,6 +18,7 @@ import { benchIntake } from './intake.ts';
 import { benchIntakeSteps } from './intake-steps.ts';
 import { benchMemory } from './memory.ts';
 import { benchMerges, MERGES_BARS } from './merges.ts';
+import { benchOrdinary, ORDINARY_BARS } from './ordinary.ts';
 import { benchProcess } from './process.ts';
 import { benchNeighbour, NEIGHBOUR_BARS } from './neighbour.ts';
 import type { Report } from './report.ts';
@@ -143,6 +144,13 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     bars: { 'ours/wanted': { atLeast: 1 } },
     short: ['--seconds', '4'],
     run: benchEndToEnd,
+  },
+  ordinary: {
+    about:
+      'at 5 to 500 events a second: request → signed delivery received, CPU and stores an event, memory; against a server of two commits an event',
+    bars: ORDINARY_BARS,
+    short: ['--rates', '20,150,500', '--seconds', '8'],
+    run: benchOrdinary,
   },
   idle: {
     about: 'CPU, broker commands and transactions of an idle fleet',

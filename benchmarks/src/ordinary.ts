@@ -1,0 +1,258 @@
+/**
+ * Ordinary rates: the time from before a call is sent until a receiver has the delivery that it causes, and what an event
+ * costs, against a floor that keeps the same promise with nothing around it (`ordinary-floor-server.ts`). Group
+ * commit pays where there is a group; here most events are alone.
+ *
+ * The floor is measured before ours is started and after it has ended, so neither pays for the other's idling; its
+ * figure is the mean of both. CPU is that of all processes, the stores' too, but sender and receiver. Each event is a
+ * report of a message (`POST /api/v1/metrics`).
+ */
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { sql } from 'kysely';
+import type { Bars } from './bars.ts';
+import { startChildServer } from './child-server.ts';
+import { endpointOf, replaceWebhooks } from './delivery-world.ts';
+import { PacedDeliveries, type Target } from './paced-deliveries.ts';
+import {
+  COUNTING_SETTINGS,
+  familyCpuSeconds,
+  familyMemoryBytes,
+  findPostmaster,
+  readCounters,
+  type Counters,
+} from './process-costs.ts';
+import type { Report } from './report.ts';
+import { withWorld, type World } from './world.ts';
+
+const PORTS = { intake: 18_140, worker: 18_141, api: 18_142, floor: 18_143, simulator: 18_145 };
+const RECEIVER_PORT = 18_144;
+const WARM_UP_SECONDS = 3;
+
+export const ORDINARY_BARS: Bars = {
+  'p50 20/s ours/floor': { atMost: 2 },
+  'p50 150/s ours/floor': { atMost: 2 },
+  'p50 500/s ours/floor': { atMost: 3 },
+  'p99 20/s ours/floor': { atMost: 2.5 },
+  'p99 150/s ours/floor': { atMost: 2.5 },
+  'p99 500/s ours/floor': { atMost: 2.5 },
+  'cpu 20/s ours/floor': { atMost: 2 },
+  'cpu 150/s ours/floor': { atMost: 2 },
+  'cpu 500/s ours/floor': { atMost: 1.5 },
+};
+
+interface Measured {
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** Of all processes but sender and receiver. */
+  readonly cpuMsPerEvent: number;
+  readonly perEvent: Counters;
+  /** PSS, without the stores. */
+  readonly memoryBytes: number;
+}
+
+interface Contender {
+  readonly target: Target;
+  readonly pids: readonly number[];
+  stop(): Promise<void>;
+}
+
+interface Shape {
+  readonly rates: readonly number[];
+  readonly seconds: number;
+  readonly webhookCount: number;
+  readonly shardCount: number;
+  readonly broker: 'redis' | 'postgres';
+  readonly isEmbedded: boolean;
+}
+
+export async function benchOrdinary(arguments_: string[]): Promise<Report> {
+  const shape = shapeOf(arguments_);
+  return withWorld(
+    'full',
+    async (world) => {
+      await sql`create extension pg_stat_statements`.execute(world.database);
+      const deliveries = await PacedDeliveries.listen(RECEIVER_PORT);
+      world.onClose(() => deliveries.close());
+      const endpoints = Array.from({ length: shape.webhookCount }, (_, place) =>
+        endpointOf(place, RECEIVER_PORT),
+      );
+      await replaceWebhooks(world.database, endpoints);
+      const measureWhole = async (label: string, start: () => Promise<Contender>) => {
+        const contender = await start();
+        await deliveries.send(contender.target, 50, WARM_UP_SECONDS, shape.webhookCount);
+        const measured: Measured[] = [];
+        for (const rate of shape.rates) {
+          const found = await measure(world, deliveries, contender, rate, shape);
+          measured.push(found);
+          console.log(
+            `${label.padEnd(6)} ${String(rate).padStart(4)}/s  p50 ${found.p50Ms.toFixed(1)} p99 ${found.p99Ms.toFixed(1)} ms, CPU ${found.cpuMsPerEvent.toFixed(2)} ms an event, ${Math.round(found.memoryBytes / 2 ** 20)} MB; ` +
+              Object.entries(found.perEvent)
+                .map(([name, count]) => `${(count as number).toFixed(1)} ${name}`)
+                .join(', '),
+          );
+        }
+        await contender.stop();
+        return measured;
+      };
+      const before = await measureWhole('floor', () => startFloor(world, endpoints));
+      const ours = await measureWhole('ours', () => startOurs(world, shape));
+      const after = await measureWhole('floor', () => startFloor(world, endpoints));
+      return reportOf(shape, ours, before, after, world.versions);
+    },
+    { postgresSettings: COUNTING_SETTINGS },
+  );
+}
+
+function shapeOf(arguments_: string[]): Shape {
+  const { values } = parseArgs({
+    args: arguments_,
+    options: {
+      rates: { type: 'string', default: '5,20,150,500' },
+      seconds: { type: 'string', default: '20' },
+      webhooks: { type: 'string', default: '1' },
+      shards: { type: 'string', default: '4' },
+      broker: { type: 'string', default: 'redis' },
+      embedded: { type: 'boolean', default: false },
+    },
+  });
+  if (values.broker !== 'redis' && values.broker !== 'postgres')
+    throw new Error('--broker is redis or postgres');
+  return {
+    rates: values.rates.split(',').map(Number),
+    seconds: Number(values.seconds),
+    webhookCount: Number(values.webhooks),
+    shardCount: Number(values.shards),
+    broker: values.broker,
+    isEmbedded: values.embedded,
+  };
+}
+
+async function measure(
+  world: World,
+  deliveries: PacedDeliveries,
+  { target, pids }: Contender,
+  rate: number,
+  { seconds, webhookCount }: Shape,
+): Promise<Measured> {
+  const { database, redis, redisServer } = world;
+  const all = [...pids, await findPostmaster(database), redisServer.pid];
+  const [counted, cpu] = [await readCounters(database, redis), await familyCpuSeconds(all)];
+  const { latenciesMs, eventCount } = await deliveries.send(target, rate, seconds, webhookCount);
+  const [countedAfter, cpuAfter] = [
+    await readCounters(database, redis),
+    await familyCpuSeconds(all),
+  ];
+  const sorted = latenciesMs.toSorted((one, other) => one - other);
+  const at = (part: number) => sorted[Math.floor(sorted.length * part)] ?? NaN;
+  const perEvent = Object.fromEntries(
+    Object.entries(countedAfter).map(([name, count]) => [
+      name,
+      (count - counted[name as keyof Counters]) / eventCount,
+    ]),
+  ) as unknown as Counters;
+  return {
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+    cpuMsPerEvent: ((cpuAfter - cpu) * 1_000) / eventCount,
+    perEvent,
+    memoryBytes: await familyMemoryBytes(pids),
+  };
+}
+
+async function startFloor(world: World, endpoints: readonly string[]): Promise<Contender> {
+  const url = `http://127.0.0.1:${PORTS.floor}`;
+  const server = await startChildServer({
+    file: join(import.meta.dirname, 'ordinary-floor-server.ts'),
+    environment: {
+      PORT: String(PORTS.floor),
+      DATABASE_URL: world.databaseUrl,
+      ENDPOINTS: endpoints.join(' '),
+    },
+    url,
+    readyPath: '/',
+  });
+  world.onClose(() => server.stop());
+  return { target: { url, headers: {} }, pids: server.pids, stop: () => server.stop() };
+}
+
+async function startOurs(world: World, shape: Shape): Promise<Contender> {
+  const { broker, isEmbedded, shardCount } = shape;
+  const environment: Record<string, string> = {
+    ...(broker === 'redis' && { REDIS_URL: world.redisServer.url }),
+    SHARD_COUNT: String(shardCount),
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+    INTAKE_SPILL_DIRECTORY: join(world.directory, 'spill'),
+  };
+  const servers = isEmbedded
+    ? [await startWhole(world, environment)]
+    : [
+        await world.startService('api', PORTS.api, environment),
+        await world.startService('worker', PORTS.worker, environment),
+        await world.startService('intake', PORTS.intake, environment),
+      ];
+  const key = Buffer.from(`${DEMO.siteId}:${DEMO.apiKey}`).toString('base64');
+  return {
+    target: {
+      url: `http://127.0.0.1:${PORTS.intake}/api/v1/metrics`,
+      headers: { Authorization: `Basic ${key}` },
+    },
+    pids: servers.flatMap(({ pids }) => pids),
+    async stop() {
+      for (const server of servers.toReversed()) await server.stop();
+    },
+  };
+}
+
+/** As `npm start` runs it, without npm. */
+async function startWhole(world: World, environment: Record<string, string>) {
+  const server = await startChildServer({
+    file: join(import.meta.dirname, '../../packages/standalone/src/main.ts'),
+    environment: {
+      ...environment,
+      DATABASE_URL: world.databaseUrl,
+      SLUICE_DIRECTORY: join(world.directory, 'standalone'),
+      LOG_LEVEL: 'warn',
+      INTAKE_PORT: String(PORTS.intake),
+      WORKER_PORT: String(PORTS.worker),
+      API_PORT: String(PORTS.api),
+      SIMULATOR_PORT: String(PORTS.simulator),
+    },
+    url: `http://127.0.0.1:${PORTS.intake}`,
+    readyPath: '/livez',
+  });
+  world.onClose(() => server.stop());
+  return server;
+}
+
+function reportOf(
+  shape: Shape,
+  ours: readonly Measured[],
+  before: readonly Measured[],
+  after: readonly Measured[],
+  versions: World['versions'],
+): Report {
+  const ratios: Record<string, number> = {};
+  const latencyMs: Record<string, number> = {};
+  for (const [place, rate] of shape.rates.entries()) {
+    const [own, one, other] = [ours[place], before[place], after[place]];
+    if (!own || !one || !other) continue;
+    const toFloor = (of: (measured: Measured) => number) => of(own) / ((of(one) + of(other)) / 2);
+    ratios[`p50 ${rate}/s ours/floor`] = toFloor(({ p50Ms }) => p50Ms);
+    ratios[`p99 ${rate}/s ours/floor`] = toFloor(({ p99Ms }) => p99Ms);
+    ratios[`cpu ${rate}/s ours/floor`] = toFloor(({ cpuMsPerEvent }) => cpuMsPerEvent);
+    latencyMs[`p50 ${rate}/s`] = own.p50Ms;
+    latencyMs[`p99 ${rate}/s`] = own.p99Ms;
+    latencyMs[`floor p50 ${rate}/s`] = (one.p50Ms + other.p50Ms) / 2;
+    latencyMs[`floor p99 ${rate}/s`] = (one.p99Ms + other.p99Ms) / 2;
+  }
+  return {
+    bench: 'ordinary',
+    ratios,
+    rates: {},
+    latencyMs,
+    details: { ...shape, ours, floor_before: before, floor_after: after },
+    versions,
+  };
+}

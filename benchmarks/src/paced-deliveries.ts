@@ -1,0 +1,122 @@
+/**
+ * Events at an ordinary rate, and when what they cause arrives: sender and receiver are one process, so both times are of
+ * one clock. Each event is sent at a random moment of its own slot, as people do, and nobody waits for an answer. The
+ * latency is from when it was due until the receiver has the whole body.
+ */
+import { once } from 'node:events';
+import { Agent, createServer, request, type Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const NUMBER = /"delivery_id":"(\d+)"/;
+const ARRIVED_WITHIN_MS = 60_000;
+
+export interface Paced {
+  readonly latenciesMs: readonly number[];
+  readonly eventCount: number;
+  readonly seconds: number;
+}
+
+/** What takes events. */
+export interface Target {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export class PacedDeliveries {
+  readonly #server: Server;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, timeout: 5_000 });
+  /** By number: when it was due, and how many arrivals are awaited. */
+  readonly #awaited = new Map<number, { readonly dueAtMs: number; leftCount: number }>();
+  #latenciesMs: number[] = [];
+  #lastNumber = 0;
+
+  private constructor(server: Server) {
+    this.#server = server;
+    server.on('request', (call, answer) => {
+      let body = '';
+      call.setEncoding('utf8');
+      call.on('data', (chunk: string) => (body += chunk));
+      call.on('end', () => {
+        this.#arrived(Number(NUMBER.exec(body)?.[1]));
+        answer.end('ok');
+      });
+    });
+  }
+
+  /** At every address of this machine. */
+  static async listen(port: number): Promise<PacedDeliveries> {
+    const server = createServer({ keepAliveTimeout: 60_000 });
+    const receiving = new PacedDeliveries(server);
+    server.listen(port, '0.0.0.0');
+    await once(server, 'listening');
+    return receiving;
+  }
+
+  /**
+   * @param arrivalCount - of each event: receivers.
+   * @throws Error where a call is refused, or something does not arrive within a minute.
+   */
+  async send(target: Target, rate: number, seconds: number, arrivalCount: number): Promise<Paced> {
+    const eventCount = Math.max(1, Math.round(rate * seconds));
+    const slotMs = 1_000 / rate;
+    this.#latenciesMs = [];
+    const startedAtMs = performance.now();
+    const calls: Promise<void>[] = [];
+    for (let event = 0; event < eventCount; event++) {
+      const dueAtMs = startedAtMs + (event + Math.random()) * slotMs;
+      const earlyMs = dueAtMs - performance.now();
+      if (earlyMs > 0) await sleep(earlyMs);
+      const number = ++this.#lastNumber;
+      // A timer is late by a millisecond; that is the sender's, not the target's.
+      const sentAtMs = Math.max(dueAtMs, earlyMs > 0 ? performance.now() : dueAtMs);
+      this.#awaited.set(number, { dueAtMs: sentAtMs, leftCount: arrivalCount });
+      calls.push(this.#post(target, number));
+    }
+    await Promise.all(calls);
+    const deadlineMs = performance.now() + ARRIVED_WITHIN_MS;
+    while (this.#awaited.size > 0) {
+      if (performance.now() > deadlineMs)
+        throw new Error(`${this.#awaited.size} of ${eventCount} events have not arrived`);
+      await sleep(5);
+    }
+    return {
+      latenciesMs: this.#latenciesMs,
+      eventCount,
+      seconds: (performance.now() - startedAtMs) / 1_000,
+    };
+  }
+
+  close(): void {
+    this.#agent.destroy();
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  /** One that comes again is not counted. */
+  #arrived(number: number): void {
+    const awaited = this.#awaited.get(number);
+    if (awaited === undefined) return;
+    this.#latenciesMs.push(performance.now() - awaited.dueAtMs);
+    if (--awaited.leftCount === 0) this.#awaited.delete(number);
+  }
+
+  async #post({ url, headers }: Target, number: number): Promise<void> {
+    const call = request(url, {
+      agent: this.#agent,
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers },
+    });
+    call.end(
+      JSON.stringify({
+        delivery_id: String(number),
+        metric: 'delivered',
+        recipient: 'person@example.com',
+        timestamp: Math.floor(Date.now() / 1_000),
+      }),
+    );
+    const [answer] = await once(call, 'response');
+    answer.resume();
+    await once(answer, 'end');
+    if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}`);
+  }
+}
