@@ -63,6 +63,7 @@ interface Shape {
   readonly seconds: number;
   readonly webhookCount: number;
   readonly shardCount: number;
+  readonly peopleCount: number;
   readonly broker: 'redis' | 'postgres';
   readonly isEmbedded: boolean;
 }
@@ -73,7 +74,7 @@ export async function benchOrdinary(arguments_: string[]): Promise<Report> {
     'full',
     async (world) => {
       await sql`create extension pg_stat_statements`.execute(world.database);
-      const deliveries = await PacedDeliveries.listen(RECEIVER_PORT);
+      const deliveries = await PacedDeliveries.listen(RECEIVER_PORT, shape.peopleCount);
       world.onClose(() => deliveries.close());
       const endpoints = Array.from({ length: shape.webhookCount }, (_, place) =>
         endpointOf(place, RECEIVER_PORT),
@@ -113,6 +114,7 @@ function shapeOf(arguments_: string[]): Shape {
       seconds: { type: 'string', default: '20' },
       webhooks: { type: 'string', default: '1' },
       shards: { type: 'string', default: '4' },
+      people: { type: 'string', default: '1000' },
       broker: { type: 'string', default: 'redis' },
       embedded: { type: 'boolean', default: false },
     },
@@ -124,6 +126,7 @@ function shapeOf(arguments_: string[]): Shape {
     seconds: Number(values.seconds),
     webhookCount: Number(values.webhooks),
     shardCount: Number(values.shards),
+    peopleCount: Number(values.people),
     broker: values.broker,
     isEmbedded: values.embedded,
   };

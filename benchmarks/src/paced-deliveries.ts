@@ -24,14 +24,16 @@ export interface Target {
 
 export class PacedDeliveries {
   readonly #server: Server;
+  readonly #peopleCount: number;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, timeout: 5_000 });
   /** By number: when it was due, and how many arrivals are awaited. */
   readonly #awaited = new Map<number, { readonly dueAtMs: number; leftCount: number }>();
   #latenciesMs: number[] = [];
   #lastNumber = 0;
 
-  private constructor(server: Server) {
+  private constructor(server: Server, peopleCount: number) {
     this.#server = server;
+    this.#peopleCount = peopleCount;
     server.on('request', (call, answer) => {
       let body = '';
       call.setEncoding('utf8');
@@ -43,10 +45,14 @@ export class PacedDeliveries {
     });
   }
 
-  /** At every address of this machine. */
-  static async listen(port: number): Promise<PacedDeliveries> {
+  /**
+   * At every address of this machine.
+   *
+   * @param peopleCount - whom the events are about: those about one of them are kept in order.
+   */
+  static async listen(port: number, peopleCount: number): Promise<PacedDeliveries> {
     const server = createServer({ keepAliveTimeout: 60_000 });
-    const receiving = new PacedDeliveries(server);
+    const receiving = new PacedDeliveries(server, peopleCount);
     server.listen(port, '0.0.0.0');
     await once(server, 'listening');
     return receiving;
@@ -110,7 +116,7 @@ export class PacedDeliveries {
       JSON.stringify({
         delivery_id: String(number),
         metric: 'delivered',
-        recipient: 'person@example.com',
+        recipient: `person-${number % this.#peopleCount}@example.com`,
         timestamp: Math.floor(Date.now() / 1_000),
       }),
     );

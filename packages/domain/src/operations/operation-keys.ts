@@ -9,7 +9,7 @@
 import { foldEmail } from '../value-rules/identifier-rule.ts';
 import type { ObjectRelationship, Operation, PersonRelationship } from './operation.ts';
 import { identifierIn } from './state-keys.ts';
-import { keyHashOf, objectKey, personKey, shardKeyOf } from './shard.ts';
+import { deliveryKey, keyHashOf, objectKey, personKey, shardKeyOf } from './shard.ts';
 import type { Json } from '../values/json.ts';
 
 /** Attributes that identify a person. */
@@ -44,7 +44,7 @@ export function keysOf(operation: Operation): string[] {
       for (const person of operation.named ?? []) keys.push(personKey(person));
       return keys;
     case 'metric.report':
-      if (operation.recipient?.includes('@')) keys.push(foldEmail(operation.recipient));
+      keys.push(deliveryKey(operation));
       return keys;
     case 'segment.change':
       for (const person of operation.people) keys.push(personKey(person));

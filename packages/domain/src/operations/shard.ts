@@ -11,7 +11,7 @@
  * person.
  */
 import { foldEmail } from '../value-rules/identifier-rule.ts';
-import type { ObjectIdentifier, Operation, PersonIdentifier } from './operation.ts';
+import type { ObjectIdentifier, Operation, PersonIdentifier, ReportMetric } from './operation.ts';
 import { unitAt } from '../values/unit-at.ts';
 
 /** The shard of a key. */
@@ -39,7 +39,7 @@ export function keyHashOf(environmentId: number, key: string): number {
   return hash >>> 0;
 }
 
-/** What an operation has to wait its turn for: its object where it is about one, else its person. */
+/** What an operation has to wait its turn for: its object where it is about one, else its person, else its message. */
 export function shardKeyOf(operation: Operation): string {
   switch (operation.type) {
     case 'person.identify':
@@ -60,8 +60,10 @@ export function shardKeyOf(operation: Operation): string {
     case 'object.delete':
       return objectKey(operation.object);
     case 'metric.report':
+      // Else reports of many messages to one person meet in no shard, and wait for each other in all.
+      return recipientKey(operation) ?? deliveryKey(operation);
     case 'delivery.unsubscribe':
-      return `delivery:${operation.deliveryId}`;
+      return deliveryKey(operation);
     case 'segment.change':
       return `segment:${operation.segmentId}`;
     case 'issue.record':
@@ -73,6 +75,14 @@ export function shardKeyOf(operation: Operation): string {
 export function personKey(person: PersonIdentifier): string {
   return person.kind === 'email' ? foldEmail(person.value) : person.value;
 }
+
+/** The key of a message. */
+export const deliveryKey = ({ deliveryId }: Pick<ReportMetric, 'deliveryId'>): string =>
+  `delivery:${deliveryId}`;
+
+/** The key of whoever has the email address to which a message was sent, if it was sent to one. */
+export const recipientKey = ({ recipient }: Pick<ReportMetric, 'recipient'>): string | undefined =>
+  recipient?.includes('@') ? foldEmail(recipient) : undefined;
 
 /** The key of an object. */
 export function objectKey(object: ObjectIdentifier): string {

@@ -60,7 +60,7 @@ const CASES: readonly (readonly [name: string, operation: Operation, keys: reado
       recipient: 'A@x.y',
       eventId: 'e',
     },
-    ['delivery:d', 'a@x.y'],
+    ['a@x.y', 'delivery:d'],
   ],
   [
     'a segment',
