@@ -20,7 +20,7 @@ async function statOf(pid: number): Promise<readonly number[] | undefined> {
 }
 
 /** The processes and all that they have started. */
-export async function familyOf(roots: readonly number[]): Promise<number[]> {
+async function familyOf(roots: readonly number[]): Promise<number[]> {
   const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 0);
   const childrenOf = new Map<number, number[]>();
   for (const pid of pids) {

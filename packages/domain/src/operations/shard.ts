@@ -81,7 +81,7 @@ export const deliveryKey = ({ deliveryId }: Pick<ReportMetric, 'deliveryId'>): s
   `delivery:${deliveryId}`;
 
 /** The key of whoever has the email address to which a message was sent, if it was sent to one. */
-export const recipientKey = ({ recipient }: Pick<ReportMetric, 'recipient'>): string | undefined =>
+const recipientKey = ({ recipient }: Pick<ReportMetric, 'recipient'>): string | undefined =>
   recipient?.includes('@') ? foldEmail(recipient) : undefined;
 
 /** The key of an object. */
