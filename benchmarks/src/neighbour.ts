@@ -2,8 +2,8 @@
  * What a workspace that posts as fast as it can costs another one of the same installation: the time from when a call of
  * the other was due until its event is in Postgres, beside that workspace against without, in turn within a round.
  *
- * The neighbour posts batches in a closed loop, so it takes whatever intake, the queues and the workers give it. What it
- * has left in the queues is applied before the next round begins.
+ * The neighbour posts batches in a closed loop, so it takes whatever intake gives it, or at a rate (`--rate`, events a
+ * second). What it has left in the queues is applied before the next round begins.
  */
 import { once } from 'node:events';
 import { Agent, request, type IncomingMessage } from 'node:http';
@@ -39,9 +39,11 @@ export async function benchNeighbour(arguments_: string[]): Promise<Report> {
     options: {
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '6' },
+      rate: { type: 'string', default: '0' },
     },
   });
   const seconds = Number(values.seconds);
+  const rate = Number(values.rate);
   return withWorld('full', async (world) => {
     const broker = { REDIS_URL: world.redisServer.url, SHARD_COUNT: '4' };
     const intake = await world.startService('intake', PORTS.intake, {
@@ -49,14 +51,16 @@ export async function benchNeighbour(arguments_: string[]): Promise<Report> {
       INTAKE_SPILL_DIRECTORY: join(world.directory, 'spill'),
     });
     await world.startService('worker', PORTS.worker, broker);
-    const measure = () => measureCalls(world.database, intake.url, seconds);
+    const measure = (onSent = (): void => undefined) =>
+      measureCalls(world.database, intake.url, seconds, onSent);
     await measure();
     const rounds: { without: Measured; beside: Measured; calls: number; refused: number }[] = [];
     for (let round = 0; round < Number(values.rounds); round++) {
       const without = await measure();
-      const neighbour = postAsFastAsPossible(intake.url);
+      const neighbour = startNeighbour(intake.url, rate);
       await sleep(1_000);
-      const beside = await measure().finally(() => neighbour.stop());
+      // It ends with the last call that is measured, not with the last that is applied: else it would add to what is waited for.
+      const beside = await measure(() => neighbour.stop());
       const { acceptedCount, refusedCount } = await neighbour.ended;
       const startedAtMs = performance.now();
       await untilApplied(world.redis);
@@ -82,7 +86,7 @@ export async function benchNeighbour(arguments_: string[]): Promise<Report> {
         'p50 without': middle(({ without }) => without.p50Ms),
         'p99 without': middle(({ without }) => without.p99Ms),
       },
-      details: { rounds: Number(values.rounds), seconds, connections: CONNECTIONS },
+      details: { rounds: Number(values.rounds), seconds, rate, connections: CONNECTIONS },
       versions: world.versions,
     };
   });
@@ -91,7 +95,12 @@ export async function benchNeighbour(arguments_: string[]): Promise<Report> {
 let lastNumber = 0;
 
 /** The workspace beside the other: single calls at a fixed rate, each until it is applied. */
-async function measureCalls(database: Database, url: string, seconds: number): Promise<Measured> {
+async function measureCalls(
+  database: Database,
+  url: string,
+  seconds: number,
+  onSent: () => void,
+): Promise<Measured> {
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });
   const dueAt = new Map<number, number>();
   const latenciesMs: number[] = [];
@@ -115,6 +124,7 @@ async function measureCalls(database: Database, url: string, seconds: number): P
   }
   try {
     await Promise.all(posts);
+    onSent();
     await looking;
   } finally {
     agent.destroy();
@@ -143,8 +153,11 @@ async function measureCalls(database: Database, url: string, seconds: number): P
   }
 }
 
-/** One workspace's batches, from so many connections, each as soon as the one before it is answered. */
-function postAsFastAsPossible(url: string): {
+/** One workspace's batches, from so many connections, each as soon as the one before it is answered and the rate allows; 0: none. */
+function startNeighbour(
+  url: string,
+  rate: number,
+): {
   stop(): void;
   readonly ended: Promise<{ acceptedCount: number; refusedCount: number }>;
 } {
@@ -163,8 +176,14 @@ function postAsFastAsPossible(url: string): {
     }),
   );
   let turn = 0;
+  const startedAtMs = performance.now();
   const connections = Array.from({ length: CONNECTIONS }, async () => {
     while (!isStopped) {
+      const dueAtMs = rate === 0 ? 0 : startedAtMs + (turn * BATCH_SIZE * 1_000) / rate;
+      if (dueAtMs > performance.now()) {
+        await sleep(Math.min(50, dueAtMs - performance.now()));
+        continue;
+      }
       const body = bodies[turn++ % bodies.length] as string;
       if ((await post(agent, `${url}/v1/batch`, DEMO.writeKey, body)) === 200) acceptedCount++;
       else {
