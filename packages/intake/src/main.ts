@@ -138,6 +138,9 @@ const { committer, diskBuffer, lease } = await openCommitter({
 });
 
 const batcher = openBatcher({
+  producer,
+  sharePercent,
+  lifecycle,
   shardCount: settings.SHARD_COUNT,
   newId,
   pending: shared(settings.INTAKE_PENDING_SIZE_BYTES_MAX),

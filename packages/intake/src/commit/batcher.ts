@@ -21,6 +21,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
+import type { AnswerPace } from './answer-pace.ts';
 import type { CommittedTo } from './batch-committer.ts';
 import { CommitGroup, type CommitCaller, type CommitOutcome } from './commit-group.ts';
 import type { ParsedOperations } from './fast-track-parser.ts';
@@ -57,6 +58,8 @@ export interface BatcherOptions {
     ownSizeBytes: number,
     totalSizeBytes: number,
   ) => boolean;
+  /** Puts off answers; absent: each is given at once. */
+  readonly pace?: AnswerPace;
   readonly onCommitFailure: (error: unknown, commitBatches: readonly ShardCommitBatch[]) => void;
   /** Called once a flush, before its calls are answered. */
   readonly onCommitted?: () => void;
@@ -194,12 +197,26 @@ export class Batcher {
       for (const [environmentId, sizeBytes] of group.sizes)
         this.#options.pending.release(environmentId, sizeBytes);
       this.#options.onCommitted?.();
-      this.#answer(group.callers, outcome);
+      this.#options.pace?.committed(group.sizes);
+      this.#answer(group, outcome);
     }
     this.#isFlushing = false;
   }
 
-  #answer(callers: CommitGroup['callers'], outcome: CommitOutcome): void {
+  #answer({ callers, owners }: CommitGroup, outcome: CommitOutcome): void {
+    const { pace } = this.#options;
+    if (pace?.isSlowing !== true || outcome !== 'committed') {
+      this.#answerNow(callers, outcome);
+      return;
+    }
+    const later = Map.groupBy(callers, (_, index) => pace.delayMsOf(owners[index] as number));
+    for (const [delayMs, those] of later) {
+      if (delayMs === 0) this.#answerNow(those, outcome);
+      else setTimeout(() => this.#answerNow(those, outcome), delayMs);
+    }
+  }
+
+  #answerNow(callers: readonly CommitCaller[], outcome: CommitOutcome): void {
     for (const caller of callers) caller.committed(outcome);
     this.#unansweredCount -= callers.length;
     if (this.#unansweredCount === 0) for (const resolve of this.#drained.splice(0)) resolve();

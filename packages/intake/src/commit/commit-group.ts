@@ -50,6 +50,8 @@ interface ShardOperations {
 
 export class CommitGroup {
   readonly callers: CommitCaller[] = [];
+  /** The workspace of each of them. */
+  readonly owners: number[] = [];
   /** In the order in which they were begun; a shard's own in the order of its operations. */
   readonly parts: CommitBatchPart[] = [];
   /** By shard: the part that takes the next operations. */
@@ -174,6 +176,7 @@ export class CommitGroup {
   }
 
   #countOf(environmentId: number, sizeBytes: number): void {
+    this.owners.push(environmentId);
     this.sizes.set(environmentId, (this.sizes.get(environmentId) ?? 0) + sizeBytes);
   }
 
