@@ -5,7 +5,7 @@
  *
  * Between `batcher.ts`, which tells it of flushes and asks it about answers, and the broker's counts.
  */
-import { nextAnswerDelayMs } from '@sluice/domain/values/answer-delay';
+import { nextAnswerDelayMs } from '@sluice/domain/operations/answer-delay';
 
 export interface AnswerPaceOptions {
   readonly sharePercent: number;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ANSWER_DELAY_MS_MAX, nextAnswerDelayMs } from '../../src/values/answer-delay.ts';
+import { ANSWER_DELAY_MS_MAX, nextAnswerDelayMs } from '../../src/operations/answer-delay.ts';
 
 const after = (delayMs: number, unappliedCount: number, isProgressing = true) =>
   nextAnswerDelayMs(delayMs, { unappliedCount, isProgressing });
