@@ -203,7 +203,9 @@ async function readTakenBack(
 ): Promise<ReadonlyMap<string, number>> {
   const takenBack = new Map<string, number>();
   for (const subscriptionId of listSubscriptionsWithExcess(invoices)) {
-    const of = invoices.find((each) => each.subscriptionId === subscriptionId);
+    const of = invoices.find(({ subscriptionLines: lines }) =>
+      lines.some((line) => line.subscriptionId === subscriptionId),
+    );
     const read = await provider.readCreditTakenBack(of?.customerId ?? '', subscriptionId);
     takenBack.set(subscriptionId, answerOf(read));
   }

@@ -125,8 +125,10 @@ const ROUTES: Readonly<Record<string, Handler>> = {
     wireOf(saveCustomer(call.state, call.body, find(call, 'customer', 'customer'))),
   'POST /v1/customers/:id/balance_transactions': (call) =>
     wireOf(moveBalance(call.state, find(call, 'customer', 'customer'), call.body)),
-  'GET /v1/customers/:id/balance_transactions': (call) =>
-    list(call, 'customer_balance_transaction', (each) => each['customer'] === call.id),
+  'GET /v1/customers/:id/balance_transactions': (call) => {
+    const { id } = find(call, 'customer', 'customer');
+    return list(call, 'customer_balance_transaction', (each) => each['customer'] === id);
+  },
   'GET /v1/tax_ids': (call) => {
     const customer = textOf(formOf(call.body['owner'])['customer']);
     return list(call, 'tax_id', (each) => each['customer'] === customer);

@@ -1,7 +1,7 @@
 /** Refunds and balances beside the credits of a subscription, as the payment provider's SDK has them. */
 import type { Stripe } from 'stripe';
 import { completeLines } from './stripe-invoices.ts';
-import { LOOKUP_COUNT_MAX } from './stripe-lists.ts';
+import { isMissing, LOOKUP_COUNT_MAX } from './stripe-lists.ts';
 import { toInvoice } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
 import { toPayment } from './stripe-payments.ts';
@@ -57,8 +57,13 @@ export function createStripeUnusedTime(stripe: Stripe): UnusedTime {
         const all = stripe.customers.listBalanceTransactions(customerId, {
           limit: LOOKUP_COUNT_MAX,
         });
-        for await (const each of all)
-          if (each.metadata?.[TAKEN_BACK_OF] === subscriptionId) amount += each.amount;
+        try {
+          for await (const each of all)
+            if (each.metadata?.[TAKEN_BACK_OF] === subscriptionId) amount += each.amount;
+        } catch (error) {
+          // A customer who was deleted has no balance.
+          if (!isMissing(error)) throw error;
+        }
         return amount;
       }),
 
