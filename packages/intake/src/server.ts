@@ -135,7 +135,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
   for (const path of closingSlashToo(STREAM_PATTERN)) app.post(path, takeStream);
   servePages(app, options.pages, state);
   app.options('/*', (res, req) => {
-    if (isRefusedForFraming(res, readHead(req))) return;
+    if (isRefusedForFraming(res, readHead(req), 'OPTIONS')) return;
     const headers = allowedHeaders(req.getHeader('access-control-request-headers'));
     res.cork(() => {
       res.writeStatus('204 No Content');
@@ -200,7 +200,7 @@ function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: Ser
     const parameterCount = pattern.split('/:').length - 1;
     const show = (res: HttpResponse, req: HttpRequest, hasBody: boolean): void => {
       const head = readHead(req);
-      if (isRefusedForFraming(res, head, !hasBody)) return;
+      if (isRefusedForFraming(res, head, hasBody ? undefined : 'HEAD')) return;
       let isAborted = false;
       res.onAborted(() => void (isAborted = true));
       const parameters = readParameters(req, parameterCount, NO_PARAMETERS) ?? [];
@@ -214,7 +214,9 @@ function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: Ser
         (name) => req.getQuery(name) ?? '',
       );
       void Promise.resolve(shown).then((answer) => {
-        if (!isAborted) res.cork(() => writePage(res, answer, hasBody, state.isStopping));
+        // As for a call that came in chunks (`exchange.ts`).
+        const isLast = state.isStopping || head.transferEncodingCount > 0;
+        if (!isAborted) res.cork(() => writePage(res, answer, hasBody, isLast));
       });
     };
     for (const path of closingSlashToo(pattern)) {
@@ -250,14 +252,18 @@ function endHead(res: HttpResponse, sizeBytes: number, isLast: boolean): void {
 }
 
 /** True where a request was answered 400 because nobody can tell where its body ends. */
-function isRefusedForFraming(res: HttpResponse, head: Head, isHead = false): boolean {
-  const framing = framingProblem(head);
+function isRefusedForFraming(res: HttpResponse, head: Head, method?: 'HEAD' | 'OPTIONS'): boolean {
+  // The connection could not be ended after their answers: `endWithoutBody` does not do that.
+  const framing =
+    method !== undefined && head.transferEncodingCount > 0
+      ? `${method} has no body`
+      : framingProblem(head);
   if (framing === undefined) return false;
   const body = problem(400, 'invalid_framing', framing);
   res.cork(() => {
     writeHead(res, '400 Bad Request', true);
     // The connection must end, whatever is behind the head.
-    res.end(isHead ? '' : body, true);
+    res.end(method === 'HEAD' ? '' : body, true);
   });
   return true;
 }
@@ -290,7 +296,7 @@ function refuse(
   { status, allow, body }: { status: string; allow?: string; body: string },
 ): void {
   const isHead = req.getMethod() === 'head';
-  if (isRefusedForFraming(res, readHead(req), isHead)) return;
+  if (isRefusedForFraming(res, readHead(req), isHead ? 'HEAD' : undefined)) return;
   let sizeBytes = 0;
   let isOver = false;
   res.onAborted(() => void (isOver = true));

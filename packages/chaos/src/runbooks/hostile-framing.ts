@@ -21,7 +21,7 @@ const bodyOf = (id: string): string =>
 const headOf = (path: string, ...lines: string[]): string =>
   [
     `POST ${path} HTTP/1.1`,
-    'Host: intake',
+    'Host: localhost',
     AUTHORIZATION,
     'X-Strict-Mode: 1',
     ...lines,

@@ -39,7 +39,11 @@ beforeAll(async () => {
     SHARD_COUNT: String(SHARD_COUNT),
   };
   [intake, worker] = await Promise.all([
-    startServiceUnderTest(mainOf('intake'), { ...settings, INTAKE_PORT: '0' }),
+    startServiceUnderTest(mainOf('intake'), {
+      ...settings,
+      INTAKE_PORT: '0',
+      DEMO_HOSTS: 'intake.example',
+    }),
     startServiceUnderTest(mainOf('worker'), { ...settings, WORKER_PORT: '0' }),
   ]);
 });
@@ -108,6 +112,8 @@ function dechunked(body: string): string {
 function documentedStatuses({ route, pattern, method, path, ...request }: AnyRequest): number[] {
   const isAuthorization = ([name]: readonly [string, string]) => /^authorization$/i.test(name);
   if (request.headers.filter(isAuthorization).length > 1) return [400];
+  // Such a connection could not be ended after the answer.
+  if (['OPTIONS', 'HEAD'].includes(method) && request.chunkSizes !== undefined) return [400];
   // Where a part of the path is empty it is another path, or none.
   const elsewhere = /\/\/|\/$|\/\?/.test(path) ? [404, 405] : [];
   if (method === 'OPTIONS') return [204];

@@ -25,6 +25,8 @@ const LENGTH = `Content-Length: ${SIZE}`;
 const sized = (...lines: string[]): string => callHead(...lines, LENGTH) + BODY;
 const chunked = (body: string): string => callHead('Transfer-Encoding: chunked') + body;
 const END = '0\r\n\r\n';
+const coded = (coding: string): string =>
+  callHead(`Transfer-Encoding: ${coding}`) + `${HEX}\r\n${BODY}\r\n${END}`;
 const floodOf = (count: number): string =>
   sized(...Array.from({ length: count }, (_, index) => `X-${index}: y`));
 
@@ -42,6 +44,19 @@ describe('refused at once, and the connection ended', () => {
     ['a length with a fraction', callHead(`Content-Length: ${SIZE}.0`) + BODY, 400],
     ['a length past 64 bits', callHead(`Content-Length: 18446744073709551648`) + BODY, 400],
     ['an empty length', callHead('Content-Length:'), 400],
+    ['a length with an underscore', callHead(`Content-Length: 3_2`) + BODY, 400],
+    ['an empty length beside another', callHead('Content-Length:', LENGTH) + BODY, 400],
+    ['chunked with a parameter', coded('chunked;q=1'), 400],
+    ['chunked in quotes', coded('"chunked"'), 400],
+    ['chunked before another coding', coded('chunked, identity'), 400],
+    ['an empty transfer coding', coded(''), 400],
+    ['a transfer coding that is none', callHead('Transfer-Encoding: identity', LENGTH) + BODY, 400],
+    ['a negative last chunk', chunked(`${HEX}\r\n${BODY}\r\n-0\r\n\r\n`), 400],
+    ['a chunk that is longer than its size', chunked(`5\r\n${BODY}\r\n${END}`), 400],
+    ['a host with a space', sized().replace('Host: a', 'Host: a b'), 400],
+    ['a host with a path', sized().replace('Host: a', 'Host: a/b'), 400],
+    ['a host with a user', sized().replace('Host: a', 'Host: b@a'), 400],
+    ['a list of hosts', sized().replace('Host: a', 'Host: a,b'), 400],
     ['two hosts', sized('Host: b'), 400],
     ['two equal credentials', sized(`Authorization: ${PIPELINES_AUTHORIZATION}`), 400],
     ['two different credentials', sized('authorization: Basic eDo='), 400],
@@ -138,10 +153,38 @@ test.each<[string, string]>([
   await expectUnharmed(intake);
 });
 
+test.each(['GET /livez', 'HEAD /livez', 'OPTIONS /v1/track'])(
+  '%s with a body: its bytes are nobody’s call, and in chunks it ends the connection',
+  async (line) => {
+    const takenCount = eventsNamed(intake, 'hostile').length;
+    const inside = sized();
+    const head = (framing: string) => callHead(framing).replace('POST /v1/track', line);
+    const sent = [
+      head(`Content-Length: ${inside.length}`) + inside,
+      `${head('Transfer-Encoding: chunked')}${inside.length.toString(16)}\r\n${inside}\r\n${END}`,
+    ];
+    for (const [index, bytes] of sent.entries()) {
+      const raw = openRaw(intake.port);
+      raw.write(bytes);
+      const status =
+        index === 1 && !line.startsWith('GET') ? /^HTTP\/1\.1 400/ : /^HTTP\/1\.1 20[04]/;
+      await vi.waitFor(() => expect(raw.text()).toMatch(status));
+      if (index === 1) await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
+      await expectUnharmed(intake);
+      expect(raw.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
+      raw.destroy();
+    }
+    expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
+  },
+);
+
 describe('let through by uWebSockets.js', () => {
   test.each<[string, string]>([
     ['a length with spaces around it', callHead(`Content-Length:   ${SIZE}  `) + BODY],
     ['a length with zeros before it', callHead(`Content-Length: 00${SIZE}`) + BODY],
+    // It trims bytes over 0x7F as it does white space, and does not show them.
+    ['a length with a byte behind it', callHead(`Content-Length: ${SIZE}\xa0`) + BODY],
+    ['a transfer coding with a byte behind it', coded('chunked\xa0')],
   ])('%s: read as it was meant', async (_, bytes) => {
     const raw = openRaw(intake.port);
     raw.write(bytes);

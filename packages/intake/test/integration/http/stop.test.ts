@@ -28,7 +28,7 @@ async function startIntake(settings: Record<string, string> = {}): Promise<Servi
 const head = (sizeBytes: number) =>
   [
     'POST /v1/track HTTP/1.1',
-    'Host: a',
+    'Host: 127.0.0.1',
     `Authorization: Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}`,
     'X-Strict-Mode: 1',
     `Content-Length: ${sizeBytes}`,
