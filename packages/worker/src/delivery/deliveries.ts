@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
 import type { LoggedLane } from '@sluice/database/delivery/deliveries';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
@@ -20,6 +21,7 @@ import type { LaneDrainDeps, PostDelivery } from '../lane/lane-drain-deps.ts';
 import { LaneCapacity } from './lane-capacity.ts';
 import { createLanePermits, type LanePermits } from '../scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../lane/lane-store.ts';
+import { DirectWakes } from './direct-wakes.ts';
 import { LanesInProgress } from './lanes-in-progress.ts';
 import { IdleTime } from '../scheduling/idle-time.ts';
 import type { webhookOptions } from '../process/webhook-settings.ts';
@@ -51,7 +53,7 @@ export interface Deliveries {
   readonly attempts: ReadonlyMap<string, number>;
   /** Times a lane was drained. */
   readonly timeSliceCount: () => number;
-  /** Has a lane drained whose log has grown; without the queue, where this process drains it already. */
+  /** Has a lane drained whose log has grown: by this process, unless it drains too many already. */
   readonly wakeLogged: (lane: LoggedLane) => Promise<void>;
   readonly wakeLane: Processors['wakeLane'];
 }
@@ -71,6 +73,9 @@ const REQUESTS_MAX = 128;
  * (`WEBHOOK_TIMEOUT_MS`), so a thousand a second may hang.
  */
 const SLOW_REQUESTS_MAX = 4_096;
+
+/** Lanes that are drained without a job; with more of them, all workers are to take their share. */
+const DIRECT_WAKES_MAX = 64;
 
 /** What it opens is closed with `lifecycle`. */
 export function createDeliveries(deps: DeliveriesDeps): Deliveries {
@@ -125,6 +130,35 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     logger,
   };
 
+  const deliver = (lane: LaneKey, isPlaceWanted: () => boolean) =>
+    deliverLane(
+      {
+        ...draining,
+        isPlaceWanted,
+        store,
+        permits,
+        inProgress,
+        wakeLane: (key) => producer.wakeLane(key),
+        wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
+        tail,
+      },
+      lane,
+    );
+  const directWakes = new DirectWakes({
+    async drain(lane) {
+      const outcome = await deliver(lane, () => false).ended;
+      timeSliceCount++;
+      return outcome;
+    },
+    countMax: DIRECT_WAKES_MAX,
+    onFailure: (error) =>
+      logger.warn(
+        { error },
+        'a drain failed; the reconciliation loop will find its delivery queue',
+      ),
+  });
+  deps.lifecycle.defer('lanes woken here', () => directWakes.close());
+
   return {
     draining,
     permits,
@@ -132,23 +166,11 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     timeSliceCount: () => timeSliceCount,
     async wakeLogged(lane) {
       const { environmentId, webhookId } = lane;
-      if (!inProgress.tell(lane)) await producer.wakeLane({ environmentId, webhookId });
+      const key = { environmentId, webhookId };
+      if (!inProgress.tell(lane) && !directWakes.wake(key)) await producer.wakeLane(key);
     },
     async wakeLane(lane, isPlaceWanted) {
-      const delivery = deliverLane(
-        {
-          ...draining,
-          isPlaceWanted,
-          store,
-          permits,
-          inProgress,
-          wakeLane: (key) => producer.wakeLane(key),
-          wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
-          tail,
-        },
-        lane,
-      );
-      await capacity.waitFor(delivery);
+      await capacity.waitFor(deliver(lane, isPlaceWanted));
       timeSliceCount++;
       return { outcome: 'done' };
     },
