@@ -25,6 +25,8 @@ export interface AnswerPaceOptions {
  */
 const LOOK_INTERVAL_MS = 50;
 const IDLE_INTERVAL_MS = 1_000;
+/** Of the time, for the broker to count: on Postgres that takes long where much waits. */
+const COUNTING_SHARE_MAX = 0.1;
 /** Of what came before the last look so much counts still. */
 const REMEMBERED = 0.8;
 /** A workspace that was quiet for so long wants nothing. */
@@ -42,6 +44,8 @@ export class AnswerPace {
   readonly #heavy = new Set<number>();
   #delayMs = 0;
   #phase = 0;
+  /** How long the broker took at last. */
+  #countMs = 0;
   /** Somebody sends much. */
   #isWatching = false;
   #before: { readonly unapplied: number; readonly added: number } | undefined;
@@ -81,7 +85,8 @@ export class AnswerPace {
 
   /** Milliseconds until the next {@link look}. */
   get intervalMs(): number {
-    return this.#isWatching ? LOOK_INTERVAL_MS : IDLE_INTERVAL_MS;
+    if (!this.#isWatching) return IDLE_INTERVAL_MS;
+    return Math.max(LOOK_INTERVAL_MS, this.#countMs / COUNTING_SHARE_MAX);
   }
 
   /** Looks at who sends, and where somebody sends much beside others, at the workers. */
@@ -92,10 +97,12 @@ export class AnswerPace {
       this.#before = undefined;
       return;
     }
-    const { countUnapplied, addedCount } = this.#options;
+    const { countUnapplied, addedCount, monotonicNow } = this.#options;
     const added = addedCount();
+    const askedAtMs = monotonicNow();
     // A broker that does not answer has nobody wait; the committer tells of it.
     const counts = await countUnapplied().catch(() => undefined);
+    this.#countMs = monotonicNow() - askedAtMs;
     if (counts === undefined) {
       this.#delayMs = 0;
       this.#before = undefined;

@@ -6,11 +6,20 @@ import { createBatcher, event } from '../support/batcher-under-test.ts';
 const LARGE = 1_000_000;
 
 function openPace() {
-  const standing = { nowMs: 0, unapplied: 0, added: 0, looks: 0, wakeUps: 0, isAway: false };
+  const standing = {
+    nowMs: 0,
+    unapplied: 0,
+    added: 0,
+    looks: 0,
+    wakeUps: 0,
+    isAway: false,
+    countMs: 0,
+  };
   const pace = new AnswerPace({
     sharePercent: 25,
     countUnapplied: () => {
       standing.looks++;
+      standing.nowMs += standing.countMs;
       if (standing.isAway) return Promise.reject(new Error('away'));
       return Promise.resolve([standing.unapplied, 1]);
     },
@@ -95,6 +104,14 @@ test('a process in which nobody sends much looks seldom, and is woken once by th
   expect([pace.intervalMs, standing.wakeUps]).toEqual([50, 1]);
   for (let looks = 0; looks < 50; looks++) await pace.look();
   expect(pace.intervalMs).toBe(1_000);
+});
+
+test('a broker that counts slowly is asked less often', async () => {
+  const { pace, standing, send } = openPace();
+  send([1, LARGE], [2, 1_000]);
+  standing.countMs = 30;
+  await pace.look();
+  expect(pace.intervalMs).toBe(300);
 });
 
 test('a broker that does not answer has nobody wait', async () => {
