@@ -212,9 +212,9 @@ interface FinalizeOutput {
 }
 
 /**
- * Payment by invoice: begins to charge the card on file.
+ * Payment by invoice: begins to charge the card on file, whatever the account's payment method type.
  *
- * @throws RequestRefused 422 on the other payment method type, 409 while another purchase is in flight.
+ * @throws RequestRefused 409 without a card, and while another purchase is in flight.
  */
 export async function buyInvoiced(
   request: FastifyRequest,
@@ -261,7 +261,8 @@ async function buyOnRail(
   purchaseFor: (account: BillingAccount) => CreditPurchase,
 ): Promise<PurchaseWorkflow> {
   const account = await billingAccountOf(request, effects.database);
-  requirePaymentMethodType(account, rail);
+  // By invoice the card on file is charged, which an account of either type may have.
+  if (rail === 'card') requirePaymentMethodType(account, rail);
   return startCreditPurchase(request, effects, account, purchaseFor(account), rail);
 }
 

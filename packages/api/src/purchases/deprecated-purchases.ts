@@ -68,7 +68,7 @@ function registerInvoiced(
       schema: {
         ...deprecated,
         summary: 'Buy AI credits, charging the card on file',
-        description: `For accounts with the payment method type \`invoiced\`. Replaced by \`credits/purchase\` with an \`llm\` body.`,
+        description: `For accounts with a card on file, of either payment method type. Replaced by \`credits/purchase\` with an \`llm\` body.`,
         body: quantityRequestOf(catalogue.credits.llm),
         response: { 200: invoicedStarted, ...inFlight, ...badBody, ...accountFailures },
       },

@@ -44,7 +44,7 @@ export function registerInboxPreviewPurchases(
         tags,
         summary: 'Buy a pack, charging the card on file',
         description:
-          'For accounts with the payment method type `invoiced`. The same pack joins the purchase in flight; another pack is refused with 409. The pack is granted when the run succeeds.',
+          'For accounts with a card on file, of either payment method type. The same pack joins the purchase in flight; another pack is refused with 409. The pack is granted when the run succeeds.',
         params: accountParams,
         body: packRequest,
         response: {

@@ -56,10 +56,8 @@ const call = async (path: string, body?: unknown) => {
   return { status: answer.status, body: await answer.text() };
 };
 
-/** What only an account of another kind may do, and what it is told. */
+/** What only an account of another kind may do (the spec: from an Essentials trial), and what it is told. */
 const OF_OTHER_ACCOUNTS: Readonly<Record<string, string>> = {
-  [`${BILLING}/inbox_previews/invoiced_purchase`]: 'rail_not_supported',
-  [`${BILLING}/ai_credits/invoiced_purchase`]: 'rail_not_supported',
   [`${BILLING}/downgrade-to-builder`]: 'plan_transition_not_allowed',
 };
 

@@ -107,12 +107,6 @@ describe('what is refused before anything is started', () => {
       422,
       'rail_not_supported',
     );
-    await billing.setAccount("billing_rail = 'card'");
-    expectProblem(
-      await billing.call('POST', '/inbox_previews/invoiced_purchase', pack),
-      422,
-      'rail_not_supported',
-    );
   });
 
   test.each(["plan_tier = 'builder'", "plan_status = 'paused'", "plan_status = 'trialing'"])(
