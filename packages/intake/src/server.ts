@@ -14,8 +14,8 @@ import {
   type us_listen_socket,
 } from 'uWebSockets.js';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
-import { mayUseDemo } from '@sluice/domain/accounts/demo-calls';
 import { portTaken, requireFreePort } from '@sluice/platform/process/port-taken';
+import { DemoGate } from './auth/demo-gate.ts';
 import { problem } from './http/answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
 import {
@@ -84,7 +84,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     streams: new Set(),
     turns: options.streams.turns,
     ownerOf: options.ownerOf,
-    demoHosts: options.demoHosts,
+    demoGate: new DemoGate(options.demoHosts),
   };
 
   // A large body counts as one of those that wait.
@@ -209,7 +209,7 @@ function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: Ser
         {
           host: head.host,
           authorization: head.authorization,
-          mayUseDemo: mayUseDemo(head.host, head.isForwarded, state.demoHosts),
+          mayUseDemo: state.demoGate.isOpenTo(head),
         },
         (name) => req.getQuery(name) ?? '',
       );

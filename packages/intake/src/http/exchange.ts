@@ -8,7 +8,6 @@
  *
  * Before: `server.ts`. After: `fast-path.ts`, and where that declines `accept.ts`.
  */
-import { mayUseDemo } from '@sluice/domain/accounts/demo-calls';
 import type { AnswerCall, Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
 import { answerOf, type Answer } from './answer.ts';
@@ -17,6 +16,7 @@ import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
 import { CallCounter } from '../calls/count-calls.ts';
 import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
+import type { DemoGate } from '../auth/demo-gate.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import {
   readBody,
@@ -50,8 +50,7 @@ export interface ServerState extends InflationState {
   /** Open streams, to be ended by a stop. */
   readonly streams: Set<{ stop(): void }>;
   readonly turns: Turns;
-  /** `DEMO_HOSTS`. */
-  readonly demoHosts: readonly string[];
+  readonly demoGate: DemoGate;
   /** The workspace whose credentials the `Authorization` header has; 0: none's. */
   readonly ownerOf: (authorization: string) => number;
 }
@@ -316,7 +315,7 @@ export class Exchange implements FastPathCaller {
   }
 
   mayUseDemo(): boolean {
-    return mayUseDemo(this.#head.host, this.#head.isForwarded, this.#state.demoHosts);
+    return this.#state.demoGate.isOpenTo(this.#head);
   }
 
   /** Of a call that took the fast path. */

@@ -9,7 +9,6 @@
  * Before: `server.ts`. After: `stream-request.ts`, `stream-bytes.ts`, `take-stream.ts`.
  */
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
-import { mayUseDemo } from '@sluice/domain/accounts/demo-calls';
 import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
 import type { ServerState } from '../http/exchange.ts';
@@ -90,7 +89,7 @@ export class StreamExchange {
   ) {
     this.#res = res;
     this.#authorization = head.authorization;
-    this.#mayUseDemo = mayUseDemo(head.host, head.isForwarded, state.demoHosts);
+    this.#mayUseDemo = state.demoGate.isOpenTo(head);
     this.#contentEncoding = head.contentEncoding;
     this.#isStrict = isStrictMode(head.strictMode);
     this.#isCrossOrigin = head.isCrossOrigin;

@@ -5,6 +5,7 @@ import { routes, type Call } from '../../src/calls/calls.ts';
 import { Exchange, type Accept, type ServerState } from '../../src/http/exchange.ts';
 import type { ResponseWriter } from '../../src/http/write-head.ts';
 import { FairQueue } from '../../src/http/fair-queue.ts';
+import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';
 import type { Body } from '../../src/calls/read-body.ts';
 import { Head } from '../../src/http/request-head.ts';
@@ -26,7 +27,7 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   inflations: { runningCount: 0, waiting: new FairQueue() },
   streams: new Set(),
   turns: new Turns(() => performance.now()),
-  demoHosts: [],
+  demoGate: new DemoGate([]),
   ownerOf: (authorization) => Number(authorization),
 });
 

@@ -10,6 +10,7 @@ import { FairQueue } from '../../src/http/fair-queue.ts';
 import { Head } from '../../src/http/request-head.ts';
 import { capacityOfOne } from '../support/capacity-of-one.ts';
 import { CommitSlots } from '../../src/stream/commit-slots.ts';
+import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';
 import { StreamExchange } from '../../src/stream/stream-exchange.ts';
 
@@ -62,7 +63,7 @@ function openStream(
     inflations: { runningCount: 0, waiting: new FairQueue() },
     streams: new Set(),
     turns,
-    demoHosts: [],
+    demoGate: new DemoGate([]),
     ownerOf: () => 1,
   };
   const batcher = new Batcher({

@@ -1,0 +1,174 @@
+/** A sender of a file or a reader of the live tail that goes away at any stage: the work ends, and what was held is free. */
+import { connect, type AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { gzipSync } from 'node:zlib';
+import type { TailLine } from '@sluice/domain/operations/tail';
+import { lineTopic } from '@sluice/platform/tail/tail-messages';
+import { sql } from 'kysely';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { TailHub } from '../../../src/events/tail-hub.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { FIELDS, form } from '../support/import-forms.ts';
+
+const MEBIBYTE = 1_048_576;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+const listeners = new Map<string, (text: string) => void>();
+let api: ApiUnderTest;
+let hub: TailHub;
+let port: number;
+beforeAll(async () => {
+  const channel = {
+    messageSizeBytesMax: 64 * 1024,
+    burstSizeBytesMax: 512 * 1024,
+    publish: () => Promise.resolve(),
+    listen: async (topic: string, onText: (text: string) => void) =>
+      void listeners.set(topic, onText),
+    unlisten: async (topic: string) => void listeners.delete(topic),
+    close: () => Promise.resolve(),
+  };
+  hub = new TailHub({ channel, id: 'hub', logger: { warn: () => undefined } as never });
+  api = await startApi({
+    openTail: (environmentId, filter, onLines) => hub.open(environmentId, filter, onLines),
+    tailDurationMsMax: 600_000,
+  });
+  await api.app.listen({ port: 0, host: '127.0.0.1' });
+  port = (api.app.server.address() as AddressInfo).port;
+});
+afterAll(() => api.close());
+
+interface Transport {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+const headOf = (line: string, headers: Readonly<Record<string, string>>): string =>
+  [
+    `${line} HTTP/1.1`,
+    'Host: 127.0.0.1',
+    `Authorization: Bearer ${api.a.key}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    '\r\n',
+  ].join('\r\n');
+async function upload(name: string, file: Buffer): Promise<Transport> {
+  const { payload, headers } = await form(FIELDS, file);
+  const sized = { ...headers, 'content-length': String(payload.length + 1) };
+  // It has said that more will come, so that none of them is ever whole.
+  return { name, bytes: Buffer.concat([Buffer.from(headOf('POST /v1/imports', sized)), payload]) };
+}
+async function transports(): Promise<Transport[]> {
+  const rows = Buffer.from(
+    '_svc_name,_svc_customer_id\n' + 'bought,ann@example.com\n'.repeat(200_000),
+  );
+  return [
+    await upload('a file', rows),
+    await upload('a file in gzip', gzipSync(rows)),
+    await upload('a small file', rows.subarray(0, 1_000)),
+    { name: 'a tail', bytes: Buffer.from(headOf('GET /v1/stream', {})) },
+  ];
+}
+
+interface Cut {
+  readonly transport: Transport;
+  /** Of the request's bytes, from 0 to 1. */
+  readonly sentShare: number;
+  readonly waitMs: number;
+  readonly isReset: boolean;
+  /** Reads nothing of its answer. */
+  readonly isSlow: boolean;
+}
+
+async function sendAndCut({ transport, sentShare, waitMs, isReset, isSlow }: Cut): Promise<void> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  if (!isSlow) socket.resume();
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.write(transport.bytes.subarray(0, Math.round(sentShare * transport.bytes.length)));
+  await sleep(waitMs);
+  if (isReset) socket.resetAndDestroy();
+  else socket.destroy();
+}
+
+const line: TailLine = {
+  kind: 'received',
+  at_ms: 1,
+  outcome: 'accepted',
+  name: 'x'.repeat(1_000),
+  people: [{ email: 'ada@example.com' }],
+  details: {},
+};
+
+/** What readers of the tail are told all the time. */
+const tell = (): void => {
+  const { environmentId } = api.a;
+  const text = JSON.stringify({ lines: Array(20).fill(line), dropped: 0 });
+  listeners.get(lineTopic(environmentId))?.(text);
+};
+
+async function heldSizeBytes(): Promise<number> {
+  collectGarbage();
+  await sleep(50);
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+const keptCount = async (): Promise<number> => {
+  const { rows } = await sql<{ count: string }>`
+    select (select count(*) from imports) + (select count(*) from import_chunks) as count`.execute(
+    api.database,
+  );
+  return Number(rows[0]?.count);
+};
+
+/** No connection, no reader, nothing kept, and an event loop with nothing to do. */
+const isIdle = () =>
+  vi.waitFor(
+    async () => {
+      const connections = await new Promise<number>((resolve, reject) =>
+        api.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+      );
+      expect(connections).toBe(0);
+      expect(hub.readerCount(api.a.environmentId)).toBe(0);
+      expect(await keptCount()).toBe(0);
+      const before = performance.eventLoopUtilization();
+      await sleep(500);
+      expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.05);
+    },
+    { timeout: 10_000, interval: 100 },
+  );
+
+test(
+  'a file or a tail that is cut at any stage leaves no work, no memory and no rows',
+  { timeout: 60_000 },
+  async () => {
+    const all = await transports();
+    const whole = { sentShare: 1, waitMs: 200, isReset: false, isSlow: false };
+    await Promise.all(all.map((transport) => sendAndCut({ ...whole, transport })));
+    await isIdle();
+    const before = await heldSizeBytes();
+    const cuts: fc.Arbitrary<Cut> = fc.record({
+      transport: fc.constantFrom(...all),
+      sentShare: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
+      waitMs: fc.constantFrom(0, 1, 5, 20, 100),
+      isReset: fc.boolean(),
+      isSlow: fc.boolean(),
+    });
+    const telling = setInterval(tell, 1);
+    await fc.assert(
+      fc.asyncProperty(fc.array(cuts, { minLength: 4, maxLength: 8 }), async (several) => {
+        await Promise.all(several.map(sendAndCut));
+      }),
+      { numRuns: 12 },
+    );
+    clearInterval(telling);
+    await isIdle();
+    expect((await heldSizeBytes()) - before).toBeLessThan(16 * MEBIBYTE);
+    const answer = await api.call('POST', '/v1/imports', await form(FIELDS, 'a,b\nc,d\n'));
+    expect(answer.statusCode).toBe(200);
+  },
+);
