@@ -86,7 +86,8 @@ export const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
 export class Exchange implements FastPathCaller {
   readonly call: Call;
   readonly authorization: string;
-  readonly #head: Head;
+  /** Not the head itself: it would live until the answer, and be copied by the collector. */
+  readonly #mayUseDemo: boolean;
   readonly isStrict: boolean;
   readonly #res: ResponseWriter;
   readonly #parameters: readonly string[] | undefined;
@@ -129,7 +130,7 @@ export class Exchange implements FastPathCaller {
     fastPath: FastPath | undefined,
   ) {
     this.#res = res;
-    this.#head = head;
+    this.#mayUseDemo = state.demoGate.isOpenTo(head);
     this.authorization = head.authorization;
     this.isStrict = isStrictMode(head.strictMode);
     this.#contentEncoding = head.contentEncoding;
@@ -315,7 +316,7 @@ export class Exchange implements FastPathCaller {
   }
 
   mayUseDemo(): boolean {
-    return this.#state.demoGate.isOpenTo(this.#head);
+    return this.#mayUseDemo;
   }
 
   /** Of a call that took the fast path. */
