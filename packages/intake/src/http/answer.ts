@@ -100,3 +100,11 @@ export function problem(
     }),
   )}\n`;
 }
+
+/** @param counts - by status; what was taken is not counted. */
+export function countRefused(counts: Map<string, number>, status: string): void {
+  // First what nearly all are: a method of texts takes 0.05 µs more to be found.
+  if (status === '200 OK' || status.startsWith('2')) return;
+  const code = status.slice(0, 3);
+  counts.set(code, (counts.get(code) ?? 0) + 1);
+}

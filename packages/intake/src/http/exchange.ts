@@ -10,7 +10,7 @@
  */
 import type { AnswerCall, Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
-import { answerOf, type Answer } from './answer.ts';
+import { answerOf, countRefused, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
 import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
@@ -348,11 +348,4 @@ export class Exchange implements FastPathCaller {
     if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
     res.end(answer.body, this.#isCut || this.#isChunked || this.#state.isStopping);
   }
-}
-
-function countRefused(counts: Map<string, number>, status: string): void {
-  // First what nearly all are: a method of texts takes 0.05 µs more to be found.
-  if (status === '200 OK' || status.startsWith('2')) return;
-  const code = status.slice(0, 3);
-  counts.set(code, (counts.get(code) ?? 0) + 1);
 }
