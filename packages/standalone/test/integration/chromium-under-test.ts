@@ -112,6 +112,8 @@ function createClosedProxy(): { proxy: Server; asked: string[] } {
   });
   proxy.on('connect', (request, socket) => {
     asked.push(`CONNECT ${request.url ?? ''}`);
+    // A browser that is killed resets it.
+    socket.on('error', () => undefined);
     socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
   });
   return { proxy, asked };
