@@ -144,10 +144,18 @@ function heldSizeBytes(): number {
 }
 
 /** The share of time in which the event loop had work, over half a second. */
+/**
+ * Of the event loop: the least of three windows. What goes on is in each of them; the time for which another process has
+ * the core counts as used, and is in some.
+ */
 async function utilisation(): Promise<number> {
-  const before = performance.eventLoopUtilization();
-  await sleep(500);
-  return performance.eventLoopUtilization(before).utilization;
+  let least = 1;
+  for (let window = 0; window < 3; window++) {
+    const before = performance.eventLoopUtilization();
+    await sleep(200);
+    least = Math.min(least, performance.eventLoopUtilization(before).utilization);
+  }
+  return least;
 }
 
 const isIdle = () =>
@@ -187,8 +195,8 @@ test.each(TRANSPORTS.filter(({ path }) => path === '/v1/stream'))(
     }, 20);
     await sendAndCut({ transport, sentShare: 1, waitMs: 300, isReset: false });
     await sleep(1_500);
-    expect(await utilisation()).toBeLessThan(0.05);
     clearInterval(sampling);
+    expect(await utilisation()).toBeLessThan(0.05);
     expect(heldSizeBytes() - before).toBeLessThan(16 * MEBIBYTE);
     expect(residentPeak / residentBefore).toBeLessThan(1.5);
   },
