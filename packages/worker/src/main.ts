@@ -278,6 +278,7 @@ const reconcileLoops = startReconcileLoops({
       numbers,
       newId,
       now,
+      monotonicNow,
       calls: { pending: started.pending, stage: producer.stage },
       wakeLane: (lane) => producer.wakeLane(lane),
       tail,

@@ -36,6 +36,8 @@ import { StoredFile } from './stored-file.ts';
 
 export interface RunImportDeps extends ImportRowsDeps, Omit<FetchImportDeps, 'database' | 'now'> {
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  /** Milliseconds that only go forward. */
+  readonly monotonicNow: () => number;
   /** Absent: traces are off. */
   readonly traceImport?: TraceImport;
 }
@@ -56,8 +58,11 @@ export interface ImportTrace {
 
 export const UNTRACED: ImportTrace = { batch: (_, write) => write(null) };
 
-/** Checked before the lease is renewed: about a second. */
-const CHECKED_SIZE_BYTES = 33_554_432;
+/**
+ * Of the lease, before a check of a file renews it. By time, not by bytes: where 32 MiB took longer than the lease, the
+ * other loops of the worker took the import one after another, each slowed the others, and none came to its end.
+ */
+const CHECKED_LEASE_PART = 1 / 4;
 const BATCH_ROWS_MAX = 1_000;
 const BATCH_SIZE_BYTES_MAX = 1_048_576;
 /** An upload is given up after so long without a megabyte. */
@@ -164,8 +169,9 @@ class ImportRun {
    * @throws CsvFault
    */
   async #check(form: FileForm, wrongBytes: WrongBytes): Promise<CsvRecord | 'lost' | undefined> {
+    const { leaseMs, monotonicNow, stopping } = this.#deps;
     let first: CsvRecord | undefined;
-    let keptByte = 0;
+    let keptAtMs = monotonicNow();
     const from = { byte: form.firstByte, row: form.linesBefore + 1 };
     for await (const record of this.#file().records(form, from, wrongBytes)) {
       if (first === undefined) {
@@ -175,10 +181,10 @@ class ImportRun {
         // What is wrong with it is told by our caller, and the rest is not worth reading.
         if (outcome.outcome === 'unusable') return first;
       }
-      if (record.endByte - keptByte < CHECKED_SIZE_BYTES) continue;
-      keptByte = record.endByte;
+      if (monotonicNow() - keptAtMs < leaseMs * CHECKED_LEASE_PART) continue;
+      keptAtMs = monotonicNow();
       if (!(await this.#advance({ state: 'validating' }))) return 'lost';
-      if (!this.#deps.stopping.aborted) continue;
+      if (!stopping.aborted) continue;
       await this.#advance({ state: 'preprocessed', leaseMs: 0 });
       return 'lost';
     }

@@ -57,6 +57,32 @@ describe('a worker', () => {
     `_svc_name,_svc_customer_id,note\n${Array.from({ length: LINES }, (_, n) => `e-${n},p-${n % 7},"a, ""b""\n${'x'.repeat(n % 90)}"\n`).join('')}`;
   const PEOPLE = Array.from({ length: 7 }, (_, n) => `p-${n}`);
 
+  test('that checks a large file keeps its lease, however slow it is', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    await sql`create table renewals (held_until timestamptz)`.execute(world.database);
+    await sql`
+      create function note_renewal() returns trigger language plpgsql as $$
+      begin
+        insert into renewals values (new.held_until);
+        return new;
+      end $$`.execute(world.database);
+    await sql`
+      create trigger note_renewal before update on imports for each row
+      when (old.state = 'validating' and new.state = 'validating') execute function note_renewal()`.execute(
+      world.database,
+    );
+    const leaseMs = 8_000;
+    let nowMs = 0;
+    // A millisecond a row.
+    await world.run({ leaseMs, monotonicNow: () => nowMs++ });
+    const { rows } = await sql<{ count: number }>`select count(*)::int from renewals`.execute(
+      world.database,
+    );
+    expect(rows[0]?.count).toBeGreaterThanOrEqual(Math.floor(LINES / (leaseMs / 4)));
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
+  });
+
   test.each([
     ['UTF-8', (text: string) => Buffer.from(text)],
     ['UTF-16', (text: string) => Buffer.from(`\ufeffsep=,\n${text}`, 'utf16le')],

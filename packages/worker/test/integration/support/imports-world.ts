@@ -57,6 +57,7 @@ export class ImportsWorld {
       ...this.processing(),
       wakeLane: () => Promise.resolve(),
       leaseMs: LEASE_MS,
+      monotonicNow: () => 0,
       logger: createLogger('test', 'silent'),
       sizeBytesMax: 1e9,
       unfinishedSizeBytesMax: 1e10,
