@@ -39,8 +39,8 @@ export interface FileForm {
   readonly encoding: string;
   /** Between cells. */
   readonly separator: ',' | ';' | '\t' | '|';
-  /** `return`: a carriage return alone. */
-  readonly rowEnd: 'newline' | 'return';
+  /** `newline`: with or without a carriage return before it. `return`: a carriage return alone. `any`: either of them. */
+  readonly rowEnd: 'newline' | 'return' | 'any';
   /** Where the line of names begins, in the file's UTF-8. */
   readonly firstByte: number;
   /** Lines in front of it: `sep=;` is one. */

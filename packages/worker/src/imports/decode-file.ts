@@ -5,8 +5,7 @@
  * counts from the start of that: to begin again there, what comes before is decoded and passed over (20 s for 10 GB).
  *
  * A byte that is none of its encoding ends the reading: replaced, it would change what people are called, and
- * nobody would be told. In UTF-8 it may be marked instead, for its row to be refused: other rows show that the file is
- * UTF-8, so they need not be refused with it.
+ * nobody would be told. In UTF-8 it may be marked instead, for its row to be refused alone.
  */
 import { isAscii, isUtf8 as isValidUtf8 } from 'node:buffer';
 import { CsvFault } from './csv-fault.ts';
@@ -104,8 +103,7 @@ function markLines(lines: Buffer, startByte: number, decoding: Decoding): Buffer
   const isWhole = isValidUtf8(lines);
   const parts: Buffer[] = [];
   for (let from = 0; from < lines.length;) {
-    const newline = lines.indexOf(0x0a, from);
-    const to = newline < 0 ? lines.length : newline + 1;
+    const to = endOfLine(lines, from);
     const line = lines.subarray(from, to);
     if (isWhole || isValidUtf8(line)) {
       parts.push(line);
@@ -120,6 +118,13 @@ function markLines(lines: Buffer, startByte: number, decoding: Decoding): Buffer
     from = to;
   }
   return isWhole ? lines : Buffer.concat(parts);
+}
+
+/** Behind the next newline or carriage return: one pass, where two searches would each read to the end of the lines. */
+function endOfLine(lines: Buffer, from: number): number {
+  let at = from;
+  while (at < lines.length && !isLineEnd(lines[at] as number)) at++;
+  return Math.min(at + 1, lines.length);
 }
 
 /** No character of more than one byte has these among them, in any encoding but UTF-16. */

@@ -12,6 +12,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { isKnownEncoding } from '@sluice/database/imports/file-encoding';
 import type { FileForm } from '@sluice/database/imports/imports';
 import { CsvFault } from './csv-fault.ts';
+import { firstLineOf, rowEndOf } from './row-end.ts';
 
 /** More than the names of a hundred columns take. */
 export const FORM_SIZE_BYTES = 65_536;
@@ -74,11 +75,12 @@ export function findFileForm(
       `row 1 says ${JSON.stringify(`sep=${saidSeparator}`)}; cells may be separated by a comma, a semicolon, a tab or |`,
     );
   const headerAt = markLength + (said?.[0].length ?? 0);
-  const { line, rowEnd } = firstLineOf(text.slice(headerAt));
+  const rows = text.slice(headerAt);
+  const separator = saidSeparator ?? separatorOf(firstLineOf(rows).line);
   return {
     encoding,
-    separator: saidSeparator ?? separatorOf(line),
-    rowEnd,
+    separator,
+    rowEnd: rowEndOf(rows, separator),
     // `sep=` is ASCII, so its characters are as many bytes.
     firstByte: markSizeBytes + (said?.[0].length ?? 0),
     linesBefore: said === null ? 0 : 1,
@@ -87,7 +89,7 @@ export function findFileForm(
 
 /** Of a file whose rows an older version began: it read UTF-8 with commas, and its first line says how rows end. */
 export function formBefore(start: Buffer): FileForm {
-  const { rowEnd } = findFileForm(start, 'utf-8');
+  const { rowEnd } = firstLineOf(start.toString());
   return { encoding: 'utf-8', separator: ',', rowEnd, firstByte: 0, linesBefore: 0 };
 }
 
@@ -126,21 +128,6 @@ function isRatherUtf8(start: Buffer, encoding: string): boolean {
   const isCut = start.length >= FORM_SIZE_BYTES;
   const lines = isCut ? start.subarray(0, start.lastIndexOf(0x0a) + 1) : start;
   return isUtf8(lines) && !isAscii(lines);
-}
-
-/** The first line that is not empty, and what ends it. */
-function firstLineOf(text: string): { line: string; rowEnd: FileForm['rowEnd'] } {
-  let isQuoted = false;
-  let at = text.search(/[^\r\n]/);
-  if (at < 0) at = 0;
-  const from = at;
-  for (; at < text.length; at++) {
-    const character = text[at];
-    if (character === '"') isQuoted = !isQuoted;
-    else if (!isQuoted && (character === '\n' || character === '\r')) break;
-  }
-  const isReturn = text[at] === '\r' && text[at + 1] !== '\n';
-  return { line: text.slice(from, at), rowEnd: isReturn ? 'return' : 'newline' };
 }
 
 /** With the right one the names of the columns are there that every file has. */

@@ -23,13 +23,26 @@ export interface CsvRecord {
 
 /**
  * What a byte that is no UTF-8 does. `refused`: ends the reading. `marked`: is a fault of its record. `weighed`: the
- * same, but in the end the file is refused unless most rows with letters beyond ASCII are valid UTF-8: otherwise it is in
- * another encoding, which nothing in it tells, and is to be sent again whole.
+ * same, but in the end the file is refused if its wrong rows show that it is in another encoding, which nothing in it
+ * tells: it is to be sent again whole.
  */
 export type WrongBytes = 'refused' | 'weighed' | 'marked';
 
+/**
+ * Rows with wrong bytes among all rows, from which on they show another encoding. In a file that is ASCII otherwise, one row
+ * shows nothing about the others, and few among many are what a broken program leaves. From this part on the file is text
+ * with letters beyond ASCII: as one row in four of names in German, one in three in French.
+ */
+const WRONG_PART_MAX = 1 / 10;
+
 /** Characters of one record. An event's data may have 64 KB; what is longer is a quote that was never closed. */
 const RECORD_LENGTH_MAX = 1_048_576;
+
+const RECORD_ENDS: Record<FileForm['rowEnd'], string[]> = {
+  newline: ['\r\n', '\n'],
+  return: ['\r'],
+  any: ['\r\n', '\n', '\r'],
+};
 
 /** Where the reading begins: at the first record, or behind one. */
 export interface ReadFrom {
@@ -55,7 +68,7 @@ export async function* readCsv(
     delimiter: separator,
     info: true,
     max_record_size: RECORD_LENGTH_MAX,
-    record_delimiter: rowEnd === 'return' ? ['\r'] : ['\r\n', '\n'],
+    record_delimiter: RECORD_ENDS[rowEnd],
     relax_column_count: true,
     skip_empty_lines: true,
   });
@@ -67,6 +80,8 @@ export async function* readCsv(
   // The last one is held back: where the bytes end early, it is half of a row.
   let last: CsvRecord | undefined;
   let firstFault: string | undefined;
+  let faultCount = 0;
+  let recordCount = 0;
   try {
     for await (const { record, info } of parser as AsyncIterable<{
       record: string[];
@@ -76,6 +91,8 @@ export async function* readCsv(
       const endByte = from.byte + info.bytes;
       const fault = takeFault(decoding.marked, endByte, from.row + rowCountOf(info) - 1);
       firstFault ??= fault;
+      recordCount++;
+      if (fault !== undefined) faultCount++;
       last = { cells: record, endByte, ...(fault !== undefined && { fault }) };
     }
   } catch (error) {
@@ -92,12 +109,13 @@ export async function* readCsv(
   // What was cut has been counted, as a record or, where nothing of it came before, as an empty line.
   const row = from.row + rowCountOf(parser.info) - 1;
   if (wrong !== undefined) throw new CsvFault(explainWrongByte(wrong, encoding, row));
-  if (
-    wrongBytes === 'weighed' &&
-    firstFault !== undefined &&
-    decoding.wrongLineCount >= decoding.validLineCount
-  )
-    throw new CsvFault(firstFault);
+  if (wrongBytes !== 'weighed' || firstFault === undefined) return;
+  // The first record is the line of names.
+  const rowCount = recordCount - 1;
+  const isOtherEncoding =
+    decoding.wrongLineCount >= decoding.validLineCount &&
+    (faultCount === rowCount || (faultCount > 1 && faultCount >= rowCount * WRONG_PART_MAX));
+  if (isOtherEncoding) throw new CsvFault(firstFault);
 }
 
 /** The first of a record's wrong bytes, in a sentence; all of them are taken out. */

@@ -71,6 +71,44 @@ test.each(
   },
 );
 
+describe('rows that end otherwise than the names', () => {
+  const NAMES = ['_svc_name', '_svc_customer_id', 'note'];
+  const ROWS = [
+    ['a', 'ann', 'x y'],
+    ['b', 'ann', 'two\r\nlines, one\rand\nmore'],
+    ['c', 'ann', ''],
+  ];
+  const textOf = (cells: readonly string[]) => cells.map((cell) => `"${cell}"`).join(',');
+  const ENDS = ['\n', '\r', '\r\n'];
+
+  test.each(
+    ENDS.flatMap((first) => ENDS.map((second) => ({ first, second }))).flatMap((each) =>
+      ENDS.map((third) => ({ ...each, third })),
+    ),
+  )('are rows, from any of them on: $first $second $third', async ({ first, second, third }) => {
+    const [one = [], two = [], three = []] = ROWS.map(textOf);
+    const bytes = Buffer.from(NAMES.join(',') + first + one + second + two + third + three + third);
+    const form = findFileForm(bytes, undefined);
+    const all = await read(bytes, form);
+    expect(all.map(({ cells }) => cells)).toEqual([NAMES, ...ROWS]);
+    for (const [index, { endByte }] of all.entries())
+      expect(await read(bytes, form, endByte)).toEqual(all.slice(index + 1));
+  });
+
+  test('are rows also where they have other numbers of cells than there are names', async () => {
+    const bytes = Buffer.from(`${NAMES.join(',')}\na,ann\rb,ann,c,\r`);
+    const records = await read(bytes, findFileForm(bytes, undefined));
+    expect(records.map(({ cells }) => cells)).toEqual([NAMES, ['a', 'ann'], ['b', 'ann', 'c', '']]);
+  });
+
+  test('are none where a cell has the other line end', () => {
+    const rowEndOf = (text: string) =>
+      findFileForm(Buffer.from(`${NAMES.join(',')}${text}`), undefined).rowEnd;
+    expect(rowEndOf('\na,ann,one\rtwo\nb,ann,c\n')).toBe('newline');
+    expect(rowEndOf('\ra,ann,one\ntwo\rb,ann,c\r')).toBe('return');
+  });
+});
+
 describe('the form of a file', () => {
   const cellsOf = async (bytes: Buffer, declared?: string) =>
     (await read(bytes, findFileForm(bytes, declared))).map(({ cells }) => cells);

@@ -1,4 +1,4 @@
-/** A row with bytes that are no UTF-8 costs that row, where the others show that the file is UTF-8. */
+/** A row with bytes that are no UTF-8 costs that row, unless the rows show that the file is in another encoding. */
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -55,12 +55,44 @@ test('is found again where reading begins in the middle', async () => {
   }
 });
 
+const ASCII_ROWS = 'a,b,c\n'.repeat(30);
+
 test.each([
-  ['no row shows the encoding', joined(HEADER, 'a,b,c\n', [0xe9], ',b,c\n')],
-  ['as many rows are wrong as valid', joined(HEADER, 'é,b,c\n', [0xe9], ',b,c\n')],
-])('refuses the file where %s', async (_, bytes) => {
-  await expect(read(bytes, 'weighed')).rejects.toThrow('row 3 has the byte 0xe9');
-  expect(await read(bytes, 'marked')).toHaveLength(3);
+  ['every row is wrong', joined(HEADER, [0xe9], ',b,c\n'), 2],
+  [
+    'a tenth of the rows is wrong',
+    joined(HEADER, ...Array(3).fill([0xe9, 0x0a]), ASCII_ROWS.slice(0, 162)),
+    2,
+  ],
+  [
+    'as many rows are wrong as valid',
+    joined(HEADER, 'é,b,c\n', 'é,b,c\n', [0xe9, 0x0a], [0xe9, 0x0a]),
+    4,
+  ],
+  [
+    'rows end in carriage returns',
+    Buffer.from('_svc_name,_svc_customer_id\ra,b\r\xe9,b\r\xe8,b\r', 'latin1'),
+    3,
+  ],
+])('refuses the file where %s', async (_, bytes, row) => {
+  await expect(read(bytes, 'weighed')).rejects.toThrow(`row ${row} has the byte 0xe9`);
+});
+
+test.each([
+  ['one row of few is', joined(HEADER, 'a,b,c\n', [0xe9], ',b,c\na,b,d\n'), 1],
+  ['one row has two', joined(HEADER, 'a,b,c\na,', [0xff], 'b,', [0xc3], 'c\n'), 1],
+  ['a few of many are', joined(HEADER, ASCII_ROWS, 'a', [0x80], ',b,c\n', [0xff], ',b,c\n'), 2],
+  [
+    'rows end in carriage returns',
+    Buffer.from('_svc_name,_svc_customer_id\ra,b\r\xff,b\rc,b\r', 'latin1'),
+    1,
+  ],
+])('of a file that is ASCII otherwise costs no other row, where %s', async (_, bytes, count) => {
+  const records = await read(bytes, 'weighed');
+  expect(records.filter(({ fault }) => fault !== undefined)).toHaveLength(count);
+  expect(records.map(({ cells }) => cells)).toEqual(
+    (await read(bytes, 'marked')).map(({ cells }) => cells),
+  );
 });
 
 test('marks make valid UTF-8 of the same length, and leave what is valid', () => {

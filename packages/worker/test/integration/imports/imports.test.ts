@@ -103,7 +103,7 @@ describe('an uploaded file', () => {
   test('in an encoding that nobody declared is refused with row and byte, and read where somebody did', async () => {
     await world.people('ann');
     const file = Buffer.from(
-      `_svc_name,_svc_customer_id,city\n${'bought,ann,Bonn\n'.repeat(2_000)}Caf\xe9,ann,Z\xfcrich\n`,
+      `_svc_name,_svc_customer_id,city\n${'bought,ann,Bonn\n'.repeat(2_000)}${'Caf\xe9,ann,Z\xfcrich\n'.repeat(300)}`,
       'latin1',
     );
     const refused = await world.upload(file);
@@ -117,7 +117,7 @@ describe('an uploaded file', () => {
     expect(await world.events()).toEqual([]);
     const read = await world.upload(file, { encoding: 'windows-1252' });
     await world.run();
-    expect(await world.shown(read)).toMatchObject({ state: 'imported', rowsImported: 2_001 });
+    expect(await world.shown(read)).toMatchObject({ state: 'imported', rowsImported: 2_300 });
     expect(await world.events()).toContainEqual(
       expect.objectContaining({ name: 'Café', data: { city: 'Zürich' } }),
     );
@@ -146,6 +146,27 @@ describe('an uploaded file', () => {
     ]);
     const names = (await world.events()).map((event) => (event as { name: string }).name);
     expect(names.toSorted()).toEqual(['Genève', 'Zürich']);
+  });
+
+  test('in ASCII with a byte that is none, its rows ended otherwise than its names, is read but for that row', async () => {
+    await world.people('ann');
+    const file = Buffer.from(
+      '_svc_name,_svc_customer_id\nbought,ann\rso\xffld,ann\rlooked,ann\r',
+      'latin1',
+    );
+    const key = await world.upload(file);
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsImported: 2,
+      rowsFailed: 1,
+    });
+    expect(await world.problems(key, 'error')).toMatchObject([
+      {
+        rowNumber: 2,
+        message: expect.stringMatching(/^row 3 has the byte 0xff at byte 40 of the file/),
+      },
+    ]);
   });
 
   test('is UTF-8 where it is valid, whatever is declared, and what is declared where it only begins so', async () => {
