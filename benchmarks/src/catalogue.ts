@@ -16,6 +16,7 @@ import { benchIdle } from './idle.ts';
 import { benchImports } from './imports.ts';
 import { benchIntake } from './intake.ts';
 import { benchIntakeSteps } from './intake-steps.ts';
+import { benchLone } from './lone.ts';
 import { benchMemory } from './memory.ts';
 import { benchMerges, MERGES_BARS } from './merges.ts';
 import { benchOrdinary, ORDINARY_BARS } from './ordinary.ts';
@@ -151,6 +152,14 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     bars: ORDINARY_BARS,
     short: ['--rates', '20,150,500', '--seconds', '8'],
     run: benchOrdinary,
+  },
+  lone: {
+    about:
+      'events one at a time: statements, commits, syncs, Redis commands and CPU of each process an event, and the time of each stage',
+    bars: {},
+    short: ['--rates', '20', '--seconds', '5'],
+    isApart: true,
+    run: benchLone,
   },
   idle: {
     about: 'CPU, broker commands and transactions of an idle fleet',

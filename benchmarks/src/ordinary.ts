@@ -7,14 +7,18 @@
  * figure is the mean of both. CPU is that of all processes, the stores' too, but sender and receiver. Each event is a
  * report of a message (`POST /api/v1/metrics`).
  */
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import type { Bars } from './bars.ts';
-import { startChildServer } from './child-server.ts';
 import { endpointOf, replaceWebhooks } from './delivery-world.ts';
-import { PacedDeliveries, type Target } from './paced-deliveries.ts';
+import {
+  RECEIVER_PORT,
+  startFloor,
+  startOurs,
+  type Contender,
+  type Installation,
+} from './ordinary-contenders.ts';
+import { PacedDeliveries } from './paced-deliveries.ts';
 import {
   COUNTING_SETTINGS,
   familyCpuSeconds,
@@ -26,8 +30,6 @@ import {
 import type { Report } from './report.ts';
 import { withWorld, type World } from './world.ts';
 
-const PORTS = { intake: 18_140, worker: 18_141, api: 18_142, floor: 18_143, simulator: 18_145 };
-const RECEIVER_PORT = 18_144;
 const WARM_UP_SECONDS = 3;
 
 export const ORDINARY_BARS: Bars = {
@@ -52,20 +54,11 @@ interface Measured {
   readonly memoryBytes: number;
 }
 
-interface Contender {
-  readonly target: Target;
-  readonly pids: readonly number[];
-  stop(): Promise<void>;
-}
-
-interface Shape {
+interface Shape extends Installation {
   readonly rates: readonly number[];
   readonly seconds: number;
   readonly webhookCount: number;
-  readonly shardCount: number;
   readonly peopleCount: number;
-  readonly broker: 'redis' | 'postgres';
-  readonly isEmbedded: boolean;
 }
 
 export async function benchOrdinary(arguments_: string[]): Promise<Report> {
@@ -135,11 +128,12 @@ function shapeOf(arguments_: string[]): Shape {
 async function measure(
   world: World,
   deliveries: PacedDeliveries,
-  { target, pids }: Contender,
+  { target, processes }: Contender,
   rate: number,
   { seconds, webhookCount }: Shape,
 ): Promise<Measured> {
   const { database, redis, redisServer } = world;
+  const pids = processes.flatMap((each) => each.pids);
   const all = [...pids, await findPostmaster(database), redisServer.pid];
   const [counted, cpu] = [await readCounters(database, redis), await familyCpuSeconds(all)];
   const { latenciesMs, eventCount } = await deliveries.send(target, rate, seconds, webhookCount);
@@ -162,71 +156,6 @@ async function measure(
     perEvent,
     memoryBytes: await familyMemoryBytes(pids),
   };
-}
-
-async function startFloor(world: World, endpoints: readonly string[]): Promise<Contender> {
-  const url = `http://127.0.0.1:${PORTS.floor}`;
-  const server = await startChildServer({
-    file: join(import.meta.dirname, 'ordinary-floor-server.ts'),
-    environment: {
-      PORT: String(PORTS.floor),
-      DATABASE_URL: world.databaseUrl,
-      ENDPOINTS: endpoints.join(' '),
-    },
-    url,
-    readyPath: '/',
-  });
-  world.onClose(() => server.stop());
-  return { target: { url, headers: {} }, pids: server.pids, stop: () => server.stop() };
-}
-
-async function startOurs(world: World, shape: Shape): Promise<Contender> {
-  const { broker, isEmbedded, shardCount } = shape;
-  const environment: Record<string, string> = {
-    ...(broker === 'redis' && { REDIS_URL: world.redisServer.url }),
-    SHARD_COUNT: String(shardCount),
-    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
-    INTAKE_SPILL_DIRECTORY: join(world.directory, 'spill'),
-  };
-  const servers = isEmbedded
-    ? [await startWhole(world, environment)]
-    : [
-        await world.startService('api', PORTS.api, environment),
-        await world.startService('worker', PORTS.worker, environment),
-        await world.startService('intake', PORTS.intake, environment),
-      ];
-  const key = Buffer.from(`${DEMO.siteId}:${DEMO.apiKey}`).toString('base64');
-  return {
-    target: {
-      url: `http://127.0.0.1:${PORTS.intake}/api/v1/metrics`,
-      headers: { Authorization: `Basic ${key}` },
-    },
-    pids: servers.flatMap(({ pids }) => pids),
-    async stop() {
-      for (const server of servers.toReversed()) await server.stop();
-    },
-  };
-}
-
-/** As `npm start` runs it, without npm. */
-async function startWhole(world: World, environment: Record<string, string>) {
-  const server = await startChildServer({
-    file: join(import.meta.dirname, '../../packages/standalone/src/main.ts'),
-    environment: {
-      ...environment,
-      DATABASE_URL: world.databaseUrl,
-      SLUICE_DIRECTORY: join(world.directory, 'standalone'),
-      LOG_LEVEL: 'warn',
-      INTAKE_PORT: String(PORTS.intake),
-      WORKER_PORT: String(PORTS.worker),
-      API_PORT: String(PORTS.api),
-      SIMULATOR_PORT: String(PORTS.simulator),
-    },
-    url: `http://127.0.0.1:${PORTS.intake}`,
-    readyPath: '/livez',
-  });
-  world.onClose(() => server.stop());
-  return server;
 }
 
 function reportOf(

@@ -12,6 +12,8 @@ const ARRIVED_WITHIN_MS = 60_000;
 
 export interface Paced {
   readonly latenciesMs: readonly number[];
+  /** In the order of arrival, by the clock of the machine, Unix milliseconds with a fraction: sent, and arrived. */
+  readonly times: readonly { readonly sentAtMs: number; readonly arrivedAtMs: number }[];
   readonly eventCount: number;
   readonly seconds: number;
 }
@@ -29,6 +31,7 @@ export class PacedDeliveries {
   /** By number: when it was due, and how many arrivals are awaited. */
   readonly #awaited = new Map<number, { readonly dueAtMs: number; leftCount: number }>();
   #latenciesMs: number[] = [];
+  #times: { readonly sentAtMs: number; readonly arrivedAtMs: number }[] = [];
   #lastNumber = 0;
 
   private constructor(server: Server, peopleCount: number) {
@@ -66,6 +69,7 @@ export class PacedDeliveries {
     const eventCount = Math.max(1, Math.round(rate * seconds));
     const slotMs = 1_000 / rate;
     this.#latenciesMs = [];
+    this.#times = [];
     const startedAtMs = performance.now();
     const calls: Promise<void>[] = [];
     for (let event = 0; event < eventCount; event++) {
@@ -87,6 +91,7 @@ export class PacedDeliveries {
     }
     return {
       latenciesMs: this.#latenciesMs,
+      times: this.#times,
       eventCount,
       seconds: (performance.now() - startedAtMs) / 1_000,
     };
@@ -102,7 +107,12 @@ export class PacedDeliveries {
   #arrived(number: number): void {
     const awaited = this.#awaited.get(number);
     if (awaited === undefined) return;
-    this.#latenciesMs.push(performance.now() - awaited.dueAtMs);
+    const nowMs = performance.now();
+    this.#latenciesMs.push(nowMs - awaited.dueAtMs);
+    this.#times.push({
+      sentAtMs: performance.timeOrigin + awaited.dueAtMs,
+      arrivedAtMs: performance.timeOrigin + nowMs,
+    });
     if (--awaited.leftCount === 0) this.#awaited.delete(number);
   }
 

@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import { sql } from 'kysely';
 
 const CLOCK_TICKS_PER_SECOND = 100;
+const STATEMENT_TEXT_MAX = 160;
 
 /** Fields of `/proc/<pid>/stat` behind the name, from 0. */
 const PARENT = 1;
@@ -94,4 +95,19 @@ export async function findPostmaster(database: Database): Promise<number> {
   const parent = (await statOf(rows[0]?.pid ?? NaN))?.[PARENT];
   if (parent === undefined) throw new Error('Postgres runs on another machine');
   return parent;
+}
+
+/** Calls so far of each statement and of each Redis command. */
+export async function readCalls(database: Database, redis: Redis): Promise<Map<string, number>> {
+  const calls = new Map<string, number>();
+  const { rows } = await sql<{ query: string; calls: number }>`
+    select query, sum(calls)::float8 as calls from pg_stat_statements group by query`.execute(
+    database,
+  );
+  for (const { query, calls: count } of rows)
+    calls.set(`sql ${query.replaceAll(/\s+/g, ' ').slice(0, STATEMENT_TEXT_MAX)}`, count);
+  const commands = await redis.info('commandstats');
+  for (const [, name = '', count] of commands.matchAll(/cmdstat_([^:]+):calls=(\d+)/g))
+    calls.set(`redis ${name}`, Number(count));
+  return calls;
 }

@@ -15,6 +15,9 @@ export interface CollectedSpan {
   /** Ids of spans. */
   readonly links: readonly string[];
   readonly isFailed: boolean;
+  /** Unix milliseconds, with a fraction. */
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
 }
 
 export interface CollectorUnderTest {
@@ -41,6 +44,8 @@ interface SentSpan {
   readonly events?: readonly { readonly name: string }[];
   readonly links?: readonly { readonly spanId: string }[];
   readonly status?: { readonly code?: number };
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
 }
 interface Export {
   readonly resourceSpans: readonly {
@@ -93,6 +98,8 @@ function readSpans({ resourceSpans }: Export): CollectedSpan[] {
         events: (span.events ?? []).map(({ name }) => name),
         links: (span.links ?? []).map(({ spanId }) => spanId),
         isFailed: span.status?.code === STATUS_ERROR,
+        startedAtMs: Number(span.startTimeUnixNano) / 1e6,
+        endedAtMs: Number(span.endTimeUnixNano) / 1e6,
       })),
     ),
   );
