@@ -5,6 +5,7 @@ import { migrate } from '@sluice/database/schema/migrate';
 import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 
+export const APPLICATION_NAME = 'sluice-standalone';
 /** One that is silent is told of within five seconds of the start. */
 const CONNECT_MS_MAX = 3_000;
 
@@ -17,7 +18,7 @@ export async function prepareDatabase(url: string, hasDemo: boolean): Promise<vo
   const database = createDatabase({
     url,
     poolMax: 2,
-    applicationName: 'sluice-standalone',
+    applicationName: APPLICATION_NAME,
     connectMsMax: CONNECT_MS_MAX,
     // A statement that fails because of it says so itself.
     onError: () => {},

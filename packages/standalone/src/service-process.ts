@@ -2,8 +2,9 @@
  * One service as a child process: started, watched, started again when it dies, stopped.
  *
  * States: starting → running → (died → waiting → starting)* → stopping → stopped. A death before it was ever ready is
- * a failed start, which starting again would not help. Afterwards it is started again after a pause that grows, until
- * it has run for a while.
+ * a failed start, which starting again would not help. A service that lives and is not ready waits for Postgres or Redis;
+ * the supervisor waits with it and says so once a minute. After the first ready a service that died is started again after
+ * a pause that grows, until it has run for a while.
  *
  * It has a session of its own, so that Ctrl-C reaches only the supervisor, which stops the services
  * in order; and an IPC channel, by which it notices when the supervisor is gone, however that ended.
@@ -18,8 +19,10 @@ const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 30_000;
 /** After running for so long it did not die for the same reason as before. */
 const STABLE_AFTER_MS = 60_000;
-const READY_DEADLINE_MS = 60_000;
+const WAIT_LINE_INTERVAL_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
+/** Of a service that is not ready after the first minute. */
+const SLOW_POLL_INTERVAL_MS = 500;
 const LAST_WORDS_MAX = 12;
 const REASON_LENGTH_MAX = 1_000;
 
@@ -32,6 +35,8 @@ export interface ServiceOptions {
   readonly readyUrl: string;
   /** After this a stop is no longer a request. */
   readonly stopDeadlineMs: number;
+  /** Between two lines about a service that is not ready; a minute unless told. */
+  readonly waitLineIntervalMs?: number;
   /** A line that the service wrote. */
   readonly onLine: (line: string) => void;
   /** A line about the service. */
@@ -94,15 +99,12 @@ export function startService(options: ServiceOptions): Service {
       pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
     });
     options.onStarted();
-    void untilReady(options.readyUrl, gone.signal).then((isReady) => {
+    const sayItWaits = (): void =>
+      options.onNote(
+        `${options.name} is not ready yet: ${options.readyUrl} does not answer 200${reasonOf(lastWords)}; it is waited for`,
+      );
+    void untilReady(options, gone.signal, sayItWaits).then(() => {
       if (gone.signal.aborted || isStopping) return;
-      if (!isReady) {
-        if (!wasReady)
-          failStart(
-            `${options.name} is not ready: ${options.readyUrl} does not answer 200${reasonOf(lastWords)}`,
-          );
-        return;
-      }
       if (wasReady) options.onNote(`${options.name} is back`);
       wasReady = true;
       becomeReady();
@@ -145,21 +147,30 @@ function spawnService(options: ServiceOptions, onLine: (line: string) => void): 
   return child;
 }
 
-/** Whether it answered 200 before the deadline. */
-async function untilReady(url: string, gone: AbortSignal): Promise<boolean> {
-  const deadlineMs = performance.now() + READY_DEADLINE_MS;
-  while (!gone.aborted && performance.now() < deadlineMs) {
-    const isReady = await fetch(url, {
+/** Until it answers 200, or is gone. */
+async function untilReady(
+  { readyUrl, waitLineIntervalMs = WAIT_LINE_INTERVAL_MS }: ServiceOptions,
+  gone: AbortSignal,
+  onLongWait: () => void,
+): Promise<void> {
+  let pauseMs = POLL_INTERVAL_MS;
+  let saidAtMs = performance.now();
+  while (!gone.aborted) {
+    const isReady = await fetch(readyUrl, {
       headers: { connection: 'close' },
       signal: AbortSignal.timeout(5_000),
     }).then(
       (answer) => answer.arrayBuffer().then(() => answer.ok),
       () => false,
     );
-    if (isReady) return true;
-    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+    if (isReady) return;
+    if (performance.now() - saidAtMs >= waitLineIntervalMs && !gone.aborted) {
+      onLongWait();
+      saidAtMs = performance.now();
+      pauseMs = SLOW_POLL_INTERVAL_MS;
+    }
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
-  return false;
 }
 
 /** A stack's places are in the log; here they would push the reason out of sight. */

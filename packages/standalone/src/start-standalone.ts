@@ -7,6 +7,10 @@ import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import {
+  waitForDatabase,
+  type DatabaseWaitOptions,
+} from '@sluice/database/connection/database-wait';
 import { requireFreePort } from '@sluice/platform/process/port-taken';
 import { keepApiSecret, keepEncryptionKeys } from './keep-secret.ts';
 import { reportRedisAway } from '@sluice/platform/redis/redis-away';
@@ -15,7 +19,7 @@ import { openingData, readOwnVersion, recordVersion } from './data-version.ts';
 import { keepPostgres } from './keep-postgres.ts';
 import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
-import { prepareDatabase } from './prepare-database.ts';
+import { APPLICATION_NAME, prepareDatabase } from './prepare-database.ts';
 import { subscribeDemo } from './subscribe-demo.ts';
 import { startService, type Service } from './service-process.ts';
 import {
@@ -167,7 +171,13 @@ async function openDatabase(
 ): Promise<{ url: string; description: string }> {
   const { DATABASE_URL: url } = deps.settings;
   if (url !== undefined) {
-    await prepareDatabase(url, hasDemo);
+    await waitForDatabase({
+      url,
+      applicationName: APPLICATION_NAME,
+      lifecycle: deps.lifecycle,
+      logger: notesOf(deps.onNote),
+      join: () => prepareDatabase(url, hasDemo),
+    });
     return { url, description: 'as DATABASE_URL says' };
   }
   return openingData(directory.path, async () => {
@@ -177,6 +187,12 @@ async function openDatabase(
     return database;
   });
 }
+
+/** Its lines, for a person. */
+const notesOf = (onNote: (line: string) => void): DatabaseWaitOptions<void>['logger'] => ({
+  info: (_fields, message) => onNote(message),
+  warn: ({ reason }: { readonly reason?: string }, message) => onNote(`${message}: ${reason}`),
+});
 
 async function startDatabase(
   { lifecycle, memoryBytes, onNote }: StandaloneDeps,

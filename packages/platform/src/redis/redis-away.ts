@@ -1,40 +1,81 @@
 /**
- * The one line at a start about a Redis that does not answer. The process goes on and waits for it: intake keeps calls
- * on its disk, workers begin once it is there. What its connections say meanwhile names neither the setting nor that.
+ * The one line at a start about a Redis that does not answer, or that refuses what REDIS_URL says. The process goes on
+ * and tries again: intake keeps calls on its disk, workers begin once Redis is there. The errors of the connections name
+ * neither the setting nor what to correct.
  */
-import { parseRedisUrl } from '../settings/redis-url.ts';
+import { parseRedisUrl, type RedisAddress } from '../settings/redis-url.ts';
 import { connectProducer } from './redis.ts';
 
 /** With the time to load a service, the line comes within five seconds. */
 const ANSWER_MS_MAX = 3_000;
 
+/** What waiting does not mend: the answer or the error, and what to correct. The first that fits counts. */
+const CORRECTIONS: readonly (readonly [pattern: RegExp, correction: string])[] = [
+  [
+    /^no Sentinel .*\bNOAUTH\b/,
+    'the Sentinels want a password, and REDIS_URL has no sentinel_password',
+  ],
+  [/^no Sentinel .*\bWRONGPASS\b/, 'the Sentinels refuse sentinel_username or sentinel_password'],
+  [/\bNOAUTH\b/, 'Redis wants a password, and REDIS_URL has none'],
+  [/\bWRONGPASS\b/, 'the user or the password is wrong'],
+  [/\bNOPERM\b/, 'the user has too few permissions'],
+  [/\bDB index is out of range\b/, 'Redis has no database of this number'],
+  [/\bcluster support disabled\b/, 'this Redis is no Cluster; for one server write redis://'],
+  [/\bRESP type\b|\bProtocol error\b/, 'what answers there is no Redis'],
+  [
+    /certificate|altnames/i,
+    'the certificate is not trusted; NODE_EXTRA_CA_CERTS names the file of its authority',
+  ],
+  [/\bwrong version number\b|\bEPROTO\b/, 'what answers there speaks no TLS; redis:// is without'],
+];
+
 /**
  * Asks once, and is done then.
  *
  * @param url - `REDIS_URL`.
- * @param onAway - told where Redis has not answered in three seconds, without the password.
+ * @param onAway - told where Redis has not answered in three seconds or refuses; one line, without the password.
  */
 export async function reportRedisAway(
   url: string,
   onAway: (message: string) => void,
 ): Promise<void> {
   let reason = `no answer in ${ANSWER_MS_MAX / 1_000} s`;
-  const redis = await connectProducer(url, ANSWER_MS_MAX, (error) => (reason = error.message));
+  const redis = await connectProducer(url, ANSWER_MS_MAX, (error) => (reason = rootOf(error)));
   try {
     if (redis.status === 'ready') await redis.ping();
     else onAway(describe(url, reason));
   } catch (error) {
-    onAway(describe(url, (error as Error).message));
+    onAway(describe(url, rootOf(error as Error)));
   } finally {
     redis.disconnect();
   }
 }
 
-const describe = (url: string, reason: string): string =>
-  `Redis cannot be used as REDIS_URL says (${hostsOf(url)}): ${reason}; it is waited for, look whether it runs and may be reached from here`;
+/** What a node or a Sentinel said; the client's own error says that all of them failed. */
+function rootOf(error: Error & { readonly lastNodeError?: Error }): string {
+  return (error.lastNodeError ?? error).message
+    .replace(/^All sentinels are unreachable\..*Last error: /, 'no Sentinel answers: ')
+    .replace(/\b(NOAUTH|WRONGPASS|NOPERM)\b.*/s, '$1');
+}
 
-function hostsOf(url: string): string {
+function describe(url: string, reason: string): string {
   const address = parseRedisUrl(url);
+  const [, correction] = CORRECTIONS.find(([pattern]) => pattern.test(reason)) ?? [];
+  if (correction !== undefined)
+    return `Redis cannot be used as REDIS_URL says (${hostsOf(address)}): ${correction} (${reason}); correct that, then start again`;
+  return `Redis cannot be used as REDIS_URL says (${hostsOf(address)}): ${reason}; it is waited for, look whether it runs and may be reached from here${adviceOn(url, reason)}`;
+}
+
+/** A server without TLS is silent to a client with it, and one with TLS ends the connection of a client without. */
+function adviceOn(url: string, reason: string): string {
+  if (url.startsWith('rediss') && /\bno answer\b|timed out|timeout/.test(reason))
+    return ', and by TLS: redis:// is without';
+  if (!url.startsWith('rediss') && reason.includes('ECONNRESET'))
+    return ', and without TLS: rediss:// is with it';
+  return '';
+}
+
+function hostsOf(address: RedisAddress): string {
   return address.kind === 'single'
     ? new URL(address.url).host
     : address.hosts.map(({ host, port }) => `${host}:${port}`).join(', ');

@@ -110,6 +110,11 @@ const QUIET_MICROTASKS = 8;
 class GatheringRedis extends Redis {
   #quietMicrotasks = QUIET_MICROTASKS;
 
+  /** BullMQ's blocking connections. */
+  override duplicate(override?: Partial<RedisOptions>): Redis {
+    return leaveOtherDatabases(super.duplicate(override));
+  }
+
   override sendCommand(...given: Parameters<Redis['sendCommand']>): unknown {
     const isGathering = this.#quietMicrotasks < QUIET_MICROTASKS;
     this.#quietMicrotasks = 0;
@@ -127,6 +132,17 @@ class GatheringRedis extends Redis {
   }
 }
 
+/**
+ * A connection whose SELECT is refused is closed and tried again. ioredis 6 goes on with it, in database 0, which may be
+ * another installation's.
+ */
+function leaveOtherDatabases(redis: Redis): Redis {
+  return redis.on('error', (error) => {
+    if ('command' in error && (error.command as { name?: string }).name === 'select')
+      redis.disconnect(true);
+  });
+}
+
 function connect(
   address: RedisAddress,
   silenceMsMax: number,
@@ -134,7 +150,9 @@ function connect(
   options: CommandOptions,
 ): RedisClient {
   if (address.kind === 'single')
-    return new GatheringRedis(address.url, { ...options, enableOfflineQueue, retryStrategy });
+    return leaveOtherDatabases(
+      new GatheringRedis(address.url, { ...options, enableOfflineQueue, retryStrategy }),
+    );
   const { username, password, isTls } = address;
   const each = {
     ...options,
@@ -153,7 +171,7 @@ function connect(
       ...(isTls && { dnsLookup: (host, callback) => callback(null, host) }),
     });
   const { sentinelLogin } = address;
-  return new GatheringRedis({
+  const redis = new GatheringRedis({
     ...each,
     enableOfflineQueue,
     retryStrategy,
@@ -168,6 +186,7 @@ function connect(
     // The old master came back as a replica: ask again who is master, and send the command there.
     reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),
   });
+  return leaveOtherDatabases(redis);
 }
 
 /** The masters that hold what we write: one, or every one of a Cluster. */

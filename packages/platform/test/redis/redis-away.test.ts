@@ -1,10 +1,17 @@
 /** Whoever starts a process with a Redis that is away reads one line about it, soon. */
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { findFreePort } from '@sluice/platform/testing/free-port';
+import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
+import { connectProducer, connectWorker } from '@sluice/platform/redis/redis';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 
 async function report(url: string): Promise<string[]> {
   const said: string[] = [];
@@ -42,4 +49,72 @@ test('somebody listens and says nothing: one line, within five seconds of a star
 
 test('one that is there is passed over in silence', async () => {
   expect(await report(testRedisUrl())).toEqual([]);
+});
+
+describe('a Redis that is there and refuses what REDIS_URL says: the line says what to correct', () => {
+  let server: RedisServer;
+  let directory: string;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'sluice-test-redis-away-'));
+    server = await startRedisServer({ directory });
+    const open = (await connectProducer(server.url, 5_000)) as Redis;
+    await open.config('SET', 'requirepass', 'hunter2');
+    open.disconnect();
+  });
+  afterAll(async () => {
+    await server.kill();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  test.each([
+    ['a wrong password', 'redis://:hunter3@HOST', 'the user or the password is wrong (WRONGPASS)'],
+    ['no password', 'redis://HOST', 'Redis wants a password, and REDIS_URL has none (NOAUTH)'],
+    ['a database that it has not', 'redis://:hunter2@HOST/99', 'no database of this number'],
+    ['no Cluster', 'redis-cluster://:hunter2@HOST', 'this Redis is no Cluster'],
+    ['no Sentinel of ours', 'redis-sentinel://HOST?master=a', 'has no sentinel_password'],
+  ])('%s', async (_, url, correction) => {
+    const lines = await report(url.replace('HOST', `127.0.0.1:${server.port}`));
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^Redis cannot be used as REDIS_URL says \(127.0.0.1:\d+\): .*; correct that, then start again$/,
+      ),
+    ]);
+    expect(lines[0]).toContain(correction);
+    expect(lines[0]).not.toContain('hunter');
+  });
+
+  test('a server without TLS: the line names TLS', async () => {
+    expect(await report(`rediss://:hunter2@127.0.0.1:${server.port}`)).toEqual([
+      expect.stringMatching(/no answer in 3 s; .*by TLS: redis:\/\/ is without$/),
+    ]);
+  });
+
+  // ioredis goes on in database 0, which may be another installation's.
+  test.each([
+    ['a producer', (url: string) => connectProducer(url, 1_000)],
+    ['a worker', async (url: string) => connectWorker(url)],
+    ['a copy, as BullMQ makes', async (url: string) => (connectWorker(url) as Redis).duplicate()],
+  ])('%s writes nothing to another database than that of REDIS_URL', async (_, connect) => {
+    const errors: string[] = [];
+    const url = `redis://:hunter2@127.0.0.1:${server.port}`;
+    const lost = (await connect(`${url}/99`)) as Redis;
+    lost.on('error', (error: Error) => errors.push(error.message));
+    onTestFinished(() => lost.disconnect());
+    void lost.set('astray', '1').catch(() => undefined);
+    // It is refused, closed, and tried again.
+    await vi.waitFor(() => expect(errors.length).toBeGreaterThanOrEqual(2));
+    const right = connectWorker(url);
+    onTestFinished(() => right.disconnect());
+    expect(await right.get('astray')).toBeNull();
+  });
+});
+
+test('what answers is no Redis: the line says so', async () => {
+  const other = createHttpServer((_, answer) => void answer.end()).listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  onTestFinished(() => void other.close());
+  const { port } = other.address() as AddressInfo;
+  expect(await report(`redis://127.0.0.1:${port}`)).toEqual([
+    expect.stringMatching(/what answers there is no Redis .*correct that/),
+  ]);
 });

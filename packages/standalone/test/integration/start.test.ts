@@ -1,12 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { commandOfProcess } from '@sluice/database/embedded/process-command';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { linesToPaste, openShell } from './pasted-lines.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -202,29 +205,69 @@ test(
 );
 
 test(
-  'a Postgres of its own that is away is one line too',
+  'a Postgres and a Redis that are away are a line each, the start waits, and it is ready once they are there',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    const refused = start({ DATABASE_URL: 'postgres://sluice@127.0.0.1:1/sluice' });
-    await once(refused.child, 'close');
-    expect(refused.child.exitCode).toBe(1);
-    expect(refused.output()).toMatch(/^DATABASE_UNAVAILABLE: .*DATABASE_URL.*ECONNREFUSED.*\n$/);
+    const postgres = await startTcpProxyTo((await createTestDatabase()).url);
+    const redis = await startTcpProxyTo(testRedisUrl());
+    onTestFinished(() => Promise.all([postgres.close(), redis.close()]).then(() => undefined));
+    postgres.cut();
+    redis.cut();
+    const waiting = start({
+      DATABASE_URL: postgres.url,
+      REDIS_URL: redis.url,
+      QUEUE_PREFIX: uniquePrefix(),
+    });
+    await waiting.says('Redis cannot be used as REDIS_URL says');
+    await waiting.says('Postgres is away: this process waits for it');
+    expect(waiting.output()).toMatch(/DATABASE_URL says: (Connection terminated|read ECONNRESET)/);
+    // A service meets a Redis that is away too, and waits as long.
+    postgres.restore();
+    await waiting.says('Postgres is there; the start goes on');
+    redis.restore();
+    await waiting.says('webhooks probe 1');
+    waiting.child.kill('SIGTERM');
+    await once(waiting.child, 'close');
+    expect(waiting.child.exitCode).toBe(0);
+    expect(waiting.output().match(/Postgres is away|REDIS_URL says \(/g)).toHaveLength(2);
   },
 );
 
 test(
-  'a Postgres of its own that is silent is that line too, and not after ten seconds',
+  'a Postgres that is silent is one line too, and a start that waits can be stopped',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    const sockets: Socket[] = [];
-    const silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const { port } = silent.address() as AddressInfo;
-    const refused = start({ DATABASE_URL: `postgres://sluice@127.0.0.1:${port}/sluice` });
+    const postgres = await startTcpProxyTo((await createTestDatabase()).url);
+    onTestFinished(() => postgres.close());
+    postgres.hold();
+    const startedAtMs = performance.now();
+    const waiting = start({ DATABASE_URL: postgres.url });
+    await waiting.says('Postgres is away: this process waits for it');
+    // Three seconds, and the time to load the program on a busy machine.
+    expect(performance.now() - startedAtMs).toBeLessThan(10_000);
+    waiting.child.kill('SIGTERM');
+    await once(waiting.child, 'close');
+    expect(waiting.child.exitCode).toBe(0);
+  },
+);
+
+test.each<[string, (url: URL) => void, RegExp]>([
+  ['a wrong password', (url) => (url.password = 'wrong'), /password authentication failed/],
+  ['a wrong database', (url) => (url.pathname = '/missing'), /database "missing" does not exist/],
+  ['a server without TLS', (url) => (url.search = '?sslmode=require'), /does not support SSL/],
+])(
+  '%s ends the start with one line that says what to correct: waiting does not mend it',
+  { timeout: TEST_TIMEOUT_MS },
+  async (_, change, reason) => {
+    const url = new URL((await createTestDatabase()).url);
+    change(url);
+    const refused = start({ DATABASE_URL: url.href });
     await once(refused.child, 'close');
-    for (const socket of sockets) socket.destroy();
-    silent.close();
-    expect(refused.output()).toMatch(/^DATABASE_UNAVAILABLE: .*DATABASE_URL.*timeout.*\n$/);
+    expect(refused.child.exitCode).toBe(1);
+    expect(refused.output()).toMatch(
+      /^DATABASE_UNAVAILABLE: Postgres refuses the values of DATABASE_URL: .*; correct that, then start again\n$/,
+    );
+    expect(refused.output()).toMatch(reason);
   },
 );
 

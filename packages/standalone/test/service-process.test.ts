@@ -1,0 +1,56 @@
+/** The supervisor and a service that lives, as a process of its own: it may have to wait for Postgres or Redis. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findFreePort } from '@sluice/platform/testing/free-port';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { startService } from '../src/service-process.ts';
+
+const WAIT = { timeout: 30_000, interval: 20 };
+const LINE_INTERVAL_MS = 300;
+/** Answers 503 until the file is there, and ends with 3 where the file says so. */
+const PROGRAM = `
+  const { existsSync, readFileSync } = require('node:fs');
+  const [port, file] = process.argv.slice(-2);
+  console.log(JSON.stringify({ level: 40, msg: 'Redis is away' }));
+  require('node:http').createServer((_, answer) => {
+    if (existsSync(file) && readFileSync(file, 'utf8') === 'end') process.exit(3);
+    answer.writeHead(existsSync(file) ? 200 : 503).end();
+  }).listen(Number(port), '127.0.0.1');`;
+
+async function start() {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-test-service-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const file = join(directory, 'state');
+  const port = await findFreePort();
+  const notes: string[] = [];
+  const service = startService({
+    name: 'intake',
+    execPath: process.execPath,
+    args: ['-e', PROGRAM, '--', String(port), file],
+    environment: {},
+    readyUrl: `http://127.0.0.1:${port}/readyz`,
+    stopDeadlineMs: 5_000,
+    waitLineIntervalMs: LINE_INTERVAL_MS,
+    onLine: () => undefined,
+    onNote: (line) => notes.push(line),
+    onStarted: () => undefined,
+  });
+  onTestFinished(() => service.stop());
+  return { service, notes, become: (state: string) => writeFile(file, state) };
+}
+
+test('a service that is not ready is waited for as long as it lives, with a line from time to time', async () => {
+  const { service, notes, become } = await start();
+  await vi.waitFor(() => expect(notes.length).toBeGreaterThanOrEqual(2), WAIT);
+  expect(notes[0]).toMatch(/^intake is not ready yet: .*Redis is away; it is waited for$/);
+  await become('ready');
+  await expect(service.ready).resolves.toBeUndefined();
+});
+
+test('a service that ends before it was ready has failed to start, however long it was waited for', async () => {
+  const { service, notes, become } = await start();
+  await vi.waitFor(() => expect(notes.length).toBeGreaterThanOrEqual(1), WAIT);
+  await become('end');
+  await expect(service.ready).rejects.toThrow('intake did not start (exit 3): Redis is away');
+});
