@@ -29,6 +29,8 @@ import { FairQueue } from './http/fair-queue.ts';
 import type { Page, PageOf } from './http/page.ts';
 import { writeHead } from './http/write-head.ts';
 import { allowedHeaders, framingProblem, readHead, type Head } from './http/request-head.ts';
+import { NO_PARAMETERS, readParameters } from './http/request-parameters.ts';
+import { SILENCE_TICK_MS, SilentConnections } from './http/silent-connections.ts';
 import type { FastPath } from './calls/fast-path.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
 
@@ -86,6 +88,14 @@ export function startServer(options: ServerOptions): Promise<Server> {
     ownerOf: options.ownerOf,
     demoGate: new DemoGate(options.demoHosts),
   };
+
+  const silent = new SilentConnections();
+  app.filter((res, change) => {
+    if (change > 0) silent.opened(res);
+  });
+  const ticking = setInterval(() => silent.tick(), SILENCE_TICK_MS);
+  ticking.unref();
+  hearEach(app, silent);
 
   // A large body counts as one of those that wait.
   state.turns.yieldTo(() => state.receivedCount - state.heldCount);
@@ -179,7 +189,10 @@ export function startServer(options: ServerOptions): Promise<Server> {
           us_listen_socket_close(socket);
           for (const stream of state.streams) stream.stop();
         },
-        close: () => void app.close(),
+        close() {
+          clearInterval(ticking);
+          app.close();
+        },
         inFlightCount: () => state.inFlightCount,
         receivedCount: () => state.receivedCount,
         refusedCounts: () => state.refusedCounts,
@@ -188,7 +201,17 @@ export function startServer(options: ServerOptions): Promise<Server> {
   });
 }
 
-const NO_PARAMETERS: readonly string[] = [];
+/** Every handler that is added from now on reports its request first: none may be left out. */
+function hearEach(app: TemplatedApp, silent: SilentConnections): void {
+  for (const method of ['get', 'head', 'post', 'put', 'del', 'options', 'any'] as const) {
+    const add = app[method].bind(app);
+    app[method] = (pattern, handle) =>
+      add(pattern, (res, req) => {
+        silent.heard(res);
+        return handle(res, req);
+      });
+  }
+}
 
 /** The path, and the path with a slash at its end: clients join addresses in both ways, and drop a batch that finds nobody. */
 const closingSlashToo = (pattern: string): readonly string[] =>
@@ -266,24 +289,6 @@ function isRefusedForFraming(res: HttpResponse, head: Head, method?: 'HEAD' | 'O
     res.end(method === 'HEAD' ? '' : body, true);
   });
   return true;
-}
-
-/** Those of the path, then those of the query. Undefined where the path is not valid percent-encoding of UTF-8. */
-function readParameters(
-  req: HttpRequest,
-  count: number,
-  query: readonly string[],
-): readonly string[] | undefined {
-  try {
-    const encoded = Array.from({ length: count }, (_, index) => req.getParameter(index) ?? '');
-    // Bytes that are not UTF-8 all come as this character: two people would become one.
-    if (encoded.some((text) => text.includes('\ufffd'))) return undefined;
-    const parameters = encoded.map(decodeURIComponent);
-    for (const name of query) parameters.push(req.getQuery(name) ?? '');
-    return parameters;
-  } catch {
-    return undefined;
-  }
 }
 
 /**

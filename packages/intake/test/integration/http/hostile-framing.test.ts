@@ -81,9 +81,9 @@ describe('refused at once, and the connection ended', () => {
   });
 });
 
-// Each waits for more than will come, until the connection's time is up; together, for that is 10 s.
-test('never understood: cut without an answer', { timeout: 40_000 }, async () => {
-  const all: Record<string, string> = {
+// Each waits for more than will come. No other request may come from their address meanwhile (`silent-connections.ts`).
+describe('never understood: cut without an answer, and nothing is taken', () => {
+  const heads: Record<string, string> = {
     'Transfer-Encoding with a space before the colon':
       callHead('Transfer-Encoding : chunked') + `${HEX}\r\n${BODY}\r\n${END}`,
     'Content-Length with a space before the colon': callHead(`Content-Length : ${SIZE}`) + BODY,
@@ -96,22 +96,56 @@ test('never understood: cut without an answer', { timeout: 40_000 }, async () =>
     'a NUL in a name': sized('X\0A: b'),
     'a space in a name': sized('X A: b'),
     'a line without a colon': sized('XA'),
+    'an empty line before it': `\r\n${sized()}`,
     'HTTP/0.9': 'GET /\r\n',
-    'a body that never comes': callHead('Content-Length: 9999999999') + BODY,
     'a head that stops': sized().slice(0, 60),
+    'nothing at all': '',
   };
-  const takenCount = eventsNamed(intake, 'hostile').length;
-  const heard = await Promise.all(
-    Object.entries(all).map(async ([name, bytes]) => {
-      const raw = openRaw(intake.port);
-      raw.write(Buffer.from(bytes, 'latin1'));
-      await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 35_000);
-      return [name, raw.text()];
-    }),
+  const expectCut = async (sent: Record<string, string>, msMax: number): Promise<void> => {
+    const takenCount = eventsNamed(intake, 'hostile').length;
+    const heard = await Promise.all(
+      Object.entries(sent).map(async ([name, bytes]) => {
+        const raw = openRaw(intake.port);
+        raw.write(Buffer.from(bytes, 'latin1'));
+        await vi.waitFor(() => expect(raw.socket.closed, name).toBe(true), msMax);
+        return [name, raw.text()];
+      }),
+    );
+    expect(heard.filter(([, answer]) => answer !== '')).toEqual([]);
+    await expectUnharmed(intake);
+    expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
+  };
+
+  test('a head within 3 s', () => expectCut(heads, 3_500));
+
+  test(
+    'a body, or a head behind a call on its connection, within 10 s',
+    { timeout: 40_000 },
+    async () => {
+      const after = openRaw(intake.port);
+      after.write(callHead(`Content-Length: 2`) + '{}');
+      expect((await after.answer()).status).toBe(400);
+      const answered = after.text();
+      after.write(sized('X-A: b\r\n c'));
+      await expectCut({ body: callHead('Content-Length: 9999999999') + BODY }, 35_000);
+      await vi.waitFor(() => expect(after.socket.closed).toBe(true), 5_000);
+      expect(after.text()).toBe(answered);
+    },
   );
-  expect(heard.filter(([, answer]) => answer !== '')).toEqual([]);
+});
+
+test('a call that takes longer than a head may is answered, beside silent connections', async () => {
+  const raw = openRaw(intake.port);
+  raw.write(callHead(LENGTH) + BODY.slice(0, 5));
   await expectUnharmed(intake);
-  expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
+  const silent = [openRaw(intake.port), openRaw(intake.port)];
+  // When the first one would be closed too, had it not sent its head.
+  for (const each of silent) await vi.waitFor(() => expect(each.socket.closed).toBe(true), 3_500);
+  expect(raw.socket.closed).toBe(false);
+  raw.write(BODY.slice(5));
+  expect((await raw.answer()).status).toBe(200);
+  raw.destroy();
+  await expectUnharmed(intake);
 });
 
 // uWebSockets.js reads the extension as digits of the size, and waits for a chunk that is longer than what comes.
