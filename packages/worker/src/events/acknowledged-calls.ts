@@ -28,26 +28,43 @@ export interface AcknowledgedCalls {
 
 const LOOK_INTERVAL_MS = 50;
 
+/** How long a wait goes on. */
+export interface WaitBound {
+  readonly renewIntervalMs: number;
+  /** Asked at each interval; false: the wait ends. */
+  readonly renew: () => Promise<boolean>;
+}
+
 /**
  * Waits until the calls that are acknowledged now and are about the people of some operations are applied, so that the
- * operations come after them.
+ * operations come after them. Calls that come meanwhile are not waited for: people who are called about all day would
+ * otherwise keep the operations waiting all day.
  *
- * @returns false if that did not happen in `waitMsMax`.
+ * @returns false if `renew` ended the wait.
  */
 export async function waitForAcknowledged(
   database: Database,
   { pending, stage }: AcknowledgedCalls,
   operations: readonly Operation[],
-  waitMsMax: number,
+  { renewIntervalMs, renew }: WaitBound,
 ): Promise<boolean> {
-  const endsAtMs = performance.now() + waitMsMax;
+  let renewAtMs = performance.now() + renewIntervalMs;
+  const mayGoOn = async (): Promise<boolean> => {
+    if (performance.now() < renewAtMs) return true;
+    renewAtMs = performance.now() + renewIntervalMs;
+    return renew();
+  };
   // While the broker is away, intakes keep calls on their disks.
   while (!(await stage.isEmpty().catch(() => false))) {
-    if (performance.now() >= endsAtMs) return false;
+    if (!(await mayGoOn())) return false;
     await sleep(LOOK_INTERVAL_MS);
   }
-  const waiting = [...(await pending.naming(await keysOfOwners(database, operations)))];
-  if (waiting.length === 0) return true;
-  const leftMs = Math.max(0, endsAtMs - performance.now());
-  return (await waitUntilApplied(database, pending, waiting, leftMs)) === waiting.length;
+  let waiting = [...(await pending.naming(await keysOfOwners(database, operations)))];
+  while (waiting.length > 0) {
+    const leftMs = Math.max(0, renewAtMs - performance.now());
+    await waitUntilApplied(database, pending, waiting, leftMs);
+    waiting = waiting.filter((batch) => pending.isPending(batch));
+    if (waiting.length > 0 && !(await mayGoOn())) return false;
+  }
+  return true;
 }

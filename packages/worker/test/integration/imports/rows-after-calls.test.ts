@@ -10,6 +10,7 @@ import { writeFlush } from '@sluice/platform/queue/staged-flushes';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { identify } from '@sluice/domain/testing/sample-operations';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { AcknowledgedCalls } from '../../../src/events/acknowledged-calls.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
@@ -60,6 +61,41 @@ test('rows wait for queued calls about their people, and for no others', async (
   const { outcome } = await processCommitBatch(world.processing(), signUp, [], pending);
   expect(outcome).toBe('applied');
   await running;
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
+});
+
+test('the lease of an import whose calls take longer is kept, and calls that come meanwhile are not waited for', async () => {
+  const signUp = { id: newId(), operations: [identify('id:slow')] };
+  await add(signUp);
+  const key = await world.upload(FILE.replace('new', 'slow'));
+  const leaseMs = 2_000;
+  const running = world.run({ calls, leaseMs });
+  const looks = vi.spyOn(pending, 'changed');
+  await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+  await add({ id: newId(), operations: [identify('id:slow')] });
+  const heldUntil = async () =>
+    (
+      await sql<{ ms: string }>`
+      select extract(epoch from held_until) * 1000 as ms from imports
+       where import_id = ${key.importId}`.execute(world.database)
+    ).rows[0]?.ms;
+  const firstMs = Number(await heldUntil());
+  await vi.waitUntil(async () => Number(await heldUntil()) > firstMs, { timeout: 10_000 });
+  await processCommitBatch(world.processing(), signUp, [], pending);
+  await running;
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
+});
+
+test('an import whose calls are waited for is given back by a worker that stops', async () => {
+  const signUp = { id: newId(), operations: [identify('id:stopped')] };
+  await add(signUp);
+  const key = await world.upload(FILE.replace('new', 'stopped'));
+  const stopping = new AbortController();
+  const running = world.run({ calls, leaseMs: 300, stopping: stopping.signal });
+  stopping.abort();
+  await running;
+  await processCommitBatch(world.processing(), signUp, [], pending);
+  await world.run({ calls });
   expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
 });
 
