@@ -12,6 +12,11 @@ import { createDatabase, type Database } from '@sluice/database/connection/conne
 import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
 import { migrate } from '@sluice/database/schema/migrate';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import {
+  insertTestKeys,
+  insertTestWorkspace,
+  type WorkspaceKeys,
+} from '@sluice/database/testing/test-tenants';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import {
@@ -33,6 +38,8 @@ export interface Fleet {
   readonly intakeUrls: readonly [string, string];
   /** The API's address; `undefined` in a fleet without an API. */
   readonly apiUrl: string | undefined;
+  /** The demo's first, then those that the shape asks for. */
+  readonly workspaces: readonly [WorkspaceKeys, ...WorkspaceKeys[]];
   /** `/readyz` of every service: undefined where it does not answer. */
   readiness(): Promise<{ readonly name: string; readonly body: ReadinessBody | undefined }[]>;
   /** Does it, waits, undoes it. */
@@ -48,6 +55,8 @@ export interface FleetShape {
   readonly shardCount: number;
   /** For reading people back; phone numbers identify them then. */
   readonly hasApi: boolean;
+  /** One imports one file at a time. */
+  readonly workspaceCount: number;
   /** Time after which an intake writes a call to its local disk buffer instead of the broker. */
   readonly commitDeadlineMs: number;
   /** How far the clock of each intake is ahead of the machine's; absent: not at all. */
@@ -62,6 +71,7 @@ const SMALL_FLEET: FleetShape = {
   workerCount: 2,
   shardCount: 4,
   hasApi: false,
+  workspaceCount: 1,
   commitDeadlineMs: 400,
   hungAfterMs: 6_000,
 };
@@ -88,6 +98,7 @@ const mainOf = (service: string) =>
 export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET): Promise<Fleet> {
   const { workerCount, shardCount, hasApi, commitDeadlineMs, hungAfterMs, intakeClocksAheadMs } =
     shape;
+  const workspaces = workspacesOf(shape.workspaceCount);
   const directory = await mkdtemp(join(tmpdir(), 'sluice-chaos-'));
   // Postgres' account must pass through.
   await chmod(directory, 0o711);
@@ -109,15 +120,22 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
   await migrate(database);
   await migrateQueues(directUrl);
   await seedDemoWorkspace(database);
-  if (hasApi)
-    await updateEnvironment(
-      database,
-      DEMO.accountId,
-      DEMO.environmentId,
-      { phoneIdentifies: true },
-      { actor: { type: 'system' } },
-      Date.now(),
-    );
+  for (const workspace of workspaces) {
+    const { environmentId } = workspace;
+    if (environmentId !== DEMO.environmentId) {
+      await insertTestWorkspace(database, environmentId);
+      await insertTestKeys(database, workspace);
+    }
+    if (hasApi)
+      await updateEnvironment(
+        database,
+        DEMO.accountId,
+        environmentId,
+        { phoneIdentifies: true },
+        { actor: { type: 'system' } },
+        Date.now(),
+      );
+  }
 
   const redisOptions = { directory: join(directory, 'redis'), port: await findFreePort() };
   const servers = await startRedisSet(broker, redisOptions.directory);
@@ -205,6 +223,7 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
     database,
     intakeUrls: [urlOf('intake-0'), urlOf('intake-1')],
     apiUrl: hasApi ? urlOf('api') : undefined,
+    workspaces,
     readiness: () =>
       Promise.all(
         [...ports.keys()].map(async (name) => ({
@@ -240,6 +259,20 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
     },
   };
 }
+
+/** Beyond the workspaces of the demo. */
+const FIRST_ENVIRONMENT_ID = 101;
+
+const workspacesOf = (count: number): Fleet['workspaces'] => [
+  DEMO,
+  ...Array.from({ length: count - 1 }, (_, index) => ({
+    environmentId: FIRST_ENVIRONMENT_ID + index,
+    writeKey: `write_key_${index}`,
+    siteId: `site_${index}`,
+    apiKey: `api_key_${index}`,
+    appKey: `app_key_${index}`,
+  })),
+];
 
 /** Several Redis servers that stand in for one another; undefined where the broker is one server. */
 function startRedisSet(broker: Broker, directory: string): Promise<RedisFleet> | undefined {

@@ -31,6 +31,8 @@ export const orderFleetOf = (hasKills: boolean) =>
     workerCount: 4,
     shardCount: 16,
     hasApi: true,
+    // Sixteen imports run at a time, four a worker.
+    workspaceCount: 16,
     commitDeadlineMs: hasKills ? 400 : 10_000,
     // As installed. A batch that waits for others on a slow machine has not hung.
     hungAfterMs: 60_000,

@@ -1,12 +1,11 @@
 /** Reads people back through the API: attributes, devices, relationships and activities. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DEMO } from '@sluice/database/demo/seed-demo';
 import type { Database } from '@sluice/database/connection/connection';
 import { listIdentifiers } from '@sluice/database/people/person-identifiers';
 import { svcId as svcIdOf } from '@sluice/domain/values/svc-id';
-import type { Fleet } from '../loss/fleet-under-test.ts';
 import type { FoundPerson } from './compare.ts';
 import type { Json, JsonObject } from './model/model-state.ts';
+import { appHeaders, type Client } from './send-calls.ts';
 
 interface Activity {
   readonly type: string;
@@ -29,7 +28,6 @@ interface Customer {
   }[];
 }
 
-const HEADERS = { Authorization: `Bearer ${DEMO.appKey}` };
 /** The API's largest page. */
 const PAGE_SIZE = 100;
 const ATTEMPTS_MAX = 50;
@@ -48,23 +46,25 @@ const NOT_ATTRIBUTES: ReadonlySet<string> = new Set([
 
 /** @returns each person who has one of these names, once. */
 export async function readPeople(
-  { apiUrl = '', database }: Pick<Fleet, 'apiUrl' | 'database'>,
+  database: Database,
+  client: Client,
   names: readonly string[],
 ): Promise<readonly FoundPerson[]> {
   const found = new Map<string, FoundPerson>();
   const byPhone = await findByPhone(
     database,
+    client.workspace.environmentId,
     names.filter((name) => name.startsWith('+')),
   );
   for (const name of [...names.filter((each) => !each.startsWith('+')), ...byPhone]) {
     const isSvcId = byPhone.includes(name);
     const idType = isSvcId ? 'svc_id' : name.includes('@') ? 'email' : 'id';
-    const path = `${apiUrl}/v1/customers/${encodeURIComponent(name)}`;
-    const answer = await read(`${path}/attributes?id_type=${idType}`);
+    const path = `/v1/customers/${encodeURIComponent(name)}`;
+    const answer = await read(client, `${path}/attributes?id_type=${idType}`);
     if (!answer) continue;
     const customer = answer['customer'] as unknown as Customer;
     const { svc_id: svcId } = customer.identifiers;
-    if (!found.has(svcId)) found.set(svcId, await readPerson(apiUrl, customer));
+    if (!found.has(svcId)) found.set(svcId, await readPerson(client, customer));
   }
   return [...found.values()];
 }
@@ -72,11 +72,12 @@ export async function readPeople(
 /** The API finds nobody by phone. @returns svc_ids. */
 async function findByPhone(
   database: Database,
+  environmentId: number,
   phones: readonly string[],
 ): Promise<readonly string[]> {
   if (phones.length === 0) return [];
   const keys = phones.map((value) => ({
-    environmentId: DEMO.environmentId,
+    environmentId,
     kind: 'phone' as const,
     value,
   }));
@@ -86,14 +87,16 @@ async function findByPhone(
   );
 }
 
-async function readPerson(apiUrl: string, customer: Customer): Promise<FoundPerson> {
+async function readPerson(client: Client, customer: Customer): Promise<FoundPerson> {
   const { id, email, svc_id: svcId } = customer.identifiers;
-  const path = `${apiUrl}/v1/customers/${svcId}`;
+  const path = `/v1/customers/${svcId}`;
   const activities = (await readPages(
+    client,
     `${path}/activities?id_type=svc_id`,
     'activities',
   )) as unknown as Activity[];
   const relationships = (await readPages(
+    client,
     `${path}/relationships?id_type=svc_id`,
     'svc_relationships',
   )) as unknown as {
@@ -146,11 +149,14 @@ function leavesIn(name: string, value: Json): [string, string][] {
     : [[name, JSON.stringify(value)]];
 }
 
-async function readPages(url: string, list: string): Promise<readonly Json[]> {
+async function readPages(client: Client, path: string, list: string): Promise<readonly Json[]> {
   const all: Json[] = [];
   let start = '';
   do {
-    const page = await read(`${url}&limit=${PAGE_SIZE}&start=${encodeURIComponent(start)}`);
+    const page = await read(
+      client,
+      `${path}&limit=${PAGE_SIZE}&start=${encodeURIComponent(start)}`,
+    );
     all.push(...((page?.[list] ?? []) as Json[]));
     start = (page?.['next'] ?? '') as string;
   } while (start !== '');
@@ -158,14 +164,14 @@ async function readPages(url: string, list: string): Promise<readonly Json[]> {
 }
 
 /** `undefined` if nobody is found. After a kill of Postgres, the API answers 503 until it has connections again. */
-async function read(url: string): Promise<JsonObject | undefined> {
+async function read({ apiUrl, workspace }: Client, path: string): Promise<JsonObject | undefined> {
   for (let attempt = 1; ; attempt++) {
-    const answer = await fetch(url, { headers: HEADERS });
+    const answer = await fetch(`${apiUrl}${path}`, { headers: appHeaders(workspace) });
     const text = await answer.text();
     if (answer.status === 404) return undefined;
     if (answer.ok) return JSON.parse(text) as JsonObject;
     if (answer.status !== 503 || attempt === ATTEMPTS_MAX)
-      throw new Error(`the API answered ${answer.status} to ${url}: ${text}`);
+      throw new Error(`the API answered ${answer.status} to ${path}: ${text}`);
     await sleep(RETRY_DELAY_MS);
   }
 }

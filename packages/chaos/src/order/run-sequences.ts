@@ -6,7 +6,7 @@ import { nameCalls, namesIn, prefixOf, type AnsweredCall, type PlannedCall } fro
 import { possibleStates } from './checker.ts';
 import { findDifferences, type Difference } from './compare.ts';
 import { readPeople } from './read-people.ts';
-import { sendSequence } from './send-calls.ts';
+import { sendSequence, type Client } from './send-calls.ts';
 
 /** A sequence under names of its own. */
 export interface Run {
@@ -54,9 +54,12 @@ export async function runSequences(
   // The longest first: else one of 200 calls is left at the end, and the fleet idles.
   const inOrder = runs.toSorted((one, other) => other.calls.length - one.calls.length);
   const named = inOrder.map(({ calls, seed, run }) => nameCalls(calls, seed, run));
+  const clients = inOrder.map((run) => clientOf(fleet, run));
   const sending = isApart
-    ? sendApart(fleet, named)
-    : mapInParallel(named, SENDING_MAX, (calls) => sendSequence(fleet, calls).catch(String));
+    ? sendApart(fleet, clients, named)
+    : mapInParallel(clients, SENDING_MAX, (client, index) =>
+        sendSequence(client, named[index] ?? []).catch(String),
+      );
   const [histories] = await Promise.all([sending, whileSending(sending)]);
   onSent();
   await settle(fleet);
@@ -66,22 +69,36 @@ export async function runSequences(
     const differences =
       typeof history === 'string'
         ? [{ kind: 'call refused', words: history }]
-        : await judge(fleet, namesIn(named[index] ?? [], prefixOf(run.seed, run.run)), history);
+        : await judge(
+            fleet,
+            clients[index] as Client,
+            namesIn(named[index] ?? [], prefixOf(run.seed, run.run)),
+            history,
+          );
     onJudged();
     return { ...run, history: typeof history === 'string' ? [] : history, differences };
   });
 }
 
+/** A sequence has a workspace; the seeds of a round take all of them in turn. */
+function clientOf({ intakeUrls, apiUrl = '', workspaces }: Fleet, { seed, run }: Run): Client {
+  const workspace = workspaces[(seed + run) % workspaces.length] ?? workspaces[0];
+  return { intakeUrls, apiUrl, workspace };
+}
+
 /** The sequences side by side, one call of each at a time. */
 async function sendApart(
   fleet: Fleet,
+  clients: readonly Client[],
   sequences: readonly (readonly PlannedCall[])[],
 ): Promise<readonly (readonly AnsweredCall[])[]> {
   const lengthMax = Math.max(...sequences.map(({ length }) => length));
   const histories = sequences.map((): AnsweredCall[] => []);
   for (let index = 0; index < lengthMax; index++) {
     const next = sequences.map((calls) => calls.slice(index, index + 1));
-    const sent = await mapInParallel(next, SENDING_MAX, (calls) => sendSequence(fleet, calls));
+    const sent = await mapInParallel(next, SENDING_MAX, (calls, place) =>
+      sendSequence(clients[place] as Client, calls),
+    );
     for (const [place, effects] of sent.entries())
       for (const effect of effects)
         histories[place]?.push({ ...effect, sentAt: 2 * index, answeredAt: 2 * index + 1 });
@@ -92,10 +109,11 @@ async function sendApart(
 
 async function judge(
   fleet: Fleet,
+  client: Client,
   names: readonly string[],
   history: readonly AnsweredCall[],
 ): Promise<readonly Difference[]> {
-  const found = await readPeople(fleet, names);
+  const found = await readPeople(fleet.database, client, names);
   const verdict = possibleStates(history);
   if (verdict.outcome === 'too many')
     return [{ kind: 'not decided', words: 'more states are possible than the bound allows' }];

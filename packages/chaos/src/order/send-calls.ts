@@ -5,11 +5,15 @@
  * Its client goes on with its next call.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DEMO } from '@sluice/database/demo/seed-demo';
+import type { WorkspaceKeys } from '@sluice/database/testing/test-tenants';
 import type { Fleet } from '../loss/fleet-under-test.ts';
 import { NEVER, type AnsweredCall, type Call, type PlannedCall } from './model/call.ts';
 
-type Addresses = Pick<Fleet, 'intakeUrls' | 'apiUrl'>;
+/** Where calls go, and with whose keys. */
+export interface Client extends Pick<Fleet, 'intakeUrls'> {
+  readonly apiUrl: string;
+  readonly workspace: WorkspaceKeys;
+}
 
 /** How many effects of the call are acknowledged: lines of a stream, else one. `refused`: it has none. */
 type Acknowledged = number | 'refused';
@@ -22,9 +26,14 @@ interface Sending {
 }
 
 const BASIC = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
-const PIPELINES = { Authorization: BASIC(`${DEMO.writeKey}:`), 'X-Strict-Mode': '1' };
-const TRACK = { Authorization: BASIC(`${DEMO.siteId}:${DEMO.apiKey}`) };
-const APP = { Authorization: `Bearer ${DEMO.appKey}` };
+const pipelinesHeaders = ({ writeKey }: WorkspaceKeys) => ({
+  Authorization: BASIC(`${writeKey}:`),
+  'X-Strict-Mode': '1',
+});
+const trackHeaders = ({ siteId, apiKey }: WorkspaceKeys) => ({
+  Authorization: BASIC(`${siteId}:${apiKey}`),
+});
+export const appHeaders = ({ appKey }: WorkspaceKeys) => ({ Authorization: `Bearer ${appKey}` });
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const RETRY_DELAY_MS = 50;
 /** A killed intake is there again after 1 to 3 s. */
@@ -35,7 +44,7 @@ const ANSWER_DEADLINE_MS = 60_000;
 
 /** @throws Error if a call is refused: nothing can be judged then. */
 export async function sendSequence(
-  addresses: Addresses,
+  client: Client,
   calls: readonly PlannedCall[],
 ): Promise<readonly AnsweredCall[]> {
   const history: AnsweredCall[] = [];
@@ -45,7 +54,7 @@ export async function sendSequence(
     for (const planned of calls) {
       if (planned.sender !== sender) continue;
       const sentAt = ++place;
-      const acknowledged = await sendCall(addresses, planned);
+      const acknowledged = await sendCall(client, planned);
       if (acknowledged === 'refused') continue;
       const answeredAt = ++place;
       let follows: AnsweredCall | undefined;
@@ -72,7 +81,7 @@ function effectsOf(call: Call): readonly Call[] {
 }
 
 function sendCall(
-  { intakeUrls, apiUrl = '' }: Addresses,
+  { intakeUrls, apiUrl, workspace }: Client,
   { call, intake }: PlannedCall,
 ): Promise<Acknowledged> {
   const url = intakeUrls[intake];
@@ -85,18 +94,19 @@ function sendCall(
     });
   switch (call.api) {
     case 'pipelines':
-      return json(`/v1/${call.path}`, PIPELINES, call.body);
+      return json(`/v1/${call.path}`, pipelinesHeaders(workspace), call.body);
     case 'v2':
-      return json(`/api/v2/${call.path}`, TRACK, call.body);
+      return json(`/api/v2/${call.path}`, trackHeaders(workspace), call.body);
     case 'v1': {
       const path = call.path.map(encodeURIComponent).join('/');
       const isLink = call.path[0] === 'unsubscribe';
-      return json(isLink ? `/${path}` : `/api/v1/${path}`, TRACK, call.body ?? {}, call.method);
+      const to = isLink ? `/${path}` : `/api/v1/${path}`;
+      return json(to, trackHeaders(workspace), call.body ?? {}, call.method);
     }
     case 'stream':
-      return sendStream(url, call);
+      return sendStream(url, workspace, call);
     case 'import':
-      return sendImport(apiUrl, call);
+      return sendImport(apiUrl, workspace, call);
   }
 }
 
@@ -108,10 +118,11 @@ async function sendOne(sending: Sending): Promise<Acknowledged> {
 /** @returns the lines that were acknowledged, from the first on. */
 async function sendStream(
   url: string,
+  workspace: WorkspaceKeys,
   { of, lines }: Extract<Call, { api: 'stream' }>,
 ): Promise<Acknowledged> {
   const body = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
-  const headers = of === 'v2' ? TRACK : PIPELINES;
+  const headers = of === 'v2' ? trackHeaders(workspace) : pipelinesHeaders(workspace);
   const text = await post({ url: `${url}/v1/stream`, method: 'POST', headers, body });
   let acknowledged = 0;
   for (const line of (text ?? '').split('\n').filter((each) => each !== '')) {
@@ -129,20 +140,20 @@ async function sendStream(
 /** Its rows take effect in one transaction between the upload and the end. */
 async function sendImport(
   apiUrl: string,
+  workspace: WorkspaceKeys,
   { identifier, rows }: Extract<Call, { api: 'import' }>,
 ): Promise<Acknowledged> {
+  const headers = appHeaders(workspace);
   const file = ['_svc_name,_svc_customer_id', ...rows.map((row) => `${row.name},${row.person}`)];
   const body = new FormData();
   for (const [name, value] of Object.entries({ name: 'order', type: 'event', identifier }))
     body.append(name, value);
   body.append('file', new Blob([file.join('\n')]), 'events.csv');
-  const text = await post({ url: `${apiUrl}/v1/imports`, method: 'POST', headers: APP, body });
+  const text = await post({ url: `${apiUrl}/v1/imports`, method: 'POST', headers, body });
   if (text === undefined) return 0;
   const { id } = (JSON.parse(text) as { import: { id: number } }).import;
   for (;;) {
-    const answer = await fetch(`${apiUrl}/v1/imports/${id}`, { headers: APP }).catch(
-      () => undefined,
-    );
+    const answer = await fetch(`${apiUrl}/v1/imports/${id}`, { headers }).catch(() => undefined);
     const found = answer?.ok
       ? ((await answer.json()) as { import: { state: string; error: string | null } }).import
       : undefined;

@@ -20,6 +20,27 @@ export async function insertTestWorkspace(
     values (1, ${environmentId}, 'Test', ${signingKey})`.execute(database);
 }
 
+/** The keys of a workspace for each API. */
+export interface WorkspaceKeys {
+  readonly environmentId: number;
+  readonly writeKey: string;
+  readonly siteId: string;
+  readonly apiKey: string;
+  readonly appKey: string;
+}
+
+/** Puts keys of a workspace of account 1 in force. */
+export async function insertTestKeys(
+  database: DatabaseOrTransaction,
+  { environmentId, writeKey, siteId, apiKey, appKey }: WorkspaceKeys,
+): Promise<void> {
+  await sql`
+    insert into api_credentials (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint)
+    select 1, ${environmentId}, kind, 'Test', site_id, sha256(convert_to(secret, 'UTF8')), right(secret, 4)
+    from (values ('pipelines', null, ${writeKey}), ('track', ${siteId}, ${apiKey}), ('app', null, ${appKey}))
+      as keys (kind, site_id, secret)`.execute(database);
+}
+
 /** A webhook of the workspace, with an empty lane: it wants `customer_subscribed` and nothing else, unless `settings` say. */
 export async function insertTestWebhook(
   database: DatabaseOrTransaction,
