@@ -81,6 +81,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'purchases',
     'usage',
     'billing',
+    'console',
     'accounts',
     'webhooks',
     'people',

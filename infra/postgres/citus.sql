@@ -45,6 +45,7 @@ select create_distributed_table('audit_chains', 'account_id');
 select create_distributed_table('audit_logs', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('audit_log_exports', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('audit_log_export_parts', 'account_id', colocate_with => 'audit_chains');
+select create_distributed_table('console_sessions', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('receipts', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('runs', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('run_steps', 'account_id', colocate_with => 'audit_chains');
@@ -61,6 +62,7 @@ select create_distributed_table('inbox_preview_days', 'account_id', colocate_wit
 select citus_add_local_table_to_metadata('envelopes');
 select citus_add_local_table_to_metadata('outbox');
 select citus_add_local_table_to_metadata('signups');
+select citus_add_local_table_to_metadata('sign_in_codes');
 select citus_add_local_table_to_metadata('idempotency_keys');
 select citus_add_local_table_to_metadata('call_counts');
 select citus_add_local_table_to_metadata('vendor_events');

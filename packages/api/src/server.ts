@@ -5,7 +5,7 @@
  * before the body is read, the bearer key (under `/v1`), the body under its limit, the zod schemas,
  * the handler, the response checked against its schema. One file a route family declares routes.
  * Two kinds of keys: one of the app API opens a workspace (`authenticate.ts`), a service account's
- * token opens an account (`account-guard.ts`).
+ * token opens an account (`account-guard.ts`). A user's session in the console opens both.
  */
 import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import type { ImportStorage } from '@sluice/database/imports/import-chunks';
@@ -26,6 +26,9 @@ import { registerAuditLogExports, registerExportDownload } from './audit/audit-l
 import { registerAuditLogs } from './audit/audit-logs.ts';
 import { authenticateCallers } from './auth/authenticate.ts';
 import { registerBilling } from './billing-routes.ts';
+import { registerConsoleSessions } from './console/console-sessions.ts';
+import { registerSignIn } from './console/sign-in.ts';
+import { createSessionDoor } from './auth/session-door.ts';
 import { refuseDemo } from './auth/demo-guard.ts';
 import { boundBodyTime } from './serving/body-deadline.ts';
 import { parseJsonBody } from './http/body.ts';
@@ -241,7 +244,11 @@ export async function buildServer(
     registerPartnerDecisions(scope, effects);
     registerAuditLogs(scope, effects);
     registerAuditLogExports(scope, effects);
+    registerConsoleSessions(scope, effects);
   });
+  await app.register(async (scope: ApiServer) =>
+    registerSignIn(scope, effects, createSessionDoor(effects)),
+  );
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
     registerSignup(scope, effects);

@@ -1,25 +1,38 @@
-/** The mailed code: six digits, kept as an HMAC bound to its signup and its address. Pure but for the random draw. */
+/**
+ * The mailed code of a signup or a sign-in: six digits, kept as an HMAC bound to its purpose, its row and its address.
+ * Pure but for the random draw.
+ */
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 
 export const CODE_LIFETIME_MS = 10 * 60_000;
 
 export const newCode = (): string => String(randomInt(1_000_000)).padStart(6, '0');
 
-export function hashCode(secret: string, signupId: string, email: string, code: string): Buffer {
-  const key = createHmac('sha256', secret).update('signup code').digest();
+export type CodePurpose = 'signup code' | 'sign-in code';
+
+/** @param id - of the row of the signup or the sign-in. */
+export function hashCode(
+  secret: string,
+  purpose: CodePurpose,
+  id: string,
+  email: string,
+  code: string,
+): Buffer {
+  const key = createHmac('sha256', secret).update(purpose).digest();
   return createHmac('sha256', key)
-    .update(JSON.stringify([signupId, email.toLowerCase(), code]))
+    .update(JSON.stringify([id, email.toLowerCase(), code]))
     .digest();
 }
 
 /** Takes the same time whatever is given; without a code to compare with, the same work is done. */
 export function isCode(
   secret: string,
-  kept: { readonly signupId: string; readonly codeHmac: Buffer } | undefined,
+  purpose: CodePurpose,
+  kept: { readonly id: string; readonly codeHmac: Buffer } | undefined,
   email: string,
   code: string,
 ): boolean {
-  const given = hashCode(secret, kept?.signupId ?? '0', email, code);
+  const given = hashCode(secret, purpose, kept?.id ?? '0', email, code);
   const isEqual = timingSafeEqual(given, kept?.codeHmac ?? Buffer.alloc(given.length));
   return isEqual && kept !== undefined;
 }

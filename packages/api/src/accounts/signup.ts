@@ -52,13 +52,13 @@ const HOUR_MS = 3_600_000;
  * waits out the hour. Replacing codes that were used up by wrong tries would not help the owner: twenty starts and a
  * hundred tries, which one IP address has in an hour, would reach the stop for the whole day.
  */
-const LIMITS: SignupLimits = {
+export const SIGNUP_LIMITS: SignupLimits = {
   startsPerHourAndIp: 20,
   codesPerHourAndEmail: 3,
   failuresPerDayAndEmail: 100,
 };
 /** Codes that may be tried from one IP address, or one network of IPv6. */
-const TRIES_PER_HOUR_AND_IP = 100;
+export const TRIES_PER_HOUR_AND_IP = 100;
 
 const failures = { ...badRequest, ...badBody, ...unprocessable, ...tooMany, ...commonFailures };
 
@@ -110,7 +110,7 @@ export function registerSignup(
       const outcome = await startSignup(
         database,
         { email: request.body.email, ip: callerNetwork(request.ip) },
-        LIMITS,
+        SIGNUP_LIMITS,
         now(),
         heldCallOf(request),
       );
@@ -210,7 +210,8 @@ async function signupOf(
   nowMs: number,
 ): Promise<string | undefined> {
   const kept = await countSignupAttempt(database, address, nowMs);
-  return isCode(secret, kept, address, code) ? kept?.signupId : undefined;
+  const compared = kept && { id: kept.signupId, codeHmac: kept.codeHmac };
+  return isCode(secret, 'signup code', compared, address, code) ? kept?.signupId : undefined;
 }
 
 const INVALID_CODE = {

@@ -15,8 +15,10 @@
  * answer is sent ({@link refuseWhatIsBeyond}).
  *
  * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
- * looked up by its SHA-256 and remembered for a second: revoking takes effect within that.
+ * looked up by its SHA-256 and remembered for a second: revoking takes effect within that. A user's session in the
+ * console (`session-door.ts`) opens the same routes by the user's role; it has no scopes.
  */
+import type { ConsoleSession } from '@sluice/database/accounts/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
 import {
   type AccountToken,
@@ -38,6 +40,7 @@ import type { Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import { recordMisuse } from './record-misuse.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
+import { createSessionDoor, sessionSubject } from './session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 /** What a route asks of its caller. */
@@ -50,8 +53,20 @@ export interface Access {
   readonly refuse?: (request: FastifyRequest) => Problem | undefined | Promise<Problem | undefined>;
 }
 
-/** Whose call it is, by the token's row; every statement made for it names this account. An access token's may be narrower. */
-export type AccountCaller = AccountToken;
+/**
+ * Whose call it is, by the token's row or the session's; every statement made for it names this account. An access
+ * token's may be narrower.
+ */
+export interface AccountCaller extends Omit<
+  AccountToken,
+  'credentialId' | 'serviceAccountId' | 'secretHash'
+> {
+  /** Of the token; null in a session. */
+  readonly credentialId: number | null;
+  readonly serviceAccountId: number | null;
+  /** Null for a token. */
+  readonly session: ConsoleSession | null;
+}
 
 export interface AccountGuardEffects {
   readonly database: Database;
@@ -63,6 +78,8 @@ export interface AccountGuardEffects {
   /** Milliseconds that never go back, for what is remembered for a while. */
   readonly monotonicNow: () => number;
   readonly refusedCredentials: RefusedCredentials;
+  /** Names for which the demo opens however a call came (`DEMO_HOSTS`). */
+  readonly demoHosts: readonly string[];
 }
 
 declare module 'fastify' {
@@ -90,8 +107,9 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
   const authenticate = createAuthenticate(effects);
   const noteUse = createUseRecorder(effects);
   const countCall = createTokenRate(effects);
+  const readSession = createSessionDoor(effects);
   const { database, now, refusedCredentials } = effects;
-  const noteRefused = (request: FastifyRequest, caller: AccountCaller, { code }: Problem): void => {
+  const noteRefused = (request: FastifyRequest, caller: AccountToken, { code }: Problem): void => {
     const text = request.headers.authorization;
     if (code === 'ip_not_allowed') refusedCredentials.note(request, 'ip_not_allowed', text);
     if (code !== 'not_found') return;
@@ -110,21 +128,33 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
   });
 
   scope.addHook('onRequest', async (request, reply) => {
+    const reading = await readSession(request);
+    if (reading.outcome === 'refused')
+      return refusedCredentials.refuse(request, reply, reading.text, reading.problem);
+    if (reading.outcome === 'open') {
+      const { session } = reading;
+      const caller = callerOfSession(session);
+      const refusal = (await countCall(reply, sessionSubject(session))) ?? refuse(request, caller);
+      if (refusal) return sendProblem(request, reply, refusal);
+      request.accountCaller = caller;
+      return undefined;
+    }
     const header = request.headers.authorization ?? '';
-    const caller = await authenticate(header);
-    if (!caller) {
+    const token = await authenticate(header);
+    if (!token) {
       return refusedCredentials.refuse(request, reply, BEARER.exec(header)?.[1], {
         code: 'unauthorized',
         message: 'unauthorized: the bearer token is missing or not in force',
       });
     }
-    const refusal = (await countCall(reply, caller.credentialId)) ?? refuse(request, caller);
+    const caller = { ...token, session: null };
+    const refusal = (await countCall(reply, token.credentialId)) ?? refuse(request, caller);
     if (refusal) {
-      noteRefused(request, caller, refusal);
+      noteRefused(request, token, refusal);
       return sendProblem(request, reply, refusal);
     }
     request.accountCaller = caller;
-    noteUse(request, caller);
+    noteUse(request, token);
     return undefined;
   });
 }
@@ -157,9 +187,11 @@ export function accountCallerOf({ accountCaller }: FastifyRequest): AccountCalle
 
 /** Who made the call and how it came, for the record of the change that it makes (`recordChange`). */
 export function originOf(request: FastifyRequest): ChangeOrigin {
-  const { serviceAccountId, credentialId } = accountCallerOf(request);
+  const { serviceAccountId, credentialId, session } = accountCallerOf(request);
   return {
-    actor: { type: 'service_account', serviceAccountId },
+    actor: session
+      ? { type: 'user', userId: session.userId }
+      : { type: 'service_account', serviceAccountId },
     credentialId,
     ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,
@@ -167,6 +199,19 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
     call: heldCallOf(request),
   };
 }
+
+/** A user has the account by role alone, from any address, for as long as the session is open. */
+const callerOfSession = (session: ConsoleSession): AccountCaller => ({
+  accountId: session.accountId,
+  role: session.role,
+  isReadOnly: false,
+  scopes: [],
+  ipAllowlist: [],
+  expiresAt: null,
+  credentialId: null,
+  serviceAccountId: null,
+  session,
+});
 
 /** Counts the calls of a token together with those of the access tokens made from it. */
 export function createTokenRate({ database, ratePerMinute, now }: AccountGuardEffects): CallRate {
@@ -188,7 +233,9 @@ export function createAuthenticate({
   secret,
   now,
   monotonicNow,
-}: AccountGuardEffects): (header: string) => Promise<AccountCaller | undefined> {
+}: Pick<AccountGuardEffects, 'database' | 'secret' | 'now' | 'monotonicNow'>): (
+  header: string,
+) => Promise<AccountToken | undefined> {
   const tokens = new RecentAnswers<AccountToken>({
     ttlMs: TOKEN_TTL_MS,
     countMax: TOKEN_COUNT_MAX,
@@ -247,7 +294,7 @@ function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undef
 /** Not awaited: a call must neither wait for it nor fail with it. */
 function createUseRecorder({ database, now, monotonicNow }: AccountGuardEffects) {
   const recordedAtMs = new Map<number, number>();
-  return (request: FastifyRequest, { accountId, credentialId }: AccountCaller): void => {
+  return (request: FastifyRequest, { accountId, credentialId }: AccountToken): void => {
     const atMs = monotonicNow();
     if (atMs - (recordedAtMs.get(credentialId) ?? -Infinity) < USE_INTERVAL_MS) return;
     if (recordedAtMs.size >= TOKEN_COUNT_MAX) recordedAtMs.clear();

@@ -3,21 +3,29 @@
  *
  * Keys are compared by SHA-256 in an index of Postgres, so no secret is stored and no comparison
  * leaks by its time. A key is remembered for a second: revoking one takes effect within that.
+ *
+ * A user's session in the console (`session-door.ts`) opens the workspace that `X-Sluice-Workspace` names, one of the
+ * user's. Another page cannot send that header. A read needs no role, a write the route's `config.capability`, or
+ * else `workspace.manage`.
  */
+import type { ConsoleSession } from '@sluice/database/accounts/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
 import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import { type AppKey, findAppKey } from '@sluice/database/accounts/credentials';
+import { includesRole } from '@sluice/domain/accounts/account';
+import { CAPABILITIES, type Capability } from '@sluice/domain/accounts/capabilities';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import { takeCallsIn } from './call-limit.ts';
 import { createCallRate } from './call-rate.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { tooMany } from '../http/fields.ts';
+import { forbidden, tooMany } from '../http/fields.ts';
 import { heldCallOf } from '../http/idempotency.ts';
-import type { Problem } from '../http/problem.ts';
+import { invalidRequest, type Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { createSessionDoor, isSessionOpen, sessionSubject } from './session-door.ts';
 
 const KEY_TTL_MS = 1000;
 const KEY_COUNT_MAX = 10_000;
@@ -28,12 +36,19 @@ const BEARER = /^bearer +([\w.~+/=-]{1,512}) *$/i;
 /** Whose call it is. Every statement made for it names this tenant. */
 export interface Caller {
   readonly environmentId: number;
-  readonly credentialId: number;
-  /** What its owner calls the key, for the record of what was done with it. */
-  readonly keyName: string;
+  /** Of the key; null in a session. */
+  readonly credentialId: number | null;
+  /** What its owner calls the key, or the email of the user, for the record of what was done. */
+  readonly name: string;
+  /** Null for a key. */
+  readonly session: ConsoleSession | null;
 }
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What a user needs to make this write of a workspace; absent: `workspace.manage`. */
+    capability?: Capability;
+  }
   interface FastifyRequest {
     /** Set by {@link authenticateCallers}; null on routes that need no key. */
     caller: Caller | null;
@@ -47,17 +62,22 @@ export interface AuthenticateEffects {
   readonly now: () => number;
   readonly monotonicNow: () => number;
   readonly refusedCredentials: RefusedCredentials;
+  /** Calls that one session may make a minute, at all processes together; 0: as many as it likes. */
+  readonly ratePerMinute: number;
+  /** Names for which the demo opens however a call came (`DEMO_HOSTS`). */
+  readonly demoHosts: readonly string[];
 }
 
 /**
- * Guards every route that is declared on `scope` from now on with an app key: 401 without one in force, 429
- * where it calls too often.
+ * Guards every route that is declared on `scope` from now on with an app key or a session: 401 without one in force,
+ * 403 where the user may not, 429 where it calls too often.
  */
 export function authenticateCallers(scope: ApiServer, effects: AuthenticateEffects): void {
   scope.addHook('onRoute', (route) => {
     route.schema = {
       ...route.schema,
-      response: { ...(route.schema?.response as object | undefined), ...tooMany },
+      // 403: only a user in the console has a role.
+      response: { ...forbidden, ...(route.schema?.response as object | undefined), ...tooMany },
     };
   });
   scope.addHook('onRequest', authenticateCaller(effects));
@@ -66,10 +86,13 @@ export function authenticateCallers(scope: ApiServer, effects: AuthenticateEffec
 function authenticateCaller({
   database,
   keyRatePerSecond,
+  ratePerMinute,
   now,
   monotonicNow,
   refusedCredentials,
+  demoHosts,
 }: AuthenticateEffects): onRequestAsyncHookHandler {
+  const readSession = createSessionDoor({ database, demoHosts });
   const keys = new RecentAnswers<AppKey>({
     ttlMs: KEY_TTL_MS,
     countMax: KEY_COUNT_MAX,
@@ -85,7 +108,31 @@ function authenticateCaller({
     },
     `a key may make ${keyRatePerSecond} calls a second`,
   );
+  const countSessionCall = createCallRate(
+    {
+      name: 'token',
+      countMax: ratePerMinute,
+      windowMs: 60_000,
+      now,
+      takeCalls: takeCallsIn(database),
+    },
+    `a session may make ${ratePerMinute} calls a minute`,
+  );
   return async (request, reply) => {
+    const reading = await readSession(request);
+    if (reading.outcome === 'refused')
+      return refusedCredentials.refuse(request, reply, reading.text, reading.problem);
+    if (reading.outcome === 'open') {
+      const { session } = reading;
+      const environmentId = workspaceWanted(request, session);
+      const refusal =
+        (await countSessionCall(reply, sessionSubject(session))) ??
+        (typeof environmentId === 'number' ? refuseRole(request, session) : environmentId);
+      if (refusal || typeof environmentId !== 'number')
+        return sendProblem(request, reply, refusal ?? NOT_IN_FORCE);
+      request.caller = { environmentId, credentialId: null, name: session.email, session };
+      return undefined;
+    }
     const token = bearerToken(request);
     if (token !== undefined) {
       const secretHash = hashSecret(token);
@@ -98,7 +145,8 @@ function authenticateCaller({
         request.caller = {
           environmentId: key.environmentId,
           credentialId: key.credentialId,
-          keyName: key.name,
+          name: key.name,
+          session: null,
         };
         return undefined;
       }
@@ -113,8 +161,43 @@ export const NOT_IN_FORCE: Problem = {
   message: 'unauthorized: the bearer key is missing or not in force',
 };
 
-/** Asks anew, for a call that goes on for long: true while its key still opens its workspace. */
-export async function isKeyInForce(request: FastifyRequest, database: Database): Promise<boolean> {
+/** The workspace that a call of a session is about, or why there is none. */
+function workspaceWanted(
+  { headers }: FastifyRequest,
+  { environmentIds }: ConsoleSession,
+): number | Problem {
+  const given = headers['x-sluice-workspace'];
+  if (typeof given !== 'string')
+    return invalidRequest([
+      {
+        field: 'X-Sluice-Workspace',
+        reason: 'required',
+        message: 'X-Sluice-Workspace is required in a session: the id of one of your workspaces',
+        source: { parameter: 'X-Sluice-Workspace' },
+      },
+    ]);
+  return environmentIds.find((each) => String(each) === given) ?? NOT_OWNED;
+}
+
+/** Whether there is such a workspace is not told. */
+const NOT_OWNED: Problem = {
+  code: 'environment_not_owned',
+  message: 'X-Sluice-Workspace must be the id of one of your workspaces',
+};
+
+function refuseRole({ method, routeOptions }: FastifyRequest, { role }: ConsoleSession) {
+  if (method === 'GET' || method === 'HEAD') return undefined;
+  const needed = CAPABILITIES[routeOptions.config.capability ?? 'workspace.manage'];
+  if (includesRole(role, needed)) return undefined;
+  return { code: 'forbidden', message: `this needs the role ${needed}` } as const;
+}
+
+/** Asks anew, for a call that goes on for long: true while its key or session still opens its workspace. */
+export async function isCallerInForce(
+  request: FastifyRequest,
+  database: Database,
+): Promise<boolean> {
+  if (callerOf(request).session) return isSessionOpen(request, database);
   return (await findAppKey(database, hashSecret(bearerToken(request) ?? ''))) !== undefined;
 }
 
@@ -128,16 +211,25 @@ export function environmentOf(request: FastifyRequest): number {
   return callerOf(request).environmentId;
 }
 
-/** The caller, as far as a key tells who it is. */
-export function keyNameOf(request: FastifyRequest): string {
-  return callerOf(request).keyName;
+/** The caller: what its key is called, or the email of the user. */
+export function callerNameOf(request: FastifyRequest): string {
+  return callerOf(request).name;
+}
+
+/** The caller in a sentence: `with the key "Ops"`, `by ada@example.com`. */
+export function agentOf(request: FastifyRequest): string {
+  const { name, session } = callerOf(request);
+  return session ? `by ${name}` : `with the key "${name}"`;
 }
 
 /** Who changes something by this call, for the audit log. */
 export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
+  const { session, credentialId } = callerOf(request);
   return {
-    actor: { type: 'service_account', serviceAccountId: null },
-    credentialId: callerOf(request).credentialId,
+    actor: session
+      ? { type: 'user', userId: session.userId }
+      : { type: 'service_account', serviceAccountId: null },
+    credentialId,
     ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,
     requestId: request.id,

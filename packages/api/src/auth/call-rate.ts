@@ -7,7 +7,10 @@ import { CallLimit, type CallLimitOptions } from './call-limit.ts';
 import type { Problem } from '../http/problem.ts';
 
 /** Counts a call and says in the headers what is left; a problem where it is one too many. */
-export type CallRate = (reply: FastifyReply, credentialId: number) => Promise<Problem | undefined>;
+export type CallRate = (
+  reply: FastifyReply,
+  subject: number | string,
+) => Promise<Problem | undefined>;
 
 /**
  * @param options - `countMax` 0: as many as they like, and nothing is counted.
@@ -16,8 +19,8 @@ export type CallRate = (reply: FastifyReply, credentialId: number) => Promise<Pr
 export function createCallRate(options: CallLimitOptions, message: string): CallRate {
   if (options.countMax === 0) return async () => undefined;
   const limit = new CallLimit(options);
-  return async (reply, credentialId) => {
-    const { remaining, resetSeconds, isExceeded } = await limit.take(credentialId);
+  return async (reply, subject) => {
+    const { remaining, resetSeconds, isExceeded } = await limit.take(subject);
     void reply.headers({
       'ratelimit-limit': options.countMax,
       'ratelimit-remaining': remaining,

@@ -12,7 +12,7 @@ import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isAbsent } from '@sluice/domain/value-rules/verdict';
 import { z } from 'zod';
-import { environmentOf, isKeyInForce } from '../auth/authenticate.ts';
+import { environmentOf, isCallerInForce } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, commonFailures, identifierText } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -239,7 +239,9 @@ class TailResponse {
   async #lookAtKey(): Promise<void> {
     if (this.#isLooking || this.#reply.raw.writableEnded) return;
     this.#isLooking = true;
-    const isInForce = await isKeyInForce(this.#request, this.#effects.database).catch(() => true);
+    const isInForce = await isCallerInForce(this.#request, this.#effects.database).catch(
+      () => true,
+    );
     this.#isLooking = false;
     if (!isInForce) this.end();
   }

@@ -195,10 +195,13 @@ function fingerprintOf({ body, query, url, routeOptions: { schema } }: FastifyRe
   return hash.digest();
 }
 
-/** Credentials are numbered across all tenants. Undefined: it needs none. */
+/** Credentials and users are numbered across all tenants. Undefined: it needs none. */
 function principalOf({ accountCaller, caller }: FastifyRequest): string | undefined {
   const known = accountCaller ?? caller;
-  return known ? `credential ${known.credentialId}` : undefined;
+  if (!known?.session) return known ? `credential ${known.credentialId}` : undefined;
+  // A key of an app names its workspace; a user may have several.
+  const place = caller ? ` in workspace ${caller.environmentId}` : '';
+  return `user ${known.session.userId}${place}`;
 }
 
 const NOBODY = 'nobody known';

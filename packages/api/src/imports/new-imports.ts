@@ -23,7 +23,12 @@ import {
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { changeOriginOf, environmentOf, isKeyInForce, NOT_IN_FORCE } from '../auth/authenticate.ts';
+import {
+  changeOriginOf,
+  environmentOf,
+  isCallerInForce,
+  NOT_IN_FORCE,
+} from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { badBody, badRequest, commonFailures, conflicting, text } from '../http/fields.ts';
 import { heldCallOf } from '../http/idempotency.ts';
@@ -130,7 +135,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
           },
           keep: async (kept, bytes) => {
             // A file may come for hours.
-            if (!(await isKeyInForce(request, database))) throw new RequestRefused(NOT_IN_FORCE);
+            if (!(await isCallerInForce(request, database))) throw new RequestRefused(NOT_IN_FORCE);
             const bounds = { unfinishedSizeBytesMax, storage };
             const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: now(), ...bounds };
             return appendImportChunk(database, kept, piece);

@@ -5,7 +5,8 @@
  * |---|---|---|
  * | answers of an `Idempotency-Key` | 7 days | `idempotency.ts` |
  * | counts of calls | a day | longer than any window of a limit |
- * | signups | 7 days | limits look a day back; with a key a start may come again so long |
+ * | signups, sign-ins | 7 days | limits look a day back; with a key a start may come again so long |
+ * | sessions in the console | until they are over | their entries of the audit log stay |
  * | what the outbox has told | 90 days | as below |
  * | events of the payment provider, worked off | 90 days | it sends one again for 3 days, and has one to send for 30 |
  *
@@ -17,6 +18,8 @@ import { clearCallCounts } from '@sluice/database/changes/call-counts';
 import type { Database } from '@sluice/database/connection/connection';
 import { clearIdempotencyKeys } from '@sluice/database/changes/idempotency-keys';
 import { clearOutbox } from '@sluice/database/changes/outbox';
+import { clearConsoleSessions } from '@sluice/database/accounts/console-sessions';
+import { clearSignIns } from '@sluice/database/accounts/sign-in-codes';
 import { clearSignups } from '@sluice/database/accounts/signups';
 import { clearProviderEvents } from '@sluice/database/billing/provider-events';
 import { IDEMPOTENCY_KEPT_MS } from '../http/idempotency.ts';
@@ -32,6 +35,8 @@ export async function clearOldRows(database: Database, nowMs: number): Promise<v
   await clearIdempotencyKeys(database, nowMs - IDEMPOTENCY_KEPT_MS, ROWS_MAX);
   await clearCallCounts(database, nowMs - COUNTS_KEPT_MS, ROWS_MAX);
   await clearSignups(database, nowMs - SIGNUPS_KEPT_MS, ROWS_MAX);
+  await clearSignIns(database, nowMs - SIGNUPS_KEPT_MS, ROWS_MAX);
+  await clearConsoleSessions(database, ROWS_MAX);
   await clearOutbox(database, nowMs - FINISHED_KEPT_MS, ROWS_MAX);
   await clearProviderEvents(database, nowMs - FINISHED_KEPT_MS, ROWS_MAX);
 }

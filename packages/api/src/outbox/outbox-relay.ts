@@ -1,5 +1,5 @@
 /**
- * Tells what the outbox holds: mails of signups, analytics events of startup applications, and for the payment provider
+ * Tells what the outbox holds: mails of signups and sign-ins, analytics events of startup applications, and for the payment provider
  * what stands on an account's invoices and which trials to end.
  *
  * A code is drawn here, when its mail is written, so that it is in no queue and no row. The event is
@@ -15,6 +15,7 @@ import {
 } from '@sluice/database/changes/outbox';
 import { STARTUP_TOPIC } from '@sluice/database/accounts/partners';
 import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/provider-customers';
+import { SIGN_IN_TOPIC, findSignIn, keepSignInCode } from '@sluice/database/accounts/sign-in-codes';
 import { SIGNUP_TOPIC, findSignup, keepSignupCode } from '@sluice/database/accounts/signups';
 import { endProviderTrial, type EndTrialEffects } from './end-provider-trial.ts';
 import type { Mailer } from './mailer.ts';
@@ -57,6 +58,7 @@ export function createRelay(effects: RelayEffects): () => Promise<number> {
   const { database, analytics, provider, providerTimeoutMs, now, onFailure } = effects;
   const tellers: Record<string, (entry: OutboxEntry) => Promise<void>> = {
     [SIGNUP_TOPIC]: (entry) => mailSignup(effects, entry),
+    [SIGN_IN_TOPIC]: (entry) => mailSignIn(effects, entry),
     ...(analytics && { [STARTUP_TOPIC]: (entry: OutboxEntry) => track(analytics, entry) }),
     ...(provider && {
       [CUSTOMER_TOPIC]: (entry: OutboxEntry) =>
@@ -100,10 +102,33 @@ async function mailSignup(
   }
   const code = newCode();
   // Before the mail, so that a code that arrives is good.
-  const codeHmac = hashCode(secret, signupId, signup.email, code);
+  const codeHmac = hashCode(secret, 'signup code', signupId, signup.email, code);
   await keepSignupCode(database, signupId, codeHmac, nowMs + CODE_LIFETIME_MS);
   await mailer.send({ to, subject: 'Your verification code', text: codeText(code) });
 }
+
+async function mailSignIn(
+  { database, mailer, secret, now }: RelayEffects,
+  entry: OutboxEntry,
+): Promise<void> {
+  const signInId = String(entry.payload['sign_in_id']);
+  const signIn = await findSignIn(database, signInId);
+  const nowMs = now();
+  // An address that is no user's gets nothing: an answer would tell anybody which addresses are.
+  if (!signIn?.isKnown || nowMs - signIn.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS) return;
+  const code = newCode();
+  // Before the mail, so that a code that arrives is good.
+  const codeHmac = hashCode(secret, 'sign-in code', signInId, signIn.email, code);
+  await keepSignInCode(database, signInId, codeHmac, nowMs + CODE_LIFETIME_MS);
+  await mailer.send({
+    to: signIn.email,
+    subject: 'Your code to sign in',
+    text: signInText(code),
+  });
+}
+
+const signInText = (code: string): string =>
+  `Your code to sign in is ${code}\n\nIt is good for 10 minutes and for one sign-in. Nobody but you needs it.\nIf you did not ask for it, ignore this mail.\n`;
 
 const codeText = (code: string): string =>
   `Your verification code is ${code}\n\nIt is good for 10 minutes and for one account.\nIf you did not ask for it, ignore this mail.\n`;

@@ -114,6 +114,8 @@ export function registerObjects(
   app.post(
     '/v1/objects',
     {
+      // A search, whose filter is a body.
+      config: { capability: 'workspace.read' },
       schema: {
         tags,
         summary: 'Find objects of one type',

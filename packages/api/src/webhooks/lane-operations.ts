@@ -19,7 +19,7 @@ import {
 } from '@sluice/domain/delivery/reporting-event';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { changeOriginOf, keyNameOf } from '../auth/authenticate.ts';
+import { changeOriginOf, agentOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { sampleBody } from '../openapi/event-schemas.ts';
 import { idInPath, sequenceInPath, text } from '../http/fields.ts';
@@ -94,6 +94,7 @@ export function registerLaneOperations(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/probe',
     {
+      config: { capability: 'deliveries.retry' },
       schema: {
         tags: webhookTags,
         summary: 'Try the head of a failing reporting webhook now',
@@ -148,7 +149,7 @@ export function registerLaneOperations(
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
       const { sequence, reason } = request.body;
-      const by = `skipped with the key "${keyNameOf(request)}"`;
+      const by = `skipped ${agentOf(request)}`;
       const note = reason ? `${by}: ${reason}` : by;
       const outcome = await skipHead(
         database,
@@ -167,6 +168,7 @@ export function registerLaneOperations(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/deliveries/:sequence/resend',
     {
+      config: { capability: 'deliveries.retry' },
       schema: {
         tags: webhookTags,
         summary: 'Send a delivery that is delivered or abandoned once more',
@@ -199,6 +201,7 @@ export function registerLaneOperations(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/test',
     {
+      config: { capability: 'deliveries.retry' },
       schema: {
         tags: webhookTags,
         summary: 'Send a test event',

@@ -18,7 +18,7 @@ import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { changeOriginOf, environmentOf, keyNameOf } from '../auth/authenticate.ts';
+import { changeOriginOf, environmentOf, callerNameOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, idInPath } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
@@ -95,7 +95,7 @@ export function registerWebhookReplays(
         {
           criteria: wanted,
           ratePerSecond: call.body.rate_per_second,
-          createdBy: keyNameOf(call),
+          createdBy: callerNameOf(call),
           traceparent: call.traceparent,
         },
         changeOriginOf(call),

@@ -54,6 +54,7 @@ import { issueCredentials } from '../migrations/0046_issue_credentials.ts';
 import { importHolds } from '../migrations/0047_import_holds.ts';
 import { workerProcesses } from '../migrations/0048_worker_processes.ts';
 import { laneMerges } from '../migrations/0049_lane_merges.ts';
+import { consoleSessions } from '../migrations/0050_console_sessions.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -118,6 +119,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0047_import_holds': importHolds,
   '0048_worker_processes': workerProcesses,
   '0049_lane_merges': laneMerges,
+  '0050_console_sessions': consoleSessions,
 };
 
 /**

@@ -56,6 +56,7 @@ export const MIGRATION_NAMES = [
   '0047_import_holds',
   '0048_worker_processes',
   '0049_lane_merges',
+  '0050_console_sessions',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -154,6 +154,12 @@ export const AUDIT_OBJECTS = {
     label: 'Audit log export',
     fields: { format: 'shown', filters: 'shown' },
   },
+  console_session: {
+    label: 'Session in the console',
+    fields: { user_id: 'shown', way: 'shown' },
+  },
+  /** A wrong code was given for the address of a user. */
+  failed_sign_in: { label: 'Failed sign-in', fields: { user_id: 'shown' } },
   /** A token was used on an account that is not its own, and refused. */
   credential_misuse: {
     label: 'Refused use of a credential',

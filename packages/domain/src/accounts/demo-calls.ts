@@ -15,9 +15,13 @@ export function mayUseDemo(
   isForwarded: boolean,
   demoHosts: readonly string[],
 ): boolean {
-  const name = host.toLowerCase().replace(/:\d*$/, '');
-  return demoHosts.includes(name) || (!isForwarded && LOOPBACK.test(name));
+  return demoHosts.includes(nameOf(host)) || (!isForwarded && isOfThisMachine(host));
 }
+
+/** @param host - the header `Host`, with its port or without. */
+export const isOfThisMachine = (host: string): boolean => LOOPBACK.test(nameOf(host));
+
+const nameOf = (host: string): string => host.toLowerCase().replace(/:\d*$/, '');
 
 /** What such a call is answered. */
 export const DEMO_ELSEWHERE_MESSAGE =

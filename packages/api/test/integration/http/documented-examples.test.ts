@@ -62,7 +62,7 @@ async function mailCode({ email, code }: { email: string; code: string }): Promi
     api.database,
   );
   const { signupId } = rows[0]!;
-  const hash = hashCode(SECRET, signupId, email, code);
+  const hash = hashCode(SECRET, 'signup code', signupId, email, code);
   await keepSignupCode(api.database, signupId, hash, api.clock.nowMs + 60_000);
 }
 

@@ -104,7 +104,7 @@ test('a signup that died after its account was made shows the token of that acco
     returning signup_id as "signupId"`.execute(api.database);
   const { signupId } = rows[0]!;
   await sql`
-    update signups set code_hmac = ${hashCode(SECRET, signupId, email, '123456')}
+    update signups set code_hmac = ${hashCode(SECRET, 'signup code', signupId, email, '123456')}
      where signup_id = ${signupId}`.execute(api.database);
   const complete = () =>
     api.call('POST', '/v1/account_signup/code', {

@@ -8,6 +8,10 @@
 export type Opener =
   /** No credentials; or a link, a code, a secret or a signature that the route itself reads. */
   | 'anybody'
+  /** No credentials, but only our own pages may call it. */
+  | 'page'
+  /** A session in the console; no token, of whatever role. */
+  | 'session'
   | 'app_key'
   /** A token of a service account with this role or a higher one. */
   | 'member'
@@ -37,6 +41,14 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'GET /v1/audit_log_exports/:link',
     'POST /v1/vendor_events',
   ],
+  /** A page of the console, on this machine or by HTTPS. */
+  page: [
+    'GET /console/session',
+    'POST /console/session',
+    'DELETE /console/session',
+    'POST /console/session/code',
+  ],
+  session: ['GET /console/me', 'GET /console/sessions', 'DELETE /console/sessions/:session_id'],
   app_key: [
     'GET /v1/reporting_webhooks',
     'POST /v1/reporting_webhooks',

@@ -1,0 +1,99 @@
+/**
+ * The cookie of a session in the console, and the origins that may use it. Pure but for the random draw.
+ *
+ * By HTTPS its name has the prefix `__Host-`, so no other host of the domain can set it. By HTTP it is for this machine
+ * alone, and the name has the port, since browsers share cookies among the ports of a host. A browser sends it with the
+ * requests of our own pages only (`SameSite=Strict`); a page that was opened from elsewhere is ours too.
+ */
+import { randomBytes } from 'node:crypto';
+import { isOfThisMachine } from '@sluice/domain/accounts/demo-calls';
+import { invalidRequest, type Problem } from '../http/problem.ts';
+
+const SECRET_SIZE_BYTES = 32;
+/** The account, so that the row is found by its tenant, and the secret. */
+const COOKIE = /^([1-9]\d{0,15})\.[\w-]{43}$/;
+/** As long as a session lives at most (`console-sessions.ts`). */
+const LIFETIME_SECONDS = 7 * 86_400;
+
+/** As Fastify gives them: behind a trusted proxy they are what the browser sees. */
+export interface Visit {
+  readonly method: string;
+  readonly protocol: string;
+  readonly host: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+export function newSessionCookie(accountId: number): string {
+  return `${accountId}.${randomBytes(SECRET_SIZE_BYTES).toString('base64url')}`;
+}
+
+/** @returns undefined for a text that no session ever had. */
+export function accountOfCookie(text: string): number | undefined {
+  const accountId = Number(COOKIE.exec(text)?.[1]);
+  return Number.isSafeInteger(accountId) ? accountId : undefined;
+}
+
+function cookieName({ protocol, host }: Pick<Visit, 'protocol' | 'host'>): string {
+  if (protocol === 'https') return '__Host-sluice';
+  return `sluice-${/:(\d+)$/.exec(host)?.[1] ?? '80'}`;
+}
+
+/** The cookie's text; undefined where there is none. Of several with the name none is believed. */
+export function readSessionCookie(visit: Visit): string | undefined {
+  const name = cookieName(visit);
+  const { cookie } = visit.headers;
+  if (typeof cookie !== 'string') return undefined;
+  const texts = cookie
+    .split(';')
+    .map((each) => each.trim())
+    .filter((each) => each.startsWith(`${name}=`))
+    .map((each) => each.slice(name.length + 1));
+  return texts.length === 1 ? texts[0] : undefined;
+}
+
+/** @param text - absent: the cookie is taken away. */
+export function setCookieHeader(visit: Visit, text?: string): string {
+  return [
+    `${cookieName(visit)}=${text ?? ''}`,
+    'Path=/',
+    `Max-Age=${text === undefined ? 0 : LIFETIME_SECONDS}`,
+    'HttpOnly',
+    'SameSite=Strict',
+    ...(visit.protocol === 'https' ? ['Secure'] : []),
+  ].join('; ');
+}
+
+/**
+ * Why the visit may not use the cookie, or be given one: it comes from a page of another origin, or by HTTP from
+ * another machine. `undefined` if it may.
+ */
+export function refuseVisit({ method, protocol, host, headers }: Visit): Problem | undefined {
+  if (protocol !== 'https' && !isOfThisMachine(host))
+    return {
+      code: 'forbidden',
+      message:
+        'the console opens by HTTPS, or by HTTP on this machine alone; a proxy that ends TLS must be in API_TRUSTED_PROXIES and send X-Forwarded-Proto',
+    };
+  const isRead = method === 'GET' || method === 'HEAD';
+  const site = headers['sec-fetch-site'];
+  const isForeign = site !== undefined && site !== 'same-origin' && !(isRead && site === 'none');
+  // Browsers send the origin with every call that is no read.
+  const isForeignWrite = !isRead && headers['origin'] !== `${protocol}://${host}`;
+  if (isForeign || isForeignWrite)
+    return {
+      code: 'forbidden',
+      message: 'a session in the console is for the pages of the console alone',
+    };
+  return undefined;
+}
+
+/** A call says once who makes it. */
+export const TWO_CALLERS: Problem = invalidRequest([
+  {
+    field: 'Authorization',
+    reason: 'conflict',
+    message:
+      'Authorization must not be sent with the cookie of the console: one call has one caller',
+    source: { parameter: 'Authorization' },
+  },
+]);

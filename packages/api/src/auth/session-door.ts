@@ -1,0 +1,78 @@
+/**
+ * Cookie → the session that is open: the second door beside the bearer token, for the guards of account and workspace
+ * (`account-guard.ts`, `authenticate.ts`). Each call asks Postgres, so a session that is ended opens nothing from then on.
+ */
+import {
+  findConsoleSession,
+  type ConsoleSession,
+} from '@sluice/database/accounts/console-sessions';
+import type { Database } from '@sluice/database/connection/connection';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { DEMO_ELSEWHERE_MESSAGE, mayUseDemo } from '@sluice/domain/accounts/demo-calls';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
+import type { FastifyRequest } from 'fastify';
+import type { Problem } from '../http/problem.ts';
+import { accountOfCookie, readSessionCookie, refuseVisit, TWO_CALLERS } from './session-cookie.ts';
+
+export interface SessionDoorEffects {
+  readonly database: Database;
+  /** Names for which the demo opens however a call came (`DEMO_HOSTS`). */
+  readonly demoHosts: readonly string[];
+}
+
+export type SessionReading =
+  /** There is no cookie: the call is made by a token, or by nobody. */
+  | { readonly outcome: 'none' }
+  | { readonly outcome: 'open'; readonly session: ConsoleSession }
+  /** @property text - the cookie, where it opens nothing. */
+  | { readonly outcome: 'refused'; readonly problem: Problem; readonly text?: string };
+
+export type ReadSession = (request: FastifyRequest) => Promise<SessionReading>;
+
+export const DEMO_TOKEN_HASH = hashSecret(DEMO.accountToken);
+
+/** Whether the call may use the demo, by the host and the proxies that it came through. */
+export const isForDemo = (request: FastifyRequest, demoHosts: readonly string[]): boolean =>
+  mayUseDemo(
+    request.headers.host ?? '',
+    request.headers['x-forwarded-for'] !== undefined,
+    demoHosts,
+  );
+
+export function createSessionDoor({ database, demoHosts }: SessionDoorEffects): ReadSession {
+  return async (request) => {
+    const text = readSessionCookie(request);
+    if (text === undefined) return { outcome: 'none' };
+    if (request.headers.authorization !== undefined)
+      return { outcome: 'refused', problem: TWO_CALLERS };
+    const foreign = refuseVisit(request);
+    if (foreign) return { outcome: 'refused', problem: foreign };
+    const session = await findSession(database, text);
+    if (!session) return { outcome: 'refused', problem: SESSION_OVER, text };
+    if (session.way === 'demo' && !isForDemo(request, demoHosts))
+      return {
+        outcome: 'refused',
+        problem: { code: 'forbidden', message: DEMO_ELSEWHERE_MESSAGE },
+      };
+    return { outcome: 'open', session };
+  };
+}
+
+/** What the calls of a session are counted by, together in both halves. */
+export const sessionSubject = ({ sessionId }: ConsoleSession): string => `session ${sessionId}`;
+
+/** Asks anew, for a call that goes on for long: true while its session is open. */
+export async function isSessionOpen(request: FastifyRequest, database: Database): Promise<boolean> {
+  return (await findSession(database, readSessionCookie(request) ?? '')) !== undefined;
+}
+
+async function findSession(database: Database, text: string): Promise<ConsoleSession | undefined> {
+  const accountId = accountOfCookie(text);
+  if (accountId === undefined) return undefined;
+  return findConsoleSession(database, accountId, hashSecret(text), DEMO_TOKEN_HASH);
+}
+
+const SESSION_OVER: Problem = {
+  code: 'unauthorized',
+  message: 'the session is over: sign in again',
+};

@@ -1,0 +1,81 @@
+/** `/console/me`: who is signed in, and what the user may do; `/console/sessions`: the user's open sessions. */
+import { findAccount } from '@sluice/database/accounts/accounts';
+import { endConsoleSession, listConsoleSessions } from '@sluice/database/accounts/console-sessions';
+import type { Database } from '@sluice/database/connection/connection';
+import { capabilitiesOf } from '@sluice/domain/accounts/capabilities';
+import { z } from 'zod';
+import { accountCallerOf, originOf } from '../auth/account-guard.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { idInPath } from '../http/fields.ts';
+import { notFound, type Problem } from '../http/problem.ts';
+
+export interface ConsoleSessionEffects {
+  readonly database: Database;
+  readonly now: () => number;
+}
+
+/** On a scope that `guardAccounts` was called on. A token has no session, and is refused. */
+export function registerConsoleSessions(
+  scope: ApiServer,
+  { database, now }: ConsoleSessionEffects,
+): void {
+  const config = {
+    access: {
+      role: 'member',
+      refuse: (request) => (accountCallerOf(request).session ? undefined : FOR_USERS),
+    },
+  } satisfies Parameters<typeof scope.get>[1]['config'] & object;
+
+  scope.get('/console/me', { config, schema: { hide: true } }, async (request, reply) => {
+    const { accountId, role, session } = accountCallerOf(request);
+    const account = await findAccount(database, accountId);
+    if (!account || !session) return sendProblem(request, reply, FOR_USERS);
+    const names = new Map(account.environments.map((each) => [each.environmentId, each.name]));
+    return reply.send({
+      user: { id: session.userId, email: session.email, role },
+      account: { id: accountId, name: account.name, timezone: account.timezone },
+      session: { id: session.sessionId, way: session.way },
+      workspaces: session.environmentIds.map((id) => ({ id, name: names.get(id) ?? '' })),
+      capabilities: capabilitiesOf(role),
+    });
+  });
+
+  scope.get('/console/sessions', { config, schema: { hide: true } }, async (request, reply) => {
+    const { accountId, session } = accountCallerOf(request);
+    const listed = await listConsoleSessions(database, accountId, session?.userId ?? 0);
+    return reply.send({
+      sessions: listed.map((each) => ({
+        id: each.sessionId,
+        way: each.way,
+        is_current: each.sessionId === session?.sessionId,
+        created_at: each.createdAt.toISOString(),
+        last_seen_at: each.lastSeenAt.toISOString(),
+        ends_at: each.endsAt.toISOString(),
+        ip_addr: each.ipAddr,
+        user_agent: each.userAgent,
+      })),
+    });
+  });
+
+  scope.delete(
+    '/console/sessions/:session_id',
+    { config, schema: { hide: true, params: z.object({ session_id: idInPath }) } },
+    async (request, reply) => {
+      const { accountId, session } = accountCallerOf(request);
+      const wanted = {
+        accountId,
+        userId: session?.userId ?? 0,
+        sessionId: request.params.session_id,
+      };
+      const isEnded = await endConsoleSession(database, wanted, originOf(request), now());
+      if (!isEnded) return sendProblem(request, reply, notFound('session'));
+      return reply.code(204).send();
+    },
+  );
+}
+
+const FOR_USERS: Problem = {
+  code: 'forbidden',
+  message: 'this is for users who are signed in to the console; a token has no session',
+};

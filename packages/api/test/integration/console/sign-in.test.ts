@@ -1,0 +1,145 @@
+/** Signing in to the console with a mailed code, from the address to an answer of both halves of the API. */
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
+import { otherThan } from '../support/signup-world.ts';
+
+let world: ConsoleWorld;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+test('a mailed code opens the account and the workspace of its user, and nothing else', async () => {
+  const { api } = world;
+  const { email, userId } = await world.insertUser(api.a, 'account_admin');
+  const cookie = await world.signIn(email);
+
+  const me = await world.call('GET', '/console/me', { cookie });
+  expect(me.json()).toMatchObject({
+    user: { id: userId, email, role: 'account_admin' },
+    account: { id: api.a.accountId },
+    workspaces: [{ id: api.a.environmentId, name: 'workspace of key_of_a' }],
+    capabilities: [
+      'workspace.read',
+      'deliveries.retry',
+      'workspace.manage',
+      'billing.buy',
+      'account.manage',
+    ],
+  });
+  const workspaces = await world.call('GET', '/v1/workspaces', {
+    cookie,
+    workspace: api.a.environmentId,
+  });
+  expect(workspaces.json().workspaces).toMatchObject([{ id: api.a.environmentId }]);
+  const users = await world.call('GET', `/v1/accounts/${api.a.accountId}/all_users`, { cookie });
+  const own = users.json().users.find((each: { id: number }) => each.id === userId);
+  // By Postgres' clock, which is not the test's.
+  expect(Date.now() - Date.parse(own.last_sign_in_at)).toBeLessThan(60_000);
+});
+
+test('the audit log names the user who signed in, and who changed what in a session', async () => {
+  const { api } = world;
+  const { email, userId } = await world.insertUser(api.a, 'account_admin');
+  const cookie = await world.signIn(email);
+  await world.call('PUT', `/v1/accounts/${api.a.accountId}`, {
+    cookie,
+    body: { account: { website: 'https://console.example' } },
+  });
+  const made = await world.call('POST', '/v1/reporting_webhooks', {
+    cookie,
+    workspace: api.a.environmentId,
+    body: { name: 'a', endpoint: 'https://example.com/a', events: ['email_sent'] },
+  });
+  expect(made.statusCode).toBe(200);
+  const { audit_logs: entries } = (
+    await world.call('GET', `/v1/accounts/${api.a.accountId}/audit_logs?user_id=${userId}`, {
+      cookie,
+    })
+  ).json();
+  expect(
+    entries.map((each: { object_type: string; actor: { email: string } }) => [
+      each.object_type,
+      each.actor.email,
+    ]),
+  ).toEqual([
+    ['reporting_webhook', email],
+    ['account', email],
+    ['console_session', email],
+  ]);
+});
+
+test('a wrong, an expired and a used code, and an unknown address get one answer', async () => {
+  const { api } = world;
+  const { email } = await world.insertUser(api.a, 'member');
+  const code = await world.mailedCode(email);
+  const answers = [
+    await world.giveCode(email, otherThan(code)),
+    await world.giveCode('nobody@example.com', code),
+  ];
+  api.clock.nowMs += 11 * 60_000;
+  answers.push(await world.giveCode(email, code));
+  const newer = await world.mailedCode(email);
+  expect((await world.giveCode(email, newer)).statusCode).toBe(204);
+  answers.push(await world.giveCode(email, newer));
+  const bodies = answers.map((answer) => {
+    expectProblem(answer, 422, 'invalid_code');
+    const { meta: _, ...body } = answer.json();
+    return body;
+  });
+  for (const body of bodies) expect(body).toEqual(bodies[0]);
+});
+
+test('a code is good for five tries, and an address gets three codes an hour', async () => {
+  const { api } = world;
+  const { email } = await world.insertUser(api.a, 'member');
+  const code = await world.mailedCode(email);
+  await Promise.all(Array.from({ length: 5 }, () => world.giveCode(email, otherThan(code))));
+  expectProblem(await world.giveCode(email, code), 422, 'invalid_code');
+  for (let count = 0; count < 5; count++) await world.mailedCode(email);
+  expect(world.mails.filter(({ to }) => to === email)).toHaveLength(3);
+});
+
+test('an address that is no active user gets no mail, and the same answer', async () => {
+  const { api } = world;
+  const { email } = await world.insertUser(api.a, 'member');
+  await sql`update users set status = 'deactivated' where email = ${email}`.execute(api.database);
+  for (const address of [email, 'stranger@example.com'])
+    expect(await world.mailedCode(address)).toBe('no code');
+});
+
+test('wrong codes for a user are in the audit log once an hour', async () => {
+  const { api } = world;
+  const { email, userId } = await world.insertUser(api.b, 'member');
+  await world.giveCode(email, '000000');
+  await world.giveCode(email, '000001');
+  await vi.waitFor(async () => {
+    const { rows } = await sql<{ userId: number }>`
+      select (changes->0->>'to')::int as "userId" from audit_logs
+       where account_id = ${api.b.accountId} and object_type = 'failed_sign_in'`.execute(
+      api.database,
+    );
+    expect(rows).toEqual([{ userId }]);
+  });
+});
+
+test('one address may try a hundred codes an hour', async () => {
+  const ip = world.newIp();
+  const body = { email: 'guessed@example.com', code: '000000' };
+  const give = () => world.call('POST', '/console/session', { body, ip });
+  const answers = await Promise.all(Array.from({ length: 101 }, give));
+  expect(answers.filter(({ statusCode }) => statusCode === 429)).toHaveLength(1);
+});
+
+test('bad input names its field', async () => {
+  for (const [body, field] of [
+    [{ email: 'no address' }, 'email'],
+    [{}, 'email'],
+  ] as const) {
+    const answer = await world.call('POST', '/console/session/code', { body });
+    expectProblem(answer, 400, 'invalid_request');
+    expect(answer.json().errors[0].field).toBe(field);
+  }
+});

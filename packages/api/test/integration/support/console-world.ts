@@ -1,0 +1,94 @@
+/** Users who sign in to the console of an API under test, as a browser would. */
+import type { Role } from '@sluice/domain/accounts/account';
+import type { InjectOptions } from 'fastify';
+import { sql } from 'kysely';
+import { expect } from 'vitest';
+import type { Tenant } from './api-under-test.ts';
+import { startSignups } from './signup-world.ts';
+
+/** Where `inject` calls, as a browser names it. */
+export const ORIGIN = 'http://localhost:80';
+
+const OF_THE_PAGE = { origin: ORIGIN, 'sec-fetch-site': 'same-origin' } as const;
+
+export type ConsoleWorld = Awaited<ReturnType<typeof startConsole>>;
+
+export async function startConsole() {
+  const world = await startSignups();
+  const { api } = world;
+  /** A call of the page; `cookie` and `workspace` are a session's. */
+  const call = (
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    url: string,
+    {
+      cookie,
+      workspace,
+      body,
+      headers,
+      ip = world.newIp(),
+    }: {
+      readonly cookie?: string;
+      readonly workspace?: number;
+      readonly body?: unknown;
+      readonly headers?: InjectOptions['headers'];
+      readonly ip?: string;
+    } = {},
+  ) =>
+    api.app.inject({
+      method,
+      url,
+      remoteAddress: ip,
+      headers: withoutAbsent({
+        ...OF_THE_PAGE,
+        ...(cookie !== undefined && { cookie }),
+        ...(workspace !== undefined && { 'x-sluice-workspace': String(workspace) }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      }),
+      ...(body !== undefined && { payload: JSON.stringify(body) }),
+    });
+  const mailedCode = async (email: string): Promise<string> => {
+    expect((await call('POST', '/console/session/code', { body: { email } })).statusCode).toBe(200);
+    await world.relay();
+    const mail = world.mails.findLast(({ to }) => to === email);
+    return /code to sign in is (\d{6})\b/.exec(mail?.text ?? '')?.[1] ?? 'no code';
+  };
+  const giveCode = (email: string, code: string, cookie?: string) =>
+    call('POST', '/console/session', { body: { email, code }, ...(cookie && { cookie }) });
+
+  return {
+    ...world,
+    call,
+    mailedCode,
+    giveCode,
+    /** A new user of the account with its workspace. */
+    async insertUser(tenant: Tenant, role: Role): Promise<{ email: string; userId: number }> {
+      const email = world.newAddress();
+      const { rows } = await sql<{ userId: number }>`
+        with made as (
+          insert into users (account_id, email, first_name, last_name, role, status)
+          values (${tenant.accountId}, ${email}, 'Ada', 'Lovelace', ${role}, 'active') returning user_id
+        ), joined as (
+          insert into memberships (account_id, user_id, environment_id)
+          select ${tenant.accountId}, user_id, ${tenant.environmentId} from made)
+        select user_id as "userId" from made`.execute(api.database);
+      return { email, userId: rows[0]!.userId };
+    },
+    /** @returns the cookie, as a browser sends it. */
+    async signIn(email: string): Promise<string> {
+      const answer = await giveCode(email, await mailedCode(email));
+      expect(answer.statusCode).toBe(204);
+      return cookieOf(answer);
+    },
+  };
+}
+
+/** `inject` sends a header that is undefined as the word. */
+const withoutAbsent = (headers: Record<string, unknown>): NonNullable<InjectOptions['headers']> =>
+  Object.fromEntries(
+    Object.entries(headers).filter(([, value]) => value !== undefined),
+  ) as NonNullable<InjectOptions['headers']>;
+
+export function cookieOf({ headers }: { readonly headers: Record<string, unknown> }): string {
+  return String(headers['set-cookie']).split(';')[0] ?? '';
+}

@@ -1,0 +1,25 @@
+/**
+ * What a user may do in the console, by role. Keys of the app API have no roles, so for them the writes of a workspace
+ * have none either: here each has its least role.
+ */
+import { includesRole, type Role } from './account.ts';
+
+/** Capability → the lowest role that has it. */
+export const CAPABILITIES = {
+  'workspace.read': 'member',
+  /** To send a delivery again, to try a blocked one now, to send a test. None of it loses anything. */
+  'deliveries.retry': 'member',
+  /** Whatever else changes a workspace: webhooks, secrets, replays, imports, a delivery that is skipped. */
+  'workspace.manage': 'account_admin',
+  'billing.buy': 'billing_admin',
+  'account.manage': 'account_admin',
+} as const satisfies Record<string, Role>;
+
+export type Capability = keyof typeof CAPABILITIES;
+
+/** In the order of the table. */
+export function capabilitiesOf(role: Role): Capability[] {
+  return (Object.keys(CAPABILITIES) as Capability[]).filter((each) =>
+    includesRole(role, CAPABILITIES[each]),
+  );
+}
