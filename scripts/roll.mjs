@@ -47,22 +47,24 @@ if (ours.length === 0)
 
 const progress = startProgress(`rolling ${service}`, 'processes');
 for (const [index, old] of ours.entries()) {
-  const { pid, logFile } = await startAnew(old).catch((error) => {
+  const { pid, port, logFile } = await startAnew(old).catch((error) => {
     progress.end('failed');
     return fail(
       `${error.message}\nprocess ${old.pid} goes on; ${index} of ${ours.length} were replaced`,
       1,
     );
   });
+  // Before the end of the old one: a load balancer may have to know where the new one is.
+  console.log(JSON.stringify({ service, started: pid, port, log: logFile }));
   await endOld(old);
   progress.report(index + 1, ours.length);
-  console.log(JSON.stringify({ service, replaced: old.pid, by: pid, log: logFile }));
+  console.log(JSON.stringify({ service, replaced: old.pid, by: pid }));
 }
 progress.end(`${ours.length} replaced`);
 
 /**
  * @param {RunningService} old
- * @returns {Promise<{ pid: number, logFile: string }>} once it listens
+ * @returns {Promise<{ pid: number, port: number | undefined, logFile: string }>} once it listens
  */
 async function startAnew(old) {
   const folder = join(ROOT, '.sluice/logs');
@@ -98,7 +100,8 @@ async function startAnew(old) {
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
   child.unref();
-  return { pid: /** @type {number} */ (child.pid), logFile };
+  const pid = /** @type {number} */ (child.pid);
+  return { pid, port: listeningPortsOf(pid)[0], logFile };
 }
 
 /** Intake listens once it has its keys. Workers and the API listen before, and say when they are ready. @param {number | undefined} pid */

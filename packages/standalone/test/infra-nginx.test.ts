@@ -54,7 +54,8 @@ describe('nginx', () => {
   test('hands files on to the API as they come, of any size, and nothing else', () => {
     expect(files).toMatch(/^\s*proxy_request_buffering off;/m);
     expect(files).toMatch(/^\s*client_max_body_size 0;/m);
-    expect(calls).not.toMatch(/proxy_request_buffering|client_max_body_size/);
+    expect(calls).toMatch(/^\s*client_max_body_size 1m;/m);
+    expect(calls).not.toContain('proxy_request_buffering');
   });
 
   test('tells the API who calls, and not what the caller says of itself', () => {

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readRunbook, unseen, type Step } from './read-runbook.ts';
 import { situations } from './situations.ts';
-import { CHECKOUT, startWorld, type World } from './world.ts';
+import { CHECKOUT } from './fleet.ts';
+import { startWorld, type World, type WorldOptions } from './world.ts';
 
 /** To find the reason of a failure. */
 const DIAGNOSIS = `
@@ -20,17 +21,19 @@ export const RUNBOOKS: readonly string[] = Object.keys(situations);
 /**
  * @param path - of the operator's programs.
  * @param say - told of each block that was typed.
+ * @param options - of the world, other than the page's: `{ proxy: undefined }` where there is no nginx. What it alone does is left out then.
  * @throws Error at the first block that fails or does not show what the page says, or where something was lost.
  */
 export async function executeRunbook(
   name: string,
   path: string,
   say: (line: string) => void,
+  options?: WorldOptions,
 ): Promise<void> {
   const situation = situations[name];
   if (!situation) throw new Error(`no such runbook: ${name}`);
   const steps = readRunbook(await readFile(join(CHECKOUT, 'infra/runbooks', `${name}.md`), 'utf8'));
-  const world = await startWorld(path, situation.world);
+  const world = await startWorld(path, { ...situation.world, ...options });
   try {
     world.traffic.start();
     await world.traffic.more(1);
@@ -51,7 +54,7 @@ export async function executeRunbook(
   } catch (error) {
     say(await world.shell.run(DIAGNOSIS).catch(String));
     for (const [service, processes] of Object.entries(world.processes))
-      for (const line of processes.at(-1)?.logs.slice(-5) ?? [])
+      for (const line of processes.at(-1)?.lastLogs() ?? [])
         say(`    ${service}: ${JSON.stringify(line).slice(0, 600)}`);
     throw error;
   } finally {

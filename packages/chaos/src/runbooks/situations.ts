@@ -9,7 +9,7 @@ import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { tryApiThroughProxy } from './api-through-proxy.ts';
 import { tryHostileFraming } from './hostile-framing.ts';
-import type { Nginx } from './nginx.ts';
+import { readAllTheTime } from './traffic.ts';
 import type { World, WorldOptions } from './world.ts';
 
 export interface Situation {
@@ -81,6 +81,10 @@ function flood(url: string, key: string): () => Promise<{ putOff: number; refuse
   };
 }
 
+/** Of a balancer that learns of a new process a moment late. */
+const CLOSED_CONNECTIONS_MAX = 10;
+
+let stopReading: ReturnType<typeof readAllTheTime>;
 let stopFlood: ReturnType<typeof flood>;
 let deliveredBefore: readonly string[] = [];
 
@@ -251,12 +255,21 @@ export const situations: Readonly<Record<string, Situation>> = {
 
   'upgrade-or-restart': {
     world: { proxy: 'nginx' },
-    async begin({ traffic }) {
+    async begin({ traffic, apiUrl }) {
       await traffic.more(20);
+      stopReading = readAllTheTime(apiUrl);
     },
     async end(world) {
+      const { answered, closed, refused } = await stopReading();
+      assert(
+        `no call of the API was refused: ${refused.slice(0, 3).join('; ')}`,
+        refused.length === 0,
+      );
+      assert(`few connections were closed: ${closed}`, closed <= CLOSED_CONNECTIONS_MAX);
+      assert('the API was called all the time', answered > 0);
       await refusesNothing(world);
-      const { ports } = world.nginx as Nginx;
+      if (world.nginx === undefined) return;
+      const { ports } = world.nginx;
       const broken = await tryHostileFraming(ports.intake, world.database);
       assert(`the proxy keeps broken framing away: ${broken.join('; ')}`, broken.length === 0);
       const problems = await tryApiThroughProxy(ports, world.database);

@@ -14,8 +14,14 @@ const PAUSE_MS = 300;
 const CHANGE_EVERY = 4;
 const STANDSTILL_MS_MAX = 30_000;
 const POLL_INTERVAL_MS = 200;
+/** Of calls of the API, which each cost a statement. */
+const READ_INTERVAL_MS = 25;
 /** What `fetch` says of a connection that ended before any answer. */
-const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+const CLOSED_BEFORE_ANSWER = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+function codeOfFailedFetch(error: unknown): string {
+  return (error as { cause?: { code?: string } }).cause?.code ?? String(error);
+}
 
 export class Traffic {
   readonly url: string;
@@ -129,8 +135,8 @@ export class Traffic {
         this.refused.push(`${call} ${messageId}: ${answer.status}`);
         return false;
       } catch (error) {
-        const { code = String(error) } = (error as { cause?: { code?: string } }).cause ?? {};
-        if (!CLOSED.has(code)) {
+        const code = codeOfFailedFetch(error);
+        if (!CLOSED_BEFORE_ANSWER.has(code)) {
           this.refused.push(`${call} ${messageId}: ${code}`);
           return false;
         }
@@ -143,6 +149,34 @@ const headersWith = (writeKey: string) => ({
   Authorization: `Basic ${Buffer.from(`${writeKey}:`).toString('base64')}`,
   'X-Strict-Mode': '1',
 });
+
+/** Calls of the API, one after another, on connections that are kept. */
+export function readAllTheTime(
+  url: string,
+): () => Promise<{ answered: number; closed: number; refused: string[] }> {
+  let isStopping = false;
+  const counts = { answered: 0, closed: 0, refused: [] as string[] };
+  const running = (async () => {
+    for (; !isStopping; await sleep(READ_INTERVAL_MS)) {
+      try {
+        const answer = await fetch(`${url}/v1/reporting_webhooks`, {
+          headers: { authorization: `Bearer ${DEMO.appKey}` },
+        });
+        await answer.text();
+        if (answer.status === 200) counts.answered++;
+        else counts.refused.push(String(answer.status));
+      } catch (error) {
+        const code = codeOfFailedFetch(error);
+        if (CLOSED_BEFORE_ANSWER.has(code)) counts.closed++;
+        else counts.refused.push(code);
+      }
+    }
+  })();
+  return () => {
+    isStopping = true;
+    return running.then(() => counts);
+  };
+}
 
 export interface Endpoint {
   readonly url: string;

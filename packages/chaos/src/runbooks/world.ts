@@ -3,8 +3,8 @@
  * of its own, with traffic, an endpoint that is told, and an operator's shell beside it.
  *
  * What depends on where the processes run (`kubectl`, `docker compose`, `systemctl`) is a word of the
- * shell: `roll SERVICE NAME=VALUE…` replaces the processes of a service, new one up first, with settings
- * changed; `more worker` starts one more. `infra/runbooks/README.md` tells operators so.
+ * shell: `roll SERVICE NAME=VALUE…` is `npm run roll`, as on one machine; `more worker` starts one more.
+ * `infra/runbooks/README.md` tells operators so.
  */
 import { execFile } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
@@ -12,7 +12,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
@@ -21,24 +20,21 @@ import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
-import {
-  startServiceUnderTest,
-  type ServiceUnderTest,
-} from '@sluice/platform/testing/service-under-test';
 import { startTcpProxy } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
+import { CHECKOUT, Fleet, type FleetProcess, type Service } from './fleet.ts';
 import { startInstalledPostgres } from './installed-postgres.ts';
 import { startNginx, type Nginx } from './nginx.ts';
 import { openOperatorShell, type OperatorShell } from './operator-shell.ts';
 import { startEndpoint, Traffic, type Endpoint } from './traffic.ts';
-
-export type Service = 'intake' | 'api' | 'worker';
 
 export interface World {
   readonly database: Database;
   readonly redis: RedisServer;
   readonly redisDirectory: string;
   readonly traffic: Traffic;
+  /** Of the API, through nginx where there is one. */
+  readonly apiUrl: string;
   /** Where `proxy` is wanted. */
   readonly nginx: Nginx | undefined;
   readonly endpoint: Endpoint;
@@ -46,7 +42,7 @@ export interface World {
   readonly webhookId: number;
   readonly shell: OperatorShell;
   /** Its processes, the newest last. */
-  readonly processes: Readonly<Record<Service, readonly ServiceUnderTest[]>>;
+  readonly processes: Readonly<Record<Service, readonly FleetProcess[]>>;
   /** Ends every service, and takes both stores away: there is an empty database then. */
   loseEverything(): Promise<void>;
   startServices(): Promise<void>;
@@ -59,16 +55,13 @@ export interface WorldOptions {
   /** The machine's own Postgres, which has its tools beside it. Absent: the embedded one. */
   readonly postgres?: 'installed';
   /** Traffic goes through nginx, with `infra/proxy/nginx.conf`; needs nginx. */
-  readonly proxy?: 'nginx';
+  readonly proxy?: 'nginx' | undefined;
 }
 
-export const CHECKOUT = fileURLToPath(new URL('../../../../', import.meta.url));
-const mainOf = (service: Service) => join(CHECKOUT, 'packages', service, 'src/main.ts');
 const run = promisify(execFile);
 /** Of a disk of its own: room that is given up first. */
 const BALLAST_MEBIBYTES = 32;
 const DATABASE_NAME = 'runbook';
-const SERVICES = ['intake', 'api', 'worker'] as const;
 
 /** @param path - where the operator's programs are, as in the variable of that name. */
 export async function startWorld(path: string, options: WorldOptions = {}): Promise<World> {
@@ -146,26 +139,14 @@ async function openWorld(
     WEBHOOK_BACKOFF_BASE_MS: '600000',
     SEALING_KEYS: `1:${Buffer.alloc(32, 1).toString('base64')}`,
   };
-  const processes: Record<Service, ServiceUnderTest[]> = { intake: [], api: [], worker: [] };
-  closes.push(() =>
-    Promise.all(Object.values(processes).flatMap((all) => all.map((each) => each.kill('SIGKILL')))),
-  );
-  const startOne = async (service: Service): Promise<void> => {
-    processes[service].push(await startServiceUnderTest(mainOf(service), settings));
-  };
-  const roll = async (service: Service): Promise<void> => {
-    for (const old of processes[service].splice(0)) {
-      await startOne(service);
-      await old.kill('SIGTERM');
-    }
-  };
-  const startServices = async () => void (await Promise.all(SERVICES.map(startOne)));
-  await startServices();
+  const fleet = new Fleet(settings, directory);
+  closes.push(() => fleet.end());
+  await fleet.startAll();
 
-  // One address for whichever process there is: what a load balancer does.
-  const newest = (service: Service) => () => (processes[service].at(-1) as ServiceUnderTest).port;
   const [api, worker] = await Promise.all(
-    (['api', 'worker'] as const).map((service) => startTcpProxy('127.0.0.1', newest(service))),
+    (['api', 'worker'] as const).map((service) =>
+      startTcpProxy('127.0.0.1', () => fleet.portOf(service)),
+    ),
   );
   closes.push(() => Promise.all([api?.close(), worker?.close()]));
   const control = createServer((request, response) => {
@@ -173,13 +154,8 @@ async function openWorld(
     request.setEncoding('utf8').on('data', (part: string) => (body += part));
     request.on('end', () => {
       const [, verb, service] = (request.url ?? '').split('/');
-      for (const line of body.split('\n').filter((each) => each.includes('='))) {
-        const [name = '', value = ''] = line.split(/=(.*)/s);
-        settings[name] = value;
-      }
-      const change = verb === 'roll' ? roll : startOne;
-      change(service as Service).then(
-        () => response.end(),
+      answerShell(fleet, verb, service as Service, body.split('\n')).then(
+        (answer) => response.end(answer),
         (error: unknown) => response.writeHead(500).end(String(error)),
       );
     });
@@ -227,29 +203,50 @@ async function openWorld(
     BALLAST: join(directory, 'disk/ballast'),
   });
   closes.push(() => shell.close());
-  await shell.run(`
-    roll() { curl -sS --fail-with-body --data-binary "$(printf '%s\\n' "\${@:2}")" "$CONTROL/roll/$1"; }
-    more() { curl -sS --fail-with-body --data-binary '' "$CONTROL/more/$1"; }`);
+  await shell.run(SHELL_WORDS);
   return {
     database,
     redis,
     redisDirectory,
     traffic,
+    apiUrl: nginx ? `http://127.0.0.1:${nginx.ports.api}` : apiUrl,
     nginx,
     endpoint,
     webhookId,
     shell,
-    processes,
-    startServices,
+    processes: fleet.processes,
+    startServices: () => fleet.startAll(),
     async loseEverything() {
-      const all = SERVICES.flatMap((service) => processes[service].splice(0));
-      await Promise.all(all.map((each) => each.kill('SIGKILL')));
+      await fleet.end();
       await redis.kill();
       await rm(redisDirectory, { recursive: true });
       await sql`drop database ${sql.ref(DATABASE_NAME)} with (force)`.execute(server);
       await sql`create database ${sql.ref(DATABASE_NAME)}`.execute(server);
     },
   };
+}
+
+/** The two words, and what they tell us. `roll` starts a service of which no process is there. */
+const SHELL_WORDS = `
+  tell() { curl -sS --fail-with-body --data-binary "$(printf '%s\\n' "\${@:2}")" "$CONTROL/$1"; }
+  more() { tell "more/$1" "\${@:2}"; }
+  roll() {
+    if [ "$(tell "running/$1")" = 0 ]; then more "$@"; return; fi
+    npm run --silent roll -- "$@" < /dev/null | while IFS= read -r line; do
+      printf '%s\\n' "$line"
+      tell "rolled/$1" "\${@:2}" "$line" || return
+    done
+  }`;
+
+async function answerShell(
+  fleet: Fleet,
+  verb: string | undefined,
+  service: Service,
+  lines: readonly string[],
+): Promise<string> {
+  fleet.notice(service, lines);
+  if (verb === 'more') await fleet.start(service);
+  return verb === 'running' ? String(fleet.countRunning(service)) : '';
 }
 
 function openDatabase(url: string): Database {

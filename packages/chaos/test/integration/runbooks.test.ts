@@ -1,4 +1,4 @@
-/** One of the runbooks, as an operator goes through it; `npm run runbooks` executes all ten. */
+/** Two of the runbooks, as an operator goes through them; `npm run runbooks` executes all ten. */
 import { expect, test } from 'vitest';
 import { executeRunbook } from '../../src/runbooks/execute-runbook.ts';
 
@@ -10,5 +10,18 @@ test(
   async () => {
     const path = process.env['PATH'] ?? '';
     await expect(executeRunbook('redis-lost', path, () => undefined)).resolves.toBeUndefined();
+  },
+);
+
+test(
+  'upgrade-or-restart: each line of the page works, with `npm run roll`, and no call of intake or the API is refused',
+  {
+    timeout: 240_000,
+  },
+  async () => {
+    const path = process.env['PATH'] ?? '';
+    // Not every machine of a developer has nginx: a balancer of TCP takes its place, and nothing is tried through nginx.
+    const page = executeRunbook('upgrade-or-restart', path, () => undefined, { proxy: undefined });
+    await expect(page).resolves.toBeUndefined();
   },
 );

@@ -40,14 +40,16 @@ const NODE_FLAGS = ['--disable-warning=ExperimentalWarning'];
  * Starts `mainFile` with these settings and waits until it logs a line with a `port`.
  *
  * @param nodeFlags - of Node, before the file.
+ * @param directory - that it runs in, the caller's; absent: one of its own, which is gone after its end.
  * @throws Error with the last log lines when it ends first or takes too long.
  */
 export async function startServiceUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
   nodeFlags: readonly string[] = NODE_FLAGS,
+  directory?: string,
 ): Promise<ServiceUnderTest> {
-  return (await beginServiceUnderTest(mainFile, settings, nodeFlags)).started;
+  return (await beginServiceUnderTest(mainFile, settings, nodeFlags, directory)).started;
 }
 
 /** The same, without waiting. */
@@ -55,8 +57,9 @@ export async function beginServiceUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
   nodeFlags: readonly string[] = NODE_FLAGS,
+  ownDirectory?: string,
 ): Promise<StartingService> {
-  const directory = await makeWorkingDirectory();
+  const directory = ownDirectory ?? (await makeWorkingDirectory());
   const child = spawn(process.execPath, [...nodeFlags, mainFile], {
     cwd: directory,
     env: {
@@ -73,7 +76,8 @@ export async function beginServiceUnderTest(
   // Not `exit`: its last lines may still be on their way then.
   const ended = new Promise<number | null>((resolve) =>
     child.once('close', (code) => {
-      void rm(directory, { recursive: true, force: true }).then(() => resolve(code));
+      const removed = ownDirectory ?? rm(directory, { recursive: true, force: true });
+      void Promise.resolve(removed).then(() => resolve(code));
     }),
   );
   const port = new Promise<number>((resolve) => {

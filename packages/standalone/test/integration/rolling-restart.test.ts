@@ -93,7 +93,7 @@ async function roll(service: 'intake' | 'worker', databaseUrl: string): Promise<
   const pids = output
     .split('\n')
     .filter((line) => line !== '')
-    .map((line) => (JSON.parse(line) as { by: number }).by);
+    .flatMap((line) => (JSON.parse(line) as { by?: number }).by ?? []);
   onTestFinished(() => pids.forEach(kill));
   expect(code, errors).toBe(0);
   return pids;
