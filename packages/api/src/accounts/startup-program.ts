@@ -136,7 +136,7 @@ export function registerStartupProgram(
           'The same company and address again is the same application. `partner_id` is one of the approved partners.',
         security: [],
         body: startupApplication,
-        response: { 204: z.null().meta({ description: 'Taken.' }), ...failures },
+        response: { 204: z.null(), ...failures },
       },
     },
     async (request, reply) => {

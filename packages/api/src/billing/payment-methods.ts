@@ -100,7 +100,7 @@ export function registerPaymentMethods(
           })
           .meta({ requestExamples: [{ payment_method_id: 'pm_card_visa' }] }),
         response: {
-          204: z.undefined().meta({ description: 'It is.' }),
+          204: z.undefined(),
           ...paymentDeclined,
           ...inFlight,
           ...badBody,

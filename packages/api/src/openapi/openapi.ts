@@ -28,12 +28,44 @@ const DESCRIPTION =
   'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +
   'body or query it is 422 (without credentials: another call), while the first call runs 409.';
 
+/** In the order in which readers meet them. */
+const TAGS = [
+  {
+    name: 'reporting webhooks',
+    description: 'Webhooks, their queues, deliveries, secrets and replays.',
+  },
+  { name: 'customers', description: 'People, and what they did.' },
+  { name: 'objects', description: 'Objects, and the people related to them.' },
+  { name: 'events', description: 'What became of an event, and what arrives now.' },
+  { name: 'ingestion issues', description: 'Input that was refused, skipped or corrected.' },
+  { name: 'imports', description: 'Files of events.' },
+  {
+    name: 'workspaces',
+    description: 'The workspace of a key, and the addresses of this installation.',
+  },
+  { name: 'accounts', description: 'Accounts, their workspaces, users and receipts.' },
+  { name: 'credentials', description: 'Keys of workspaces and tokens of accounts.' },
+  { name: 'tokens', description: 'Tokens for a short time.' },
+  { name: 'billing', description: 'Plans, credits, purchases and usage.' },
+  { name: 'audit logs', description: 'Who changed what, and exports of it.' },
+  { name: 'signup', description: 'New accounts and the startup program.' },
+  { name: 'deliveries', description: 'What a reporting webhook is sent.' },
+];
+
 /** Must be registered before the first route. */
 export async function describeApi(app: ApiServer): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Sluice API', version: '1.0.0', description: DESCRIPTION },
+      info: {
+        title: 'Sluice API',
+        version: '1.0.0',
+        description: DESCRIPTION,
+        contact: { name: 'The operator of this installation' },
+        license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/', description: 'This installation' }],
+      tags: TAGS,
       components: {
         securitySchemes: {
           app_key: { type: 'http', scheme: 'bearer', description: 'A key of the app API.' },
@@ -56,9 +88,9 @@ export async function describeApi(app: ApiServer): Promise<void> {
 export function serveReference(app: ApiServer): void {
   let rendered: { readonly documentText: string; readonly page: string } | undefined;
   const render = () => {
-    const document = asPublished(withoutUnused(app.swagger() as ApiDocument));
-    const documentText = JSON.stringify({ ...document, webhooks: describeEvents() });
-    return { documentText, page: renderReferencePage(document) };
+    const described = asPublished(withoutUnused(app.swagger() as ApiDocument));
+    const document = { ...described, webhooks: describeEvents() };
+    return { documentText: JSON.stringify(document), page: renderReferencePage(document) };
   };
 
   app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) =>
@@ -77,15 +109,35 @@ export function serveReference(app: ApiServer): void {
 }
 
 /** What is posted to a reporting webhook, by event type (OpenAPI 3.1, `webhooks`). */
-function describeEvents(): Record<string, unknown> {
-  const responses = { 200: { description: 'Any 2xx within 4 seconds: taken.' } };
+function describeEvents(): ApiDocument['paths'] {
+  const responses = {
+    200: { description: 'Any 2xx within 4 seconds: taken.' },
+    '4XX': {
+      description:
+        'Any other answer, or none in time: it is sent again after an hour, then ever later.',
+    },
+  };
   return Object.fromEntries(
     [...EVENT_SCHEMAS].map(([type, schema]) => {
       const { $schema: _, ...described } = z.toJSONSchema(schema);
-      const requestBody = { content: { 'application/json': { schema: described } } };
-      return [type, { post: { summary: `A delivery of ${type}`, requestBody, responses } }];
+      const requestBody = {
+        required: true,
+        content: { 'application/json': { schema: described } },
+      };
+      const summary = `A delivery of ${type}`;
+      const description = `Posted to the endpoint of a reporting webhook that lists \`${type}\`, signed as the webhook says.`;
+      const operationId = `receive${type.replaceAll(/(?:^|_)(\w)/g, (_match, first: string) => first.toUpperCase())}`;
+      const post = {
+        operationId,
+        tags: ['deliveries'],
+        summary,
+        description,
+        requestBody,
+        responses,
+      };
+      return [type, { post: { ...post, security: [] } }];
     }),
-  );
+  ) as ApiDocument['paths'];
 }
 
 /** The converter makes each named schema twice, for requests and for responses; only what is pointed at stays. */

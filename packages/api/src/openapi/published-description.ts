@@ -2,7 +2,9 @@
  * The description of the API as the converter and the plugin leave it → as it is published: answers are open, requests
  * show their examples and say whether they need a body, and every POST and PUT takes an `Idempotency-Key`.
  */
-import type { ApiDocument, RequestBody } from './reference-page.ts';
+import { PROBLEMS } from '../http/problem.ts';
+import { OPERATIONS } from './operation-names.ts';
+import type { ApiDocument, ApiOperation, RequestBody } from './reference-page.ts';
 
 export function asPublished(document: ApiDocument): ApiDocument {
   const schemas = Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => [
@@ -22,7 +24,7 @@ export function asPublished(document: ApiDocument): ApiDocument {
           ...(TAKES_KEY.includes(method) && {
             parameters: [...withExamples(operation.parameters ?? []), KEY_PARAMETER],
           }),
-          responses: opened(operation.responses),
+          ...namedAs(`${method.toUpperCase()} ${path}`, operation),
         },
       ]),
     ),
@@ -63,12 +65,35 @@ const opened = <Part>(part: Part): Part =>
   changedWithin(part, (object) => {
     const changed = { ...object };
     if (changed['additionalProperties'] === false) delete changed['additionalProperties'];
-    if (changed['description'] === UNDESCRIBED) changed['description'] = 'Done.';
     return changed;
   });
 
-/** What the plugin writes where an answer has no description. */
-const UNDESCRIBED = 'Default Response';
+const problem = (description: string) => ({
+  description,
+  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+});
+
+/** Decided before the route is known. */
+const OF_ANY_OPERATION = {
+  429: problem(PROBLEMS.rate_limited.meaning),
+  431: problem(PROBLEMS.headers_too_large.meaning),
+};
+
+function namedAs(route: string, operation: ApiOperation): Partial<ApiOperation> {
+  const [operationId, answer] = OPERATIONS[route] ?? [];
+  if (operationId === undefined || answer === undefined)
+    throw new Error(`operation-names.ts has no name for ${route}`);
+  const responses = Object.entries(operation.responses ?? {}).map(([status, response]) => [
+    status,
+    status.startsWith('2') ? { ...response, description: answer } : response,
+  ]);
+  return {
+    operationId,
+    // An operation is described, if only by its summary: some viewers show nothing else.
+    description: operation.description ?? `${operation.summary}.`,
+    responses: opened({ ...OF_ANY_OPERATION, ...Object.fromEntries(responses) }),
+  };
+}
 
 /**
  * Schemas of requests have their examples as `requestExamples`: what is called `examples` the converter takes for

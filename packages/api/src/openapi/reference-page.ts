@@ -44,7 +44,9 @@ export interface RequestBody {
   readonly content: Content;
 }
 
-interface ApiOperation {
+export interface ApiOperation {
+  readonly operationId?: string;
+  readonly tags?: readonly string[];
   readonly summary?: string;
   readonly description?: string;
   readonly parameters?: readonly Parameter[];
@@ -62,6 +64,9 @@ export interface ApiDocument {
     readonly description?: string;
   };
   readonly paths: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>;
+  /** What is posted to receivers, by event type. */
+  readonly webhooks?: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>;
+  readonly tags?: readonly { readonly name: string; readonly description?: string }[];
   readonly components?: { readonly schemas?: Readonly<Record<string, Schema>> };
 }
 
@@ -73,28 +78,28 @@ const STYLE = `
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430;background:#fff}
 code{font:14px ui-monospace,monospace;overflow-wrap:anywhere}h2{margin-top:3rem;border-top:1px solid #d5dbe3;padding-top:1rem}
 h2 b{color:#1257a8}table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.25rem .5rem;border-bottom:1px solid #e6eaf0}
-th{font-weight:600}nav li{list-style:none}nav ul{padding:0}pre{overflow-x:auto;padding:.5rem;border:1px solid #d5dbe3}
+th{font-weight:600}nav li{list-style:none}nav ul{padding:0}summary{cursor:pointer;padding:.25rem 0}.wide{overflow-x:auto}pre{overflow-x:auto;padding:.5rem;border:1px solid #d5dbe3}
 @media(prefers-color-scheme:dark){body{background:#14181e;color:#dfe5ec}h2 b{color:#7db4ff}h2,th,td,pre{border-color:#333c47}a{color:#7db4ff}}`;
+
+interface NamedOperation {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: ApiOperation;
+}
 
 /** Renders the page. */
 export function renderReferencePage(document: ApiDocument): string {
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      path,
-      method: method.toUpperCase(),
-      operation,
-    })),
-  );
   const { title, version, description } = document.info;
   const schemas = document.components?.schemas ?? {};
+  const groups = groupsOf(document);
   return [
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`,
     `<title>${escape(title)}</title><style>${STYLE}</style></head><body>`,
-    `<h1>${escape(title)} ${escape(version)}</h1><p>${prose(description)}</p>`,
-    `<p>The same as a machine reads it: <a href="/openapi.json">/openapi.json</a></p>`,
-    `<nav><ul>${operations.map(({ method, path, operation }) => `<li><a href="#${anchor(method, path)}"><code>${method} ${escape(path)}</code></a> ${prose(operation.summary)}</li>`).join('')}</ul></nav>`,
-    ...operations.map(({ method, path, operation }) =>
-      renderOperation(method, path, operation, schemas),
+    `<header><h1>${escape(title)} ${escape(version)}</h1><p>${prose(description)}</p>`,
+    `<p>The same as a machine reads it: <a href="/openapi.json">/openapi.json</a></p></header>`,
+    `<nav aria-label="Operations">${groups.map(renderGroup).join('')}</nav><main>`,
+    ...groups.flatMap(({ operations }) =>
+      operations.map((operation) => renderOperation(operation, schemas)),
     ),
     ...Object.entries(schemas).map(([name, schema]) => renderNamedSchema(name, schema)),
     `<h2 id="errors">Error codes</h2>`,
@@ -106,14 +111,49 @@ export function renderReferencePage(document: ApiDocument): string {
         prose(meaning),
       ]),
     ),
-    `</body></html>`,
+    `</main></body></html>`,
   ].join('\n');
 }
 
+interface Group {
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly operations: readonly NamedOperation[];
+}
+
+/** By the first tag, in the order of the document's tags; what has none is last. */
+function groupsOf({ paths, webhooks = {}, tags = [] }: ApiDocument): readonly Group[] {
+  const all = [...operationsOf(paths), ...operationsOf(webhooks)];
+  const isOf = (name: string | undefined) =>
+    all.filter(({ operation }) => operation.tags?.[0] === name);
+  return [...tags, { name: undefined, description: undefined }]
+    .map(({ name, description }) => ({
+      name: name ?? 'others',
+      description,
+      operations: isOf(name),
+    }))
+    .filter(({ operations }) => operations.length > 0);
+}
+
+const operationsOf = (paths: ApiDocument['paths']): NamedOperation[] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      path,
+      method: method.toUpperCase(),
+      operation,
+    })),
+  );
+
+const renderGroup = ({ name, description, operations }: Group): string =>
+  `<details><summary><b>${escape(name)}</b> ${prose(description)}</summary><ul>${operations
+    .map(
+      ({ method, path, operation }) =>
+        `<li><a href="#${anchor(method, path)}"><code>${method} ${escape(path)}</code></a> ${prose(operation.summary)}</li>`,
+    )
+    .join('')}</ul></details>`;
+
 function renderOperation(
-  method: string,
-  path: string,
-  operation: ApiOperation,
+  { method, path, operation }: NamedOperation,
   schemas: Readonly<Record<string, Schema>>,
 ): string {
   const parameters = operation.parameters ?? [];
@@ -125,7 +165,7 @@ function renderOperation(
     parameters.length === 0
       ? ''
       : table(
-          ['parameter', 'in', 'type', ''],
+          ['parameter', 'in', 'type', 'meaning'],
           parameters.map((parameter) => [
             `<code>${escape(parameter.name)}</code>`,
             parameter.in,
@@ -136,7 +176,7 @@ function renderOperation(
     body ? `<h3>Body</h3>${renderSchema(body)}${renderExamples(body, schemas)}` : '',
     `<h3>Answers</h3>`,
     table(
-      ['status', 'body', ''],
+      ['status', 'body', 'meaning'],
       Object.entries(operation.responses ?? {}).map(([status, response]) => {
         const schema = firstSchema(response.content);
         return [status, schema ? typeName(schema) : 'none', prose(response.description)];
@@ -157,7 +197,7 @@ function renderSchema(schema: Schema): string {
   if (fields.length === 0) return `<p>${typeName(schema)}</p>`;
   return [
     table(
-      ['field', 'type', ''],
+      ['field', 'type', 'meaning'],
       fields.map(({ name, field, isRequired }) => [
         `<code>${escape(name)}</code>`,
         typeName(field),
@@ -226,7 +266,10 @@ function describe(schema: Schema, isRequired: boolean, description: string | und
       : '',
   ]
     .filter((part) => part !== '')
-    .join('; ');
+    .reduce(
+      (text, part) => (text === '' ? part : `${text}${text.endsWith('.') ? ' ' : '; '}${part}`),
+      '',
+    );
 }
 
 /** In words; the bounds of what JavaScript can count to are none. */
@@ -263,9 +306,9 @@ const anchor = (method: string, path: string): string =>
   `${method}-${path}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  `<table><tr>${head.map((cell) => `<th>${cell}</th>`).join('')}</tr>${rows
+  `<div class="wide" tabindex="0"><table><tr>${head.map((cell) => `<th scope="col">${cell}</th>`).join('')}</tr>${rows
     .map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join('')}</tr>`)
-    .join('')}</table>`;
+    .join('')}</table></div>`;
 
 /** Escaped text with \`code\` as code. */
 const prose = (text = ''): string => escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');

@@ -32,7 +32,7 @@ export function registerDowngrade(
           })
           .meta({ requestExamples: [{ reason: 'the trial is over' }] }),
         response: {
-          200: z.undefined().meta({ description: 'The account is on the Builder plan.' }),
+          200: z.undefined(),
           ...inFlight,
           ...badBody,
           ...accountFailures,

@@ -147,7 +147,7 @@ export function registerReportingWebhooks(
         description: 'What was not delivered yet is not sent any more.',
         params: webhookParams,
         response: {
-          200: z.undefined().meta({ description: 'Deleted.' }),
+          200: z.undefined(),
           ...readFailures,
         },
       },

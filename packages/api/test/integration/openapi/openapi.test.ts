@@ -1,5 +1,6 @@
 import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { OPERATIONS } from '../../../src/openapi/operation-names.ts';
 import { renderReferencePage } from '../../../src/openapi/reference-page.ts';
 import type { ApiServer } from '../../../src/http/api-server.ts';
 import { OPENERS } from '../support/access-table.ts';
@@ -11,6 +12,7 @@ interface Document {
   readonly security: unknown;
   readonly paths: Record<string, Record<string, Record<string, unknown>>>;
   readonly webhooks: Record<string, { readonly post: { readonly requestBody: object } }>;
+  readonly tags: readonly { readonly name: string }[];
   readonly components: { readonly schemas: Record<string, Record<string, unknown>> };
 }
 
@@ -192,6 +194,27 @@ describe('/openapi.json', () => {
     expect(text).not.toContain('Default Response');
   });
 
+  test('every operation has a name of its own, a known tag, and the answers of any call; no name is left over', () => {
+    const all = [document.paths, document.webhooks].flatMap((paths) =>
+      Object.values(paths as Document['paths']).flatMap((methods) => Object.values(methods)),
+    );
+    const names = all.map((operation) => operation['operationId']);
+    expect(new Set(names).size).toBe(all.length);
+    const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(Object.keys(OPERATIONS).toSorted()).toEqual(routes.toSorted());
+    const tags = new Set(document.tags.map(({ name }) => name));
+    for (const operation of all) {
+      expect(operation['operationId']).toMatch(/^[a-z][A-Za-z0-9]+$/);
+      expect(tags).toContain((operation['tags'] as string[])[0]);
+      expect(operation['description']).toEqual(expect.any(String));
+    }
+    for (const methods of Object.values(document.paths))
+      for (const { responses } of Object.values(methods))
+        expect(responses).toMatchObject({ 429: {}, 431: {} });
+  });
+
   test('a body that may be left out is not called required, and every other is', () => {
     const optional = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).flatMap(([method, { requestBody }]) =>
@@ -238,6 +261,8 @@ describe('/docs', () => {
     expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
     for (const path of Object.keys(document.paths)) expect(answer.body).toContain(path);
+    for (const type of Object.keys(document.webhooks))
+      expect(answer.body).toContain(`A delivery of ${type}`);
     const withoutExamples = answer.body.replaceAll(/<pre>.*?<\/pre>/gs, '');
     expect(withoutExamples).not.toMatch(/<script|<img|<link|@import|url\(|src=|https?:\/\//i);
   });

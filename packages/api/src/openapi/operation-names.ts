@@ -1,0 +1,117 @@
+/**
+ * The name of each operation, as generated clients call it, and what its answer of success is. A name never changes:
+ * programs are compiled against it.
+ *
+ * Used by `published-description.ts`. A test holds the table to the routes.
+ */
+import { ACCOUNT_OPERATIONS, type OperationNames } from './account-operation-names.ts';
+
+const WORKSPACE_OPERATIONS: OperationNames = {
+  'POST /v1/reporting_webhooks': ['createReportingWebhook', 'The webhook that was made.'],
+  'GET /v1/reporting_webhooks': ['listReportingWebhooks', 'All webhooks of the workspace.'],
+  'GET /v1/reporting_webhooks/{webhook_id}': ['getReportingWebhook', 'The webhook.'],
+  'PUT /v1/reporting_webhooks/{webhook_id}': [
+    'updateReportingWebhook',
+    'The webhook as it is now.',
+  ],
+  'DELETE /v1/reporting_webhooks/{webhook_id}': ['deleteReportingWebhook', 'Deleted.'],
+  'GET /v1/reporting_webhooks/{webhook_id}/deliveries': [
+    'listDeliveries',
+    'A page of deliveries with their attempts, newest first.',
+  ],
+  'GET /v1/reporting_webhooks/{webhook_id}/state': [
+    'getReportingWebhookState',
+    'The state of the queue, and what it waits for.',
+  ],
+  'POST /v1/reporting_webhooks/{webhook_id}/probe': [
+    'probeReportingWebhook',
+    'Whether the head is tried now.',
+  ],
+  'POST /v1/reporting_webhooks/{webhook_id}/skip_head': [
+    'skipDelivery',
+    'The number of the delivery that was abandoned.',
+  ],
+  'POST /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend': [
+    'resendDelivery',
+    'The copy that was logged, to be sent.',
+  ],
+  'POST /v1/reporting_webhooks/{webhook_id}/test': [
+    'testReportingWebhook',
+    'The test event that was logged, to be sent.',
+  ],
+  'GET /v1/reporting_webhooks/{webhook_id}/secrets': [
+    'listWebhookSecrets',
+    'The secrets, without their values.',
+  ],
+  'POST /v1/reporting_webhooks/{webhook_id}/secrets': [
+    'rotateWebhookSecret',
+    'The new secret. It is shown this once.',
+  ],
+  'POST /v1/reporting_webhooks/{webhook_id}/secrets/promote': [
+    'promoteWebhookSecret',
+    'The secrets as they are now, without their values.',
+  ],
+  'DELETE /v1/reporting_webhooks/{webhook_id}/secrets/next': [
+    'deleteNextWebhookSecret',
+    'The secrets as they are now, without their values.',
+  ],
+  'POST /v1/reporting_webhooks/{webhook_id}/replays': [
+    'createReplay',
+    'The replay that was begun; of a dry run, how many deliveries it would send.',
+  ],
+  'GET /v1/reporting_webhooks/{webhook_id}/replays': [
+    'listReplays',
+    'The replays of the webhook, newest first.',
+  ],
+  'GET /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}': [
+    'getReplay',
+    'The replay and how far it is.',
+  ],
+  'GET /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/attempts': [
+    'listReplayAttempts',
+    'A page of attempts.',
+  ],
+  'POST /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/cancel': [
+    'cancelReplay',
+    'The replay as it ended.',
+  ],
+  'GET /v1/customers': ['findCustomers', 'The people who have the email.'],
+  'GET /v1/customers/{identifier}/attributes': ['getCustomerAttributes', 'The person.'],
+  'GET /v1/customers/{identifier}/activities': [
+    'listCustomerActivities',
+    'A page of activities, newest first.',
+  ],
+  'GET /v1/customers/{identifier}/relationships': [
+    'listCustomerRelationships',
+    'A page of relationships.',
+  ],
+  'GET /v1/object_types': ['listObjectTypes', 'The types of object.'],
+  'POST /v1/objects': ['findObjects', 'A page of identifiers of objects.'],
+  'GET /v1/objects/{object_type_id}/{object_id}/attributes': ['getObjectAttributes', 'The object.'],
+  'GET /v1/objects/{object_type_id}/{object_id}/relationships': [
+    'listObjectRelationships',
+    'A page of relationships.',
+  ],
+  'GET /v1/events/{event_id}/trace': ['getEventTrace', 'The way of the event so far.'],
+  'GET /v1/stream': [
+    'streamEvents',
+    'Server-sent events until the reader ends the call, for an hour by default.',
+  ],
+  'GET /v1/ingestion_issues': ['listIngestionIssues', 'A page of issues, those seen last first.'],
+  'GET /v1/imports': ['listImports', 'A page of imports, newest first.'],
+  'POST /v1/imports': ['createImport', 'The import that was begun.'],
+  'GET /v1/imports/{import_id}': ['getImport', 'The import and how far it is.'],
+  'POST /v1/imports/{import_id}/cancel': ['cancelImport', 'The import as it ended.'],
+  'GET /v1/imports/{import_id}/errors': [
+    'downloadImportErrors',
+    'CSV: each row that was not imported, and why.',
+  ],
+  'GET /v1/imports/{import_id}/warnings': [
+    'downloadImportWarnings',
+    'CSV: each row that was imported with a correction.',
+  ],
+  'GET /v1/workspaces': ['getWorkspace', 'The workspace of the key.'],
+  'GET /v1/info/ip_addresses': ['listIpAddresses', 'The addresses.'],
+};
+
+export const OPERATIONS: OperationNames = { ...WORKSPACE_OPERATIONS, ...ACCOUNT_OPERATIONS };
