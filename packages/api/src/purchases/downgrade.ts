@@ -24,13 +24,20 @@ export function registerDowngrade(
       schema: {
         tags,
         summary: 'From an Essentials trial to the Builder plan',
+        description:
+          'An account that is in no Essentials trial is refused with 409. With `if_trialing` such an account stays as it is, and the answer is 200: a program that ends the trials of many accounts need not ask for each plan first.',
         params: accountParams,
         body: z
           .strictObject({
             reason: z.string().max(1_000).optional(),
             feedback: z.string().max(10_000).optional(),
+            if_trialing: z
+              .boolean()
+              .optional()
+              .describe('true: an account that is in no Essentials trial stays as it is, with 200'),
           })
-          .meta({ requestExamples: [{ reason: 'the trial is over' }] }),
+          // The demo's third account has bought its plan.
+          .meta({ requestExamples: [{ reason: 'the trial is over', if_trialing: true }] }),
         response: {
           200: z.undefined(),
           ...inFlight,
@@ -61,7 +68,9 @@ export function registerDowngrade(
           );
         return ended;
       });
-      if (outcome === 'not-allowed')
+      const isRefused =
+        outcome === 'not-allowed' || (outcome === 'no-trial' && !request.body.if_trialing);
+      if (isRefused)
         throw new RequestRefused({
           code: 'plan_transition_not_allowed',
           message: 'only an Essentials trial can move to the Builder plan, and no checkout may run',

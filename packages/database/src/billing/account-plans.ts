@@ -197,23 +197,26 @@ export async function listEndedCredits(
  *
  * The time at which the trial ended is kept and tells that there was one; a plan that is bought later clears it.
  *
- * @returns `unchanged` where it is on the Builder plan from that trial already.
+ * @returns `unchanged` where it is on the Builder plan from that trial already, `no-trial` where it is in none, and
+ * `not-allowed` while a checkout runs.
  */
 export async function endEssentialsTrial(
   transaction: Transaction,
   accountId: number,
   builder: Pick<Plan, 'id' | 'name' | 'tier'> | undefined,
   nowMs: number,
-): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
+): Promise<'downgraded' | 'unchanged' | 'no-trial' | 'not-allowed'> {
   const { rows } = await sql<{ tier: string; status: string; isFromTrial: boolean }>`
     select plan_tier as tier, plan_status as status, trial_ends_at is not null as "isFromTrial"
       from accounts where account_id = ${accountId} for update`.execute(transaction);
   const [account] = rows;
+  const isInTrial = account?.tier === 'essentials' && account.status === 'trialing';
+  const wasInTrial = account?.tier === 'builder' && account.isFromTrial;
+  if (!isInTrial && !wasInTrial) return 'no-trial';
   // A statement of its own: it must see the checkout whose start the lock has waited for.
-  if (!account || !builder || (await findPendingPurchase(transaction, accountId, 'checkout')))
+  if (!builder || (await findPendingPurchase(transaction, accountId, 'checkout')))
     return 'not-allowed';
-  if (account.tier === 'builder') return account.isFromTrial ? 'unchanged' : 'not-allowed';
-  if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
+  if (wasInTrial) return 'unchanged';
   const standing = { accountStatus: 'active', planStatus: 'active' };
   await updateAccountPlan(
     transaction,

@@ -261,7 +261,14 @@ describe('the way to the Builder plan', () => {
   const put = (tier: string, state: string) =>
     sql`update accounts set plan_id = 'essentials_month', plan_tier = ${tier}, plan_status = ${state}
          where account_id = ${api.a.accountId}`.execute(api.database);
-  const downgrade = () => call('POST', '/downgrade-to-builder', { body: { reason: 'small' } });
+  const planOf = async () => {
+    const { rows } = await sql`
+      select plan_tier as tier, plan_status as status, (select count(*)::int from audit_logs) as entries
+        from accounts where account_id = ${api.a.accountId}`.execute(api.database);
+    return rows[0];
+  };
+  const downgrade = (more: object = {}) =>
+    call('POST', '/downgrade-to-builder', { body: { reason: 'small', ...more } });
 
   test('leads from an Essentials trial only, with one entry in the audit log', async () => {
     for (const [tier, state] of [
@@ -270,6 +277,7 @@ describe('the way to the Builder plan', () => {
     ] as const) {
       await put(tier, state);
       expectProblem(await downgrade(), 409, 'plan_transition_not_allowed');
+      expectProblem(await downgrade({ if_trialing: false }), 409, 'plan_transition_not_allowed');
     }
     await put('essentials', 'trialing');
     for (let time = 0; time < 2; time++) {
@@ -280,6 +288,21 @@ describe('the way to the Builder plan', () => {
       select plan_id as plan, (select count(*)::int from audit_logs) as entries from accounts
        where account_id = ${api.a.accountId}`.execute(api.database);
     expect(rows).toEqual([{ plan: 'builder', entries: 1 }]);
+  });
+
+  test('with if_trialing, an account that is in no such trial stays as it is, and one in a trial is moved', async () => {
+    const states = ['essentials active', 'premium trialing', 'premium active', 'builder active'];
+    for (const state of states) {
+      const [tier = '', standing = ''] = state.split(' ');
+      await put(tier, standing);
+      const answer = await downgrade({ if_trialing: true });
+      expect([answer.statusCode, answer.body]).toEqual([200, '']);
+      expect(await planOf()).toEqual({ tier, status: standing, entries: 0 });
+    }
+    await put('essentials', 'trialing');
+    expect((await downgrade({ if_trialing: true })).statusCode).toBe(200);
+    expect(await planOf()).toEqual({ tier: 'builder', status: 'active', entries: 1 });
+    expectProblem(await downgrade({ if_trialing: 'yes' }), 422, 'validation_failed');
   });
 
   test('is closed to an account on the Builder plan that never had a trial', async () => {
