@@ -90,6 +90,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'audit',
     'auth',
     'openapi',
+    'openapi/intake',
     'serving',
     'http',
   ],

@@ -10,15 +10,23 @@ import {
 } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { EVENT_SCHEMAS } from './event-schemas.ts';
+import {
+  INTAKE_PATHS,
+  INTAKE_SCHEMAS,
+  INTAKE_SECURITY_SCHEMES,
+  INTAKE_TAGS,
+} from './intake/intake-paths.ts';
 import { asPublished } from './published-description.ts';
 import {
   CONTENT_SECURITY_POLICY,
   renderReferencePage,
   type ApiDocument,
+  type ApiOperation,
 } from './reference-page.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 const DESCRIPTION =
+  'Events are sent to intake, by the Pipelines API or the Track API. ' +
   'People, activities and reporting webhooks of one workspace: the one whose key you send. ' +
   'The account, its users and its credentials with a token of a service account. ' +
   'Fields of a body that are not described are ignored, or refused where the body says so; parameters that are not ' +
@@ -30,6 +38,7 @@ const DESCRIPTION =
 
 /** In the order in which readers meet them. */
 const TAGS = [
+  ...INTAKE_TAGS,
   {
     name: 'reporting webhooks',
     description: 'Webhooks, their queues, deliveries, secrets and replays.',
@@ -58,7 +67,7 @@ export async function describeApi(app: ApiServer): Promise<void> {
     openapi: {
       openapi: '3.1.0',
       info: {
-        title: 'Sluice API',
+        title: 'Sluice',
         version: '1.0.0',
         description: DESCRIPTION,
         contact: { name: 'The operator of this installation' },
@@ -68,6 +77,7 @@ export async function describeApi(app: ApiServer): Promise<void> {
       tags: TAGS,
       components: {
         securitySchemes: {
+          ...INTAKE_SECURITY_SCHEMES,
           app_key: { type: 'http', scheme: 'bearer', description: 'A key of the app API.' },
           account_token: {
             type: 'http',
@@ -89,7 +99,7 @@ export function serveReference(app: ApiServer): void {
   let rendered: { readonly documentText: string; readonly page: string } | undefined;
   const render = () => {
     const described = asPublished(withoutUnused(app.swagger() as ApiDocument));
-    const document = { ...described, webhooks: describeEvents() };
+    const document = { ...withIntake(described), webhooks: describeEvents() };
     return { documentText: JSON.stringify(document), page: renderReferencePage(document) };
   };
 
@@ -106,6 +116,16 @@ export function serveReference(app: ApiServer): void {
       })
       .send((rendered ??= render()).page),
   );
+}
+
+/** The calls of intake before those of the API: who reads begins with them. */
+function withIntake(document: ApiDocument): ApiDocument {
+  const paths: Record<string, Record<string, ApiOperation>> = { ...INTAKE_PATHS };
+  for (const [path, methods] of Object.entries(document.paths))
+    paths[path] = { ...methods, ...paths[path] };
+  const { components } = document;
+  const schemas = { ...INTAKE_SCHEMAS, ...components?.schemas };
+  return { ...document, paths, components: { ...components, schemas } };
 }
 
 /** What is posted to a reporting webhook, by event type (OpenAPI 3.1, `webhooks`). */

@@ -1,0 +1,18 @@
+/** A call of intake as the description has it: what `pipelines-calls.ts` and `track-calls.ts` list. */
+
+export interface IntakeCall {
+  readonly method: 'get' | 'post' | 'put' | 'delete';
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  /** Name of its schema; absent: it needs no body. */
+  readonly body?: string;
+  readonly example?: unknown;
+  readonly answer?: 204 | 207;
+  readonly isOpen?: true;
+  readonly query?: readonly object[];
+}
+
+export const kilobytes = (bytes: number): string =>
+  bytes >= 1_048_576 ? `${bytes / 1_048_576} MB` : `${bytes / 1_024} KB`;

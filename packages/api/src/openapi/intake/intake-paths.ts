@@ -1,0 +1,224 @@
+/**
+ * The calls of intake: the Pipelines API and the Track API, for the one description of both services (`openapi.ts`).
+ * Intake reads bodies by hand (`domain/src/parsing/parse.ts` says why), so its calls are described here. Tests send every
+ * example to an intake and hold the paths to the routes that it serves.
+ */
+import type { IntakeCall } from './intake-call.ts';
+import { object, reference } from './json-schema.ts';
+import { PIPELINES_CALLS } from './pipelines-calls.ts';
+import { PIPELINES_SCHEMAS } from './pipelines-schemas.ts';
+import { PATH_PARAMETERS, TRACK_CALLS } from './track-calls.ts';
+import { TRACK_SCHEMAS } from './track-schemas.ts';
+
+export const INTAKE_TAGS = [
+  {
+    name: 'pipelines',
+    description: 'Events of the Pipelines API. Sent to intake, with a write key.',
+  },
+  {
+    name: 'track',
+    description: 'Events of the Track API. Sent to intake, with a site id and its key.',
+  },
+];
+
+export const INTAKE_SECURITY_SCHEMES = {
+  write_key: {
+    type: 'http',
+    scheme: 'basic',
+    description: 'The write key is the username, the password is empty. `Bearer` is taken too.',
+  },
+  site_key: {
+    type: 'http',
+    scheme: 'basic',
+    description: 'The site id is the username, its API key the password.',
+  },
+} as const;
+
+export const INTAKE_SCHEMAS: Readonly<Record<string, object>> = {
+  ...PIPELINES_SCHEMAS,
+  ...TRACK_SCHEMAS,
+};
+
+/** Each operation says it, for the API serves `/v1/stream` as well. */
+const SERVERS = [
+  {
+    url: '{intake_url}',
+    description: 'Intake',
+    variables: {
+      intake_url: { default: 'http://localhost:8080', description: 'Where intake listens.' },
+    },
+  },
+];
+
+const STRICT = {
+  name: 'X-Strict-Mode',
+  in: 'header',
+  required: false,
+  description:
+    '`1` refuses a wrong call with 400. Without it the answer is 200, and what was wrong is in the issues log.',
+  schema: { enum: ['1', 'true'] },
+};
+
+const EMPTY = {
+  description: 'Taken: it is on disk.',
+  content: { 'application/json': { schema: object({}) } },
+};
+const problem = (description: string) => ({
+  description,
+  content: { 'application/json': { schema: reference('Problem') } },
+});
+const COMMON = {
+  429: problem('Too many calls of the workspace. Send it again after `Retry-After` seconds.'),
+  431: { description: 'The headers are larger than intake reads. It closes the connection.' },
+  503: problem('Not stored. Send it again after `Retry-After` seconds.'),
+};
+const UNAUTHORIZED = problem('The credentials are missing or not in force.');
+
+const PIPELINES_ANSWERS = {
+  200: EMPTY,
+  400: problem('In strict mode: what is wrong, by field. Nothing of the call is taken.'),
+  401: problem('In strict mode: the write key is missing or not in force.'),
+  ...COMMON,
+};
+
+const trackAnswers = ({ answer, isOpen }: IntakeCall) => ({
+  ...(answer === 204 ? { 204: { description: 'Taken: it is on disk.' } } : { 200: EMPTY }),
+  ...(answer === 207 && {
+    207: problem('Some items are wrong: `batch_index` says which. The others are taken.'),
+  }),
+  400: problem('What is wrong, by field. Nothing of the call is taken.'),
+  ...(!isOpen && { 401: UNAUTHORIZED }),
+  ...COMMON,
+});
+
+const parametersOf = (path: string): object[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => PATH_PARAMETERS[name] as object);
+
+function operationOf(call: IntakeCall, api: 'pipelines' | 'track'): object {
+  const { path, operationId, summary, description, body, example, isOpen, query = [] } = call;
+  const parameters = [...parametersOf(path), ...query, ...(api === 'pipelines' ? [STRICT] : [])];
+  return {
+    operationId,
+    tags: [api],
+    summary,
+    description,
+    servers: SERVERS,
+    security: isOpen ? [] : [{ [api === 'pipelines' ? 'write_key' : 'site_key']: [] }],
+    ...(parameters.length > 0 && { parameters }),
+    ...(body !== undefined && {
+      requestBody: {
+        required: true,
+        description: 'Also with `Content-Encoding: gzip` or `deflate`.',
+        content: { 'application/json': { schema: reference(body), example } },
+      },
+    }),
+    responses: api === 'pipelines' ? PIPELINES_ANSWERS : trackAnswers(call),
+  };
+}
+
+/** Any number of calls on one request. */
+const STREAM = {
+  operationId: 'sendStream',
+  tags: ['pipelines'],
+  summary: 'Any number of calls in one request',
+  description:
+    'Newline-delimited calls, also with `Content-Encoding`. With a write key each line is a Pipelines call that says its `type`, with a site key an operation of Track v2. The answer begins while the lines are read: `{"line":N,"issues":[…]}` says that every line up to N is on disk or among the issues; the last line has an `end`.',
+  servers: SERVERS,
+  security: [{ write_key: [] }, { site_key: [] }],
+  parameters: [
+    {
+      name: 'id',
+      in: 'query',
+      required: false,
+      description: 'Names the stream: lines that are sent again count once.',
+      schema: { type: 'string', pattern: '^[\\w.:-]{1,100}$' },
+    },
+    {
+      name: 'line',
+      in: 'query',
+      required: false,
+      description: 'The number of the first line that comes; 1 by default.',
+      schema: { type: 'integer', minimum: 1 },
+    },
+    STRICT,
+  ],
+  requestBody: {
+    required: true,
+    content: {
+      'application/x-ndjson': {
+        schema: { type: 'string' },
+        example: '{"type":"track","userId":"ada","event":"Order Completed"}\n',
+      },
+    },
+  },
+  responses: {
+    200: {
+      description: 'A line of JSON for each group of lines that is on disk.',
+      content: { 'application/x-ndjson': { schema: { type: 'string' } } },
+    },
+    400: problem('`id` or `line` is wrong.'),
+    401: UNAUTHORIZED,
+    ...COMMON,
+  },
+};
+
+const page = (operationId: string, summary: string, description: string, schema: object) => ({
+  operationId,
+  tags: ['track'],
+  summary,
+  description,
+  servers: SERVERS,
+  security: [{ site_key: [] }],
+  responses: {
+    200: {
+      description: 'The credentials are in force.',
+      content: { 'application/json': { schema } },
+    },
+    401: UNAUTHORIZED,
+    431: COMMON[431],
+  },
+});
+
+/** Of every call, by path and method. */
+export const INTAKE_PATHS = pathsOf([
+  ...PIPELINES_CALLS.map(
+    (call) => [call.path, call.method, operationOf(call, 'pipelines')] as const,
+  ),
+  ['/v1/stream', 'post', STREAM],
+  ...TRACK_CALLS.map((call) => [call.path, call.method, operationOf(call, 'track')] as const),
+  [
+    '/auth',
+    'get',
+    page(
+      'checkTrackCredentials',
+      'Are the credentials in force?',
+      'Says nothing of the broker: `/readyz` does.',
+      object({}),
+    ),
+  ],
+  [
+    '/api/v1/accounts/region',
+    'get',
+    page(
+      'getTrackRegion',
+      'Which region an account is in',
+      'There is one: `url` is the host that was asked.',
+      object(
+        {
+          url: { type: 'string' },
+          region: { enum: ['us', 'eu'] },
+          environment_id: { type: 'integer' },
+        },
+        ['url', 'region', 'environment_id'],
+      ),
+    ),
+  ],
+]);
+
+function pathsOf(
+  operations: readonly (readonly [path: string, method: string, operation: object])[],
+) {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const [path, method, operation] of operations) (paths[path] ??= {})[method] = operation;
+  return paths;
+}
