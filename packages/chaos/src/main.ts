@@ -121,7 +121,8 @@ if (oracle === 'kills') {
     execPath: process.execPath,
     path: process.env['PATH'],
     kill: (pid: number) => void process.kill(pid, 'SIGKILL'),
-  };
+    logs: 'inherit',
+  } as const;
   for (const name of ['redis', 'postgres'] as const)
     if (brokers.includes(name))
       say(JSON.stringify(await runKills({ broker: name, eventCount, rate }, host)));

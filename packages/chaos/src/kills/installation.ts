@@ -28,6 +28,8 @@ export interface Host {
   readonly execPath: string;
   readonly path: string | undefined;
   readonly kill: (pid: number) => void;
+  /** Of the services: on our stderr, or nowhere. */
+  readonly logs: 'inherit' | 'ignore';
 }
 
 export async function startInstallation(
@@ -63,7 +65,7 @@ export async function startInstallation(
       WORKER_PORT: String(workerPort),
       SIMULATOR_PORT: String(simulatorPort),
     },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', host.logs],
   });
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => void (output += chunk.toString()));

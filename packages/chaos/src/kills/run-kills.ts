@@ -91,7 +91,8 @@ async function measure(
         kill();
         killedAtMs = performance.now();
         // What was on its way has come, and the next worker has not begun.
-        await sleep(ARRIVAL_MS);
+        do await sleep(ARRIVAL_MS);
+        while (performance.now() - receiver.lastAtMs() < ARRIVAL_MS);
         inFlight = await countInFlight(installation, receiver);
       })();
   }
