@@ -150,8 +150,7 @@ const deliveries = createDeliveries({
   producer,
   webhooks,
   openSecret,
-  tracedStore: (store) => tracing.loading(store),
-  tracedPost: (post) => tracing.posting(post),
+  tracing,
   tail,
   now,
   clock,
@@ -166,7 +165,7 @@ const commitBatches = createCommitBatchProcessor({
   numbers,
   newId,
   tracedProcessing: (process) => tracing.processing(process),
-  wakeLogged: deliveries.wakeLogged,
+  lanes: deliveries.lanes,
   now,
   logger,
 });

@@ -22,13 +22,17 @@ import {
 } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { takeFirstEngagements } from './first-engagements.ts';
+import { SNAPSHOT } from './lane-snapshot.ts';
+import { TARGET } from './lane-target.ts';
 import type { LaneKey } from './lanes.ts';
-
-/** A lane whose log has grown. */
-export interface LoggedLane extends LaneKey {
-  /** Of the last delivery now. */
-  readonly lastSequence: number;
-}
+import {
+  HANDED_COUNT_MAX,
+  handedLane,
+  grantOf,
+  type LaneTaking,
+  type LoggedLane,
+  type LoggedLaneRow,
+} from './logged-lanes.ts';
 
 /**
  * Logs a delivery of each event to each enabled webhook that chose its type. One statement, whatever the number; one
@@ -36,27 +40,37 @@ export interface LoggedLane extends LaneKey {
  * without `full_resolution` get only the first. Call it last in the transaction: it locks the lanes' rows until the
  * commit, in order of their key, so that two commit batches never deadlock.
  *
- * Finds webhooks and lanes by the environment's part of their primary keys.
+ * Finds webhooks and lanes by the environment's part of their primary keys, their workspaces, accounts and merges by
+ * theirs.
  *
  * @param events - in the order in which the webhooks are to be told.
+ * @param taking - takes leases of lanes, and is handed what was logged (`logged-lanes.ts`); absent: neither.
  * @returns lanes to wake after commit, without those that wait for a retry probe anyway.
  */
 export async function appendDeliveries(
   transaction: DatabaseOrTransaction,
   events: readonly ReportingEvent[],
+  taking?: LaneTaking,
 ): Promise<LoggedLane[]> {
   if (events.length === 0) return [];
+  const { leaseMs = 0, holderProcessId = 0, countMax = 0 } = taking ?? {};
+  const grant = grantOf(taking);
+  const bodies = events.map((event) => deliveryBody(event, false));
+  const bodiesWithContent = events.map((event) =>
+    event.content === undefined ? null : deliveryBody(event, true),
+  );
+  const handedCountMax = taking ? HANDED_COUNT_MAX : 0;
   const repeats = await takeFirstEngagements(transaction, events);
   const unwanted = await listUnwanted(transaction, events);
-  const { rows } = await sql<LoggedLane>`${PREPARED}
+  const { rows } = await sql<LoggedLaneRow>`${PREPARED}
     with reported as (
       select * from unnest(
         ${integerColumn(events, (event) => event.environmentId)}::int[],
         ${textColumn(events, (event) => event.eventId)}::text[],
         ${textColumn(events, (event) => event.eventType)}::text[],
         ${timestampColumn(events, (event) => event.occurredAtMs)}::timestamptz[],
-        ${textColumn(events, (event) => deliveryBody(event, false))}::text[],
-        ${textColumn(events, (event) => (event.content === undefined ? null : deliveryBody(event, true)))}::text[],
+        ${textColumn(bodies, (body) => body)}::text[],
+        ${textColumn(bodiesWithContent, (body) => body)}::text[],
         ${booleanColumn([...events.keys()], (place) => repeats.has(place))}::boolean[],
         ${textColumn(events, (event) => event.causeEventId ?? null)}::text[],
         ${bigintColumn(events, (event) => event.envelopeNumber ?? null)}::bigint[],
@@ -69,7 +83,7 @@ export async function appendDeliveries(
         ${bigintColumn(unwanted, (pair) => pair.place)}::bigint[]
       ) as u (environment_id, webhook_id, place)
     ), matched as (
-      select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id, r.envelope_number, r.person_id,
+      select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id, r.envelope_number, r.person_id, r.place,
              case when webhooks.with_content then coalesce(r.body_with_content, r.body) else r.body end as body,
              row_number() over (partition by webhooks.environment_id, webhooks.webhook_id order by r.place) as step
         from reported r
@@ -80,25 +94,54 @@ export async function appendDeliveries(
                        select from unwanted u
                         where u.environment_id = r.environment_id and u.webhook_id = webhooks.webhook_id and u.place = r.place)
     ), counted as (
-      select environment_id, webhook_id, count(*) as deliveries from matched group by environment_id, webhook_id
+      select environment_id, webhook_id, count(*) as deliveries,
+             case when count(*) <= ${handedCountMax} then array_agg(place::int order by place) end as places
+        from matched group by environment_id, webhook_id
     ), locked as (
-      select lanes.environment_id, lanes.webhook_id, counted.deliveries
-        from lanes join counted using (environment_id, webhook_id)
+      -- Locked rows are as they are now, not as they were when the statement began.
+      select lanes.environment_id, lanes.webhook_id, counted.deliveries, counted.places,
+             ${grant.accountId} as account_id, ${grant.isFree} as is_free
+        from lanes join counted using (environment_id, webhook_id) ${grant.tables}
        order by environment_id, webhook_id
          for no key update of lanes
-    ), advanced as (
-      update lanes set last_sequence = last_sequence + locked.deliveries
+    ), granted as (
+      select *, is_free and count(*) filter (where is_free) over (order by environment_id, webhook_id) <= ${countMax} as is_claimed
         from locked
-       where lanes.environment_id = locked.environment_id and lanes.webhook_id = locked.webhook_id
-      returning lanes.environment_id, lanes.webhook_id, last_sequence, last_sequence - locked.deliveries as end_before, state
+    ), advanced as (
+      update lanes
+         set last_sequence = last_sequence + granted.deliveries,
+             fencing = case when is_claimed then fencing + 1 else fencing end,
+             holder_process_id = case when is_claimed then ${holderProcessId} else holder_process_id end,
+             lease_until = case when is_claimed then clock_timestamp() + ${leaseMs}::int * interval '1 millisecond' else lease_until end
+        from granted
+       where lanes.environment_id = granted.environment_id and lanes.webhook_id = granted.webhook_id
+      returning lanes.environment_id, lanes.webhook_id, last_sequence - granted.deliveries as end_before, is_claimed,
+                places, account_id, read_from_day, ${SNAPSHOT}
     ), logged as (
       insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body, cause_event_id, envelope_number, person_id)
       select environment_id, webhook_id, end_before + step, event_id, event_type, occurred_at, body, cause_event_id, envelope_number, person_id
         from matched join advanced using (environment_id, webhook_id)
     )
-    select environment_id as "environmentId", webhook_id as "webhookId", last_sequence::float8 as "lastSequence"
-      from advanced where state = 'healthy'`.execute(transaction);
-  return rows;
+    select advanced.environment_id as "environmentId", advanced.webhook_id as "webhookId", is_claimed as "isClaimed",
+           account_id::float8 as "accountId", read_from_day::text as "readFromDay", places, with_content as "withContent",
+           ((now() at time zone 'UTC')::date - 1)::text as "dayBefore", state, cursor, "attemptedThrough", "nextProbeAt",
+           "concurrencyLimit", "lastSequence", fencing, "nextStartAt", ${TARGET},
+           exists (
+             select from lane_merges m
+              where m.environment_id = advanced.environment_id and m.webhook_id = advanced.webhook_id offset 0) as "hasMerges"
+      from advanced join webhooks using (environment_id, webhook_id)
+     where state = 'healthy'`.execute(transaction);
+  if (taking)
+    return rows.map((row) =>
+      handedLane(row, events, (place, withContent) =>
+        String((withContent && bodiesWithContent[place]) || bodies[place]),
+      ),
+    );
+  return rows.map(({ environmentId, webhookId, lastSequence }) => ({
+    environmentId,
+    webhookId,
+    lastSequence: Number(lastSequence),
+  }));
 }
 
 /**

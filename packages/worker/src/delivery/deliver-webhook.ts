@@ -5,6 +5,8 @@
  *   claim the lease ─▶ load ─▶ send ─▶ keep ─▶ … ─▶ keep and give the lease back ─▶ wake again
  *                      └───── `lane-drain.ts` ────┘
  *
+ * The claim is left out where the transaction that has logged took the lease with it (`logged-lanes.ts`).
+ *
  * What was sent but not kept when a worker dies is sent again (at least once), in order, with the
  * same event id.
  *
@@ -13,7 +15,7 @@
  */
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { LaneDrain, type DrainOutcome, type ReleasedLane } from '../lane/lane-drain.ts';
-import type { LaneDrainDeps, LeaseOptions } from '../lane/lane-drain-deps.ts';
+import type { LaneDrainDeps, LeaseOptions, TakenLane } from '../lane/lane-drain-deps.ts';
 import type { LaneStore } from '../lane/lane-store.ts';
 import type { LanesInProgress } from './lanes-in-progress.ts';
 
@@ -67,17 +69,15 @@ export interface LaneDelivery {
 /**
  * Runs one wake-up of a lane. May be called for one lane at the same time anywhere: one drains, the
  * others answer `held`.
+ *
+ * @param taken - the lane's lease, where this process holds it already and nobody drains under it.
  */
-export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery {
+export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey, taken?: TakenLane): LaneDelivery {
   let drain: LaneDrain | undefined;
   const run = async (): Promise<LaneOutcome> => {
-    if (deps.inProgress.has(lane)) return { outcome: 'held' };
-    const { presence, leases } = deps;
-    await presence.shown();
-    const claimedAtMs = deps.monotonicNow();
-    const { processId: holderProcessId } = presence;
-    const claimed = await deps.store.claim({ lane, leaseMs: leases.leaseMs, holderProcessId });
-    if (claimed) drain = new LaneDrain(deps, lane, claimed, claimedAtMs);
+    if (!taken && deps.inProgress.has(lane)) return { outcome: 'held' };
+    const held = taken ?? (await take(deps, lane));
+    if (held) drain = new LaneDrain(deps, lane, held);
     const ending = drain ? await runInProgress(deps, lane, drain) : await whyNot(deps, lane);
     const outcome = ending.outcome === 'kept' ? afterRelease(ending.lane, deps.now()) : ending;
     try {
@@ -92,6 +92,16 @@ export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery 
     return outcome;
   };
   return { ended: run(), isStill: (durationMs) => drain?.isStill(durationMs) ?? false };
+}
+
+/** Undefined where there is nothing to send now, or another holds the lease. */
+async function take(deps: DeliverLaneDeps, lane: LaneKey): Promise<TakenLane | undefined> {
+  const { presence, leases, store, monotonicNow } = deps;
+  await presence.shown();
+  const claimedAtMs = monotonicNow();
+  const { processId: holderProcessId } = presence;
+  const claimed = await store.claim({ lane, leaseMs: leases.leaseMs, holderProcessId });
+  return claimed && { claimed, claimedAtMs };
 }
 
 async function runInProgress(

@@ -6,7 +6,6 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
-import type { LoggedLane } from '@sluice/database/delivery/deliveries';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
@@ -22,6 +21,7 @@ import { LaneCapacity } from './lane-capacity.ts';
 import { createLanePermits, type LanePermits } from '../scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../lane/lane-store.ts';
 import { DirectWakes } from './direct-wakes.ts';
+import type { LaneHandOver } from '../events/process-commit-batch.ts';
 import { LanesInProgress } from './lanes-in-progress.ts';
 import { IdleTime } from '../scheduling/idle-time.ts';
 import type { webhookOptions } from '../process/webhook-settings.ts';
@@ -32,8 +32,11 @@ export interface DeliveriesDeps {
   readonly webhooks: ReturnType<typeof webhookOptions>;
   readonly openSecret: LaneDrainDeps['openSecret'];
   /** Each traces what it wraps. */
-  readonly tracedStore: (store: LaneStore) => LaneStore;
-  readonly tracedPost: (post: PostDelivery) => PostDelivery;
+  readonly tracing: {
+    loading(store: LaneStore): LaneStore;
+    posting(post: PostDelivery): PostDelivery;
+    waking(wake: LaneHandOver['wake']): LaneHandOver['wake'];
+  };
   readonly tail: TailPublisher;
   readonly now: () => number;
   readonly clock: Pick<LaneDrainDeps, 'confirmGivingUp' | 'confirmFailure'>;
@@ -53,8 +56,8 @@ export interface Deliveries {
   readonly attempts: ReadonlyMap<string, number>;
   /** Times a lane was drained. */
   readonly timeSliceCount: () => number;
-  /** Has a lane drained whose log has grown: by this process, unless it drains too many already. */
-  readonly wakeLogged: (lane: LoggedLane) => Promise<void>;
+  /** Has lanes drained whose logs have grown: by this process, unless it drains too many already. */
+  readonly lanes: LaneHandOver;
   readonly wakeLane: Processors['wakeLane'];
 }
 
@@ -82,7 +85,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const { database, producer, webhooks, openSecret, tail, clock, now, logger } = deps;
   const http = createHttpClient(webhooks);
   deps.lifecycle.defer('http client', () => http.close());
-  const store = deps.tracedStore(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
+  const store = deps.tracing.loading(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
   const monotonicNow = () => performance.now();
   const idleTime = new IdleTime({
     idleMs: () => performance.eventLoopUtilization().idle,
@@ -113,7 +116,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     policy: webhooks.lanes,
     leases: leasesOf(webhooks.timeoutMs),
     presence: deps.presence,
-    post: deps.tracedPost(async (request) => {
+    post: deps.tracing.posting(async (request) => {
       const answer = await http.post(request);
       const outcome = outcomeOf(answer);
       attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
@@ -130,25 +133,26 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     logger,
   };
 
-  const deliver = (lane: LaneKey, isPlaceWanted: () => boolean) =>
-    deliverLane(
-      {
-        ...draining,
-        isPlaceWanted,
-        store,
-        permits,
-        inProgress,
-        wakeLane: (key) => producer.wakeLane(key),
-        wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
-        tail,
-      },
-      lane,
-    );
+  const delivering = {
+    ...draining,
+    store,
+    permits,
+    inProgress,
+    wakeLane: (key: LaneKey) => producer.wakeLane(key),
+    wakeLaneAt: (key: LaneKey, atMs: number) => producer.wakeLaneAt(key, atMs, now()),
+    tail,
+  };
+  const deliveringHere = {
+    ...delivering,
+    isPlaceWanted: () => false,
+    wakeLane: async (key: LaneKey) => {
+      if (!directWakes.wakeAgain(key)) await producer.wakeLane(key);
+    },
+  };
   const directWakes = new DirectWakes({
-    async drain(lane) {
-      const outcome = await deliver(lane, () => false).ended;
+    async drain(lane, taken) {
+      await deliverLane(deliveringHere, lane, taken).ended;
       timeSliceCount++;
-      return outcome;
     },
     countMax: DIRECT_WAKES_MAX,
     onFailure: (error) =>
@@ -159,18 +163,41 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   });
   deps.lifecycle.defer('lanes woken here', () => directWakes.close());
 
+  const lanes: LaneHandOver = {
+    taking() {
+      const { isShown, processId: holderProcessId } = deps.presence;
+      const countMax = directWakes.roomCount;
+      if (!isShown || countMax === 0) return undefined;
+      return { leaseMs: draining.leases.leaseMs, holderProcessId, nowMs: now(), countMax };
+    },
+    wake: deps.tracing.waking(async (logged, askedAtMs) => {
+      const wakes = logged.map(async (lane) => {
+        const { environmentId, webhookId, claimed, deliveries } = lane;
+        const key = { environmentId, webhookId };
+        if (claimed) {
+          const taken = { claimed, claimedAtMs: askedAtMs };
+          directWakes.drainTaken(key, deliveries ? { ...taken, deliveries } : taken);
+        } else if (!inProgress.tell(lane) && !directWakes.wake(key)) await producer.wakeLane(key);
+      });
+      // A wake-up that is lost here is made good by the reconcile loop.
+      await Promise.all(wakes).catch((error: unknown) => {
+        logger.warn(
+          { error },
+          'delivery queues could not be woken; the reconciliation loop will find them',
+        );
+      });
+    }),
+    monotonicNow,
+  };
+
   return {
     draining,
     permits,
     attempts,
     timeSliceCount: () => timeSliceCount,
-    async wakeLogged(lane) {
-      const { environmentId, webhookId } = lane;
-      const key = { environmentId, webhookId };
-      if (!inProgress.tell(lane) && !directWakes.wake(key)) await producer.wakeLane(key);
-    },
+    lanes,
     async wakeLane(lane, isPlaceWanted) {
-      await capacity.waitFor(deliver(lane, isPlaceWanted));
+      await capacity.waitFor(deliverLane({ ...delivering, isPlaceWanted }, lane));
       timeSliceCount++;
       return { outcome: 'done' };
     },

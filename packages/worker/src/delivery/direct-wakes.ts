@@ -6,14 +6,16 @@
  * it finds any lane whose wake-up was lost. And that other workers help: beyond so many lanes at a time wake-ups go
  * through the queue, where the worker takes them that has time.
  *
+ * Where the transaction took the lane's lease (`logged-lanes.ts`), the drain begins at once.
+ *
  * Between `process-commit-batch.ts`, which logs, and `deliver-webhook.ts`.
  */
 import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
-import type { LaneOutcome } from './deliver-webhook.ts';
+import type { TakenLane } from '../lane/lane-drain-deps.ts';
 
 export interface DirectWakesOptions {
   /** Drains a lane for a time slice. */
-  readonly drain: (lane: LaneKey) => Promise<LaneOutcome>;
+  readonly drain: (lane: LaneKey, taken?: TakenLane) => Promise<unknown>;
   /** Lanes at a time. */
   readonly countMax: number;
   readonly onFailure: (error: unknown) => void;
@@ -24,9 +26,15 @@ export class DirectWakes {
   /** By the lane's name: whether something was logged since, which may have come too late for the drain under way. */
   readonly #wokenAgain = new Map<string, boolean>();
   readonly #runs = new Set<Promise<void>>();
+  #isClosing = false;
 
   constructor(options: DirectWakesOptions) {
     this.#options = options;
+  }
+
+  /** How many lanes more it would take. */
+  get roomCount(): number {
+    return Math.max(0, this.#options.countMax - this.#runs.size);
   }
 
   /** Begins to drain a lane, or does so once more after the drain under way. @returns false where there are too many. */
@@ -37,28 +45,59 @@ export class DirectWakes {
       return true;
     }
     if (this.#wokenAgain.size >= this.#options.countMax) return false;
-    const run: Promise<void> = this.#run(lane, name).finally(() => this.#runs.delete(run));
-    this.#runs.add(run);
+    this.#begin(this.#run(lane, name));
     return true;
+  }
+
+  /**
+   * Begins to drain a lane whose lease this process has taken with the log, however many there are. An earlier drain of it
+   * here, if one has not ended, has given the lane back.
+   */
+  drainTaken(lane: LaneKey, taken: TakenLane): void {
+    const name = nameOf(lane);
+    this.#begin(
+      this.#wokenAgain.has(name) ? this.#drainOnce(lane, taken) : this.#run(lane, name, taken),
+    );
+  }
+
+  /** As `wake`, for a lane that a drain here has given back with more to do. @returns false where it is left to the queue. */
+  wakeAgain(lane: LaneKey): boolean {
+    return !this.#isClosing && this.wake(lane);
+  }
+
+  #begin(work: Promise<void>): void {
+    const run = work.finally(() => this.#runs.delete(run));
+    this.#runs.add(run);
   }
 
   /** Resolves when none is under way. Call it when nothing is logged any more. */
   async close(): Promise<void> {
+    this.#isClosing = true;
     await Promise.all(this.#runs);
   }
 
-  async #run(lane: LaneKey, name: string): Promise<void> {
+  async #run(lane: LaneKey, name: string, taken?: TakenLane): Promise<void> {
     const { drain, onFailure } = this.#options;
+    let held = taken;
     try {
       do {
         this.#wokenAgain.set(name, false);
-        // With more to do, it has woken the lane through the queue.
-        if ((await drain(lane)).outcome === 'more') return;
+        await drain(lane, held);
+        held = undefined;
       } while (this.#wokenAgain.get(name));
     } catch (error) {
       onFailure(error);
     } finally {
       this.#wokenAgain.delete(name);
+    }
+  }
+
+  async #drainOnce(lane: LaneKey, taken: TakenLane): Promise<void> {
+    const { drain, onFailure } = this.#options;
+    try {
+      await drain(lane, taken);
+    } catch (error) {
+      onFailure(error);
     }
   }
 }

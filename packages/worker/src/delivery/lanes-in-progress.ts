@@ -9,13 +9,13 @@
  *
  * Between `process-commit-batch.ts`, which logs, `deliver-webhook.ts` and `lane-drain.ts`.
  */
-import type { LoggedLane } from '@sluice/database/delivery/deliveries';
+import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
 
 /** A drain, as far as those who log need it. */
 export interface GrowingDrain {
   /** False where it is too late for this drain, and the lane must be woken. */
-  noteLogged(lastSequence: number): boolean;
+  noteLogged(lastSequence: number, deliveries?: LoggedLane['deliveries']): boolean;
   /** True where it will ask for the end of its log again before it gives the lane back. */
   readonly looksAgain: boolean;
 }
@@ -38,6 +38,7 @@ export class LanesInProgress {
 
   /** Tells the lane's drain that its log has grown, once that is committed. False where no drain here looks again. */
   tell(lane: LoggedLane): boolean {
-    return this.#drains.get(nameOf(lane))?.noteLogged(lane.lastSequence) ?? false;
+    const { lastSequence, deliveries } = lane;
+    return this.#drains.get(nameOf(lane))?.noteLogged(lastSequence, deliveries) ?? false;
   }
 }

@@ -71,7 +71,7 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
     isAtEnd: () => store.isAllLoaded,
     isPlaceWanted: () => true,
   };
-  await new LaneDrain(drain, claimed, lane, claimedAtMs).run();
+  await new LaneDrain(drain, claimed, { claimed: lane, claimedAtMs }).run();
   return true;
 }
 

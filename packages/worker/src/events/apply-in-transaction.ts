@@ -5,7 +5,7 @@
  * Part of step 9 of the walk, called by `process-commit-batch.ts` after the claim.
  */
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
-import type { LoggedLane } from '@sluice/database/delivery/deliveries';
+import type { LaneTaking, LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { nameOf } from '@sluice/database/delivery/lanes';
 import type { NumberStock } from '@sluice/database/people/numbers';
 import { insertDeadLetteredOperation } from '@sluice/database/events/dead-lettered-operations';
@@ -34,6 +34,21 @@ export interface ProcessCommitBatchDeps {
   readonly waitMsMax?: number;
   /** How long a batch that is in the log and not in its queue is waited for; absent: 5 s, as long as an intake waits for the broker. */
   readonly unqueuedMsMax?: number;
+  /** Absent: nobody is told of what is logged but the caller. */
+  readonly lanes?: LaneHandOver;
+}
+
+/** Whom the lanes that a transaction has logged for are handed to. */
+export interface LaneHandOver {
+  /** What a transaction may take for them; undefined: nothing now. */
+  readonly taking: () => LaneTaking | undefined;
+  /**
+   * Called after each commit, before anything else is done: leases that were taken run.
+   *
+   * @param askedAtMs - before the transaction, by `monotonicNow`.
+   */
+  readonly wake: (lanes: readonly LoggedLane[], askedAtMs: number) => Promise<void>;
+  readonly monotonicNow: () => number;
 }
 
 /** What one commit batch came to. */
@@ -63,6 +78,7 @@ export async function applyTogether(
   transaction: DatabaseOrTransaction,
   operations: readonly Operation[],
   options: LoadOptions = SAFEST,
+  taking?: LaneTaking,
 ): Promise<Applied> {
   const needs = findStateNeeds(operations);
   const state = await loadState(transaction, needs, options);
@@ -75,7 +91,7 @@ export async function applyTogether(
     newId: deps.newId,
     nowMs: deps.now(),
   });
-  const lanes = await writeChanges(transaction, changes);
+  const lanes = await writeChanges(transaction, changes, taking);
   const { events, reports, issues } = changes;
   return {
     lanes,

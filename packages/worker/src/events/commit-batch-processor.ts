@@ -1,17 +1,19 @@
 /**
- * What a worker process does with the commit batches that the queue brings: it has them applied, counts them, and wakes
- * the lanes that they logged for.
+ * What a worker process does with the commit batches that the queue brings: it has them applied, and counts them.
  *
  * The queue is `platform/src/consumers/queue-consumers.ts`, the applying `process-commit-batch.ts` (step 9 of the
  * walk).
  */
 import type { Database } from '@sluice/database/connection/connection';
-import type { LoggedLane } from '@sluice/database/delivery/deliveries';
 import type { NumberStock } from '@sluice/database/people/numbers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
-import { processCommitBatch, type ProcessOutcome } from './process-commit-batch.ts';
+import {
+  processCommitBatch,
+  type LaneHandOver,
+  type ProcessOutcome,
+} from './process-commit-batch.ts';
 import { TakenIdWatch } from './taken-id-watch.ts';
 
 export type ProcessOne = (
@@ -25,7 +27,7 @@ export interface CommitBatchProcessorDeps {
   readonly newId: () => string;
   /** Traces what it wraps. */
   readonly tracedProcessing: (process: ProcessOne) => ProcessOne;
-  readonly wakeLogged: (lane: LoggedLane) => Promise<void>;
+  readonly lanes: LaneHandOver;
   readonly now: () => number;
   readonly logger: Logger;
 }
@@ -41,9 +43,9 @@ export interface CommitBatchProcessor {
 }
 
 export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): CommitBatchProcessor {
-  const { database, numbers, newId, tracedProcessing, wakeLogged, now, logger } = deps;
+  const { database, numbers, newId, tracedProcessing, lanes, now, logger } = deps;
   const isDebugging = logger.isLevelEnabled('debug');
-  const processing = { database, numbers, takenIds: new TakenIdWatch(), newId, now };
+  const processing = { database, numbers, takenIds: new TakenIdWatch(), newId, now, lanes };
   const counts = { appliedCount: 0, operationCount: 0, deadLetteredCount: 0 };
   return {
     counts,
@@ -65,13 +67,6 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
           'operations could not be applied; the worker moved them to the dead-letter table: npm run parked',
         );
       }
-      // A wake-up that is lost here is made good by the reconcile loop.
-      await Promise.all(result.lanes.map(wakeLogged)).catch((error: unknown) => {
-        logger.warn(
-          { error },
-          'delivery queues could not be woken; the reconciliation loop will find them',
-        );
-      });
       return { outcome: 'done', behind: result.envelopes - 1 };
     },
   };

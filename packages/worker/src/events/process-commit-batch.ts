@@ -31,7 +31,7 @@
  * does not know is no fault: it waits for the newer version, which is about to come.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
-import type { LoggedLane } from '@sluice/database/delivery/deliveries';
+import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { waitToMerge } from '@sluice/database/people/merge-gate';
 import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
@@ -65,7 +65,11 @@ import {
 import { inFlushOrder, type FlushPart } from './flush-order.ts';
 import { EarlierFirst, expectNothingByKeys, isTakingOver, makeWay, startOf } from './make-way.ts';
 
-export type { CommitBatchCounts, ProcessCommitBatchDeps } from './apply-in-transaction.ts';
+export type {
+  CommitBatchCounts,
+  LaneHandOver,
+  ProcessCommitBatchDeps,
+} from './apply-in-transaction.ts';
 
 export type ProcessOutcome =
   | {
@@ -110,8 +114,15 @@ export async function processCommitBatch(
         await expectNothingByKeys(pending, commitBatch);
       const run = await nextRun(pending, earlier, together);
       const logged = await findLogged(pending, run.envelopes);
+      const askedAtMs = deps.lanes?.monotonicNow() ?? 0;
       const outcome = await processRun(deps, run, pending, logged);
-      await pending?.remove(appliedOf(run, outcome).flatMap((each) => logged.get(each) ?? []));
+      const woken =
+        outcome.outcome === 'applied' ? deps.lanes?.wake(outcome.lanes, askedAtMs) : undefined;
+      // Side by side: each waits for the broker's disk.
+      await Promise.all([
+        woken,
+        pending?.remove(appliedOf(run, outcome).flatMap((each) => logged.get(each) ?? [])),
+      ]);
       if (run.isLast) return sumOf([...done, outcome], together.length);
       done.push(outcome);
       const applied = new Set(run.envelopes);
@@ -236,12 +247,18 @@ function processOnce(
     if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
     const { lanes, counts } = isIsolating
       ? await applyIsolated(deps, transaction, commitBatchIdsOf(parts), operations)
-      : await applyTogether(deps, transaction, operations, {
-          keepsMergesOff,
-          looksForTakenIds,
-          looksForRemadeNames,
-          waitingVisitorsOf: waitingVisitorsOf(pending, held),
-        });
+      : await applyTogether(
+          deps,
+          transaction,
+          operations,
+          {
+            keepsMergesOff,
+            looksForTakenIds,
+            looksForRemadeNames,
+            waitingVisitorsOf: waitingVisitorsOf(pending, held),
+          },
+          deps.lanes?.taking(),
+        );
     return {
       outcome: 'applied',
       envelopes: commitBatches.length,

@@ -8,7 +8,8 @@
  * Part of step 9 of the walk: after operations are applied in `process-commit-batch.ts`; the commit is next.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
-import { appendDeliveries, type LoggedLane } from '@sluice/database/delivery/deliveries';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import type { LaneTaking, LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { recordLaneMerges } from '@sluice/database/delivery/lane-merges';
 import { rememberDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';
 import { writeDevices } from '@sluice/database/people/devices';
@@ -32,10 +33,11 @@ import { writeSegmentMembers } from '@sluice/database/people/segment-members';
 import { writeVisitors } from '@sluice/database/people/visitors';
 import type { StateChanges } from '@sluice/domain/state/loaded-state';
 
-/** Writes all changes. @returns lanes to wake after commit. */
+/** Writes all changes. @param taking - as `appendDeliveries` has it. @returns lanes to wake after commit. */
 export async function writeChanges(
   transaction: DatabaseOrTransaction,
   changes: StateChanges,
+  taking?: LaneTaking,
 ): Promise<LoggedLane[]> {
   await movePeople(transaction, changes.moves);
   await recordLaneMerges(transaction, changes.moves);
@@ -55,5 +57,5 @@ export async function writeChanges(
   await attachAnonymousEvents(transaction, changes.attachments);
   await insertEvents(transaction, changes.events);
   await recordIssues(transaction, changes.issues);
-  return appendDeliveries(transaction, changes.reports);
+  return appendDeliveries(transaction, changes.reports, taking);
 }

@@ -1,4 +1,5 @@
 /** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
+import type { ClaimedLane } from '@sluice/database/delivery/lanes';
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
@@ -61,4 +62,13 @@ export interface LeaseOptions {
   readonly leaseMs: number;
   /** After this a lane makes room for others that wait; what is in flight is waited for. */
   readonly timeSliceMs: number;
+}
+
+/** A lease that is held already. */
+export interface TakenLane {
+  readonly claimed: ClaimedLane;
+  /** Before the lease was taken, by the monotonic clock. */
+  readonly claimedAtMs: number;
+  /** The first of what waits; absent: it is read. */
+  readonly deliveries?: readonly LoggedDelivery[];
 }

@@ -10,13 +10,13 @@
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
-import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { LaneRun } from '@sluice/domain/delivery/lane';
 import type { FairPermits, Permit, PermitRequester } from '../scheduling/fair-permits.ts';
 import { LaneAttempts } from './lane-attempts.ts';
 import { LaneLease } from './lane-lease.ts';
 import { firstConcurrencyLimit, LaneLog, nextPageSize, wantsPage } from './lane-log.ts';
-import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import type { LaneDrainDeps, TakenLane } from './lane-drain-deps.ts';
 import { LaneEndpoint } from './lane-endpoint.ts';
 import { TimeSlice } from '../scheduling/time-slice.ts';
 import { PaceWait } from './pace-wait.ts';
@@ -63,7 +63,7 @@ export class LaneDrain {
   /** Nothing more is started; what was sent is kept first, or it would be sent again. */
   #loadFailure: { readonly error: unknown } | undefined;
 
-  constructor(deps: LaneDrainDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
+  constructor(deps: LaneDrainDeps, lane: LaneKey, { claimed, claimedAtMs, deliveries }: TakenLane) {
     this.#deps = deps;
     const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
     const snapshot = {
@@ -100,6 +100,7 @@ export class LaneDrain {
       },
       onGivenUp: () => this.#wakeUp(),
     });
+    if (deliveries) this.#adoptLogged(deliveries);
   }
 
   /** True where it has done nothing but wait for its endpoint for so much idle time: then it uses only memory. */
@@ -111,12 +112,28 @@ export class LaneDrain {
     );
   }
 
-  /** The log has grown up to `lastSequence`. False where this drain does not look at it again. */
-  noteLogged(lastSequence: number): boolean {
+  /**
+   * The log has grown up to `lastSequence`. False where this drain does not look at it again.
+   *
+   * @param deliveries - the last of the log; absent: they are read.
+   */
+  noteLogged(lastSequence: number, deliveries?: readonly LoggedDelivery[]): boolean {
     if (!this.looksAgain) return false;
     this.#log.noteLogged(lastSequence);
+    if (deliveries) this.#adoptLogged(deliveries);
     this.#wakeUp();
     return true;
+  }
+
+  /** Takes what was logged as it is where it comes next and would be read now; else it is read later. */
+  #adoptLogged(deliveries: readonly LoggedDelivery[]): void {
+    const run = this.#run;
+    const isNext = deliveries[0]?.sequence === run.loadedThrough + 1;
+    if (!isNext || this.#loading || run.nextProbeAtMs !== null) return;
+    if (!wantsPage(run) || run.span >= SPAN_MAX) return;
+    this.#log.noteRead(deliveries, run.loadedThrough === run.snapshot().cursor);
+    run.load(deliveries);
+    this.#timeSlice.begin(this.#deps.monotonicNow());
   }
 
   /** Giving the lane back tells where its log ends. */

@@ -128,8 +128,13 @@ export class LaneLog {
         'BUG',
         `the log of a delivery queue ends at ${after}, before its last sequence`,
       );
-    if (after === cursor) this.#cursorFromDay = first.readFromDay;
-    this.#readFromDay = page.at(-1)?.readFromDay ?? null;
+    this.noteRead(page, after === cursor);
     return page;
+  }
+
+  /** The next deliveries are known. @param isAtCursor - the first of them is the one after the cursor. */
+  noteRead(page: readonly LoggedDelivery[], isAtCursor: boolean): void {
+    if (isAtCursor) this.#cursorFromDay = page[0]?.readFromDay ?? null;
+    this.#readFromDay = page.at(-1)?.readFromDay ?? null;
   }
 }

@@ -27,7 +27,7 @@ import type { PostDelivery } from '../lane/lane-drain-deps.ts';
 import type { LaneStore } from '../lane/lane-store.ts';
 import type { DrainedLog, ReplayedLog } from '../delivery/replay-deliveries.ts';
 import type { ProcessOne } from '../events/commit-batch-processor.ts';
-import type { ProcessOutcome } from '../events/process-commit-batch.ts';
+import type { LaneHandOver, ProcessOutcome } from '../events/process-commit-batch.ts';
 import type { TraceImport } from '../imports/run-import.ts';
 import { createImportTracing } from './trace-imports.ts';
 
@@ -35,6 +35,7 @@ import { createImportTracing } from './trace-imports.ts';
 export interface WorkerTracing {
   processing(process: ProcessOne): ProcessOne;
   loading(store: LaneStore): LaneStore;
+  waking(wake: LaneHandOver['wake']): LaneHandOver['wake'];
   replaying(store: ReplayedLog, replay: ClaimedReplay): DrainedLog;
   posting(post: PostDelivery): PostDelivery;
   readonly importing: TraceImport | undefined;
@@ -52,6 +53,7 @@ interface Place {
 const OFF: WorkerTracing = {
   processing: (process) => process,
   loading: (store) => store,
+  waking: (wake) => wake,
   replaying: (store) => store,
   posting: (post) => post,
   importing: undefined,
@@ -127,12 +129,18 @@ export function createWorkerTracing({
       ...store,
       async load(request) {
         const page = await store.load(request);
-        await remember(request.lane, page, itself, (traceparent) =>
-          traceparent === undefined ? undefined : { traceparent, links: [] },
-        );
+        await remember(request.lane, page, itself, placeOf);
         return page;
       },
     }),
+
+    waking: (wake) => async (lanes, askedAtMs) => {
+      const handed = lanes.map(({ environmentId, webhookId, deliveries = [] }) =>
+        remember({ environmentId, webhookId }, deliveries, itself, placeOf),
+      );
+      await Promise.all(handed);
+      await wake(lanes, askedAtMs);
+    },
 
     replaying(store, { traceparent, ...replay }) {
       if (traceparent === null) return store;
@@ -189,6 +197,11 @@ export function createWorkerTracing({
 }
 
 const itself = (sequence: number): number => sequence;
+
+const placeOf = (
+  traceparent: string | undefined,
+): Pick<Place, 'traceparent' | 'links'> | undefined =>
+  traceparent === undefined ? undefined : { traceparent, links: [] };
 
 /**
  * @param place - of the commit batch among those that were to be applied together; counts are those of all that were.

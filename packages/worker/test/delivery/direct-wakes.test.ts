@@ -1,12 +1,19 @@
 /** Lanes that are drained by the process that has logged for them: each once more if something was logged meanwhile, none lost. */
 import { beforeEach, expect, test } from 'vitest';
-import type { LaneOutcome } from '../../src/delivery/deliver-webhook.ts';
 import { DirectWakes } from '../../src/delivery/direct-wakes.ts';
+import type { TakenLane } from '../../src/lane/lane-drain-deps.ts';
 
 const laneOf = (webhookId: number) => ({ environmentId: 1, webhookId });
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-let drains: { webhookId: number; end(outcome?: LaneOutcome['outcome']): void; fail(): void }[];
+const TAKEN = { claimed: {} as TakenLane['claimed'], claimedAtMs: 1 };
+
+let drains: {
+  readonly webhookId: number;
+  readonly taken: TakenLane | undefined;
+  end(): void;
+  fail(): void;
+}[];
 let failures: unknown[];
 let wakes: DirectWakes;
 
@@ -14,11 +21,12 @@ beforeEach(() => {
   drains = [];
   failures = [];
   wakes = new DirectWakes({
-    drain: ({ webhookId }) =>
+    drain: ({ webhookId }, taken) =>
       new Promise((resolve, reject) =>
         drains.push({
           webhookId,
-          end: (outcome = 'idle') => resolve({ outcome } as LaneOutcome),
+          taken,
+          end: () => resolve(undefined),
           fail: () => reject(new Error('away')),
         }),
       ),
@@ -42,12 +50,31 @@ test('a lane is drained at once, and by one drain at a time', async () => {
   expect(drains).toHaveLength(3);
 });
 
-test('one that has woken its lane through the queue is not drained once more here', async () => {
+test('a drain that gives its lane back with more to do is followed by another, but for the stop of the process', async () => {
   wakes.wake(laneOf(1));
-  wakes.wake(laneOf(1));
-  drains[0]?.end('more');
+  expect(wakes.wakeAgain(laneOf(1))).toBe(true);
+  drains[0]?.end();
   await settle();
-  expect(drains).toHaveLength(1);
+  expect(drains).toHaveLength(2);
+  const closing = wakes.close();
+  expect(wakes.wakeAgain(laneOf(1))).toBe(false);
+  drains[1]?.end();
+  await closing;
+  expect(drains).toHaveLength(2);
+});
+
+test('a lane that was taken with its log is drained at once under that lease, and once more where it is woken meanwhile', async () => {
+  wakes.wake(laneOf(1));
+  wakes.drainTaken(laneOf(1), TAKEN);
+  wakes.drainTaken(laneOf(2), TAKEN);
+  expect(drains.map(({ taken }) => taken)).toEqual([undefined, TAKEN, TAKEN]);
+  expect(wakes.roomCount).toBe(0);
+  expect(wakes.wake(laneOf(2))).toBe(true);
+  for (const drain of [...drains]) drain.end();
+  await settle();
+  expect(drains.slice(3).map(({ webhookId, taken }) => [webhookId, taken])).toEqual([
+    [2, undefined],
+  ]);
 });
 
 test('beyond so many, lanes are left to the queue until one has ended', async () => {

@@ -3,7 +3,8 @@
  * clock of its own, and a receiver that answers as the test says.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { appendDeliveries, type LoggedLane } from '@sluice/database/delivery/deliveries';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import type { LaneTaking, LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { listAttempts, listDeliveries } from '@sluice/database/delivery/delivery-reads';
 import { skipHead } from '@sluice/database/replays/lane-actions';
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
@@ -26,6 +27,7 @@ import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../../src/delivery/replay-deliveries.ts';
 import type { LanePermits } from '../../../src/scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../../../src/lane/lane-store.ts';
+import type { TakenLane } from '../../../src/lane/lane-drain-deps.ts';
 import { LanesInProgress } from '../../../src/delivery/lanes-in-progress.ts';
 import { WorkerClock } from '../../../src/process/worker-clock.ts';
 
@@ -82,8 +84,8 @@ export interface LaneWorld extends LaneKey {
   /** Logs so many events about nobody, named e1, e2, … over the whole life of the world. */
   log(count: number): Promise<LoggedLane[]>;
   /** Logs an event about each of these people, named as `log` does; null: about nobody. */
-  logAbout(people: readonly (number | null)[]): Promise<LoggedLane[]>;
-  deliver(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
+  logAbout(people: readonly (number | null)[], taking?: LaneTaking): Promise<LoggedLane[]>;
+  deliver(changes?: Partial<DeliverLaneDeps>, taken?: TakenLane): Promise<LaneOutcome>;
   /** Delivers until the lane answers something else than `more`. */
   deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
   /** Drains a replay that is due, whosever it is, for a time slice. */
@@ -123,7 +125,7 @@ export async function createLaneWorld(
 
     log: (count) => world.logAbout(Array.from({ length: count }, () => null)),
 
-    async logAbout(people) {
+    async logAbout(people, taking) {
       const events = people.map((personId) => ({
         environmentId,
         eventId: `e${++logged}`,
@@ -134,10 +136,13 @@ export async function createLaneWorld(
         ...(personId !== null && { personId }),
         data: { customer_id: '42' },
       }));
-      return database.transaction().execute((transaction) => appendDeliveries(transaction, events));
+      return database
+        .transaction()
+        .execute((transaction) => appendDeliveries(transaction, events, taking));
     },
 
-    deliver: (changes = {}) => deliverLane({ ...depsOf(world), ...changes }, key).ended,
+    deliver: (changes = {}, taken) =>
+      deliverLane({ ...depsOf(world), ...changes }, key, taken).ended,
 
     async deliverAll(changes) {
       for (;;) {

@@ -1,0 +1,124 @@
+/**
+ * What a transaction that has logged deliveries hands to its own process: which lanes have grown, what was logged, and
+ * the lease of each lane that nobody drains and that had nothing waiting. So a lone delivery is sent without a claim and
+ * without a look into the log: two round trips, one commit and one sync of the disk less.
+ *
+ * A lease that is taken so counts from before the commit, by the clock of Postgres, as that of any claim; a transaction that
+ * is undone takes none. Where the process does not hear of the commit, as when it is killed, the lane is free when the
+ * process is known to be gone, or when the lease ends.
+ *
+ * Used by `deliveries.ts`. Beside `lanes.ts`, where a lane is claimed by itself.
+ */
+import { personInBody } from '@sluice/domain/delivery/webhook';
+import { NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
+import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
+import { sql, type RawBuilder } from 'kysely';
+import { snapshotOf, type LaneRow } from './lane-snapshot.ts';
+import { targetOf, type LaneTarget } from './lane-target.ts';
+import {
+  IS_OPEN,
+  IS_WEBHOOK_CURRENT,
+  NEXT_START_AHEAD_MS_MAX,
+  type ClaimedLane,
+  type LaneClaim,
+  type LaneKey,
+} from './lanes.ts';
+import type { LoggedDelivery } from './logged-deliveries.ts';
+
+/** A lane whose log has grown. */
+export interface LoggedLane extends LaneKey {
+  /** Of the last delivery now. */
+  readonly lastSequence: number;
+  /**
+   * All that the transaction has logged for it, in order; absent where that is much, or where people of the lane were merged:
+   * then the log is to be read.
+   */
+  readonly deliveries?: readonly LoggedDelivery[];
+  /** Present where the transaction took its lease: with the commit the lane is to be drained. */
+  readonly claimed?: ClaimedLane;
+}
+
+/** What whoever logs wants to be handed. */
+export interface LaneTaking extends Pick<Required<LaneClaim>, 'leaseMs' | 'holderProcessId'> {
+  /** Unix milliseconds. */
+  readonly nowMs: number;
+  /** Leases, at most. */
+  readonly countMax: number;
+}
+
+/** As many as a drain reads at least at a time; more are read from the log, page by page. */
+export const HANDED_COUNT_MAX = 32;
+
+/** Columns and tables of the part of the statement that locks lanes. Whoever takes nothing reads nothing for it. */
+export interface LaneGrant {
+  readonly isFree: RawBuilder<boolean>;
+  readonly accountId: RawBuilder<number | null>;
+  readonly tables: RawBuilder<unknown>;
+}
+
+export const grantOf = (taking: LaneTaking | undefined): LaneGrant =>
+  taking === undefined
+    ? { isFree: sql`false`, accountId: sql`null::bigint`, tables: sql`` }
+    : {
+        isFree: isIdleAndFree(taking),
+        accountId: sql`environments.account_id`,
+        tables: sql`join webhooks using (environment_id, webhook_id) join environments using (environment_id) join accounts using (account_id)`,
+      };
+
+/** A condition on a joined lane, its webhook, workspace and account: it may be drained now, and nothing waits in it. */
+const isIdleAndFree = ({ nowMs }: LaneTaking): RawBuilder<boolean> => sql`
+  (lanes.state = 'healthy' and not lanes.is_paused and lanes.cursor_sequence = lanes.last_sequence
+   and (lanes.lease_until is null or lanes.lease_until <= clock_timestamp())
+   and (lanes.next_start_at is null or lanes.next_start_at <= ${new Date(nowMs)}
+        or lanes.next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})
+   and ${IS_OPEN} and ${IS_WEBHOOK_CURRENT})`;
+
+/** A lane as the statement that logs tells of it. */
+export interface LoggedLaneRow extends LaneKey, LaneRow, LaneTarget {
+  readonly isClaimed: boolean;
+  readonly accountId: number;
+  readonly readFromDay: string | null;
+  /** Places of the events that were logged, from 1; null where they are many. */
+  readonly places: readonly number[] | null;
+  readonly withContent: boolean;
+  readonly hasMerges: boolean;
+  /** The day before that of the log's new rows. */
+  readonly dayBefore: string;
+}
+
+/** @param bodyOf - the text that was logged of the event at a place, from 0. */
+export function handedLane(
+  row: LoggedLaneRow,
+  events: readonly ReportingEvent[],
+  bodyOf: (place: number, withContent: boolean) => string,
+): LoggedLane {
+  const { environmentId, webhookId, accountId, readFromDay } = row;
+  const snapshot = snapshotOf(row);
+  const { lastSequence } = snapshot;
+  const { places, withContent, dayBefore } = row;
+  const deliveries =
+    places === null || row.hasMerges
+      ? undefined
+      : places.map((place, index): LoggedDelivery => {
+          const event = events[place - 1] as ReportingEvent;
+          const body = bodyOf(place - 1, withContent);
+          return {
+            sequence: lastSequence - places.length + 1 + index,
+            eventId: event.eventId,
+            readFromDay: dayBefore,
+            eventType: event.eventType,
+            body,
+            isTriedOnce: false,
+            personId: event.personId ?? personInBody(body),
+            retry: NEVER_ATTEMPTED,
+            isFinished: false,
+          };
+        });
+  return {
+    environmentId,
+    webhookId,
+    lastSequence,
+    ...(deliveries && { deliveries }),
+    ...(row.isClaimed && { claimed: { ...snapshot, ...targetOf(row), accountId, readFromDay } }),
+  };
+}

@@ -1,0 +1,53 @@
+/** Lanes are handed to their drains with the commit of the transaction that logged for them, whatever the broker is busy with. */
+import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
+import { findLane } from '@sluice/database/delivery/lanes';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
+import { identify } from '@sluice/domain/testing/sample-operations';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { processCommitBatch, type LaneHandOver } from '../../../src/events/process-commit-batch.ts';
+import { inEnvironment } from '../support/commit-batch-world.ts';
+import { createShardsWorld, type ShardsWorld } from '../support/shards-world.ts';
+
+let world: ShardsWorld;
+beforeAll(async () => {
+  world = await createShardsWorld('postgres');
+});
+afterAll(() => world.close());
+
+test('a lane is drained from the commit on, not from when the broker has forgotten the batch', async () => {
+  const environmentId = world.newEnvironment();
+  await insertTestWorkspace(world.deps.database, environmentId);
+  const { webhookId } = await insertTestWebhook(world.deps.database, environmentId, {
+    events: ['customer_unsubscribed'],
+  });
+  const [commitBatch] = await world.add([
+    inEnvironment(environmentId, identify('id:p'), identify('id:p', { unsubscribed: true })),
+  ]);
+  if (!commitBatch) throw new Error('nothing was added');
+  const pending = world.newPending();
+  let forget = (): void => {};
+  const remove = pending.remove.bind(pending);
+  pending.remove = async (batches) => {
+    await new Promise<void>((resolve) => (forget = resolve));
+    await remove(batches);
+  };
+  let isDone = false;
+  const handed = new Promise<{ lanes: readonly LoggedLane[]; isCommitted: boolean }>((resolve) => {
+    const lanes: LaneHandOver = {
+      taking: () => ({ leaseMs: 15_000, holderProcessId: 0, nowMs: Date.now(), countMax: 1 }),
+      async wake(woken) {
+        const lane = await findLane(world.deps.database, { environmentId, webhookId });
+        resolve({ lanes: woken, isCommitted: lane?.lastSequence === 1 });
+      },
+      monotonicNow: () => performance.now(),
+    };
+    void processCommitBatch({ ...world.deps, lanes }, commitBatch, [], pending).then(
+      () => (isDone = true),
+    );
+  });
+  const { lanes, isCommitted } = await handed;
+  expect({ isCommitted, isDone }).toEqual({ isCommitted: true, isDone: false });
+  expect(lanes).toMatchObject([{ environmentId, webhookId, claimed: { cursor: 0 } }]);
+  expect(lanes[0]?.deliveries).toHaveLength(1);
+  forget();
+});
