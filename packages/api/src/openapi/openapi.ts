@@ -23,6 +23,7 @@ import {
   type ApiDocument,
   type ApiOperation,
 } from './reference-page.ts';
+import { withSharedResponses } from './shared-responses.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 const DESCRIPTION =
@@ -100,7 +101,8 @@ export function serveReference(app: ApiServer): void {
   const render = () => {
     const described = asPublished(withoutUnused(app.swagger() as ApiDocument));
     const document = { ...withIntake(described), webhooks: describeEvents() };
-    return { documentText: JSON.stringify(document), page: renderReferencePage(document) };
+    const documentText = JSON.stringify(withSharedResponses(document));
+    return { documentText, page: renderReferencePage(document) };
   };
 
   app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) =>

@@ -16,6 +16,15 @@ interface Document {
   readonly components: { readonly schemas: Record<string, Record<string, unknown>> };
 }
 
+/** With each shared answer where it is pointed at. */
+function resolved(shared: Document): Document {
+  const { responses } = shared.components as unknown as { responses: Record<string, object> };
+  return JSON.parse(JSON.stringify(shared), (_, value: { $ref?: string } | null) => {
+    const [, name = ''] = /^#\/components\/responses\/(\w+)$/.exec(value?.$ref ?? '') ?? [];
+    return name === '' ? value : responses[name];
+  }) as Document;
+}
+
 let app: ApiServer;
 let document: Document;
 let text: string;
@@ -25,7 +34,7 @@ beforeAll(async () => {
   ({ app } = await startApi());
   const answer = await app.inject('/openapi.json');
   text = answer.body;
-  document = answer.json();
+  document = resolved(answer.json());
   apiPaths = Object.fromEntries(
     Object.entries(document.paths).map(([path, methods]) => [
       path,
