@@ -91,6 +91,7 @@ export async function startPurchaseServices(redisUrl: string, catalogueFile?: st
 
   return {
     settings,
+    database,
     api,
     simulator,
     call,
@@ -102,9 +103,10 @@ export async function startPurchaseServices(redisUrl: string, catalogueFile?: st
         return body;
       }, ENDED),
     /** SIGKILL, and another one with these settings. */
-    async replaceWorker(changes: Readonly<Record<string, string>>) {
+    async replaceWorker(changes: Readonly<Record<string, string>>): Promise<ServiceUnderTest> {
       await worker.kill('SIGKILL');
       worker = await start('worker', changes);
+      return worker;
     },
     async close() {
       await Promise.all([api.kill('SIGKILL'), worker.kill('SIGKILL')]);

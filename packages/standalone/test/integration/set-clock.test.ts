@@ -10,27 +10,12 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf } from './fleet-under-test.ts';
+import { setClock, settingClock } from './wrong-date.ts';
 
 const HOUR_MS = 3_600_000;
 const SET_BY = [-HOUR_MS, HOUR_MS];
 const WAIT = { timeout: 30_000, interval: 50 };
 const TEST_TIMEOUT_MS = 60_000;
-const SET_SIGNAL = 'SIGUSR2';
-const SET_LINE = 'the clock was set';
-
-/** Run before the service: its `Date` is wrong from the start, or once it is told. */
-const settingClock = (setByMs: number, isAtStart: boolean) => `
-  const right = Date;
-  let aheadMs = ${isAtStart ? setByMs : 0};
-  globalThis.Date = class extends right {
-    constructor(...given) { given.length === 0 ? super(right.now() + aheadMs) : super(...given); }
-    static now() { return right.now() + aheadMs; }
-  };
-  process.once('${SET_SIGNAL}', () => {
-    aheadMs = ${setByMs};
-    process.stdout.write(JSON.stringify({ msg: '${SET_LINE}' }) + '\\n');
-  });`;
-
 async function start(service: 'api' | 'worker', setByMs: number, isAtStart: boolean) {
   const { url, database } = await createTestDatabase();
   const process = await beginServiceUnderTest(mainOf(service), {
@@ -38,19 +23,12 @@ async function start(service: 'api' | 'worker', setByMs: number, isAtStart: bool
     REDIS_URL: testRedisUrl(),
     QUEUE_PREFIX: uniquePrefix(),
     SHARD_COUNT: '1',
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(settingClock(setByMs, isAtStart))}`,
+    NODE_OPTIONS: settingClock(setByMs, isAtStart),
     [`${service.toUpperCase()}_PORT`]: '0',
   });
   onTestFinished(() => process.kill('SIGKILL').then(() => undefined));
   const { url: serviceUrl } = await process.started;
-  const setClock = async () => {
-    void process.kill(SET_SIGNAL);
-    await vi.waitFor(
-      () => expect(process.logs).toContainEqual(expect.objectContaining({ msg: SET_LINE })),
-      WAIT,
-    );
-  };
-  return { database, serviceUrl, setClock };
+  return { database, serviceUrl, setClock: () => setClock(process) };
 }
 
 /** By how many seconds the newest start of a signup is not now, by Postgres. */
@@ -77,6 +55,75 @@ test.each(SET_BY)(
 
     const before = await start('api', setByMs, true);
     expect(await signUp(before.serviceUrl, before.database, 'first@example.com')).toBeLessThan(60);
+  },
+  TEST_TIMEOUT_MS,
+);
+
+/** Of the newest row, by how many seconds each of these times is not now, by Postgres. */
+async function secondsFromNow(database: Database, table: string, columns: readonly string[]) {
+  const offBy = columns.map(
+    (column) => sql`abs(extract(epoch from clock_timestamp() - ${sql.ref(column)}))::float8`,
+  );
+  const { rows } = await sql<{ seconds: number[] }>`
+    select array[${sql.join(offBy)}] as seconds from ${sql.table(table)}
+     order by ${sql.ref(columns[0] ?? '')} desc limit 1`.execute(database);
+  return Math.max(...(rows[0]?.seconds ?? [Number.NaN]));
+}
+
+// With its clock ahead it told early what waits for a retry, with its clock behind it left a dead process' entry for an hour.
+test.each(SET_BY)(
+  'an API process whose clock is set by %i ms keeps the times of its outbox and of its answers by key',
+  async (setByMs) => {
+    const { database, serviceUrl, setClock } = await start('api', setByMs, false);
+    const signUpOnce = async (email: string, key: string) => {
+      const answer = await fetch(`${serviceUrl}/v1/account_signup`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', 'Idempotency-Key': key },
+        body: JSON.stringify({ email }),
+      });
+      expect(answer.status).toBeLessThan(300);
+      return { text: await answer.text(), replayed: answer.headers.get('idempotent-replayed') };
+    };
+    const first = await signUpOnce('one@example.com', 'one');
+    await setClock();
+    expect(await signUpOnce('one@example.com', 'one')).toEqual({ ...first, replayed: 'true' });
+    await signUpOnce('two@example.com', 'two');
+    expect(await secondsFromNow(database, 'idempotency_keys', ['started_at'])).toBeLessThan(60);
+    expect(await secondsFromNow(database, 'outbox', ['created_at'])).toBeLessThan(60);
+
+    // An answer is kept for seven days, and a call whose process died holds its key for a minute.
+    await sql`
+      update idempotency_keys
+         set answer = null, outcome = null, locked_until = clock_timestamp() + interval '30 minutes'`.execute(
+      database,
+    );
+    const asked = (key: string, email: string) =>
+      fetch(`${serviceUrl}/v1/account_signup`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', 'Idempotency-Key': key },
+        body: JSON.stringify({ email }),
+      }).then(({ status }) => status);
+    expect(await asked('one', 'one@example.com')).toBe(409);
+    await sql`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`.execute(
+      database,
+    );
+    expect(await asked('one', 'one@example.com')).toBeLessThan(300);
+
+    // There is no such signup, so that to tell these is nothing.
+    await sql`
+      insert into outbox (topic, dedupe_key, payload, created_at, attempt, next_attempt_at)
+      select 'signup.mail', key, '{"signup_id": 0}', clock_timestamp(), 1, clock_timestamp() + due_in
+        from (values ('of a dead process', interval '1 second'), ('waits', interval '30 minutes')) as given (key, due_in)`.execute(
+      database,
+    );
+    const waiting = async () => {
+      const { rows } = await sql<{ key: string }>`
+        select dedupe_key as key from outbox where next_attempt_at is not null order by 1`.execute(
+        database,
+      );
+      return rows.map(({ key }) => key);
+    };
+    await vi.waitFor(async () => expect(await waiting()).toEqual(['waits']), WAIT);
   },
   TEST_TIMEOUT_MS,
 );

@@ -1,0 +1,34 @@
+/** A service whose machine's clock is set: what it reads as the time of day, not what Postgres and its timers do. */
+import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { expect, vi } from 'vitest';
+
+const SET_SIGNAL = 'SIGUSR2';
+const SET_LINE = 'the clock was set';
+
+/**
+ * `NODE_OPTIONS` of a service whose `Date` is wrong from the start, or from `setClock` on.
+ *
+ * @param setByMs - how far ahead of the machine's clock it is.
+ */
+export const settingClock = (setByMs: number, isAtStart: boolean): string =>
+  `--import=data:text/javascript,${encodeURIComponent(`
+  const right = Date;
+  let aheadMs = ${isAtStart ? setByMs : 0};
+  globalThis.Date = class extends right {
+    constructor(...given) { given.length === 0 ? super(right.now() + aheadMs) : super(...given); }
+    static now() { return right.now() + aheadMs; }
+  };
+  process.once('${SET_SIGNAL}', () => {
+    aheadMs = ${setByMs};
+    process.stdout.write(JSON.stringify({ msg: '${SET_LINE}' }) + '\\n');
+  });`)}`;
+
+/** Of a service that was started with `settingClock`. */
+export async function setClock({
+  kill,
+  logs,
+}: Pick<ServiceUnderTest, 'kill' | 'logs'>): Promise<void> {
+  void kill(SET_SIGNAL);
+  const line = expect.objectContaining({ msg: SET_LINE });
+  await vi.waitFor(() => expect(logs).toContainEqual(line), { timeout: 30_000, interval: 50 });
+}
