@@ -28,7 +28,7 @@ async function start(service: 'api' | 'worker', setByMs: number, isAtStart: bool
   });
   onTestFinished(() => process.kill('SIGKILL').then(() => undefined));
   const { url: serviceUrl } = await process.started;
-  return { database, serviceUrl, setClock: () => setClock(process) };
+  return { database, serviceUrl, setItsClock: () => setClock(process) };
 }
 
 /** By how many seconds the newest start of a signup is not now, by Postgres. */
@@ -50,7 +50,7 @@ test.each(SET_BY)(
   async (setByMs) => {
     const later = await start('api', setByMs, false);
     expect(await signUp(later.serviceUrl, later.database, 'before@example.com')).toBeLessThan(60);
-    await later.setClock();
+    await later.setItsClock();
     expect(await signUp(later.serviceUrl, later.database, 'after@example.com')).toBeLessThan(60);
 
     const before = await start('api', setByMs, true);
@@ -74,7 +74,7 @@ async function secondsFromNow(database: Database, table: string, columns: readon
 test.each(SET_BY)(
   'an API process whose clock is set by %i ms keeps the times of its outbox and of its answers by key',
   async (setByMs) => {
-    const { database, serviceUrl, setClock } = await start('api', setByMs, false);
+    const { database, serviceUrl, setItsClock } = await start('api', setByMs, false);
     const signUpOnce = async (email: string, key: string) => {
       const answer = await fetch(`${serviceUrl}/v1/account_signup`, {
         method: 'POST',
@@ -85,7 +85,7 @@ test.each(SET_BY)(
       return { text: await answer.text(), replayed: answer.headers.get('idempotent-replayed') };
     };
     const first = await signUpOnce('one@example.com', 'one');
-    await setClock();
+    await setItsClock();
     expect(await signUpOnce('one@example.com', 'one')).toEqual({ ...first, replayed: 'true' });
     await signUpOnce('two@example.com', 'two');
     expect(await secondsFromNow(database, 'idempotency_keys', ['started_at'])).toBeLessThan(60);
@@ -132,8 +132,8 @@ test.each(SET_BY)(
 test.each(SET_BY)(
   'a worker whose clock is set by %i ms gives up an upload after an hour of silence, not one that goes on',
   async (setByMs) => {
-    const { database, setClock } = await start('worker', setByMs, false);
-    await setClock();
+    const { database, setItsClock } = await start('worker', setByMs, false);
+    await setItsClock();
     await insertTestWorkspace(database, 1);
     await sql`
       insert into imports (environment_id, name, identifier, data_to_process, state, created_at, updated_at)

@@ -29,10 +29,11 @@ import { inChunks } from './in-chunks.ts';
 
 export interface FetchImportDeps {
   readonly database: Database;
-  /** Tells the encoding that the server declares, if it does, before the first piece. */
+  /** Tells the encoding that the server declares, if it does, before the first piece. Aborted: the file is not wanted. */
   readonly fetchFile: (
     address: string,
     tellEncoding: (encoding: string) => void,
+    unwanted: AbortSignal,
   ) => AsyncIterable<Buffer>;
   readonly pause: (durationMs: number, signal: AbortSignal) => Promise<unknown>;
   readonly leaseMs: number;
@@ -128,6 +129,16 @@ class ImportFetch {
   }
 
   async #fetchOnce(address: string): Promise<boolean> {
+    const unwanted = new AbortController();
+    try {
+      return await this.#fetchUntil(address, unwanted.signal);
+    } finally {
+      // A server that sends for ever, or says nothing, is left at once.
+      unwanted.abort();
+    }
+  }
+
+  async #fetchUntil(address: string, unwanted: AbortSignal): Promise<boolean> {
     const { database, fetchFile, sizeBytesMax, storage, stopping } = this.#deps;
     await clearImportChunks(database, this.row, this.row.fencing);
     const { environmentId } = this.row;
@@ -139,11 +150,11 @@ class ImportFetch {
     if (!(await this.#keep(Buffer.alloc(0), 0))) return false;
     let sizeBytes = 0;
     let encoding: string | undefined;
-    const pieces = fetchFile(address, (declared) => {
+    const tellEncoding = (declared: string): void => {
       // What nobody knows, or the owner says better, is passed over.
       if (this.row.encoding === null && isKnownEncoding(declared)) encoding = declared;
-    });
-    for await (const chunk of inChunks(pieces, () => performance.now())) {
+    };
+    for await (const chunk of inChunks(fetchFile(address, tellEncoding, unwanted))) {
       sizeBytes += chunk.length;
       if (sizeBytes > sizeBytesMax) {
         await this.#advance({
@@ -156,20 +167,29 @@ class ImportFetch {
         await this.#release();
         return false;
       }
-      if (!(await this.#keep(chunk, sizeBytes))) return false;
+      const isHeld = chunk.length > 0 ? await this.#keep(chunk, sizeBytes) : await this.#holdOn();
+      if (!isHeld) return false;
     }
     if (encoding !== undefined) this.row = { ...this.row, encoding };
     return this.#advance({ state: 'preprocessed', ...(encoding !== undefined && { encoding }) });
   }
 
+  /** Nothing has come for a while. False where it is out of this worker's hands: it was canceled, say. */
+  #holdOn(): Promise<boolean> {
+    return this.#advance({ state: 'preprocessing', leaseMs: this.#fetchLeaseMs });
+  }
+
+  /** Bytes may be slow to come, and if the lease ended meanwhile the fetch would begin again. */
+  get #fetchLeaseMs(): number {
+    return this.#deps.leaseMs + SILENCE_TIMEOUT_MS;
+  }
+
   /** False where it is out of this worker's hands: it has ended, also for want of capacity, or waits for some. */
   async #keep(bytes: Buffer, fetchedSizeBytes: number): Promise<boolean> {
-    const { database, leaseMs, unfinishedSizeBytesMax, storage, now } = this.#deps;
-    // Bytes may be slow to come, and if the lease ended meanwhile the fetch would begin again.
-    const fetchLeaseMs = leaseMs + SILENCE_TIMEOUT_MS;
+    const { database, unfinishedSizeBytesMax, storage, now } = this.#deps;
     const { fencing } = this.row;
     const bounds = { unfinishedSizeBytesMax, storage };
-    const piece = { fencing, bytes, leaseMs: fetchLeaseMs, nowMs: now(), ...bounds };
+    const piece = { fencing, bytes, leaseMs: this.#fetchLeaseMs, nowMs: now(), ...bounds };
     const outcome = await appendImportChunk(database, this.row, piece);
     if (outcome === 'no_room') {
       const reason = waitsForCapacity(unfinishedSizeBytesMax);

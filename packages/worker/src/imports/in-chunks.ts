@@ -1,24 +1,45 @@
 /** The pieces of a file as they come → the chunks in which it is stored (`database/src/imports/import-chunks.ts`). */
 
 const CHUNK_SIZE_BYTES = 1_048_576;
-const CHUNK_WAIT_MS_MAX = 5_000;
+/** Whoever takes the chunks looks as often whether the file is still wanted. */
+const CHUNK_WAIT_MS_MAX = 2_000;
 
-/** Pieces of any size → pieces of about a megabyte, or of what came in some seconds. */
-export async function* inChunks(
-  pieces: AsyncIterable<Buffer>,
-  monotonicNow: () => number,
-): AsyncGenerator<Buffer, void, undefined> {
-  let collected: Buffer[] = [];
-  let sizeBytes = 0;
-  let keptAtMs = monotonicNow();
-  for await (const piece of pieces) {
-    collected.push(piece);
-    sizeBytes += piece.length;
-    if (sizeBytes < CHUNK_SIZE_BYTES && monotonicNow() - keptAtMs < CHUNK_WAIT_MS_MAX) continue;
-    yield Buffer.concat(collected);
-    keptAtMs = monotonicNow();
-    collected = [];
-    sizeBytes = 0;
+/**
+ * Pieces of any size → pieces of about a megabyte, or of what came in two seconds, which may be nothing. To end it does not
+ * wait for a piece: its caller ends what the pieces come from.
+ */
+export async function* inChunks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  let next = iterator.next();
+  let pause = startPause(CHUNK_WAIT_MS_MAX);
+  try {
+    let collected: Buffer[] = [];
+    let sizeBytes = 0;
+    for (;;) {
+      const come = await Promise.race([next, pause.over]);
+      if (come?.done) break;
+      if (come !== undefined) {
+        collected.push(come.value);
+        sizeBytes += come.value.length;
+        next = iterator.next();
+        if (sizeBytes < CHUNK_SIZE_BYTES) continue;
+      }
+      yield Buffer.concat(collected);
+      collected = [];
+      sizeBytes = 0;
+      pause.end();
+      pause = startPause(CHUNK_WAIT_MS_MAX);
+    }
+    if (sizeBytes > 0) yield Buffer.concat(collected);
+  } finally {
+    pause.end();
+    next.catch(() => undefined);
+    iterator.return?.().catch(() => undefined);
   }
-  if (sizeBytes > 0) yield Buffer.concat(collected);
+}
+
+function startPause(durationMs: number): { readonly over: Promise<undefined>; end(): void } {
+  const { promise: over, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), durationMs);
+  return { over, end: () => clearTimeout(timer) };
 }

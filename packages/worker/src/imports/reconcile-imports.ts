@@ -25,8 +25,11 @@ export function createImportReconcileLoops(deps: ImportReconcileLoopsDeps): Reco
   const connector = createVettedConnector({ allowPrivate, allowedNetworks }, undefined, proxy);
   const running: RunImportDeps = {
     ...deps,
-    fetchFile: (address, tellEncoding) =>
-      fetchFile(connector, address, { signal: stopping, tellEncoding }),
+    fetchFile: (address, tellEncoding, unwanted) =>
+      fetchFile(connector, address, {
+        signal: AbortSignal.any([stopping, unwanted]),
+        tellEncoding,
+      }),
     pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }),
   };
   return Array.from({ length: IMPORTS_AT_A_TIME }, (_, index) => ({
