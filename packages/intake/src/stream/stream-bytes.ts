@@ -64,10 +64,7 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
     if (this.#end !== undefined || this.#isDiscarding) return;
     if (bytes.length > 0) this.#pieces.push(new Uint8Array(bytes));
     if (isLast) this.#end = 'complete';
-    else if (!this.#isPaused) {
-      this.#isPaused = true;
-      this.#throttle.pause();
-    }
+    else this.#pause();
     this.#wake?.();
   }
 
@@ -88,28 +85,48 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
-    while (true) {
-      const piece = this.#pieces.shift();
-      if (piece !== undefined) yield piece;
-      else if (this.#end !== undefined) return;
-      else await this.#nextPiece();
+    const keepingAlive = setInterval(() => this.#keepAlive(), KEEP_ALIVE_INTERVAL_MS);
+    try {
+      while (true) {
+        const piece = this.#pieces.shift();
+        if (piece !== undefined) yield piece;
+        else if (this.#end !== undefined) return;
+        else await this.#nextPiece();
+      }
+    } finally {
+      clearInterval(keepingAlive);
+    }
+  }
+
+  /** For each piece: uWebSockets.js goes on with what it has read already, and each begins its 10 s anew. */
+  #pause(): void {
+    this.#isPaused = true;
+    this.#throttle.pause();
+  }
+
+  #resume(): void {
+    this.#isPaused = false;
+    this.#throttle.resume();
+  }
+
+  /** Also while it is paused: megabytes of gzip that have come at once take longer than 10 s to be taken. */
+  #keepAlive(): void {
+    if (this.#end !== undefined) return;
+    if (this.#isPaused) {
+      this.#resume();
+      this.#pause();
+    } else {
+      this.#pause();
+      this.#resume();
     }
   }
 
   async #nextPiece(): Promise<void> {
-    if (this.#isPaused) {
-      this.#isPaused = false;
-      this.#throttle.resume();
-    }
+    if (this.#isPaused) this.#resume();
     const idle = setTimeout(() => this.finish('idle'), this.#idleTimeoutMs);
-    const keepAlive = setInterval(() => {
-      this.#throttle.pause();
-      this.#throttle.resume();
-    }, KEEP_ALIVE_INTERVAL_MS);
     await new Promise<void>((resolve) => (this.#wake = resolve));
     this.#wake = undefined;
     clearTimeout(idle);
-    clearInterval(keepAlive);
   }
 }
 

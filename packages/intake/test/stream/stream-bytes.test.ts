@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers';
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { InflationRatioExceeded, inflated, StreamBytes } from '../../src/stream/stream-bytes.ts';
 
 test.each([
@@ -85,3 +85,29 @@ test.each([
     }
   },
 );
+
+// Megabytes of gzip that come at once take longer than the 10 s after which uWebSockets.js ends a connection that is not paused.
+test('a connection counts as in use for as long as its pieces are worked at, however many come after the pause', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const told: string[] = [];
+  const throttle = { pause: () => void told.push('pause'), resume: () => void told.push('resume') };
+  const pieces = new StreamBytes(throttle, 60_000);
+  const reading = pieces[Symbol.asyncIterator]();
+  const first = reading.next();
+  pieces.push(Buffer.of(1), false);
+  pieces.push(Buffer.of(2), false);
+  expect(told.splice(0)).toEqual(['pause', 'pause']);
+  await first;
+  vi.advanceTimersByTime(8_000);
+  expect(told.splice(0)).toEqual(['resume', 'pause', 'resume', 'pause']);
+  await reading.next();
+  const third = reading.next();
+  await vi.advanceTimersByTimeAsync(4_000);
+  expect(told.splice(0)).toEqual(['resume', 'pause', 'resume']);
+  pieces.push(Buffer.of(3), true);
+  await third;
+  await reading.return();
+  vi.advanceTimersByTime(8_000);
+  expect(told).toEqual([]);
+});

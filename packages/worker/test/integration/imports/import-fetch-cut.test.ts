@@ -39,7 +39,7 @@ const SERVERS: Readonly<Record<string, (response: ServerResponse) => void>> = {
     const sending = setInterval(() => response.write('b'), 100);
     response.on('close', () => clearInterval(sending));
   },
-  'sends a head, and no more': (response) => void response.flushHeaders(),
+  'sends a head, and no more': (response) => response.flushHeaders(),
   'says nothing': () => undefined,
 };
 
