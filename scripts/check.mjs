@@ -133,7 +133,7 @@ function checkFileNames() {
     )
     .filter(
       (path) =>
-        path.endsWith('.ts') && VAGUE_NAMES.test(basename(path).replace(/(\.test)?\.ts$/, '')),
+        /\.tsx?$/.test(path) && VAGUE_NAMES.test(basename(path).replace(/(\.test)?\.tsx?$/, '')),
     );
   const output = vague
     .map((path) => `${path}: name it for the one noun or verb-phrase that it holds`)

@@ -42,7 +42,7 @@ export function readImportGraph(root: string, folders: readonly string[]): Impor
     .filter((folder) => existsSync(join(root, folder)))
     .flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-        .filter((name) => /\.(ts|js|mjs)$/.test(name) && !name.includes('node_modules'))
+        .filter((name) => /\.(tsx?|js|mjs)$/.test(name) && !name.includes('node_modules'))
         .map((name) => `${folder}/${name}`),
     )
     .toSorted()

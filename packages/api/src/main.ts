@@ -205,6 +205,10 @@ const server = await buildServer({
   refusedCredentials,
   signupAdmission,
   demoHosts: settings.DEMO_HOSTS,
+  ...(settings.CONSOLE_DIRECTORY !== undefined && {
+    consoleDirectory: settings.CONSOLE_DIRECTORY,
+  }),
+  consoleIntakeUrl: settings.CONSOLE_INTAKE_URL,
   newId,
   secret,
   provider,

@@ -26,6 +26,7 @@ import { registerAuditLogExports, registerExportDownload } from './audit/audit-l
 import { registerAuditLogs } from './audit/audit-logs.ts';
 import { authenticateCallers } from './auth/authenticate.ts';
 import { registerBilling } from './billing-routes.ts';
+import { registerConsoleFiles } from './console/console-files.ts';
 import { registerConsoleSessions } from './console/console-sessions.ts';
 import { registerSignIn } from './console/sign-in.ts';
 import { createSessionDoor } from './auth/session-door.ts';
@@ -104,6 +105,10 @@ export interface ApiEffects {
   readonly tailDurationMsMax: number;
 
   readonly signupAdmission: SignupAdmission;
+  /** The built console (`console-files.ts`). Absent: none is served. */
+  readonly consoleDirectory?: string;
+  /** Where the samples of the console send to. */
+  readonly consoleIntakeUrl: string;
   /** Names for which the demo's tokens open what is theirs however a call came. */
   readonly demoHosts: readonly string[];
   readonly refusedCredentials: RefusedCredentials;
@@ -259,6 +264,7 @@ export async function buildServer(
     registerProviderEvents(scope, effects);
   });
   await app.register(async (scope: ApiServer) => registerExportDownload(scope, effects));
+  registerConsoleFiles(app, effects);
   serveReference(app);
   declareMissingMethods();
   return app;

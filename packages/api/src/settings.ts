@@ -107,6 +107,18 @@ export const apiSettings = platformSettings.extend({
   PURCHASE_WAIT_MS: integer(100, 60_000, 15_000).describe(
     'maximum time that a call waits for a checkout or an invoice; afterwards it answers without the result',
   ),
+  CONSOLE_DIRECTORY: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'directory of the built web console, which the API then serves at `/`; absent: no console. `node scripts/build-console.mjs` builds it and prints the directory',
+    ),
+  CONSOLE_INTAKE_URL: z
+    .url({ protocol: /^https?$/ })
+    .default('http://127.0.0.1:8080')
+    .transform((url) => url.replace(/\/$/, ''))
+    .describe('URL of intake that the samples of the console show'),
   OUTGOING_IP_ADDRESSES: addressList.describe(
     'comma-separated source addresses of webhook deliveries, as /v1/info/ip_addresses returns them',
   ),

@@ -31,6 +31,7 @@ export function renderBanner(facts: BannerFacts): string {
   const where = `
 Sluice is ready (${(facts.startedInMs / 1000).toFixed(1)} s). Ctrl-C stops it; the data stays in ${facts.directory}
 
+  Console    ${api}/   open it in a browser
   Intake     ${intake}   Pipelines API and Track API
   API        ${api}   reporting webhooks, app API, accounts
   Worker     ${worker}   /readyz, /metrics (the others have them too)

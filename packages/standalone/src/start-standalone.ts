@@ -92,10 +92,13 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   }
 
   if (settings.REDIS_URL !== undefined) void reportRedisAway(settings.REDIS_URL, onNote);
+  // Beside the start of Postgres, which takes longer.
+  const consoleBuilt = buildConsole(deps);
   const database = await openDatabase(deps, directory, refusal === undefined);
 
   const environment = {
     API_SECRET: await keepApiSecret(directory.path),
+    ...(await consoleBuilt),
     ...serviceEnvironment(deps, database.url, directory.path),
     SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepEncryptionKeys(directory.path)),
   };
@@ -166,6 +169,22 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   });
 }
 
+/** Without a console everything else runs all the same. */
+async function buildConsole({
+  root,
+  onNote,
+}: StandaloneDeps): Promise<{ readonly CONSOLE_DIRECTORY?: string }> {
+  try {
+    const { buildConsole: build } = (await import(
+      pathToFileURL(join(root, 'scripts/build-console.mjs')).href
+    )) as { buildConsole: () => Promise<string> };
+    return { CONSOLE_DIRECTORY: await build() };
+  } catch (error) {
+    onNote(`the web console could not be built, all else runs: ${(error as Error).message}`);
+    return { CONSOLE_DIRECTORY: join(root, 'node_modules/.cache/sluice-console/missing') };
+  }
+}
+
 /** The database, ready for the services. */
 async function openDatabase(
   deps: StandaloneDeps,
@@ -218,6 +237,7 @@ function serviceEnvironment(
   directory: string,
 ) {
   return {
+    CONSOLE_INTAKE_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
     MAIL_DIRECTORY: join(directory, 'mail'),
     // For one person with one token who tries things out, the limits of a shared service would be in the way.

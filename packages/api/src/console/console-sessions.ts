@@ -13,12 +13,14 @@ import { notFound, type Problem } from '../http/problem.ts';
 export interface ConsoleSessionEffects {
   readonly database: Database;
   readonly now: () => number;
+  /** Where the samples of the console send to. */
+  readonly consoleIntakeUrl: string;
 }
 
 /** On a scope that `guardAccounts` was called on. A token has no session, and is refused. */
 export function registerConsoleSessions(
   scope: ApiServer,
-  { database, now }: ConsoleSessionEffects,
+  { database, now, consoleIntakeUrl }: ConsoleSessionEffects,
 ): void {
   const config = {
     access: {
@@ -38,6 +40,7 @@ export function registerConsoleSessions(
       session: { id: session.sessionId, way: session.way },
       workspaces: session.environmentIds.map((id) => ({ id, name: names.get(id) ?? '' })),
       capabilities: capabilitiesOf(role),
+      intake_url: consoleIntakeUrl,
     });
   });
 

@@ -5,14 +5,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const NPM_PATH_FILE = fileURLToPath(
   new URL('../../../../node_modules/.sluice-chromium/path', import.meta.url),
 );
 
-function chromiumPath(): string {
+/** @returns an absolute path. */
+export function chromiumPath(): string {
   const given = process.env['TEST_CHROMIUM'];
   const ofNpm = existsSync(NPM_PATH_FILE) ? readFileSync(NPM_PATH_FILE, 'utf8') : undefined;
   const found = [given, 'chromium', 'chromium-browser', 'google-chrome', ofNpm].find(
@@ -22,7 +23,9 @@ function chromiumPath(): string {
   );
   if (found === undefined)
     throw new Error('no Chromium: node scripts/install.mjs --with-chromium, or set TEST_CHROMIUM');
-  return found;
+  if (found.includes('/')) return found;
+  const folders = (process.env['PATH'] ?? '').split(delimiter);
+  return folders.map((folder) => join(folder, found)).find((path) => existsSync(path)) ?? found;
 }
 
 export interface OpenPage {

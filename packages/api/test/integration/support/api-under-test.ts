@@ -87,6 +87,7 @@ export async function startApi(
     checkReadiness: async () => ({ isReady: true, checks: {} }),
     signupAdmission: { admits: 'anybody' },
     demoHosts: [],
+    consoleIntakeUrl: 'http://127.0.0.1:8080',
     showsProbeDetails: true,
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],

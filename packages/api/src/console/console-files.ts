@@ -1,0 +1,159 @@
+/**
+ * The files of the web console: its one page at the address of each screen, and its assets. Everything is read once and
+ * kept in memory (0.2 MB). A console that was not built costs its pages alone: they say so, and each request looks again.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { ApiServer } from '../http/api-server.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { notFound } from '../http/problem.ts';
+
+export interface ConsoleFilesEffects {
+  /** As `scripts/build-console.mjs` made it. Absent: there is no console. */
+  readonly consoleDirectory?: string;
+}
+
+/** As `packages/console/src/shell.tsx` has them; a test holds the two together. */
+export const SCREEN_PATHS = [
+  '/',
+  '/start',
+  '/live',
+  '/events/:id',
+  '/issues',
+  '/webhooks',
+  '/webhooks/:id',
+  '/people',
+  '/people/:id',
+] as const;
+
+interface ConsoleFile {
+  readonly contentType: string;
+  readonly etag: string;
+  /** By the name of its coding; `identity` is always there. */
+  readonly bodies: Readonly<Partial<Record<'br' | 'gzip' | 'identity', Buffer>>>;
+}
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/**
+ * Only our own files and our own calls, nothing inline, no text that becomes a script, and no frame around the page:
+ * what others have put into an event cannot run here.
+ */
+const PAGE_HEADERS = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+  // It names its assets by their content, so it is asked for again each time.
+  'cache-control': 'no-cache',
+} as const;
+
+export function registerConsoleFiles(
+  app: ApiServer,
+  { consoleDirectory }: ConsoleFilesEffects,
+): void {
+  if (consoleDirectory === undefined) return;
+  const find = createFinder(consoleDirectory);
+
+  for (const path of SCREEN_PATHS) {
+    app.get(path, { schema: { hide: true } }, (request, reply) => {
+      void reply.headers(PAGE_HEADERS);
+      const page = find('index.html');
+      if (page) return sendFile(request, reply, page);
+      return reply.code(503).header('content-type', CONTENT_TYPES['.html']).send(NOT_BUILT);
+    });
+  }
+  app.get(
+    '/assets/:name',
+    { schema: { hide: true, params: z.object({ name: z.string() }) } },
+    (request, reply) => {
+      const { name } = request.params;
+      const asset = find(`assets/${name}`);
+      if (!asset) return sendProblem(request, reply, notFound('asset'));
+      const isNamedByContent = /-[A-Z0-9]{8}\.\w+$/.test(name);
+      void reply.header(
+        'cache-control',
+        isNamedByContent ? 'public, max-age=31536000, immutable' : 'no-cache',
+      );
+      return sendFile(request, reply, asset);
+    },
+  );
+}
+
+/** Paths are looked up among those that the folder had, so no path leads out of it. */
+function createFinder(directory: string): (path: string) => ConsoleFile | undefined {
+  let files: ReadonlyMap<string, ConsoleFile> | undefined;
+  return (path) => {
+    if (!files && existsSync(join(directory, 'index.html'))) files = readFiles(directory);
+    return files?.get(path);
+  };
+}
+
+function readFiles(directory: string): Map<string, ConsoleFile> {
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' });
+  return new Map(
+    names.flatMap((name) => {
+      const contentType = CONTENT_TYPES[extname(name)];
+      if (contentType === undefined) return [];
+      const read = (end: string) =>
+        names.includes(`${name}${end}`)
+          ? readFileSync(join(directory, `${name}${end}`))
+          : undefined;
+      const identity = readFileSync(join(directory, name));
+      const [br, gzip] = [read('.br'), read('.gz')];
+      const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 16);
+      const bodies = { identity, ...(br && { br }), ...(gzip && { gzip }) };
+      return [[name, { contentType, etag: `"${hash}"`, bodies }] as const];
+    }),
+  );
+}
+
+function sendFile(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { contentType, etag, bodies }: ConsoleFile,
+): FastifyReply {
+  void reply.headers({ etag, vary: 'accept-encoding' });
+  if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+  const accepted = request.headers['accept-encoding'];
+  const coding = (['br', 'gzip'] as const).find(
+    (each) => bodies[each] && isAccepted(typeof accepted === 'string' ? accepted : '', each),
+  );
+  if (coding) void reply.header('content-encoding', coding);
+  return reply.header('content-type', contentType).send(bodies[coding ?? 'identity']);
+}
+
+/** The coding is named, and not with a weight of zero (RFC 9110 §12.5.3). */
+const isAccepted = (header: string, coding: string): boolean =>
+  header.split(',').some((each) => {
+    const [name, weight = ''] = each
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/);
+    return name === coding && !/^q=0(?:\.0*)?$/.test(weight);
+  });
+
+const NOT_BUILT = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Sluice</title>
+<h1>The console was not built</h1>
+<p>Everything else runs. The log of the start says why; <code>node scripts/build-console.mjs</code> tries again.
+The reference of the API is at <a href="/docs">/docs</a>.</p></html>`;

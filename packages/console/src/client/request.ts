@@ -1,0 +1,88 @@
+/**
+ * Calls of the API from the page. The session is a cookie that scripts cannot read, so no secret passes through here.
+ * A call about a workspace names it in a header, which no other page can send.
+ */
+
+/** What the API refused, with what the page shows of it. */
+export class RequestFailed extends Error {
+  override readonly name = 'RequestFailed';
+  /** 0: no answer came. */
+  readonly status: number;
+  readonly code: string;
+  readonly requestId: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    message: string,
+    given: {
+      readonly status: number;
+      readonly code: string;
+      readonly requestId?: string | undefined;
+      readonly retryAfterSeconds?: number | undefined;
+    },
+  ) {
+    super(message);
+    this.status = given.status;
+    this.code = given.code;
+    this.requestId = given.requestId;
+    this.retryAfterSeconds = given.retryAfterSeconds;
+  }
+}
+
+export interface RequestOptions {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly body?: unknown;
+  /** Absent for calls that are about no workspace. */
+  readonly workspaceId?: number | undefined;
+  /** A write that is sent twice under one key is made once. */
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** @throws RequestFailed where the API refuses or does not answer. */
+export async function request<Answer>(path: string, options: RequestOptions = {}): Promise<Answer> {
+  const answer = await send(path, options);
+  if (answer.status === 204) return undefined as Answer;
+  return (await answer.json()) as Answer;
+}
+
+/** The answer with its body unread. @throws RequestFailed */
+export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
+  const { method = 'GET', body, workspaceId, idempotencyKey, signal } = options;
+  const headers: Record<string, string> = {
+    ...(workspaceId !== undefined && { 'x-sluice-workspace': String(workspaceId) }),
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+  };
+  let answer: Response;
+  try {
+    answer = await fetch(path, {
+      method,
+      headers,
+      credentials: 'same-origin',
+      redirect: 'error',
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new RequestFailed('The API does not answer.', { status: 0, code: 'no_answer' });
+  }
+  if (!answer.ok) throw await failureOf(answer);
+  return answer;
+}
+
+async function failureOf(answer: Response): Promise<RequestFailed> {
+  const body = (await answer.json().catch(() => ({}))) as {
+    readonly code?: string;
+    readonly detail?: string;
+    readonly meta?: { readonly request_id?: string };
+  };
+  const retryAfter = Number(answer.headers.get('retry-after') ?? NaN);
+  return new RequestFailed(body.detail ?? `The API answered ${answer.status}.`, {
+    status: answer.status,
+    code: body.code ?? 'unknown',
+    requestId: body.meta?.request_id ?? answer.headers.get('x-request-id') ?? undefined,
+    retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : undefined,
+  });
+}

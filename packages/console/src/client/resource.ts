@@ -1,0 +1,119 @@
+/**
+ * Reads of the API that screens show: one copy of each path in memory, read again after a write and by interval.
+ * Data that could not be read again stays, with its age.
+ */
+import { useCallback, useEffect, useSyncExternalStore } from 'react';
+import { request, RequestFailed } from './request.ts';
+
+export interface Resource<Data> {
+  /** The latest answer; it stays where a later read fails. */
+  readonly data: Data | undefined;
+  readonly failure: RequestFailed | undefined;
+  /** Of the latest answer; 0 before the first. */
+  readonly readAtMs: number;
+}
+
+interface Entry {
+  resource: Resource<unknown>;
+  readonly listeners: Set<() => void>;
+  reading: Promise<void> | undefined;
+}
+
+const NOTHING: Resource<never> = { data: undefined, failure: undefined, readAtMs: 0 };
+const ENTRY_COUNT_MAX = 200;
+/** A screen that comes back within this time shows what there is without a read. */
+const FRESH_MS = 2_000;
+
+const entries = new Map<string, Entry>();
+
+const keyOf = (path: string, workspaceId: number | undefined): string =>
+  `${workspaceId ?? ''} ${path}`;
+
+function entryOf(key: string): Entry {
+  const found = entries.get(key);
+  if (found) return found;
+  // Oldest first; one that a screen shows is kept.
+  for (const [each, { listeners }] of entries) {
+    if (entries.size < ENTRY_COUNT_MAX) break;
+    if (listeners.size === 0) entries.delete(each);
+  }
+  const made: Entry = { resource: NOTHING, listeners: new Set(), reading: undefined };
+  entries.set(key, made);
+  return made;
+}
+
+function read(path: string, workspaceId: number | undefined): Promise<void> {
+  const entry = entryOf(keyOf(path, workspaceId));
+  entry.reading ??= request<unknown>(path, { workspaceId })
+    .then(
+      (data) => ({ data, failure: undefined, readAtMs: Date.now() }),
+      (error: unknown) => {
+        if (!(error instanceof RequestFailed)) throw error;
+        if (error.status === 401) onSignedOut?.();
+        // What is gone is gone; what cannot be read now stays.
+        const isGone = error.status === 404;
+        return { ...(isGone ? NOTHING : entry.resource), failure: error };
+      },
+    )
+    .then((resource) => {
+      entry.resource = resource;
+    })
+    .finally(() => {
+      entry.reading = undefined;
+      for (const listener of entry.listeners) listener();
+    });
+  return entry.reading;
+}
+
+/** Called where the API says that the session is over. */
+let onSignedOut: (() => void) | undefined;
+export function watchSignedOut(listener: () => void): void {
+  onSignedOut = listener;
+}
+
+/** Forgets everything that was read, as at the end of a session. */
+export function forgetResources(): void {
+  entries.clear();
+}
+
+export interface ResourceOptions {
+  readonly workspaceId?: number | undefined;
+  /** Absent: it is not read again by itself. A hidden page reads nothing. */
+  readonly intervalMs?: number;
+}
+
+/** @param path - undefined: nothing is read. */
+export function useResource<Data>(
+  path: string | undefined,
+  { workspaceId, intervalMs }: ResourceOptions = {},
+): Resource<Data> & { readonly reload: () => Promise<void> } {
+  const key = path === undefined ? undefined : keyOf(path, workspaceId);
+  const subscribe = useCallback(
+    (listener: () => void) => {
+      if (key === undefined) return () => {};
+      const { listeners } = entryOf(key);
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    [key],
+  );
+  const resource = useSyncExternalStore(subscribe, () =>
+    key === undefined ? NOTHING : entryOf(key).resource,
+  ) as Resource<Data>;
+
+  useEffect(() => {
+    if (path === undefined || key === undefined) return undefined;
+    if (Date.now() - entryOf(key).resource.readAtMs > FRESH_MS) void read(path, workspaceId);
+    if (intervalMs === undefined) return undefined;
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') void read(path, workspaceId);
+    }, intervalMs);
+    return () => clearInterval(timer);
+  }, [path, key, workspaceId, intervalMs]);
+
+  const reload = useCallback(
+    () => (path === undefined ? Promise.resolve() : read(path, workspaceId)),
+    [path, workspaceId],
+  );
+  return { ...resource, reload };
+}

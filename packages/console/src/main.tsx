@@ -1,0 +1,72 @@
+/** The page: asks whether somebody is signed in, and shows the console or the sign-in. */
+import { useCallback, useEffect, useState } from 'react';
+import { createRoot } from 'react-dom/client';
+import { Shell } from './shell.tsx';
+import { request, RequestFailed } from './client/request.ts';
+import { forgetResources, watchSignedOut } from './client/resource.ts';
+import type { Session } from './client/session.ts';
+import { applyTheme } from './parts/theme.ts';
+import { Failure, Waiting } from './parts/states.tsx';
+import { SignIn } from './screens/sign-in.tsx';
+
+type Standing =
+  | { readonly is: 'asking' }
+  | { readonly is: 'signed_in'; readonly session: Session }
+  | { readonly is: 'signed_out'; readonly hasDemo: boolean; readonly isOver: boolean }
+  | { readonly is: 'failed'; readonly failure: RequestFailed };
+
+async function askStanding(isOver: boolean): Promise<Standing> {
+  try {
+    // Answered to anybody, so that a page without a session shows no failed call.
+    const answer = await request<{ is_signed_in: boolean; has_demo: boolean }>('/console/session');
+    if (!answer.is_signed_in) return { is: 'signed_out', hasDemo: answer.has_demo, isOver };
+    return { is: 'signed_in', session: await request<Session>('/console/me') };
+  } catch (error) {
+    if (error instanceof RequestFailed) return { is: 'failed', failure: error };
+    throw error;
+  }
+}
+
+function Page() {
+  const [standing, setStanding] = useState<Standing>({ is: 'asking' });
+  const ask = useCallback(async (isOver = false) => {
+    forgetResources();
+    setStanding(await askStanding(isOver));
+  }, []);
+  useEffect(() => {
+    void ask();
+    watchSignedOut(() => void ask(true));
+  }, [ask]);
+
+  switch (standing.is) {
+    case 'asking':
+      return <Waiting />;
+    case 'failed':
+      return (
+        <main className="sign-in">
+          <div className="card">
+            <h1>Sluice</h1>
+            <Failure failure={standing.failure} onRetry={() => void ask()} />
+          </div>
+        </main>
+      );
+    case 'signed_out':
+      return (
+        <SignIn hasDemo={standing.hasDemo} isOver={standing.isOver} onSignedIn={() => void ask()} />
+      );
+    case 'signed_in':
+      return (
+        <Shell
+          session={standing.session}
+          onSignOut={async () => {
+            await request('/console/session', { method: 'DELETE' });
+            await ask();
+          }}
+        />
+      );
+  }
+}
+
+applyTheme();
+const root = document.querySelector('#root');
+if (root) createRoot(root).render(<Page />);

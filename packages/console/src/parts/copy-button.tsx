@@ -1,0 +1,45 @@
+/** Copies a text. The button says for a moment that it did. */
+import { useEffect, useState } from 'react';
+import { announce } from './announcer.tsx';
+
+const SAID_FOR_MS = 1_500;
+
+export function CopyButton({
+  text,
+  label = 'Copy',
+  children = label,
+}: {
+  readonly text: string;
+  /** What it copies, for those who do not see it. */
+  readonly label?: string;
+  readonly children?: string;
+}) {
+  const [isCopied, setIsCopied] = useState(false);
+  useEffect(() => {
+    if (!isCopied) return undefined;
+    const timer = setTimeout(() => setIsCopied(false), SAID_FOR_MS);
+    return () => clearTimeout(timer);
+  }, [isCopied]);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text);
+    setIsCopied(true);
+    announce('Copied');
+  };
+  return (
+    <button type="button" className="small" aria-label={label} onClick={() => void copy()}>
+      {isCopied ? 'Copied' : children}
+    </button>
+  );
+}
+
+/** An id or a URL that is copied by its button. */
+export function Copyable({ text, what }: { readonly text: string; readonly what: string }) {
+  return (
+    <span className="copyable">
+      <code>{text}</code>
+      <CopyButton text={text} label={`Copy ${what}`}>
+        Copy
+      </CopyButton>
+    </span>
+  );
+}

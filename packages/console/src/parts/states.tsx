@@ -1,0 +1,101 @@
+/** What a screen shows where it has no data: it waits, there is none, or it could not be read. */
+import { type ReactNode, useEffect, useState } from 'react';
+import type { RequestFailed } from '../client/request.ts';
+import type { Resource } from '../client/resource.ts';
+import { ageText } from '../sentences/time-text.ts';
+import { CopyButton } from './copy-button.tsx';
+import { useNow } from './time.tsx';
+
+const SHOWN_AFTER_MS = 150;
+const STALE_AFTER_MS = 60_000;
+
+/** Lines as high as what comes. A fast answer shows none. */
+export function Waiting({ lines = 6 }: { readonly lines?: number }) {
+  const [isShown, setIsShown] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setIsShown(true), SHOWN_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <div className="waiting" role="status" aria-busy="true">
+      <span className="unseen">Loading</span>
+      {Array.from({ length: lines }, (_, index) => (
+        <div key={index} className={isShown ? 'skeleton' : 'skeleton unshown'} />
+      ))}
+    </div>
+  );
+}
+
+export function Empty({
+  children,
+  title,
+}: {
+  readonly title: string;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+export function Failure({
+  failure,
+  onRetry,
+}: {
+  readonly failure: RequestFailed;
+  readonly onRetry?: () => void;
+}) {
+  const nowMs = useNow();
+  const [failedAtMs] = useState(Date.now);
+  const leftMs = failedAtMs + (failure.retryAfterSeconds ?? 0) * 1000 - nowMs;
+  return (
+    <div className="failure" role="alert">
+      <p>{failure.message}</p>
+      {leftMs > 0 && <p>Try again {ageText(nowMs + leftMs, nowMs)}.</p>}
+      <div className="actions">
+        {onRetry && (
+          <button type="button" onClick={onRetry} disabled={leftMs > 0}>
+            Try again
+          </button>
+        )}
+        {failure.requestId !== undefined && (
+          <CopyButton text={failure.requestId} label={`Copy request id ${failure.requestId}`} />
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** Shows the data, or why there is none; data that is old and cannot be read again is marked with its age. */
+export function Shown<Data>({
+  resource,
+  lines,
+  children,
+}: {
+  readonly resource: Resource<Data> & { readonly reload: () => Promise<void> };
+  readonly lines?: number;
+  readonly children: (data: Data) => ReactNode;
+}) {
+  const nowMs = useNow(5_000);
+  const { data, failure, readAtMs, reload } = resource;
+  if (data === undefined)
+    return failure ? (
+      <Failure key={readAtMs} failure={failure} onRetry={() => void reload()} />
+    ) : (
+      <Waiting {...(lines !== undefined && { lines })} />
+    );
+  const isStale = failure !== undefined && nowMs - readAtMs > STALE_AFTER_MS;
+  return (
+    <>
+      {isStale && (
+        <p className="stale" role="status">
+          {failure.message} What is shown was read {ageText(readAtMs, nowMs)}.
+        </p>
+      )}
+      {children(data)}
+    </>
+  );
+}

@@ -1,0 +1,80 @@
+/**
+ * Keys of the whole page. A key alone does nothing while something is typed; `Ctrl K` always opens the palette.
+ */
+import { useEffect } from 'react';
+import { linkTo, readQuery, writeQuery } from '../routing/location.ts';
+import { navigate } from '../routing/router.tsx';
+
+export const KEYS = [
+  ['Ctrl K', 'Go to an event, a person, a webhook, a screen'],
+  ['g s', 'Start'],
+  ['g l', 'Live'],
+  ['g i', 'Issues'],
+  ['g w', 'Webhooks'],
+  ['g p', 'People'],
+  ['j, k', 'Next row, row before'],
+  ['Enter', 'Open the row'],
+  ['/', 'First filter'],
+  ['t', 'Times in UTC or local'],
+  ['?', 'This list'],
+] as const;
+
+const SCREENS: Readonly<Record<string, string>> = {
+  s: '/start',
+  l: '/live',
+  i: '/issues',
+  w: '/webhooks',
+  p: '/people',
+};
+/** How long the second key of two may take. */
+const SECOND_KEY_MS = 1_000;
+
+export function useKeys(show: (what: 'palette' | 'keys') => void): void {
+  useEffect(() => {
+    let goneToAtMs = -Infinity;
+    const onKey = (event: KeyboardEvent): void => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+        event.preventDefault();
+        show('palette');
+        return;
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      const isSecond = performance.now() - goneToAtMs < SECOND_KEY_MS;
+      goneToAtMs = -Infinity;
+      const screen = isSecond ? SCREENS[event.key] : undefined;
+      if (screen !== undefined) navigate(linkTo(screen, readQuery(location.search, {})));
+      else if (event.key === 'g') goneToAtMs = performance.now();
+      else if (event.key === 'j' || event.key === 'k') moveRow(event.key === 'j' ? 1 : -1);
+      else if (event.key === 't') toggleZone();
+      else if (event.key === '?') show('keys');
+      else if (event.key === '/') {
+        const filter = document.querySelector<HTMLElement>('[data-filter]');
+        if (!filter) return;
+        event.preventDefault();
+        filter.focus();
+      }
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, [show]);
+}
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  (target.closest('input, select, textarea, dialog') !== null || target.isContentEditable);
+
+function moveRow(step: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
+  const place = rows.indexOf(document.activeElement as HTMLElement);
+  const next = place === -1 && step === -1 ? rows.at(-1) : rows[place + step];
+  next?.focus();
+}
+
+function toggleZone(): void {
+  const given = Object.fromEntries(new URLSearchParams(location.search));
+  const { tz, ...rest } = given;
+  navigate(
+    `${location.pathname}${writeQuery(tz === 'local' ? rest : { ...rest, tz: 'local' })}`,
+    true,
+  );
+}

@@ -1,0 +1,128 @@
+/** Shows the screen of the address, and changes the address. The browser keeps the history and the scroll position. */
+import {
+  createContext,
+  type ComponentType,
+  type MouseEvent,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useMemo,
+  useSyncExternalStore,
+} from 'react';
+import {
+  linkTo,
+  matchPath,
+  type Place,
+  type QueryRules,
+  readQuery,
+  writeQuery,
+} from './location.ts';
+
+export interface Route {
+  /** `/webhooks/:id` */
+  readonly pattern: string;
+  /** Of the document, before the product's name. */
+  readonly title: (params: Readonly<Record<string, string>>) => string;
+  readonly query: QueryRules;
+  readonly screen: ComponentType<{ readonly place: Place }>;
+}
+
+const CHANGED = 'sluice:address';
+
+function subscribe(listener: () => void): () => void {
+  addEventListener('popstate', listener);
+  addEventListener(CHANGED, listener);
+  return () => {
+    removeEventListener('popstate', listener);
+    removeEventListener(CHANGED, listener);
+  };
+}
+
+const currentAddress = (): string => `${location.pathname}${location.search}`;
+
+/** @param isReplaced - the entry of the history is replaced: a filter that is typed is no step back. */
+export function navigate(address: string, isReplaced = false): void {
+  if (address === currentAddress()) return;
+  history[isReplaced ? 'replaceState' : 'pushState'](null, '', address);
+  if (!isReplaced) scrollTo(0, 0);
+  dispatchEvent(new Event(CHANGED));
+}
+
+interface Routing {
+  readonly route: Route | undefined;
+  readonly place: Place;
+}
+
+const RoutingContext = createContext<Routing>({
+  route: undefined,
+  place: { params: {}, query: {} },
+});
+
+export function Router({
+  routes,
+  children,
+}: {
+  readonly routes: readonly Route[];
+  readonly children: ReactNode;
+}) {
+  const address = useSyncExternalStore(subscribe, currentAddress);
+  const routing = useMemo((): Routing => {
+    const { pathname, search } = new URL(address, location.origin);
+    for (const route of routes) {
+      const params = matchPath(route.pattern, pathname);
+      if (params) return { route, place: { params, query: readQuery(search, route.query) } };
+    }
+    return { route: undefined, place: { params: {}, query: readQuery(search, {}) } };
+  }, [address, routes]);
+
+  useEffect(() => {
+    const { route, place } = routing;
+    if (!route) return;
+    document.title = `${route.title(place.params)} · Sluice`;
+    const known = `${location.pathname}${writeQuery(place.query)}${location.hash}`;
+    if (known !== `${currentAddress()}${location.hash}`) history.replaceState(null, '', known);
+  }, [routing]);
+
+  return <RoutingContext.Provider value={routing}>{children}</RoutingContext.Provider>;
+}
+
+export const useRouting = (): Routing => useContext(RoutingContext);
+
+/** Changes parameters of the query; undefined takes one away. */
+export function useSetQuery(): (
+  change: Readonly<Record<string, string | undefined>>,
+  isReplaced?: boolean,
+) => void {
+  const { place } = useRouting();
+  return (change, isReplaced = true) =>
+    navigate(`${location.pathname}${writeQuery({ ...place.query, ...change })}`, isReplaced);
+}
+
+/** A link that stays in the page; with a modifier key it is the browser's. */
+export function Link({
+  to,
+  query,
+  children,
+  ...attributes
+}: {
+  readonly to: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly children: ReactNode;
+  readonly className?: string;
+  readonly 'aria-current'?: 'page' | undefined;
+  readonly 'data-row'?: string;
+}) {
+  const { place } = useRouting();
+  const address = linkTo(to, place.query, query);
+  const follow = (event: MouseEvent): void => {
+    if (event.defaultPrevented || event.button !== 0) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    navigate(address);
+  };
+  return (
+    <a href={address} onClick={follow} {...attributes}>
+      {children}
+    </a>
+  );
+}

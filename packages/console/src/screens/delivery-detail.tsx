@@ -1,0 +1,111 @@
+/** One delivery: each attempt with the receiver's answer, and the button that sends it again. */
+import { ActionButton } from '../parts/action-button.tsx';
+import { Badge } from '../parts/badge.tsx';
+import { Copyable } from '../parts/copy-button.tsx';
+import { JsonView } from '../parts/json-view.tsx';
+import { Time } from '../parts/time.tsx';
+import { segment } from '../routing/location.ts';
+import { Link, useSetQuery } from '../routing/router.tsx';
+import { durationText } from '../sentences/time-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import type { Attempt, Delivery } from './delivery.ts';
+
+export function DeliveryDetail({
+  base,
+  delivery,
+  attempt: wanted,
+  onChanged,
+}: {
+  readonly base: string;
+  readonly delivery: Delivery;
+  /** The attempt that is shown; absent: the last. */
+  readonly attempt: string | undefined;
+  readonly onChanged: () => void;
+}) {
+  const setQuery = useSetQuery();
+  const { sequence, attempts } = delivery;
+  const shown = attempts.find((each) => String(each.attempt) === wanted) ?? attempts.at(-1);
+  return (
+    <section className="card" aria-labelledby="delivery-title">
+      <div className="row">
+        <h3 id="delivery-title">
+          Delivery {sequence} <code>{delivery.event_type}</code>
+        </h3>
+        <Badge state={delivery.state} />
+        <span className="grow" />
+        <ActionButton
+          path={`${base}/deliveries/${sequence}/resend`}
+          capability="deliveries.retry"
+          done={`Delivery ${sequence} is sent again as a new delivery`}
+          onDone={onChanged}
+        >
+          Send again
+        </ActionButton>
+        <button
+          type="button"
+          onClick={() => setQuery({ delivery: undefined, attempt: undefined }, false)}
+        >
+          Close
+        </button>
+      </div>
+      <p className="facts">
+        <Copyable text={delivery.event_id} what="the event_id" />
+        <Link to={`/events/${segment(delivery.event_id)}`}>Trace</Link>
+        {delivery.resend_of !== null && <span>repeats delivery {delivery.resend_of}</span>}
+      </p>
+      {attempts.length > 0 && (
+        <div className="tabs" role="group" aria-label="Attempts">
+          {attempts.map((each) => (
+            <button
+              key={each.attempt}
+              type="button"
+              aria-pressed={each === shown}
+              onClick={() => setQuery({ attempt: String(each.attempt) })}
+            >
+              {each.attempt}: {each.status ?? each.failure ?? '–'}
+            </button>
+          ))}
+        </div>
+      )}
+      {shown ? (
+        <AttemptView attempt={shown} />
+      ) : (
+        <p>It waits for its turn: no attempt was made yet.</p>
+      )}
+    </section>
+  );
+}
+
+function AttemptView({ attempt }: { readonly attempt: Attempt }) {
+  return (
+    <>
+      <p className="facts">
+        <Time atMs={attempt.started_at * 1000} isWhole />
+        <span>{durationText(attempt.duration_ms)}</span>
+        <Badge state={attempt.outcome} />
+      </p>
+      {attempt.failure !== null && attempt.failure !== 'status' && (
+        <p className="refusal">
+          {attempt.failure.replaceAll('_', ' ')}
+          {attempt.failure_message === null ? '' : `: ${visibleText(attempt.failure_message)}`}
+        </p>
+      )}
+      {attempt.response_head === null ? (
+        <p className="faint">
+          {attempt.status === null
+            ? 'No answer came.'
+            : 'What was answered is not kept of this attempt.'}
+        </p>
+      ) : (
+        <>
+          <JsonView value={attempt.response_head} label="Status line and headers of the answer" />
+          {attempt.response_body ? (
+            <JsonView value={attempt.response_body} label="Body of the answer" />
+          ) : (
+            <p className="faint">The answer has no body.</p>
+          )}
+        </>
+      )}
+    </>
+  );
+}

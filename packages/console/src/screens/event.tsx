@@ -1,0 +1,250 @@
+/** The way of one event: from its call to each attempt to report it. */
+import type { ReactNode } from 'react';
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { Badge } from '../parts/badge.tsx';
+import { Copyable } from '../parts/copy-button.tsx';
+import { JsonView } from '../parts/json-view.tsx';
+import { Empty, Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { segment } from '../routing/location.ts';
+import { Link, type Route } from '../routing/router.tsx';
+import { durationText } from '../sentences/time-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import type { Activity } from './person.tsx';
+
+interface TracedDelivery {
+  readonly webhook_id: number;
+  readonly sequence: number;
+  readonly event_id: string;
+  readonly event_type: string;
+  readonly state: string;
+  readonly logged_at_ms: number;
+  readonly attempts: readonly {
+    readonly attempt: number;
+    readonly started_at_ms: number;
+    readonly duration_ms: number;
+    readonly outcome: string;
+    readonly status: number | null;
+    readonly failure: string | null;
+  }[];
+}
+
+interface Trace {
+  readonly event_id: string;
+  readonly caused_by_event_id: string | null;
+  readonly received: { readonly at_ms: number; readonly source: string | null } | null;
+  readonly envelope: {
+    readonly id: string;
+    readonly made_at_ms: number | null;
+    readonly operations: number;
+    readonly processed_at_ms: number;
+  } | null;
+  readonly event: {
+    readonly kind: string;
+    readonly name: string | null;
+    readonly svc_id: string | null;
+    readonly anonymous_id: string | null;
+    readonly occurred_at_ms: number;
+    readonly processed_at_ms: number | null;
+  } | null;
+  readonly deliveries: readonly TracedDelivery[];
+}
+
+/** An event that was just taken is looked for again: it is found once it is processed. */
+const INTERVAL_MS = 2_000;
+/** As many as one page of a history has. */
+const LOOKED_AT_COUNT = 100;
+
+export const eventRoute: Route = {
+  pattern: '/events/:id',
+  title: ({ id }) => `Event ${id}`,
+  query: {},
+  screen: ({ place: { params } }) => <Event key={params['id']} id={params['id'] ?? ''} />,
+};
+
+function Event({ id }: { readonly id: string }) {
+  const { workspaceId } = useSession();
+  const resource = useResource<{ trace: Trace }>(`/v1/events/${segment(id)}/trace`, {
+    workspaceId,
+    intervalMs: INTERVAL_MS,
+  });
+  if (resource.data === undefined && resource.failure?.status === 404)
+    return (
+      <>
+        <h1>Event</h1>
+        <Copyable text={id} what="the id" />
+        <Empty title="No event with this id is known here yet">
+          <ul>
+            <li>It may still wait to be processed. This page looks again every 2 seconds.</li>
+            <li>It may be older than what this installation keeps.</li>
+            <li>
+              Only track, page and screen calls have an id. What an identify call did is on the page
+              of its person.
+            </li>
+          </ul>
+          <p>
+            <Link to="/live">Live</Link> shows what comes in now.
+          </p>
+        </Empty>
+      </>
+    );
+  return <Shown resource={resource}>{({ trace }) => <TraceView trace={trace} />}</Shown>;
+}
+
+function TraceView({ trace }: { readonly trace: Trace }) {
+  const { received, envelope, event, deliveries } = trace;
+  const deliveredCount = deliveries.filter(({ state }) => state === 'delivered').length;
+  const name = event?.name ?? deliveries[0]?.event_type ?? event?.kind ?? 'Event';
+  return (
+    <>
+      <header className="title">
+        <h1>{visibleText(name)}</h1>
+        <p className="facts">
+          <Copyable text={trace.event_id} what="the id" />
+          {event?.svc_id != null && (
+            <Link to={`/people/${segment(event.svc_id)}`} query={{ by: 'svc_id' }}>
+              Person {event.svc_id}
+            </Link>
+          )}
+          {event !== null && event.svc_id === null && (
+            <span>no person yet{event.anonymous_id === null ? '' : `: ${event.anonymous_id}`}</span>
+          )}
+          {trace.caused_by_event_id !== null && (
+            <Link to={`/events/${segment(trace.caused_by_event_id)}`}>
+              Caused by {trace.caused_by_event_id}
+            </Link>
+          )}
+        </p>
+        <p className="lead">{summaryOf(deliveries.length, deliveredCount)}</p>
+      </header>
+      <ol className="timeline" aria-label="Trace">
+        {received && (
+          <Step atMs={received.at_ms} title="Received" sinceMs={received.at_ms}>
+            {received.source ?? 'by a call'}
+          </Step>
+        )}
+        {envelope?.made_at_ms != null && (
+          <Step atMs={envelope.made_at_ms} title="On disk" sinceMs={received?.at_ms}>
+            with {envelope.operations === 1 ? 'nothing else' : `${envelope.operations - 1} others`},
+            in batch <code>{envelope.id}</code>
+          </Step>
+        )}
+        {envelope && (
+          <Step atMs={envelope.processed_at_ms} title="Processed" sinceMs={received?.at_ms}>
+            {event ? 'it is in the history of its person' : 'it belongs to no history'}
+          </Step>
+        )}
+        {deliveries.map((delivery) => (
+          <DeliveryStep
+            key={`${delivery.webhook_id} ${delivery.sequence}`}
+            delivery={delivery}
+            sinceMs={received?.at_ms}
+          />
+        ))}
+      </ol>
+      {event?.svc_id != null && (
+        <EventBody
+          id={trace.caused_by_event_id ?? trace.event_id}
+          svcId={event.svc_id}
+          name={event.name}
+        />
+      )}
+    </>
+  );
+}
+
+/** What the event brought: among the latest of that name in the history of its person. */
+function EventBody({
+  id,
+  svcId,
+  name,
+}: {
+  readonly id: string;
+  readonly svcId: string;
+  readonly name: string | null;
+}) {
+  const { workspaceId } = useSession();
+  const asked = new URLSearchParams({
+    id_type: 'svc_id',
+    limit: String(LOOKED_AT_COUNT),
+    ...(name !== null && { name }),
+  });
+  const { data } = useResource<{ activities: readonly Activity[] }>(
+    `/v1/customers/${segment(svcId)}/activities?${asked.toString()}`,
+    { workspaceId },
+  );
+  const found = data?.activities.find((each) => each.id === id);
+  if (data === undefined) return null;
+  if (!found)
+    return (
+      <p className="faint">
+        Its data is not among the latest {LOOKED_AT_COUNT} of this name of its person.
+      </p>
+    );
+  return <JsonView value={found.data} label="What it brought" />;
+}
+
+function summaryOf(count: number, deliveredCount: number): string {
+  if (count === 0) return 'No webhook reports it.';
+  if (deliveredCount === count) return count === 1 ? 'Delivered.' : `Delivered to all ${count}.`;
+  return `Delivered ${deliveredCount} of ${count}.`;
+}
+
+function Step({
+  atMs,
+  title,
+  sinceMs,
+  children,
+  tone = 'good',
+}: {
+  readonly atMs: number;
+  readonly title: string;
+  /** Of the first step. */
+  readonly sinceMs: number | undefined;
+  readonly children: ReactNode;
+  readonly tone?: string;
+}) {
+  const offsetMs = sinceMs === undefined ? 0 : atMs - sinceMs;
+  return (
+    <li className={tone}>
+      <div className="when">
+        <Time atMs={atMs} />
+        {offsetMs > 0 && <span className="faint">+{durationText(offsetMs)}</span>}
+      </div>
+      <span className="dot" aria-hidden="true" />
+      <div>
+        <b>{title}</b> <span className="faint">{children}</span>
+      </div>
+    </li>
+  );
+}
+
+function DeliveryStep({
+  delivery,
+  sinceMs,
+}: {
+  readonly delivery: TracedDelivery;
+  readonly sinceMs: number | undefined;
+}) {
+  const last = delivery.attempts.at(-1);
+  const tone = delivery.state === 'delivered' ? 'good' : last ? 'bad' : 'quiet';
+  return (
+    <Step
+      atMs={last?.started_at_ms ?? delivery.logged_at_ms}
+      title={`Webhook ${delivery.webhook_id}`}
+      sinceMs={sinceMs}
+      tone={tone}
+    >
+      <Badge state={delivery.state} /> <code>{delivery.event_type}</code>{' '}
+      {delivery.attempts.map(({ attempt, status, failure, duration_ms: durationMs }) => (
+        <span key={attempt} className="chip" title={`try ${attempt}, ${durationText(durationMs)}`}>
+          {status ?? failure ?? '–'}
+        </span>
+      ))}{' '}
+      <Link to={`/webhooks/${delivery.webhook_id}`} query={{ delivery: String(delivery.sequence) }}>
+        Delivery {delivery.sequence}
+      </Link>
+    </Step>
+  );
+}

@@ -1,0 +1,294 @@
+/** One person: who it is, what is known, and what happened. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { Copyable } from '../parts/copy-button.tsx';
+import { JsonView } from '../parts/json-view.tsx';
+import { Empty, Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { segment } from '../routing/location.ts';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { activityText } from '../sentences/activity-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import { ID_TYPES } from './people.tsx';
+
+interface Customer {
+  readonly id: string | null;
+  readonly identifiers: {
+    readonly id: string | null;
+    readonly email: string | null;
+    readonly svc_id: string;
+  };
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly timestamps: Readonly<Record<string, number>>;
+  readonly unsubscribed: boolean;
+  readonly devices: readonly {
+    readonly id: string;
+    readonly platform: string;
+    readonly last_used: number | null;
+  }[];
+}
+
+export interface Activity {
+  readonly id: string;
+  readonly type: string;
+  readonly name: string | null;
+  readonly timestamp: number;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+interface Relationship {
+  readonly object_type_id: number;
+  readonly identifiers: { readonly object_id: string };
+  readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+const INTERVAL_MS = 5_000;
+/** Shown above already, or twice. */
+const IN_HEADER: ReadonlySet<string> = new Set(['id', 'email', 'svc_id', 'cio_id']);
+/** Activities that an event's page can be opened for. */
+const WITH_TRACE: ReadonlySet<string> = new Set(['event', 'page', 'screen']);
+
+export const personRoute: Route = {
+  pattern: '/people/:id',
+  title: ({ id }) => `Person ${id}`,
+  query: {
+    by: Object.keys(ID_TYPES),
+    tab: ['relationships', 'devices'],
+    start: /^[\w-]{1,2048}$/,
+    open: /^[^]{1,500}$/,
+  },
+  screen: ({ place: { params, query } }) => (
+    <Person key={params['id']} id={params['id'] ?? ''} query={query} />
+  ),
+};
+
+function Person({
+  id,
+  query,
+}: {
+  readonly id: string;
+  readonly query: Readonly<Record<string, string>>;
+}) {
+  const { workspaceId } = useSession();
+  const idType = `id_type=${query['by'] ?? 'id'}`;
+  const base = `/v1/customers/${segment(id)}`;
+  const resource = useResource<{ customer: Customer }>(`${base}/attributes?${idType}`, {
+    workspaceId,
+    intervalMs: INTERVAL_MS,
+  });
+  return (
+    <Shown resource={resource}>
+      {({ customer }) => (
+        <>
+          <PersonHeader customer={customer} />
+          <div className="columns">
+            <Attributes attributes={customer.attributes} />
+            <section>
+              <Tabs tab={query['tab']} customer={customer} />
+              {query['tab'] === undefined && (
+                <Activities base={base} idType={idType} query={query} />
+              )}
+              {query['tab'] === 'relationships' && <Relationships base={base} idType={idType} />}
+              {query['tab'] === 'devices' && <Devices devices={customer.devices} />}
+            </section>
+          </div>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function PersonHeader({ customer }: { readonly customer: Customer }) {
+  const { id, email, svc_id: svcId } = customer.identifiers;
+  const firstSeen = customer.timestamps['svc_id'];
+  return (
+    <header className="title">
+      <p className="above">
+        <Link to="/people">People</Link>
+      </p>
+      <h1>{visibleText(id ?? email ?? svcId)}</h1>
+      <p className="facts">
+        {email !== null && <Copyable text={visibleText(email)} what="the email" />}
+        <Copyable text={svcId} what="the svc_id" />
+        <span>{customer.unsubscribed ? 'unsubscribed' : 'subscribed'}</span>
+        {firstSeen !== undefined && (
+          <span>
+            first seen <Time atMs={firstSeen * 1000} isWhole />
+          </span>
+        )}
+      </p>
+    </header>
+  );
+}
+
+function Attributes({ attributes }: { readonly attributes: Customer['attributes'] }) {
+  const shown = Object.entries(attributes)
+    .filter(([name]) => !IN_HEADER.has(name))
+    .toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return (
+    <section aria-labelledby="attributes-title">
+      <h2 id="attributes-title">Attributes</h2>
+      {shown.length === 0 ? (
+        <p className="faint">None.</p>
+      ) : (
+        <dl className="pairs">
+          {shown.map(([name, value]) => (
+            <div key={name}>
+              <dt>{visibleText(name)}</dt>
+              <dd>{visibleText(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </section>
+  );
+}
+
+function Tabs({
+  tab,
+  customer,
+}: {
+  readonly tab: string | undefined;
+  readonly customer: Customer;
+}) {
+  const setQuery = useSetQuery();
+  const tabs = [
+    [undefined, 'Activity'],
+    ['relationships', 'Relationships'],
+    ['devices', `Devices ${customer.devices.length}`],
+  ] as const;
+  return (
+    <div className="tabs" role="group" aria-label="What is shown">
+      {tabs.map(([name, text]) => (
+        <button
+          key={text}
+          type="button"
+          aria-pressed={tab === name}
+          onClick={() => setQuery({ tab: name, start: undefined, open: undefined }, false)}
+        >
+          {text}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Activities({
+  base,
+  idType,
+  query,
+}: {
+  readonly base: string;
+  readonly idType: string;
+  readonly query: Readonly<Record<string, string>>;
+}) {
+  const { workspaceId } = useSession();
+  const setQuery = useSetQuery();
+  const { start, open } = query;
+  const resource = useResource<{ activities: readonly Activity[]; next: string }>(
+    `${base}/activities?${idType}&limit=25${start === undefined ? '' : `&start=${start}`}`,
+    { workspaceId, intervalMs: INTERVAL_MS },
+  );
+  return (
+    <Shown resource={resource}>
+      {({ activities, next }) => (
+        <>
+          {activities.length === 0 && <Empty title="Nothing in the last 30 days" />}
+          <ol className="timeline whole">
+            {activities.map((activity) => (
+              <li key={activity.id} className="quiet">
+                <div className="when">
+                  <Time atMs={activity.timestamp * 1000} isWhole />
+                </div>
+                <span className="dot" aria-hidden="true" />
+                <div>
+                  <button
+                    type="button"
+                    className="cell"
+                    data-row=""
+                    aria-expanded={open === activity.id}
+                    onClick={() =>
+                      setQuery({ open: open === activity.id ? undefined : activity.id }, false)
+                    }
+                  >
+                    {visibleText(activity.name ?? activity.type.replaceAll('_', ' '))}
+                  </button>{' '}
+                  <span className="chip">{activity.type.replaceAll('_', ' ')}</span>{' '}
+                  {WITH_TRACE.has(activity.type) && (
+                    <Link to={`/events/${segment(activity.id)}`}>Trace</Link>
+                  )}
+                  {open !== activity.id && (
+                    <p className="faint">{visibleText(activityText(activity.data))}</p>
+                  )}
+                  {open === activity.id && <JsonView value={activity.data} label="Its data" />}
+                </div>
+              </li>
+            ))}
+          </ol>
+          <div className="actions">
+            {start !== undefined && (
+              <button type="button" onClick={() => setQuery({ start: undefined }, false)}>
+                Newest
+              </button>
+            )}
+            {next !== '' && (
+              <button type="button" onClick={() => setQuery({ start: next }, false)}>
+                Older
+              </button>
+            )}
+          </div>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function Relationships({ base, idType }: { readonly base: string; readonly idType: string }) {
+  const { workspaceId } = useSession();
+  const resource = useResource<{ svc_relationships: readonly Relationship[] }>(
+    `${base}/relationships?${idType}`,
+    { workspaceId },
+  );
+  return (
+    <Shown resource={resource}>
+      {({ svc_relationships: relationships }) =>
+        relationships.length === 0 ? (
+          <Empty title="Related to no object" />
+        ) : (
+          <dl className="pairs">
+            {relationships.map(({ object_type_id: type, identifiers, attributes }) => (
+              <div key={`${type} ${identifiers.object_id}`}>
+                <dt>type {type}</dt>
+                <dd>
+                  <b>{visibleText(identifiers.object_id)}</b>{' '}
+                  {Object.keys(attributes).length > 0 && visibleText(JSON.stringify(attributes))}
+                </dd>
+              </div>
+            ))}
+          </dl>
+        )
+      }
+    </Shown>
+  );
+}
+
+function Devices({ devices }: { readonly devices: Customer['devices'] }) {
+  if (devices.length === 0) return <Empty title="No device" />;
+  return (
+    <dl className="pairs">
+      {devices.map((device) => (
+        <div key={device.id}>
+          <dt>{visibleText(device.platform)}</dt>
+          <dd>
+            <code>{visibleText(device.id)}</code>{' '}
+            {device.last_used !== null && (
+              <span className="faint">
+                last used <Time atMs={device.last_used * 1000} isWhole />
+              </span>
+            )}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

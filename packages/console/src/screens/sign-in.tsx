@@ -1,0 +1,132 @@
+/** Sign-in: one click in the demo, else an email and the code that is mailed to it. */
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { request, RequestFailed } from '../client/request.ts';
+import { formText } from '../parts/form-text.ts';
+
+export interface SignInProps {
+  readonly hasDemo: boolean;
+  /** A session was there and is over. */
+  readonly isOver: boolean;
+  readonly onSignedIn: () => void;
+}
+
+export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
+  const [email, setEmail] = useState('');
+  const [isMailed, setIsMailed] = useState(false);
+  const [problem, setProblem] = useState<string>();
+  const [isRunning, setIsRunning] = useState(false);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = 'Sign in · Sluice';
+    heading.current?.focus();
+  }, []);
+
+  const run = async (work: () => Promise<void>): Promise<void> => {
+    setIsRunning(true);
+    setProblem(undefined);
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof RequestFailed)) throw error;
+      setProblem(error.message);
+    } finally {
+      setIsRunning(false);
+    }
+  };
+  const signIn = (body: object) => async (): Promise<void> => {
+    await request('/console/session', { method: 'POST', body });
+    onSignedIn();
+  };
+  const askForCode = (event: FormEvent): void => {
+    event.preventDefault();
+    void run(async () => {
+      await request('/console/session/code', { method: 'POST', body: { email } });
+      setIsMailed(true);
+    });
+  };
+  const giveCode = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    void run(signIn({ email, code: formText(event.currentTarget, 'code') }));
+  };
+
+  return (
+    <main className="sign-in">
+      <div className="card">
+        <p className="brand">
+          <Mark /> Sluice
+        </p>
+        <h1 ref={heading} tabIndex={-1}>
+          Sign in
+        </h1>
+        {isOver && <p role="status">Your session is over.</p>}
+        {hasDemo && (
+          <>
+            <button
+              type="button"
+              className="main wide"
+              disabled={isRunning}
+              onClick={() => void run(signIn({ demo: true }))}
+            >
+              Open the demo
+            </button>
+            <p className="or">or with an email of your account</p>
+          </>
+        )}
+        {isMailed ? (
+          <form onSubmit={giveCode} key="code">
+            <p>
+              If <b>{email}</b> is a user, a code is on its way. It is good for 10 minutes.
+            </p>
+            <label htmlFor="code">Code of six digits</label>
+            <input
+              id="code"
+              name="code"
+              inputMode="numeric"
+              autoComplete="one-time-code"
+              pattern="\s*[0-9]{6}\s*"
+              required
+              autoFocus
+            />
+            <button type="submit" className={hasDemo ? 'wide' : 'main wide'} disabled={isRunning}>
+              Sign in
+            </button>
+            <button type="button" className="plain" onClick={() => setIsMailed(false)}>
+              Use another email
+            </button>
+          </form>
+        ) : (
+          <form onSubmit={askForCode} key="email">
+            <label htmlFor="email">Email</label>
+            <input
+              id="email"
+              type="email"
+              autoComplete="email"
+              required
+              value={email}
+              onInput={(event) => setEmail(event.currentTarget.value)}
+            />
+            <button type="submit" className={hasDemo ? 'wide' : 'main wide'} disabled={isRunning}>
+              Mail me a code
+            </button>
+          </form>
+        )}
+        {problem !== undefined && (
+          <p className="refusal" role="alert">
+            {problem}
+          </p>
+        )}
+      </div>
+    </main>
+  );
+}
+
+/** Three gates of a sluice. */
+export function Mark() {
+  return (
+    <svg className="mark" viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
+      <rect x="1" y="3" width="4" height="14" rx="1.5" />
+      <rect x="8" y="7" width="4" height="10" rx="1.5" />
+      <rect x="15" y="11" width="4" height="6" rx="1.5" />
+    </svg>
+  );
+}

@@ -1,0 +1,113 @@
+/** How to begin: a call to paste, and the wait for the first event, which is shown with its trace. */
+import { useState } from 'react';
+import { useSession } from '../client/session.ts';
+import { useTail } from '../tail/use-tail.ts';
+import { personText } from '../tail/tail-line.ts';
+import { CopyButton } from '../parts/copy-button.tsx';
+import { Time } from '../parts/time.tsx';
+import { segment } from '../routing/location.ts';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { LANGUAGES, type Language, snippetOf } from '../sentences/snippets.ts';
+
+const DEMO_WRITE_KEY = 'demo_write_key';
+
+export const startRoute: Route = {
+  pattern: '/start',
+  title: () => 'Start',
+  query: { language: LANGUAGES.map(({ id }) => id) },
+  screen: ({ place }) => <Start language={(place.query['language'] as Language) ?? 'curl'} />,
+};
+
+function Start({ language }: { readonly language: Language }) {
+  const { session, workspaceId, intake_url: intakeUrl } = useSession();
+  const setQuery = useSetQuery();
+  const writeKey = session.way === 'demo' ? DEMO_WRITE_KEY : '$SLUICE_WRITE_KEY';
+  const snippet = snippetOf(language, { intakeUrl, writeKey });
+  return (
+    <>
+      <header className="title">
+        <h1>Send your first event</h1>
+        <p className="lead">
+          Run this where your code runs. It needs the write key of this workspace
+          {session.way === 'demo'
+            ? ', which is filled in for the demo.'
+            : ': put it into SLUICE_WRITE_KEY.'}
+        </p>
+      </header>
+      <section className="card">
+        <div className="tabs" role="group" aria-label="Language">
+          {LANGUAGES.map(({ id, name }) => (
+            <button
+              key={id}
+              type="button"
+              aria-pressed={id === language}
+              onClick={() => setQuery({ language: id === 'curl' ? undefined : id })}
+            >
+              {name}
+            </button>
+          ))}
+          <span className="grow" />
+          <CopyButton text={snippet} label="Copy the sample">
+            Copy
+          </CopyButton>
+        </div>
+        <pre tabIndex={0} role="region" aria-label="Sample">
+          {snippet}
+        </pre>
+      </section>
+      <FirstEvent key={workspaceId} />
+      <ol className="steps">
+        <li>
+          <Link to="/live">Live</Link> shows every call as it comes in, and why one is refused.
+        </li>
+        <li>
+          <Link to="/webhooks">Webhooks</Link> report what happens to your systems.
+        </li>
+        <li>
+          <a href="/docs">The reference</a> has every call of the API.
+        </li>
+      </ol>
+    </>
+  );
+}
+
+/** Listens until there is an event with an id. */
+function FirstEvent() {
+  const [openedAtMs] = useState(Date.now);
+  const tail = useTail({ isPaused: false });
+  const first = tail.lines.findLast(
+    (line) => line.kind === 'received' && typeof line.details['event_id'] === 'string',
+  );
+  if (!first)
+    return (
+      <section className="card wait" role="status">
+        <span className="pulse" aria-hidden="true" />
+        <div>
+          <h2>Waiting for the first event</h2>
+          <p>
+            {tail.failure?.message ??
+              (tail.isOpen ? 'Whatever comes in from now on is shown here.' : 'Connecting …')}{' '}
+            <span className="faint">
+              Since <Time atMs={openedAtMs} isShort isWhole />.
+            </span>
+          </p>
+        </div>
+      </section>
+    );
+  const eventId = String(first.details['event_id']);
+  return (
+    <section className="card wait arrived" role="status">
+      <span className="tick" aria-hidden="true">
+        ✓
+      </span>
+      <div>
+        <h2>Your first event is here</h2>
+        <p>
+          <b>{first.name ?? String(first.details['type'])}</b> of {personText(first)} at{' '}
+          <Time atMs={first.at_ms} isShort />.{' '}
+          <Link to={`/events/${segment(eventId)}`}>See its trace</Link>
+        </p>
+      </div>
+    </section>
+  );
+}

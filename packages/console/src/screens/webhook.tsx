@@ -1,0 +1,177 @@
+/** One webhook: why its deliveries wait, in a sentence, what helps, and the deliveries themselves. */
+import { useState } from 'react';
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { ActionButton } from '../parts/action-button.tsx';
+import { Badge } from '../parts/badge.tsx';
+import { Copyable } from '../parts/copy-button.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { Shown } from '../parts/states.tsx';
+import { useIsLocal, useNow } from '../parts/time.tsx';
+import { Link, type Route } from '../routing/router.tsx';
+import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import { DELIVERY_STATES, Deliveries } from './deliveries.tsx';
+import type { Webhook } from './webhooks.tsx';
+
+const INTERVAL_MS = 2_000;
+
+export const webhookRoute: Route = {
+  pattern: '/webhooks/:id',
+  title: ({ id }) => `Webhook ${id}`,
+  query: {
+    state: DELIVERY_STATES,
+    start: /^[\w-]{1,2048}$/,
+    delivery: /^[1-9]\d{0,15}$/,
+    attempt: /^[1-9]\d{0,9}$/,
+  },
+  screen: ({ place: { params, query } }) => (
+    <WebhookView key={params['id']} id={params['id'] ?? ''} query={query} />
+  ),
+};
+
+function WebhookView({
+  id,
+  query,
+}: {
+  readonly id: string;
+  readonly query: Readonly<Record<string, string>>;
+}) {
+  const { workspaceId } = useSession();
+  const base = `/v1/reporting_webhooks/${encodeURIComponent(id)}`;
+  const webhook = useResource<Webhook>(base, { workspaceId });
+  const lane = useResource<LaneState>(`${base}/state`, { workspaceId, intervalMs: INTERVAL_MS });
+  const [changeCount, setChangeCount] = useState(0);
+  const reload = (): void => {
+    void webhook.reload();
+    void lane.reload();
+    setChangeCount((count) => count + 1);
+  };
+  return (
+    <Shown resource={webhook} lines={3}>
+      {({ name, endpoint, events, disabled }) => (
+        <>
+          <header className="title">
+            <p className="above">
+              <Link to="/webhooks">Webhooks</Link>
+            </p>
+            <div className="row">
+              <h1>{visibleText(name)}</h1>
+              {lane.data && (
+                <Badge
+                  state={lane.data.state}
+                  text={lane.data.state === 'disabled' ? 'paused' : lane.data.state}
+                />
+              )}
+              <span className="grow" />
+              <ActionButton
+                path={`${base}/test`}
+                capability="deliveries.retry"
+                done="A test is on its way"
+                onDone={reload}
+              >
+                Send a test
+              </ActionButton>
+              <ActionButton
+                path={base}
+                method="PUT"
+                body={{ disabled: !disabled }}
+                capability="workspace.manage"
+                done={disabled ? 'Resumed' : 'Paused'}
+                onDone={reload}
+              >
+                {disabled ? 'Resume' : 'Pause'}
+              </ActionButton>
+            </div>
+            <p className="facts">
+              <Copyable text={visibleText(endpoint)} what="the endpoint" />
+              <span title={events.join(', ')}>
+                {events.length === 1 ? events[0] : `${events.length} event types`}
+              </span>
+            </p>
+          </header>
+          <Shown resource={lane} lines={2}>
+            {(state) => <LaneCard state={state} base={base} onChanged={reload} />}
+          </Shown>
+          <Deliveries base={base} query={query} changeCount={changeCount} />
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function LaneCard({
+  state,
+  base,
+  onChanged,
+}: {
+  readonly state: LaneState;
+  readonly base: string;
+  readonly onChanged: () => void;
+}) {
+  const sentence = laneSentence(state, useNow(), { isLocal: useIsLocal() });
+  const [isAsking, setIsAsking] = useState(false);
+  const { head } = state;
+  const isFailing = state.state === 'failing' && head !== null;
+  return (
+    <section className={`card lane ${sentence.tone}`} aria-labelledby="lane-title">
+      <h2 id="lane-title" className="unseen">
+        What its deliveries wait for
+      </h2>
+      <p className="sentence">{visibleText(sentence.text)}</p>
+      {sentence.more !== '' && <p>{sentence.more}</p>}
+      {isFailing && (
+        <div className="actions">
+          <ActionButton
+            path={`${base}/probe`}
+            capability="deliveries.retry"
+            isMain
+            done="It is tried now"
+            onDone={onChanged}
+          >
+            Try now
+          </ActionButton>
+          <button type="button" onClick={() => setIsAsking(true)}>
+            Skip delivery {head.sequence} …
+          </button>
+          <Link
+            className="button"
+            to={location.pathname}
+            query={{ delivery: String(head.sequence) }}
+          >
+            See its attempts
+          </Link>
+        </div>
+      )}
+      {isAsking && head && (
+        <Dialog
+          title={`Skip delivery ${head.sequence} for ever?`}
+          onClose={() => setIsAsking(false)}
+        >
+          <p>
+            It will not be sent again by itself. {state.unfinished_count - 1} that wait behind it go
+            on, in order. It can be resent later.
+          </p>
+          <div className="actions">
+            <ActionButton
+              path={`${base}/skip_head`}
+              body={{ sequence: head.sequence }}
+              capability="workspace.manage"
+              isMain
+              done={`Delivery ${head.sequence} is skipped`}
+              onDone={() => {
+                setIsAsking(false);
+                onChanged();
+              }}
+            >
+              {`Skip delivery ${head.sequence} for ever`}
+            </ActionButton>
+            <button type="button" onClick={() => setIsAsking(false)}>
+              Keep it
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </section>
+  );
+}

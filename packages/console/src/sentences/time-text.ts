@@ -1,0 +1,42 @@
+/** Times and durations in words. Pure. */
+
+/** `2026-11-25 17:37:10.959 UTC`; local times have their offset: `… +02:00`. */
+export function instantText(
+  atMs: number,
+  {
+    isLocal = false,
+    isWhole = false,
+  }: { readonly isLocal?: boolean; readonly isWhole?: boolean } = {},
+): string {
+  const offsetMinutes = isLocal ? -new Date(atMs).getTimezoneOffset() : 0;
+  const iso = new Date(atMs + offsetMinutes * 60_000).toISOString();
+  const text = iso.replace('T', ' ').slice(0, isWhole ? 19 : 23);
+  return `${text} ${isLocal ? offsetText(offsetMinutes) : 'UTC'}`;
+}
+
+function offsetText(minutes: number): string {
+  const size = Math.abs(minutes);
+  const two = (count: number): string => String(count).padStart(2, '0');
+  return `${minutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+}
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** In the largest unit that fits twice, else once: `90 s`, `59 min`, `24 ms`. */
+export function durationText(durationMs: number): string {
+  for (const [unit, unitMs] of UNITS)
+    if (durationMs >= 2 * unitMs || (unit === 's' && durationMs >= unitMs))
+      return `${Math.round(durationMs / unitMs)} ${unit}`;
+  return `${Math.max(0, Math.round(durationMs))} ms`;
+}
+
+export function ageText(atMs: number, nowMs: number): string {
+  const ageMs = nowMs - atMs;
+  if (Math.abs(ageMs) < 1_000) return 'now';
+  return ageMs > 0 ? `${durationText(ageMs)} ago` : `in ${durationText(-ageMs)}`;
+}

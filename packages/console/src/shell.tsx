@@ -1,0 +1,199 @@
+/** What stands around every screen: the menu, the workspace, the zone of times, the keys. */
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { type Session, SessionContext, useSession } from './client/session.ts';
+import { Announcer } from './parts/announcer.tsx';
+import { changeTheme, currentTheme } from './parts/theme.ts';
+import { Empty } from './parts/states.tsx';
+import { KeyList, Palette } from './parts/palette.tsx';
+import { ScreenFailure } from './parts/screen-failure.tsx';
+import { useKeys } from './parts/use-keys.ts';
+import { Link, navigate, type Route, Router, useRouting, useSetQuery } from './routing/router.tsx';
+import { eventRoute } from './screens/event.tsx';
+import { issuesRoute } from './screens/issues.tsx';
+import { liveRoute } from './screens/live.tsx';
+import { peopleRoute } from './screens/people.tsx';
+import { personRoute } from './screens/person.tsx';
+import { Mark } from './screens/sign-in.tsx';
+import { startRoute } from './screens/start.tsx';
+import { webhookRoute } from './screens/webhook.tsx';
+import { webhooksRoute } from './screens/webhooks.tsx';
+
+const ROUTES: readonly Route[] = [
+  startRoute,
+  liveRoute,
+  eventRoute,
+  issuesRoute,
+  webhooksRoute,
+  webhookRoute,
+  peopleRoute,
+  personRoute,
+];
+
+const MENU = [
+  { path: '/start', name: 'Start' },
+  { path: '/live', name: 'Live' },
+  { path: '/issues', name: 'Issues' },
+  { path: '/webhooks', name: 'Webhooks' },
+  { path: '/people', name: 'People' },
+] as const;
+
+export function Shell({
+  session,
+  onSignOut,
+}: {
+  readonly session: Session;
+  readonly onSignOut: () => Promise<void>;
+}) {
+  useEffect(() => {
+    if (location.pathname === '/') navigate(`/start${location.search}`, true);
+  }, []);
+  return (
+    <Router routes={ROUTES}>
+      <SignedIn session={session} onSignOut={onSignOut} />
+    </Router>
+  );
+}
+
+function SignedIn({
+  session,
+  onSignOut,
+}: {
+  readonly session: Session;
+  readonly onSignOut: () => Promise<void>;
+}) {
+  const { place } = useRouting();
+  const wanted = session.workspaces.find(({ id }) => String(id) === place.query['workspace']);
+  const workspaceId = (wanted ?? session.workspaces[0])?.id;
+  const state = useMemo(
+    () => ({ ...session, workspaceId: workspaceId ?? 0, signOut: () => void onSignOut() }),
+    [session, workspaceId, onSignOut],
+  );
+  const [shown, setShown] = useState<'palette' | 'keys'>();
+  useKeys(setShown);
+  return (
+    <SessionContext.Provider value={state}>
+      <a className="skip" href="#screen">
+        Skip to the screen
+      </a>
+      <div className="shell">
+        <Menu />
+        <Bar onPalette={() => setShown('palette')} />
+        <main id="screen" tabIndex={-1}>
+          {workspaceId === undefined ? (
+            <Empty title="You are in no workspace">
+              <p>Ask an account_admin of {session.account.name} to add you to one.</p>
+            </Empty>
+          ) : (
+            <Screen />
+          )}
+        </main>
+      </div>
+      {shown === 'palette' && <Palette onClose={() => setShown(undefined)} />}
+      {shown === 'keys' && <KeyList onClose={() => setShown(undefined)} />}
+      <Announcer />
+    </SessionContext.Provider>
+  );
+}
+
+function Menu() {
+  const { route } = useRouting();
+  return (
+    <nav aria-label="Screens">
+      <p className="brand">
+        <Mark /> Sluice
+      </p>
+      <ul>
+        {MENU.map(({ path, name }) => {
+          const isCurrent = route?.pattern === path || route?.pattern.startsWith(`${path}/`);
+          return (
+            <li key={path}>
+              <Link to={path} aria-current={isCurrent ? 'page' : undefined}>
+                {name}
+              </Link>
+            </li>
+          );
+        })}
+        <li>
+          <a href="/docs">Reference</a>
+        </li>
+      </ul>
+    </nav>
+  );
+}
+
+function Bar({ onPalette }: { readonly onPalette: () => void }) {
+  const { workspaces, workspaceId, user, session, signOut } = useSession();
+  const { place } = useRouting();
+  const setQuery = useSetQuery();
+  const [theme, setTheme] = useState(currentTheme);
+  const isLocal = place.query['tz'] === 'local';
+  return (
+    <header className="bar">
+      {workspaces.length > 1 ? (
+        <select
+          aria-label="Workspace"
+          value={String(workspaceId)}
+          onChange={(event) => setQuery({ workspace: event.currentTarget.value }, false)}
+        >
+          {workspaces.map(({ id, name }) => (
+            <option key={id} value={String(id)}>
+              {name}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <span className="workspace">{workspaces[0]?.name}</span>
+      )}
+      <span className="grow" />
+      <button type="button" onClick={onPalette} className="go">
+        Go to … <kbd>Ctrl K</kbd>
+      </button>
+      <button
+        type="button"
+        onClick={() => setQuery({ tz: isLocal ? undefined : 'local' })}
+        aria-label={`Times are ${isLocal ? 'local' : 'UTC'}; change`}
+      >
+        {isLocal ? 'Local' : 'UTC'}
+      </button>
+      <button
+        type="button"
+        onClick={() => setTheme(changeTheme())}
+        aria-label={`Theme: ${theme}; change`}
+        title={`Theme: ${theme}`}
+      >
+        <span className={`theme ${theme}`} aria-hidden="true" />
+      </button>
+      <span className="user" title={user.role}>
+        {session.way === 'demo' ? 'Demo' : user.email}
+      </span>
+      <button type="button" onClick={signOut}>
+        Sign out
+      </button>
+    </header>
+  );
+}
+
+/** A new screen gets the focus, so that the keyboard and a screen reader go on there. */
+function Screen() {
+  const { route, place } = useRouting();
+  const isFirst = useRef(true);
+  const key = `${route?.pattern} ${JSON.stringify(place.params)}`;
+  useEffect(() => {
+    if (!isFirst.current)
+      document.querySelector<HTMLElement>('#screen')?.focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [key]);
+  if (!route)
+    return (
+      <Empty title="There is no such screen">
+        <p>
+          <Link to="/start">Start</Link>
+        </p>
+      </Empty>
+    );
+  return (
+    <ScreenFailure key={key}>
+      <route.screen place={place} />
+    </ScreenFailure>
+  );
+}

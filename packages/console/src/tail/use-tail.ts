@@ -1,0 +1,154 @@
+/**
+ * Reads the live tail for a screen. What comes is counted at once and drawn ten times a second at most. A page that is
+ * hidden for a minute lets its connection go, since a browser has six for a host; what passed meanwhile is not known,
+ * and a row says so. A broken connection is made again; one that is refused is tried as the API says.
+ */
+import { useEffect, useMemo, useState } from 'react';
+import { RequestFailed } from '../client/request.ts';
+import { readServerEvents, type ServerEvent } from '../client/server-events.ts';
+import { useSession } from '../client/session.ts';
+import { TailBuffer, type TailCounts } from './tail-buffer.ts';
+import type { DroppedLines, TailLine, TailRow } from './tail-line.ts';
+
+const DRAWN_INTERVAL_MS = 100;
+const SHOWN_COUNT = 200;
+const HIDDEN_FOR_MS = 60_000;
+const RETRY_MS = 1_000;
+
+export interface TailFilter {
+  readonly outcome?: string | undefined;
+  readonly person?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+export interface TailView extends TailCounts {
+  /** Newest first; 200 at most. */
+  readonly rows: readonly TailRow[];
+  readonly lines: readonly TailLine[];
+  readonly isOpen: boolean;
+  readonly failure: RequestFailed | undefined;
+  readonly clear: () => void;
+  readonly all: () => readonly TailRow[];
+}
+
+/** @param isPaused - nothing new is drawn; it is read and counted all the same. */
+export function useTail({
+  filter = {},
+  isPaused,
+}: {
+  readonly filter?: TailFilter;
+  readonly isPaused: boolean;
+}): TailView {
+  const { workspaceId } = useSession();
+  const query = new URLSearchParams(
+    Object.entries(filter).filter((entry): entry is [string, string] => !!entry[1]),
+  ).toString();
+  const buffer = useMemo(() => new TailBuffer(), [workspaceId, query]);
+  const [drawn, setDrawn] = useState<{ rows: readonly TailRow[] }>({ rows: [] });
+  const [counts, setCounts] = useState(() => buffer.counts());
+  const [isOpen, setIsOpen] = useState(false);
+  const [failure, setFailure] = useState<RequestFailed>();
+
+  useEffect(() => {
+    setCounts(buffer.counts());
+    return readWhileSeen({
+      path: `/v1/stream${query === '' ? '' : `?${query}`}`,
+      workspaceId,
+      buffer,
+      onState: (open, failed) => {
+        setIsOpen(open);
+        setFailure(failed);
+      },
+    });
+  }, [buffer, query, workspaceId]);
+
+  useEffect(() => {
+    let seen = buffer.counts();
+    if (!isPaused) setDrawn({ rows: buffer.latest(SHOWN_COUNT) });
+    const timer = setInterval(() => {
+      const now = buffer.counts();
+      if (now.lineCount === seen.lineCount && now.droppedCount === seen.droppedCount) return;
+      seen = now;
+      setCounts(now);
+      if (!isPaused) setDrawn({ rows: buffer.latest(SHOWN_COUNT) });
+    }, DRAWN_INTERVAL_MS);
+    return () => clearInterval(timer);
+  }, [buffer, isPaused]);
+
+  return {
+    ...counts,
+    rows: drawn.rows,
+    lines: drawn.rows.filter((row) => row.kind !== 'dropped'),
+    isOpen,
+    failure,
+    all: () => buffer.all(),
+    clear: () => {
+      buffer.clear();
+      setCounts(buffer.counts());
+      setDrawn({ rows: [] });
+    },
+  };
+}
+
+interface Reading {
+  readonly path: string;
+  readonly workspaceId: number;
+  readonly buffer: TailBuffer;
+  readonly onState: (isOpen: boolean, failure?: RequestFailed) => void;
+}
+
+/** @returns ends it. */
+function readWhileSeen({ path, workspaceId, buffer, onState }: Reading): () => void {
+  let reading: AbortController | undefined;
+  let retry: ReturnType<typeof setTimeout> | undefined;
+  let hiding: ReturnType<typeof setTimeout> | undefined;
+
+  const stop = (): void => {
+    clearTimeout(retry);
+    reading?.abort();
+    reading = undefined;
+  };
+  const start = (isAgain: boolean): void => {
+    const own = new AbortController();
+    reading = own;
+    const ended = (error?: unknown): void => {
+      if (own.signal.aborted) return;
+      const failure = error instanceof RequestFailed ? error : undefined;
+      onState(false, failure);
+      // A session that is over does not come back by itself.
+      if (failure?.status === 401) return;
+      retry = setTimeout(
+        () => start(true),
+        Math.max(RETRY_MS, (failure?.retryAfterSeconds ?? 0) * 1000),
+      );
+    };
+    const opened = (): void => {
+      onState(true);
+      if (isAgain) buffer.add([{ kind: 'dropped', count: null }]);
+    };
+    readServerEvents(path, workspaceId, own.signal, opened, (events) =>
+      buffer.add(events.flatMap(rowOf)),
+    ).then(() => ended(), ended);
+  };
+  const onVisibility = (): void => {
+    clearTimeout(hiding);
+    if (document.visibilityState === 'hidden') hiding = setTimeout(stop, HIDDEN_FOR_MS);
+    else if (!reading) start(true);
+  };
+
+  start(false);
+  document.addEventListener('visibilitychange', onVisibility);
+  return () => {
+    document.removeEventListener('visibilitychange', onVisibility);
+    clearTimeout(hiding);
+    stop();
+  };
+}
+
+function rowOf({ type, data }: ServerEvent): (TailLine | DroppedLines)[] {
+  if (type === 'dropped') {
+    const { count } = JSON.parse(data) as { count: number | null };
+    return [{ kind: 'dropped', count }];
+  }
+  return [JSON.parse(data) as TailLine];
+}

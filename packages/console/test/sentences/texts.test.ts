@@ -1,0 +1,61 @@
+/** Times, durations, changes and texts of others, in words. */
+import { expect, test } from 'vitest';
+import { activityText } from '../../src/sentences/activity-text.ts';
+import { LANGUAGES, snippetOf } from '../../src/sentences/snippets.ts';
+import { ageText, durationText, instantText } from '../../src/sentences/time-text.ts';
+import { visibleText } from '../../src/sentences/visible-text.ts';
+
+test.each([
+  [24, '24 ms'],
+  [999.6, '1000 ms'],
+  [1_000, '1 s'],
+  [90_000, '90 s'],
+  [59 * 60_000, '59 min'],
+  [3 * 3_600_000, '3 h'],
+  [3 * 86_400_000, '3 d'],
+])('%d ms is %s', (durationMs, text) => {
+  expect(durationText(durationMs)).toBe(text);
+});
+
+test('an age says which side of now it is on', () => {
+  expect([ageText(0, 5_000), ageText(5_000, 0), ageText(0, 400)]).toEqual([
+    '5 s ago',
+    'in 5 s',
+    'now',
+  ]);
+});
+
+test('a time in UTC has its milliseconds, and a local one its offset', () => {
+  const atMs = Date.parse('2026-11-25T17:37:10.959Z');
+  expect(instantText(atMs)).toBe('2026-11-25 17:37:10.959 UTC');
+  expect(instantText(atMs, { isWhole: true })).toBe('2026-11-25 17:37:10 UTC');
+  const local = instantText(atMs, { isLocal: true });
+  expect(local).toMatch(/ [+-]\d\d:\d\d$/);
+  expect(Date.parse(local.replace(' ', 'T').replace(' ', ''))).toBe(atMs);
+});
+
+test('a change reads from one value to the other; other data as JSON, cut', () => {
+  expect(activityText({ plan: { from: 'pro', to: 'free' }, age: { from: 3, to: null } })).toBe(
+    'plan pro → free · age 3 → none',
+  );
+  expect(activityText({ email: { from: null, to: 'a@b.example' } })).toBe('email a@b.example');
+  expect(activityText({ total: 12 })).toBe('{"total":12}');
+  expect(activityText({})).toBe('');
+  expect(activityText({ text: 'x'.repeat(500) }).length).toBeLessThan(150);
+});
+
+test('characters that do not show are shown', () => {
+  expect(visibleText('a\u0007b\u202ec\u001b[31md\te\nf')).toBe(
+    String.raw`a\u0007b\u202ec\u001b[31md` + '\te\nf',
+  );
+});
+
+test('every sample has the address and the key, and a key that is a secret is a variable', () => {
+  for (const { id } of LANGUAGES) {
+    const demo = snippetOf(id, { intakeUrl: 'https://in.example', writeKey: 'demo' });
+    expect(demo).toContain('https://in.example/v1/');
+    expect(demo).toContain('demo');
+    const own = snippetOf(id, { intakeUrl: 'https://in.example', writeKey: '$SLUICE_WRITE_KEY' });
+    expect(own).toMatch(/SLUICE_WRITE_KEY|YOUR_WRITE_KEY/);
+  }
+});

@@ -1,0 +1,140 @@
+/** The web console of a fleet in a real Chromium, and what its page did that no page of ours may do. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { chromiumPath } from '../chromium-under-test.ts';
+import { startFleet } from '../fleet-under-test.ts';
+
+const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url));
+
+/** As the page asks Chromium for nothing else, any other request is one of the page. */
+const FLAGS = [
+  ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'],
+  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+];
+const ACTION_MS_MAX = 15_000;
+
+export type ConsoleUnderTest = Awaited<ReturnType<typeof startConsole>>;
+
+/** @returns the folder of the built console, as `npm start` builds it. */
+export async function builtConsole(): Promise<string> {
+  const { buildConsole } = (await import(
+    pathToFileURL(`${ROOT}scripts/build-console.mjs`).href
+  )) as { buildConsole: () => Promise<string> };
+  return buildConsole();
+}
+
+export async function startConsole() {
+  const [fleet, browser] = await Promise.all([
+    builtConsole().then((directory) =>
+      startFleet('redis', {
+        CONSOLE_DIRECTORY: directory,
+        WEBHOOK_LISTED_FAILURE_WAIT_MS: '3600000',
+      }),
+    ),
+    chromium.launch({ executablePath: chromiumPath(), args: FLAGS }),
+  ]);
+  /** Errors and warnings of the browser, violations of the policy among them; requests to others. */
+  const misdeeds: string[] = [];
+  const watch = (page: Page): void => {
+    page.setDefaultTimeout(ACTION_MS_MAX);
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning')
+        misdeeds.push(`${message.type()}: ${message.text()}`);
+    });
+    page.on('pageerror', (error) => misdeeds.push(`thrown: ${error.message}`));
+    page.on('request', (request) => {
+      const { protocol, origin } = new URL(request.url());
+      if (origin !== fleet.api.url && protocol !== 'blob:' && protocol !== 'data:')
+        misdeeds.push(`asked for ${request.url()}`);
+    });
+  };
+  return {
+    fleet,
+    url: fleet.api.url,
+    async newPage(options: BrowserContextOptions = {}): Promise<Page> {
+      const context = await browser.newContext(options);
+      const page = await context.newPage();
+      watch(page);
+      return page;
+    },
+    /** A page that is signed in to the demo. */
+    async demoPage(options: BrowserContextOptions = {}): Promise<Page> {
+      const page = await this.newPage(options);
+      await page.goto(fleet.api.url);
+      await page.getByRole('button', { name: 'Open the demo' }).click();
+      await page.getByRole('heading', { name: 'Send your first event' }).waitFor();
+      return page;
+    },
+    /** A call to intake with the demo's write key. */
+    async send(path: string, body: object, isStrict = true): Promise<number> {
+      const answer = await fetch(`${fleet.intake.url}${path}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Basic ${btoa(`${DEMO.writeKey}:`)}`,
+          'content-type': 'application/json',
+          ...(isStrict && { 'x-strict-mode': '1' }),
+        },
+        body: JSON.stringify(body),
+      });
+      await answer.arrayBuffer();
+      return answer.status;
+    },
+    async makeWebhook(name: string, endpoint: string): Promise<number> {
+      const answer = await fetch(`${fleet.api.url}/v1/reporting_webhooks`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${DEMO.appKey}`,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({
+          name,
+          endpoint,
+          events: ['customer_subscribed', 'customer_unsubscribed'],
+        }),
+      });
+      expect(answer.status).toBe(200);
+      return ((await answer.json()) as { id: number }).id;
+    },
+    /** @throws Error with what the page did wrong. What is not there yet may be answered 404, and a session that is over 401. */
+    async close(): Promise<void> {
+      await Promise.all([browser.close(), fleet.close()]);
+      const wrong = misdeeds.filter((each) => !/Failed to load resource.* (?:401|404) /.test(each));
+      if (wrong.length > 0) throw new Error(wrong.join('\n'));
+    },
+  };
+}
+
+/** A receiver whose answer the test changes. */
+export async function startReceiver() {
+  const answer = { status: 500, body: '{"error":"database down"}' };
+  const bodies: string[] = [];
+  const reply = (response: ServerResponse): void => {
+    response.writeHead(answer.status, { 'content-type': 'application/json' });
+    response.end(answer.body);
+  };
+  const server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => (body += text));
+    request.on('end', () => {
+      bodies.push(body);
+      reply(response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    answer,
+    bodies,
+    url: `http://127.0.0.1:${port}/hook`,
+    close(): void {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/** Where is my event? Who is this person to us? Answered in the console, by two clicks each. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+/** What somebody else may put into an event, to be shown and not to be run. */
+const HOSTILE = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>\u202e\u0007`;
+
+test('the id of an event is pasted into the palette, and its page says how far it came', async () => {
+  const page = await world.demoPage();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.insertText('not-sent-yet');
+  await page.getByRole('option', { name: 'Event not-sent-yet' }).click();
+  await page.getByText('No event with this id is known here yet').waitFor();
+
+  await world.send('/v1/track', {
+    userId: 'grace',
+    event: 'Late order',
+    messageId: 'not-sent-yet',
+    properties: { sku: 'b' },
+  });
+  // The page looks again by itself.
+  await page.getByRole('heading', { name: 'Late order' }).waitFor();
+  await page.getByText('No webhook reports it.').waitFor();
+  await page.getByRole('link', { name: /^Person / }).click();
+  await page.getByRole('heading', { name: 'grace' }).waitFor();
+  expect(new URL(page.url()).pathname).toMatch(/^\/people\/\w+$/);
+  await page.context().close();
+});
+
+test('a person has attributes with their changes, activity, relationships and devices', async () => {
+  const traits = { email: 'lin@example.com', plan: 'pro', unsubscribed: false };
+  await world.send('/v1/identify', { userId: 'lin', traits });
+  await world.fleet.event('grace', 'Late order');
+  await world.send('/v1/identify', { userId: 'lin', traits: { plan: 'free' } });
+  await world.send('/v1/track', { userId: 'lin', event: 'Order Completed', messageId: 'lin-1' });
+  await world.send('/v1/group', { userId: 'lin', groupId: 'acme', traits: { name: 'Acme' } });
+  await world.fleet.event('lin', 'Order Completed');
+
+  const page = await world.demoPage();
+  await page.getByRole('link', { name: 'People' }).click();
+  await page.getByLabel('Identifier').fill('lin@example.com');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'lin' }).waitFor();
+  await page.getByText('plan pro → free').waitFor();
+  await page.getByRole('button', { name: 'Relationships' }).click();
+  await page.getByText('acme', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Devices 0' }).click();
+  await page.getByText('No device').waitFor();
+  await page.goBack();
+  await page.getByText('acme', { exact: true }).waitFor();
+  expect(new URL(page.url()).search).toBe('?by=email&tab=relationships');
+  await page.context().close();
+});
+
+test('what others put into names and attributes is text, with its control characters shown', async () => {
+  await world.send('/v1/identify', {
+    userId: 'mallory',
+    traits: { email: 'mallory@example.com', note: HOSTILE },
+  });
+  await world.send('/v1/track', { userId: 'mallory', event: HOSTILE, messageId: 'hostile-1' });
+  await world.fleet.event('mallory', HOSTILE.trim());
+  const page = await world.demoPage();
+  for (const path of ['/people/mallory', '/events/hostile-1']) {
+    await page.goto(`${world.url}${path}`);
+    await page.getByText('<img src=x onerror=').first().waitFor();
+    expect(await page.locator('main').textContent()).toContain(String.raw`\u202e`);
+    expect(await page.locator('img, main script').count()).toBe(0);
+    expect(await page.title()).not.toBe('taken');
+  }
+  await page.context().close();
+});
+
+test('a person who is not there, and an address that is none, say so with the way on', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/people?by=nonsense&more=1`);
+  await page.getByRole('heading', { name: 'People' }).waitFor();
+  // A parameter that means nothing is taken out of the address.
+  expect(new URL(page.url()).search).toBe('');
+  await page.context().close();
+});

@@ -1,0 +1,78 @@
+/** How do I begin? Do my calls arrive right now, and why was one refused? Answered in the console. */
+import { spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+test('the sample of the first page is pasted, and the page shows its event and its trace', async () => {
+  const page = await world.demoPage();
+  await page.getByText('Whatever comes in from now on').waitFor();
+  const sample = (await page.locator('pre').textContent()) ?? '';
+  const pasted = sample.replace('http://127.0.0.1:8080', world.fleet.intake.url);
+  expect(pasted).not.toBe(sample);
+  expect(spawnSync('sh', ['-c', `${pasted} -s`]).status).toBe(0);
+  await page.getByRole('heading', { name: 'Your first event is here' }).waitFor();
+  await page.getByRole('link', { name: 'See its trace' }).click();
+  await page.getByRole('heading', { name: 'Order Completed' }).waitFor();
+  await page.getByText('Processed', { exact: true }).waitFor();
+  await page.getByRole('region', { name: 'What it brought' }).getByText('"total": 12').waitFor();
+  await page.context().close();
+});
+
+test('every language has a sample, and the one that is chosen is in the address', async () => {
+  const page = await world.demoPage();
+  for (const language of ['Node', 'Browser', 'Python', 'Go', 'Ruby']) {
+    await page.getByRole('button', { name: language, exact: true }).click();
+    expect(await page.locator('pre').textContent()).toContain('demo_write_key');
+    expect(new URL(page.url()).searchParams.get('language')).toBe(language.toLowerCase());
+  }
+  await page.reload();
+  expect(await page.locator('pre').textContent()).toContain('Net::HTTP');
+  await page.context().close();
+});
+
+test('live shows calls as they come, filters them at the server, and pauses for the row that is open', async () => {
+  const page = await world.demoPage();
+  await page.getByRole('link', { name: 'Live' }).first().click();
+  await page.getByText('listening').waitFor();
+  await world.send('/v1/track', { userId: 'ada', event: 'Seen live', messageId: 'live-1' });
+  expect(await world.send('/v1/track', { userId: 'ada', event: 7 })).toBe(400);
+  await page.getByRole('button', { name: 'Seen live' }).click();
+  await page.getByText('paused', { exact: false }).first().waitFor();
+  await page.getByRole('link', { name: 'Trace' }).waitFor();
+  expect(new URL(page.url()).searchParams.get('paused')).toBe('yes');
+  await world.send('/v1/track', { userId: 'ada', event: 'While paused', messageId: 'live-2' });
+  await page.getByText(/^[1-9]\d* since pause$/).waitFor();
+  expect(await page.getByText('While paused').count()).toBe(0);
+
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByText('While paused').waitFor();
+  await page.getByLabel('Outcome').selectOption('refused');
+  await page.getByText('Nothing that matches has come yet').waitFor();
+  await page.getByText('listening').waitFor();
+  await world.send('/v1/track', { userId: 'ada', event: 'Not refused', messageId: 'live-3' });
+  await world.send('/v1/track', { userId: 'ada', event: 7 });
+  await page.getByText('event: invalid').waitFor();
+  expect(await page.getByText('Not refused').count()).toBe(0);
+  await page.context().close();
+});
+
+test('an issue says why a call was changed or not taken, and the address keeps it open', async () => {
+  expect(await world.send('/v1/track', { event: 'x', timestamp: 'yesterday' }, false)).toBe(200);
+  const page = await world.demoPage();
+  await page.keyboard.press('g');
+  await page.keyboard.press('i');
+  await page.getByRole('button', { name: 'required' }).click();
+  const detail = page.locator('tr.detail');
+  await detail.waitFor();
+  const shown = await detail.textContent();
+  await page.reload();
+  await detail.waitFor();
+  expect(await detail.textContent()).toBe(shown);
+  await page.context().close();
+});

@@ -1,0 +1,175 @@
+/**
+ * Bars of every page: accessible in light and dark, wide and narrow; nothing asked of others; small; the same after a
+ * reload; signed out at once.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { SCREEN_PATHS } from '@sluice/api/console/console-files';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { builtConsole, type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+let paths: readonly string[];
+beforeAll(async () => {
+  world = await startConsole();
+  const id = await world.makeWebhook('bars', 'http://127.0.0.1:9/hook');
+  await world.send('/v1/identify', {
+    userId: 'ada',
+    traits: { email: 'ada@example.com', unsubscribed: false },
+  });
+  await world.send('/v1/track', { userId: 'ada', event: 'Order', messageId: 'bars-1' });
+  await world.send('/v1/track', { event: 'x' }, false);
+  await world.fleet.event('ada', 'Order');
+  paths = [
+    '/start',
+    '/live',
+    '/events/bars-1',
+    '/events/none',
+    '/issues',
+    '/webhooks',
+    `/webhooks/${id}?delivery=1`,
+    '/people',
+    '/people/ada',
+  ];
+});
+afterAll(() => world.close());
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** By the DevTools protocol, as the page's own policy lets in no script of others. */
+async function violationsOf(page: Page): Promise<string[]> {
+  const session = await page.context().newCDPSession(page);
+  const run = `(async () => { ${AXE}; const { violations, incomplete } = await axe.run(document, {
+    resultTypes: ['violations', 'incomplete'] });
+    return JSON.stringify([...violations, ...incomplete].map(({ id, nodes }) =>
+      id + ' ' + nodes.map(({ target }) => target.join(' ')).join(', '))); })()`;
+  const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
+    expression: run,
+    awaitPromise: true,
+    returnByValue: true,
+  });
+  await session.detach();
+  if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? 'axe failed');
+  return JSON.parse(String(result.value)) as string[];
+}
+
+const isShown = async (page: Page): Promise<void> => {
+  await page.locator('main h1, main h2').first().waitFor();
+  await page.waitForFunction(() => document.querySelector('.waiting') === null);
+};
+
+test.each([
+  ['light', 1280],
+  ['dark', 1280],
+  ['light', 360],
+  ['dark', 360],
+] as const)('every screen is accessible: %s, %i px wide', async (colorScheme, width) => {
+  const page = await world.newPage({ colorScheme, viewport: { width, height: 800 } });
+  const found: object[] = [];
+  const look = async (path: string): Promise<void> => {
+    const violations = await violationsOf(page);
+    const overflow = await page.evaluate(
+      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    );
+    if (violations.length > 0 || overflow > 0) found.push({ path, violations, overflow });
+  };
+  await page.goto(world.url);
+  await page.getByRole('button', { name: 'Open the demo' }).waitFor();
+  await look('sign-in');
+  await page.getByRole('button', { name: 'Open the demo' }).click();
+  await isShown(page);
+  for (const path of paths) {
+    await page.goto(`${world.url}${path}`);
+    await isShown(page);
+    await look(path);
+  }
+  await page.keyboard.press('Control+k');
+  await look('palette');
+  expect(found).toEqual([]);
+  await page.context().close();
+});
+
+test('a reload of any address shows the same text', async () => {
+  const page = await world.demoPage();
+  // Live and the start begin anew; an event that is not there has nothing.
+  for (const path of paths.filter((each) => !/^\/(?:live|start)/.test(each))) {
+    await page.goto(`${world.url}${path}${path.includes('?') ? '&' : '?'}tz=local`);
+    await isShown(page);
+    const textNow = () =>
+      page
+        .locator('main')
+        .innerText()
+        .then((text) => text.replaceAll(/in \d+ \w+/g, ''));
+    const before = await textNow();
+    await page.reload();
+    await isShown(page);
+    await expect.poll(textNow).toBe(before);
+    expect(new URL(page.url()).searchParams.get('tz')).toBe('local');
+  }
+  await page.context().close();
+});
+
+test('the first screen needs at most 110 KB of script and 20 KB of style, in eight requests', async () => {
+  const page = await world.newPage();
+  const sizes = new Map<string, number>();
+  page.on('response', (response) => {
+    sizes.set(new URL(response.url()).pathname, Number(response.headers()['content-length'] ?? 0));
+  });
+  await page.goto(world.url);
+  await page.getByRole('button', { name: 'Open the demo' }).waitFor();
+  const total = (end: string): number =>
+    [...sizes].filter(([path]) => path.endsWith(end)).reduce((sum, [, size]) => sum + size, 0);
+  expect(total('.js')).toBeGreaterThan(1_000);
+  expect(total('.js')).toBeLessThanOrEqual(110_000);
+  expect(total('.css')).toBeGreaterThan(500);
+  expect(total('.css')).toBeLessThanOrEqual(20_000);
+  expect(sizes.size).toBeLessThanOrEqual(8);
+  await page.context().close();
+});
+
+test('the built files hold no secret but the write key of the demo, and keep only a preference', async () => {
+  const directory = await builtConsole();
+  const texts = readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(directory, name))
+    .filter((path) => statSync(path).isFile() && /\.(?:js|css|html|svg)$/.test(path))
+    .map((path) => readFileSync(path, 'utf8'));
+  const text = texts.join('\n');
+  const secrets = [DEMO.appKey, DEMO.accountToken, DEMO.signingKey, DEMO.apiKey, 'sk_test'];
+  expect(secrets.filter((secret) => text.includes(secret))).toEqual([]);
+  expect(text.match(/(?:local|session)Storage\.\w+/g)).toEqual([
+    'localStorage.getItem',
+    'localStorage.setItem',
+  ]);
+  expect(text.match(/\beval\(|new Function|document\.write/g)).toBe(null);
+});
+
+test('a session that is ended elsewhere is over on the open page', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks`);
+  await page.getByRole('link', { name: 'bars' }).waitFor();
+  await page.request.delete(`${world.url}/console/session`, {
+    headers: { origin: world.url },
+  });
+  await page.getByText('Your session is over.').waitFor();
+  expect(new URL(page.url()).pathname).toBe('/webhooks');
+  await page.getByRole('button', { name: 'Open the demo' }).click();
+  await page.getByRole('link', { name: 'bars' }).waitFor();
+  await page.context().close();
+});
+
+test('the API serves the page at the address of each screen, and no other', () => {
+  const folder = new URL('../../../../console/src/', import.meta.url);
+  const screens = readFileSync(new URL('shell.tsx', folder), 'utf8');
+  const imported = [
+    ...screens.matchAll(/import \{ \w+Route \} from '(\.\/screens\/[\w-]+\.tsx)'/g),
+  ];
+  const patterns = imported.map(([, path = '']) => {
+    const [, pattern] =
+      /pattern: '([^']+)'/.exec(readFileSync(new URL(path, folder), 'utf8')) ?? [];
+    return pattern ?? '';
+  });
+  expect(['/', ...patterns].toSorted()).toEqual([...SCREEN_PATHS].toSorted());
+});

@@ -1,0 +1,132 @@
+/**
+ * Why does this endpoint get nothing? What did it answer? How do I send it again? Answered in the console, with the
+ * keyboard alone where a test says so.
+ */
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
+import { type ConsoleUnderTest, startConsole, startReceiver } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+/** A webhook whose first delivery fails, with others behind it. */
+async function blockedWebhook(name: string) {
+  const receiver = await startReceiver();
+  const id = await world.makeWebhook(name, receiver.url);
+  for (const user of [`${name}-1`, `${name}-2`, `${name}-3`])
+    await world.send('/v1/identify', {
+      userId: user,
+      traits: { email: `${user}@example.com`, unsubscribed: false },
+    });
+  await vi.waitFor(() => expect(receiver.bodies.length).toBeGreaterThan(0), WAIT);
+  return { id, receiver };
+}
+
+test('an endpoint that answers 500 is explained in a sentence, and one click tries again', async () => {
+  const { id, receiver } = await blockedWebhook('sentence');
+  const page = await world.demoPage();
+  await page.getByRole('link', { name: 'Webhooks' }).first().click();
+  await page.getByRole('link', { name: 'sentence' }).click();
+  await page.getByText(/^Delivery 1 gets 500 since .* UTC \(1 try\)\./).waitFor();
+  await page.getByText('2 later ones wait behind it, in order.').waitFor();
+  await page.getByText(/Next try in .*Given up on /).waitFor();
+
+  await page.getByRole('link', { name: 'See its attempts' }).click();
+  const answer = page.getByRole('region', { name: 'Body of the answer' });
+  await answer.getByText('database down').waitFor();
+  const address = page.url();
+
+  receiver.answer.status = 200;
+  receiver.answer.body = '{"ok":true}';
+  await page.getByRole('button', { name: 'Try now' }).click();
+  await page.getByText('Everything is delivered.').waitFor();
+  await answer.getByText('"ok": true').waitFor();
+  // The audit log has who pressed the button.
+  const { rows } = await sql<{ email: string }>`
+    select u.email from audit_logs l join users u using (account_id, user_id)
+     where l.object_type = 'delivery' and l.actor_type = 'user'`.execute(world.fleet.database);
+  expect(rows).toEqual([{ email: 'owner1@demo.example' }]);
+  await page.goto(address);
+  await page.getByRole('heading', { name: /^Delivery 1/ }).waitFor();
+  expect(new URL(page.url()).pathname).toBe(`/webhooks/${id}`);
+  receiver.close();
+  await page.context().close();
+});
+
+test('a delivery is skipped only after its number was repeated, and the others go on', async () => {
+  const { id, receiver } = await blockedWebhook('skipped');
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}`);
+  await page.getByRole('button', { name: 'Skip delivery 1 …' }).click();
+  await page.keyboard.press('Escape');
+  await page.getByText(/^Delivery 1 gets 500/).waitFor();
+  receiver.answer.status = 200;
+  await page.getByRole('button', { name: 'Skip delivery 1 …' }).click();
+  await page.getByRole('button', { name: 'Skip delivery 1 for ever' }).click();
+  await page.getByText('Everything is delivered.').waitFor();
+  await page.getByLabel('State').selectOption('abandoned');
+  await page.getByRole('row').filter({ hasText: 'abandoned' }).waitFor();
+  expect(await page.getByRole('row').count()).toBe(2);
+  receiver.close();
+  await page.context().close();
+});
+
+test('a delivery is sent again by the keyboard alone, and a double press sends it once', async () => {
+  const { id, receiver } = await blockedWebhook('again');
+  receiver.answer.status = 200;
+  const page = await world.demoPage();
+  await page.keyboard.press('g');
+  await page.keyboard.press('w');
+  await page.getByRole('link', { name: 'again' }).waitFor();
+  const press = async (key: string, until: () => Promise<boolean>): Promise<void> => {
+    for (let count = 0; count < 60; count++) {
+      if (await until()) return;
+      await page.keyboard.press(key);
+    }
+    throw new Error(`${key} does not lead there`);
+  };
+  const isFocused = (name: string) => () =>
+    page.evaluate((text) => document.activeElement?.textContent === text, name);
+  await press('j', isFocused('again'));
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Try now' }).waitFor();
+  await press('Tab', isFocused('Try now'));
+  await page.keyboard.press('Enter');
+  await page.getByText('Everything is delivered.').waitFor();
+  await press('j', isFocused('2'));
+  await page.keyboard.press('Enter');
+  const before = receiver.bodies.length;
+  await page.getByRole('heading', { name: /^Delivery 2/ }).waitFor();
+  await press('Tab', isFocused('Send again'));
+  await Promise.all([page.keyboard.press('Enter'), page.keyboard.press('Enter')]);
+  await page.getByText('resend').waitFor();
+  await vi.waitFor(() => expect(receiver.bodies.length).toBeGreaterThan(before), WAIT);
+  expect(
+    new Set(receiver.bodies.map((body) => (JSON.parse(body) as { event_id: string }).event_id))
+      .size,
+  ).toBe(3);
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from delivery_log
+     where webhook_id = ${id} and origin = 'resend'`.execute(world.fleet.database);
+  expect(rows).toEqual([{ count: 1 }]);
+  receiver.close();
+  await page.context().close();
+});
+
+test('a webhook is paused and resumed, and the sentence says who did it', async () => {
+  const { id, receiver } = await blockedWebhook('paused');
+  receiver.answer.status = 200;
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}`);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByText(/^Paused by Demo Owner on /).waitFor();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByText('Everything is delivered.').waitFor();
+  await vi.waitFor(() => expect(receiver.bodies.length).toBeGreaterThan(3), WAIT);
+  receiver.close();
+  await page.context().close();
+});

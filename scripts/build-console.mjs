@@ -1,0 +1,123 @@
+/**
+ * Builds the web console (`packages/console`) into `node_modules/.cache/sluice-console/HASH`, where HASH is of its
+ * sources, the lockfile and this file, and prints that folder. A folder that is there is complete: a build is written
+ * beside it and renamed. Plain JavaScript, because the image and `npm start` run it before anything else is there.
+ *
+ * The folder has `index.html` and `assets/`, whose names have a hash of their own, each also as gzip and brotli.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { brotliCompressSync, gzipSync, constants } from 'node:zlib';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const SOURCE = join(ROOT, 'packages/console/src');
+const CACHE = join(ROOT, 'node_modules/.cache/sluice-console');
+/** Of earlier versions, so that `git switch` back and forth builds nothing. */
+const KEPT_COUNT = 5;
+
+/**
+ * @public `npm start` and the tests of the console import it by its path.
+ * @returns {Promise<string>} the folder
+ */
+export async function buildConsole() {
+  const folder = join(CACHE, hashOfSources());
+  if (existsSync(folder)) {
+    const now = new Date();
+    utimesSync(folder, now, now);
+    return folder;
+  }
+  const unfinished = join(CACHE, `unfinished-${randomUUID()}`);
+  try {
+    mkdirSync(join(unfinished, 'assets'), { recursive: true });
+    const { script, style } = await bundle(join(unfinished, 'assets'));
+    writeFileSync(join(unfinished, 'assets/icon.svg'), readFileSync(join(SOURCE, 'icon.svg')));
+    const page = readFileSync(join(SOURCE, 'index.html'), 'utf8')
+      .replace('%SCRIPT%', () => `/assets/${script}`)
+      .replace('%STYLE%', () => `/assets/${style}`);
+    writeFileSync(join(unfinished, 'index.html'), page);
+    for (const path of filesOf(unfinished)) compress(join(unfinished, path));
+    // Another process may have built the same meanwhile.
+    if (!existsSync(folder)) renameSync(unfinished, folder);
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+  removeOldest();
+  return folder;
+}
+
+/** @param {string} folder */
+async function bundle(folder) {
+  const { build } = await import('esbuild');
+  const { metafile } = await build({
+    entryPoints: [join(SOURCE, 'main.tsx'), join(SOURCE, 'styles/console.css')],
+    outdir: folder,
+    entryNames: '[name]-[hash]',
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    jsx: 'automatic',
+    // Browsers that have `light-dark()`: Chrome 123, Firefox 120, Safari 17.5.
+    target: ['es2023', 'chrome123', 'firefox120', 'safari17.5'],
+    define: { 'process.env.NODE_ENV': '"production"' },
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'silent',
+  });
+  const names = Object.keys(metafile.outputs).map((path) => basename(path));
+  const find = (/** @type {string} */ end) => {
+    const name = names.find((each) => each.endsWith(end));
+    if (name === undefined) throw new Error(`the build made no ${end}`);
+    return name;
+  };
+  return { script: find('.js'), style: find('.css') };
+}
+
+/** @param {string} path */
+function compress(path) {
+  const content = readFileSync(path);
+  writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }));
+  const params = { [constants.BROTLI_PARAM_SIZE_HINT]: content.length };
+  writeFileSync(`${path}.br`, brotliCompressSync(content, { params }));
+}
+
+function hashOfSources() {
+  const hash = createHash('sha256');
+  for (const path of filesOf(SOURCE))
+    hash
+      .update(`${path}\0`)
+      .update(readFileSync(join(SOURCE, path)))
+      .update('\0');
+  for (const file of ['package-lock.json', 'scripts/build-console.mjs'])
+    hash.update(readFileSync(join(ROOT, file)));
+  return hash.digest('hex').slice(0, 32);
+}
+
+/** @param {string} folder @returns {string[]} */
+function filesOf(folder) {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => statSync(join(folder, path)).isFile())
+    .toSorted();
+}
+
+function removeOldest() {
+  const byAge = readdirSync(CACHE)
+    .map((name) => ({ name, usedAtMs: statSync(join(CACHE, name)).mtimeMs }))
+    .toSorted((one, other) => other.usedAtMs - one.usedAtMs);
+  for (const { name } of byAge.slice(KEPT_COUNT))
+    rmSync(join(CACHE, name), { recursive: true, force: true });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)
+  console.log(await buildConsole());
