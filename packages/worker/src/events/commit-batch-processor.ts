@@ -14,6 +14,7 @@ import {
   type LaneHandOver,
   type ProcessOutcome,
 } from './process-commit-batch.ts';
+import { applyGroup, BatchGroups } from './group-batches.ts';
 import { TakenIdWatch } from './taken-id-watch.ts';
 
 export type ProcessOne = (
@@ -46,12 +47,17 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
   const { database, numbers, newId, tracedProcessing, lanes, now, logger } = deps;
   const isDebugging = logger.isLevelEnabled('debug');
   const processing = { database, numbers, takenIds: new TakenIdWatch(), newId, now, lanes };
+  const groups = new BatchGroups({
+    applyTogether: (shards) => applyGroup(processing, shards),
+    applyAlone: ({ batches: [first, ...behind], pending }) =>
+      processCommitBatch(processing, first, behind, pending),
+  });
   const counts = { appliedCount: 0, operationCount: 0, deadLetteredCount: 0 };
   return {
     counts,
     async processCommitBatch(commitBatch, readBehind, pending) {
       const processOne = tracedProcessing((first, behind) =>
-        processCommitBatch(processing, first, behind, pending),
+        groups.process({ batches: [first, ...behind], pending }),
       );
       const result = await processOne(commitBatch, await readBehind());
       if (result.outcome === 'already-applied') return { outcome: 'done' };

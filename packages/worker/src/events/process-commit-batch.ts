@@ -1,6 +1,5 @@
 /**
- * Processes one commit batch, and those that wait behind it, in one transaction: claim them, load what their
- * operations touch, apply them, write what changed, log the deliveries.
+ * Processes one commit batch, and those that wait behind it, in one transaction (`batch-transaction.ts`).
  *
  * Step 9 of the walk. Before: `platform/src/queue/queue.ts` hands the commit batch over, once or more often.
  * After: the lanes it names are woken and `deliver-webhook.ts` (step 11) sends what was logged.
@@ -30,39 +29,20 @@
  * `npm run parked -- retry` queues it again once the fault is mended. An operation that this version
  * does not know is no fault: it waits for the newer version, which is about to come.
  */
-import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
-import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
-import { claimCommitBatches } from '@sluice/database/events/commit-batches';
-import { waitToMerge } from '@sluice/database/people/merge-gate';
 import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
-import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import { readPlaces } from '@sluice/domain/operations/flush-places';
-import type { Operation } from '@sluice/domain/operations/operation';
-import { orderPlaceOf, type BatchPlace } from '@sluice/domain/operations/order-place';
-import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import {
-  applyIsolated,
-  applyTogether,
   both,
   eachOnce,
   isContained,
   NOTHING,
   type Applied,
-  type CommitBatchCounts,
   type ProcessCommitBatchDeps,
 } from './apply-in-transaction.ts';
-import {
-  findEarlierBatches,
-  nextRun,
-  waitingVisitorsOf,
-  type HeldBatch,
-  type PlacedCommitBatch,
-  type Run,
-} from './earlier-batches.ts';
-import { inFlushOrder, type FlushPart } from './flush-order.ts';
+import { applyBatches, findLogged, type ProcessOutcome } from './batch-transaction.ts';
+import { nextRun, type PlacedCommitBatch, type Run } from './earlier-batches.ts';
 import { EarlierFirst, expectNothingByKeys, isTakingOver, makeWay, startOf } from './make-way.ts';
 
 export type {
@@ -70,21 +50,7 @@ export type {
   LaneHandOver,
   ProcessCommitBatchDeps,
 } from './apply-in-transaction.ts';
-
-export type ProcessOutcome =
-  | {
-      readonly outcome: 'applied';
-      /** How many commit batches, from the first on: this one and those behind it, which need not run any more. */
-      readonly envelopes: number;
-      /** Those of them that no earlier run had applied. */
-      readonly operations: number;
-      readonly lanes: LoggedLane[];
-      readonly counts: CommitBatchCounts;
-    }
-  /** By an earlier run, which may have stopped before it woke its lanes; the reconcile loop wakes those. */
-  | { readonly outcome: 'already-applied' }
-  /** Batches of other shards come first and are on their way: to be called again. */
-  | { readonly outcome: 'waiting' };
+export type { ProcessOutcome } from './batch-transaction.ts';
 
 const FAULTS_MAX = 2;
 
@@ -147,19 +113,6 @@ export async function processCommitBatch(
   }
 }
 
-/** The log's entries; none for a batch of an older intake, which keeps no log. */
-async function findLogged(
-  pending: PendingBatches | undefined,
-  commitBatches: readonly CommitBatch[],
-): Promise<ReadonlyMap<CommitBatch, PendingBatch>> {
-  const logged = new Map<CommitBatch, PendingBatch>();
-  for (const each of pending ? commitBatches : []) {
-    const batch = await pending?.find(each.id);
-    if (batch) logged.set(each, batch);
-  }
-  return logged;
-}
-
 /** Those of a run that are applied now: of one shard the first ones, else all. */
 function appliedOf(run: Run, outcome: ProcessOutcome): readonly CommitBatch[] {
   if (!run.isOfOneShard) return run.envelopes;
@@ -185,7 +138,7 @@ async function processRun(
         logged,
         looksForRemadeNames: tries > 1,
       };
-      return await processOnce(deps, together, pending, options);
+      return await applyBatches(deps, together, pending, options);
     } catch (error) {
       if (error instanceof EarlierFirst) throw error;
       if (isConflict(error) && tries < TRIES_MAX) continue;
@@ -198,123 +151,6 @@ async function processRun(
     }
   }
 }
-
-interface ProcessOptions extends Pick<Run, 'isOfOneShard'> {
-  readonly isIsolating: boolean;
-  readonly looksForTakenIds: boolean;
-  readonly looksForRemadeNames: boolean;
-  readonly logged: ReadonlyMap<CommitBatch, PendingBatch>;
-}
-
-function processOnce(
-  deps: ProcessCommitBatchDeps,
-  commitBatches: readonly CommitBatch[],
-  pending: PendingBatches | undefined,
-  { isOfOneShard, isIsolating, looksForTakenIds, logged, looksForRemadeNames }: ProcessOptions,
-): Promise<ProcessOutcome> {
-  return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
-    const claims = commitBatches.map(({ id, operations, traceparent = null }) => ({
-      envelopeId: id,
-      operationCount: operations.length,
-      traceparent,
-    }));
-    const found = commitBatches.map((each) => logged.get(each));
-    // The log keeps calls about one person apart. For those of an older intake, which keeps none, the gate and locks do.
-    const isLogged = !pending || found.every((each) => each !== undefined);
-    const stance = mergeStanceOf(commitBatches.flatMap(({ operations }) => operations));
-    // Both parts of a split commit batch would have to agree on it, so when isolating each holds whatever it names.
-    const triesToKeepMergesOff = stance === 'reads' && isLogged && !isIsolating;
-    const { numbers, keepsMergesOff } = await claimCommitBatches(
-      transaction,
-      claims,
-      triesToKeepMergesOff,
-      isOfOneShard,
-    );
-    const parts = commitBatches.map((commitBatch, index): FlushPart => {
-      const envelopeNumber = numbers[index];
-      if (envelopeNumber === undefined) return { envelope: commitBatch, operations: [] };
-      return {
-        envelope: commitBatch,
-        operations: placedOperations(commitBatch, envelopeNumber, found[index]?.flushPlace),
-      };
-    });
-    const operations = isOfOneShard
-      ? parts.flatMap((part) => part.operations)
-      : inFlushOrder(parts);
-    if (operations.length === 0) return { outcome: 'already-applied' };
-    const held = heldOf(parts, found);
-    if (pending) await expectNothingEarlier(transaction, pending, held);
-    if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
-    const { lanes, counts } = isIsolating
-      ? await applyIsolated(deps, transaction, commitBatchIdsOf(parts), operations)
-      : await applyTogether(
-          deps,
-          transaction,
-          operations,
-          {
-            keepsMergesOff,
-            looksForTakenIds,
-            looksForRemadeNames,
-            waitingVisitorsOf: waitingVisitorsOf(pending, held),
-          },
-          deps.lanes?.taking(),
-        );
-    return {
-      outcome: 'applied',
-      envelopes: commitBatches.length,
-      operations: operations.length,
-      lanes: eachOnce(lanes),
-      counts,
-    };
-  });
-}
-
-/** Operations as they are applied. Where no log was kept, batches stand in the order of their claims. */
-function placedOperations(
-  { operations, places, isReplayed }: CommitBatch,
-  envelopeNumber: number,
-  flushPlace: BatchPlace = { major: 0, minor: envelopeNumber },
-): Operation[] {
-  const indexes = places === undefined ? undefined : readPlaces(places);
-  return operations.map((queued, index) => {
-    const flushIndex = indexes?.[index] ?? index;
-    const operation = {
-      ...unpackOperation(queued),
-      envelopeNumber,
-      flushIndex,
-      ...(isReplayed && { isReplayed }),
-    };
-    // Events write no attributes, and most operations are events.
-    if (operation.type === 'event.track') return operation;
-    return { ...operation, place: orderPlaceOf(flushPlace, flushIndex) };
-  });
-}
-
-/** @throws EarlierFirst */
-async function expectNothingEarlier(
-  transaction: DatabaseOrTransaction,
-  pending: PendingBatches,
-  held: readonly HeldBatch[],
-): Promise<void> {
-  const earlier = await findEarlierBatches(transaction, pending, held);
-  if (earlier.length > 0) throw new EarlierFirst(earlier);
-}
-
-const heldOf = (
-  parts: readonly FlushPart[],
-  batches: readonly (PendingBatch | undefined)[],
-): HeldBatch[] =>
-  parts.flatMap(({ operations }, place) => {
-    const batch = batches[place];
-    return batch ? [{ batch, operations }] : [];
-  });
-
-const commitBatchIdsOf = (parts: readonly FlushPart[]): ReadonlyMap<number | undefined, string> =>
-  new Map(
-    parts.flatMap(({ envelope: commitBatch, operations }) =>
-      operations.slice(0, 1).map(({ envelopeNumber }) => [envelopeNumber, commitBatch.id] as const),
-    ),
-  );
 
 /**
  * What several transactions came to. @param own - how many commit batches of the shard in progress the last one held,

@@ -1,0 +1,159 @@
+/**
+ * Small commit batches of several shards, applied in one transaction: those that come while transactions are under way
+ * are the next one, as intake does with calls. No timer: a lone batch waits for nobody.
+ *
+ * Why: a transaction costs the same for one operation as for hundreds, and transactions that report to one webhook follow
+ * each other, since each holds the webhook's lane until its commit (`database/src/delivery/deliveries.ts`). At 500 events a
+ * second to one webhook 16 shards committed one or two events each, one after another.
+ *
+ * It trades the independence of shards for that, and gives it back where it is needed. Nothing is waited for in a group:
+ * what has to come after a batch of somebody else, what fails and what was applied before is applied by itself
+ * (`process-commit-batch.ts`), so that its neighbours are unharmed. And a transaction that hangs, as behind a lock, holds up
+ * the others no longer than a moment.
+ *
+ * Part of step 9 of the walk, used by `commit-batch-processor.ts`.
+ */
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
+import type { ProcessCommitBatchDeps } from './apply-in-transaction.ts';
+import { applyBatches, findLogged, type ProcessOutcome } from './batch-transaction.ts';
+import { earlierByKeys } from './earlier-batches.ts';
+
+/** A commit batch, and those behind it in its shard. */
+export interface ShardBatches {
+  /** In order. */
+  readonly batches: readonly [CommitBatch, ...CommitBatch[]];
+  readonly pending: PendingBatches;
+}
+
+export interface BatchGroupsOptions {
+  /** Applies several in one transaction; undefined: each is to be applied by itself. */
+  readonly applyTogether: (
+    shards: readonly ShardBatches[],
+  ) => Promise<readonly ProcessOutcome[] | undefined>;
+  readonly applyAlone: (shard: ShardBatches) => Promise<ProcessOutcome>;
+}
+
+/** A larger one fills a transaction by itself. */
+const SHARD_OPERATIONS_MAX = 64;
+const GROUP_OPERATIONS_MAX = 256;
+/** Two: one reads while the other waits for the disk. */
+const TRANSACTIONS_AT_A_TIME = 2;
+/** One that takes longer waits for somebody; the next ones do not wait for it. */
+const SLOW_AFTER_MS = 25;
+
+interface Waiting extends ShardBatches {
+  readonly operationCount: number;
+  readonly resolve: (outcome: ProcessOutcome | Promise<ProcessOutcome>) => void;
+}
+
+export class BatchGroups {
+  readonly #options: BatchGroupsOptions;
+  #waiting: Waiting[] = [];
+  #transactionCount = 0;
+  #isScheduled = false;
+
+  constructor(options: BatchGroupsOptions) {
+    this.#options = options;
+  }
+
+  /** As `processCommitBatch`, perhaps together with others. */
+  process(shard: ShardBatches): Promise<ProcessOutcome> {
+    const operationCount = shard.batches.reduce((sum, each) => sum + each.operations.length, 0);
+    if (operationCount > SHARD_OPERATIONS_MAX) return this.#options.applyAlone(shard);
+    return new Promise((resolve) => {
+      this.#waiting.push({ ...shard, operationCount, resolve });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting.length === 0) return;
+    if (this.#transactionCount >= TRANSACTIONS_AT_A_TIME) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      const group = this.#take();
+      this.#transactionCount++;
+      let isCounted = true;
+      const end = (): void => {
+        clearTimeout(slow);
+        if (!isCounted) return;
+        isCounted = false;
+        this.#transactionCount--;
+        this.#schedule();
+      };
+      const slow = setTimeout(end, SLOW_AFTER_MS);
+      void this.#apply(group).finally(end);
+      this.#schedule();
+    });
+  }
+
+  #take(): Waiting[] {
+    let operationCount = 0;
+    const count = this.#waiting.findIndex((each) => {
+      operationCount += each.operationCount;
+      return operationCount > GROUP_OPERATIONS_MAX;
+    });
+    return this.#waiting.splice(0, count === -1 ? this.#waiting.length : Math.max(count, 1));
+  }
+
+  async #apply(group: readonly Waiting[]): Promise<void> {
+    const { applyTogether, applyAlone } = this.#options;
+    // Whatever went wrong: by themselves those meet it whose it is.
+    const outcomes = await applyTogether(group).catch(() => undefined);
+    for (const [place, { resolve, ...shard }] of group.entries())
+      resolve(outcomes?.[place] ?? applyAlone(shard));
+  }
+}
+
+/**
+ * Applies what shards bring in one transaction, in the order of the log.
+ *
+ * @returns an outcome for each; undefined where nothing was applied, because one of them must wait, or was applied before.
+ * @throws whatever stops the transaction; nothing was applied then.
+ */
+export async function applyGroup(
+  deps: ProcessCommitBatchDeps,
+  shards: readonly ShardBatches[],
+): Promise<readonly ProcessOutcome[] | undefined> {
+  const [first] = shards;
+  if (!first) return [];
+  const { pending } = first;
+  const batches = shards.flatMap((shard) => shard.batches);
+  const logged = await findLogged(pending, batches);
+  if (logged.size < batches.length || hasEarlier(pending, logged)) return undefined;
+  const ordered = batches.toSorted((one, other) => placeOf(logged, one) - placeOf(logged, other));
+  const askedAtMs = deps.lanes?.monotonicNow() ?? 0;
+  const outcome = await applyBatches(deps, ordered, pending, {
+    isOfOneShard: false,
+    isIsolating: false,
+    looksForTakenIds: deps.takenIds.looks(deps.now()),
+    looksForRemadeNames: false,
+    claimsAll: true,
+    logged,
+  });
+  if (outcome.outcome !== 'applied') return undefined;
+  const woken = deps.lanes?.wake(outcome.lanes, askedAtMs);
+  await Promise.all([woken, pending.remove([...logged.values()])]);
+  return shards.map((shard) => ({
+    ...outcome,
+    envelopes: shard.batches.length,
+    operations: shard.batches.reduce((sum, each) => sum + each.operations.length, 0),
+  }));
+}
+
+const placeOf = (logged: ReadonlyMap<CommitBatch, PendingBatch>, batch: CommitBatch): number =>
+  logged.get(batch)?.place ?? Infinity;
+
+/** True where one names what a batch names that was added earlier and is not among them. */
+function hasEarlier(
+  pending: PendingBatches,
+  logged: ReadonlyMap<CommitBatch, PendingBatch>,
+): boolean {
+  const ids = new Set([...logged.values()].map(({ id }) => id));
+  return [...logged].some(([{ operations }, batch]) =>
+    earlierByKeys(pending, batch, operations).some(({ id }) => !ids.has(id)),
+  );
+}

@@ -1,0 +1,110 @@
+/** Which batches of shards go into one transaction: those that come while others are under way, and none that would hold up its neighbours. */
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import { track } from '@sluice/domain/testing/sample-operations';
+import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { ProcessOutcome } from '../../src/events/batch-transaction.ts';
+import { BatchGroups, type ShardBatches } from '../../src/events/group-batches.ts';
+
+const ALONE: ProcessOutcome = { outcome: 'already-applied' };
+const TOGETHER: ProcessOutcome = { outcome: 'waiting' };
+const pending = {} as PendingBatches;
+
+let transactions: {
+  readonly ids: string[];
+  end(canApply?: boolean): void;
+  fail(): void;
+}[];
+let alone: string[];
+let groups: BatchGroups;
+
+const idsOf = (shards: readonly ShardBatches[]) =>
+  shards.flatMap(({ batches }) => batches.map(({ id }) => id));
+const shardOf = (id: string, operationCount = 1): ShardBatches => {
+  const operations = Array.from({ length: operationCount }, () => track('id:p', 'seen'));
+  const batch: CommitBatch = { id, operations };
+  return { batches: [batch], pending };
+};
+const settle = async (): Promise<void> => {
+  await vi.advanceTimersByTimeAsync(1);
+};
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  transactions = [];
+  alone = [];
+  groups = new BatchGroups({
+    applyTogether: (shards) =>
+      new Promise((resolve, reject) =>
+        transactions.push({
+          ids: idsOf(shards),
+          end: (canApply = true) => resolve(canApply ? shards.map(() => TOGETHER) : undefined),
+          fail: () => reject(new Error('refused')),
+        }),
+      ),
+    async applyAlone(shard) {
+      alone.push(...idsOf([shard]));
+      return ALONE;
+    },
+  });
+});
+afterEach(() => void vi.useRealTimers());
+
+test('a lone batch waits for nobody, and what comes while two transactions are under way is the next one', async () => {
+  const first = groups.process(shardOf('a'));
+  await settle();
+  void groups.process(shardOf('b'));
+  await settle();
+  for (const id of ['c', 'd', 'e']) void groups.process(shardOf(id));
+  await settle();
+  expect(transactions.map(({ ids }) => ids)).toEqual([['a'], ['b']]);
+  transactions[0]?.end();
+  expect(await first).toBe(TOGETHER);
+  await settle();
+  expect(transactions.map(({ ids }) => ids)).toEqual([['a'], ['b'], ['c', 'd', 'e']]);
+});
+
+test('a large batch goes by itself, and no transaction takes more than its bound', async () => {
+  expect(await groups.process(shardOf('large', 65))).toBe(ALONE);
+  for (let index = 0; index < 6; index++) void groups.process(shardOf(`s${index}`, 60));
+  await settle();
+  expect(alone).toEqual(['large']);
+  expect(transactions.map(({ ids }) => ids)).toEqual([
+    ['s0', 's1', 's2', 's3'],
+    ['s4', 's5'],
+  ]);
+});
+
+test.each([
+  [
+    'cannot be applied together',
+    (transaction: (typeof transactions)[number]) => transaction.end(false),
+  ],
+  ['fail together', (transaction: (typeof transactions)[number]) => transaction.fail()],
+])('batches that %s are applied one by one, each with its own ending', async (_, end) => {
+  const outcomes = Promise.all([groups.process(shardOf('a')), groups.process(shardOf('b'))]);
+  await settle();
+  for (const transaction of transactions) end(transaction);
+  expect(await outcomes).toEqual([ALONE, ALONE]);
+  expect(alone).toEqual(['a', 'b']);
+});
+
+test('transactions that hang hold up the next ones for a moment only', async () => {
+  for (const id of ['a', 'b']) {
+    void groups.process(shardOf(id));
+    await settle();
+  }
+  void groups.process(shardOf('c'));
+  await vi.advanceTimersByTimeAsync(20);
+  expect(transactions).toHaveLength(2);
+  await vi.advanceTimersByTimeAsync(10);
+  expect(transactions.at(-1)?.ids).toEqual(['c']);
+  // Those that hang count no more when they end.
+  for (const transaction of transactions) transaction.end();
+  await settle();
+  for (const id of ['d', 'e', 'f']) {
+    void groups.process(shardOf(id));
+    await settle();
+  }
+  expect(transactions.slice(3).map(({ ids }) => ids)).toEqual([['d'], ['e']]);
+});
