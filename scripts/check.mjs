@@ -59,6 +59,12 @@ const checks = [
     'scripts/generate-docs.ts',
     '--check',
   ),
+  program(
+    'types of the client ("npm run docs" mends them)',
+    'node',
+    'scripts/generate-client.ts',
+    '--check',
+  ),
   program('layers, cycles, homes of libraries', 'node', 'scripts/check-layers.ts'),
   program(
     'migrations ("npm run migrations:record" adds a new one)',

@@ -107,6 +107,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   standalone: [],
   'command-line': [],
   verify: [],
+  client: [],
 };
 
 /** Packages that are not started: nothing puts their folders together, so the root of `src` has no file. */

@@ -9,7 +9,7 @@ import type { ApiDocument, ApiOperation, RequestBody } from './reference-page.ts
 export function asPublished(document: ApiDocument): ApiDocument {
   const schemas = Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => [
     name,
-    isOfRequests(name) ? withExamples(schema) : opened(schema),
+    isOfRequests(name) ? withDefaultsTold(withExamples(schema)) : opened(schema),
   ]);
   const paths = Object.entries(document.paths).map(([path, methods]) => [
     path,
@@ -19,7 +19,7 @@ export function asPublished(document: ApiDocument): ApiDocument {
         {
           ...withExamples(operation),
           ...(operation.requestBody && {
-            requestBody: withNeed(withExamples(operation.requestBody), document),
+            requestBody: withNeed(withDefaultsTold(withExamples(operation.requestBody)), document),
           }),
           ...(TAKES_KEY.includes(method) && {
             parameters: [...withExamples(operation.parameters ?? []), KEY_PARAMETER],
@@ -103,6 +103,25 @@ const withExamples = <Part>(part: Part): Part =>
   changedWithin(part, ({ requestExamples, ...rest }) =>
     requestExamples === undefined ? rest : { ...rest, examples: requestExamples },
   );
+
+/**
+ * Generators of types take a member with a default for one that is always there, and then a body in its smallest form does
+ * not compile. So the defaults of a body are in its descriptions.
+ */
+const withDefaultsTold = <Part>(part: Part): Part =>
+  changedWithin(part, (schema) => {
+    const { default: fallback, description, ...rest } = schema;
+    // A member may be called `default`, or `type`, too.
+    const isSchema =
+      typeof rest['type'] === 'string' ||
+      Array.isArray(rest['type']) ||
+      Array.isArray(rest['anyOf']);
+    if (fallback === undefined || !isSchema) return schema;
+    const shown = typeof fallback === 'string' ? fallback : JSON.stringify(fallback);
+    const told = shown === '' ? 'Default: empty.' : `Default: \`${shown}\`.`;
+    const before = typeof description === 'string' ? `${description} ` : '';
+    return { ...rest, description: `${before}${told}` };
+  });
 
 const changedWithin = <Part>(
   part: Part,

@@ -32,7 +32,12 @@ const COMMON = {
 } satisfies Record<string, JsonSchema>;
 
 /** A person by `userId`, or a visitor by `anonymousId`. */
-const SOMEBODY = { anyOf: [{ required: ['userId'] }, { required: ['anonymousId'] }] };
+const SOMEBODY = {
+  anyOf: [
+    object({ userId: COMMON.userId }, ['userId']),
+    object({ anonymousId: COMMON.anonymousId }, ['anonymousId']),
+  ],
+};
 
 const IDENTIFY = {
   traits: anyObject(
@@ -81,17 +86,20 @@ const itemOf = (type: keyof typeof CALLS): JsonSchema => ({
   ...object({ type: { const: type } }, ['type']),
 });
 
+function schemaOf(type: keyof typeof CALLS): JsonSchema {
+  const { own, required } = CALLS[type];
+  const call = object({ ...COMMON, ...own }, required);
+  // A group may be of an object alone.
+  return type === 'group' ? call : { allOf: [call, SOMEBODY] };
+}
+
+const TYPES = Object.keys(CALLS) as (keyof typeof CALLS)[];
+
 export const PIPELINES_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
-  ...Object.fromEntries(
-    Object.entries(CALLS).map(([type, { own, required }]) => [
-      nameOf(type),
-      // A group may be of an object alone.
-      object({ ...COMMON, ...own }, required, type === 'group' ? {} : SOMEBODY),
-    ]),
-  ),
+  ...Object.fromEntries(TYPES.map((type) => [nameOf(type), schemaOf(type)])),
   PipelinesItem: {
     description: 'A call that says its `type`.',
-    oneOf: Object.keys(CALLS).map((type) => itemOf(type as keyof typeof CALLS)),
+    oneOf: TYPES.map(itemOf),
   },
   PipelinesBatch: object(
     {

@@ -97,7 +97,7 @@ const V1: Readonly<Record<string, JsonSchema>> = {
         },
         ['action', 'relationships'],
       ),
-      _update: { type: 'boolean', default: false, description: 'True never makes a person.' },
+      _update: { type: 'boolean', description: 'True never makes a person.' },
       _timestamp: {
         ...UNIX_SECONDS,
         description: 'Older than what is stored: the attributes are skipped.',
@@ -110,7 +110,7 @@ const V1: Readonly<Record<string, JsonSchema>> = {
   TrackEvent: object(
     {
       ...EVENT,
-      type: { enum: ['event', 'page', 'screen'], default: 'event' },
+      type: { enum: ['event', 'page', 'screen'], description: '`event` by default.' },
       name: { ...EVENT_NAME, maxLength: PAGE_NAME_SIZE_BYTES_MAX },
       data: anyObject(
         'Of any structure. `recipient`, `from_address` and `reply_to` are of emails.',

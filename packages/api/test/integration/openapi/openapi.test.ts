@@ -156,9 +156,12 @@ describe('/openapi.json', () => {
     expect(properties).toMatchObject({
       endpoint: { type: 'string', format: 'uri', maxLength: 2048 },
       events: { type: 'array', minItems: 1, items: { enum: [...SELECTABLE_EVENT_TYPES] } },
-      disabled: { type: 'boolean', default: false },
-      full_resolution: { type: 'boolean', default: false },
-      with_content: { type: 'boolean', default: false },
+      disabled: { type: 'boolean', description: expect.stringMatching(/Default: `false`\.$/) },
+      full_resolution: {
+        type: 'boolean',
+        description: expect.stringMatching(/Default: `false`\.$/),
+      },
+      with_content: { type: 'boolean', description: expect.stringMatching(/Default: `false`\.$/) },
     });
   });
 

@@ -1,0 +1,67 @@
+/**
+ * Typed client of Sluice. Paths, bodies and answers are those of the description that the API serves at `/openapi.json`.
+ *
+ * ```
+ * const api = createApiClient({ url: 'http://localhost:3000', token: process.env.SLUICE_KEY });
+ * const { reporting_webhooks } = await resultOf(api.GET('/v1/reporting_webhooks'));
+ * ```
+ */
+import type { Client, ClientOptions } from 'openapi-fetch';
+import type { ApiPath, components, IntakePath, paths } from './schema.js';
+
+export type { ApiPath, components, IntakePath, operations, paths } from './schema.js';
+
+/** What every failure has for a body. */
+export type Problem = components['schemas']['Problem'];
+
+export type ApiClient = Client<Pick<paths, ApiPath>>;
+export type IntakeClient = Client<Pick<paths, IntakePath>>;
+
+interface Options extends Pick<ClientOptions, 'fetch'> {
+  /** Without a path: `https://api.example.com`. */
+  readonly url: string;
+}
+
+export interface ApiClientOptions extends Options {
+  /** A key of a workspace, or a token of an account. Absent: whoever asks is signed in by a cookie. */
+  readonly token?: string | undefined;
+}
+
+export interface PipelinesOptions extends Options {
+  readonly writeKey: string;
+  /** True refuses a wrong call with 400. Without it the answer is 200, and the issues log has the reason. */
+  readonly isStrict?: boolean;
+}
+
+export interface TrackOptions extends Options {
+  readonly siteId: string;
+  readonly apiKey: string;
+}
+
+/** A client of the API. Each POST and PUT has an `Idempotency-Key`, so what is sent again is done once. */
+export function createApiClient(options: ApiClientOptions): ApiClient;
+
+/** A client of intake: of the Pipelines API with a write key, of the Track API with a site id and its key. */
+export function createIntakeClient(options: PipelinesOptions | TrackOptions): IntakeClient;
+
+/**
+ * A call that was answered with a failure. The message is the answer's.
+ *
+ * @public
+ */
+export class CallFailed extends Error {
+  /** Of HTTP. */
+  readonly status: number;
+  /** As `docs/errors.md` lists it; undefined where what answered is not Sluice. */
+  readonly code: string | undefined;
+  /** For whoever looks after the installation. */
+  readonly requestId: string | undefined;
+  readonly problem: Problem | undefined;
+  /** Seconds after which it may be sent again, where the answer says so. */
+  readonly retryAfterSeconds: number | undefined;
+}
+
+/** @returns the body of the answer. @throws CallFailed, and what `fetch` throws */
+export function resultOf<Data>(
+  call: Promise<{ data?: Data; error?: unknown; response: Response }>,
+): Promise<Data>;

@@ -1,0 +1,77 @@
+/** The client that `client.d.ts` describes. Plain JavaScript: what is installed as a package cannot be stripped of types. */
+import createClient from 'openapi-fetch';
+
+const WRITES = new Set(['POST', 'PUT']);
+
+/**
+ * @public
+ * @type {typeof import('../client.js').createApiClient}
+ */
+export function createApiClient({ url, token, fetch }) {
+  const client = createClient({
+    baseUrl: withoutSlash(url),
+    ...(fetch && { fetch }),
+    ...(token !== undefined && { headers: { Authorization: `Bearer ${token}` } }),
+  });
+  client.use({
+    onRequest({ request }) {
+      if (WRITES.has(request.method) && !request.headers.has('Idempotency-Key'))
+        request.headers.set('Idempotency-Key', crypto.randomUUID());
+      return request;
+    },
+  });
+  return client;
+}
+
+/**
+ * @public
+ * @type {typeof import('../client.js').createIntakeClient}
+ */
+export function createIntakeClient(options) {
+  const { url, fetch } = options;
+  const isPipelines = 'writeKey' in options;
+  const credentials = isPipelines ? `${options.writeKey}:` : `${options.siteId}:${options.apiKey}`;
+  return createClient({
+    baseUrl: withoutSlash(url),
+    ...(fetch && { fetch }),
+    headers: {
+      Authorization: `Basic ${btoa(credentials)}`,
+      ...(isPipelines && options.isStrict && { 'X-Strict-Mode': '1' }),
+    },
+  });
+}
+
+/** @public */
+export class CallFailed extends Error {
+  /**
+   * @param {Response} response
+   * @param {import('../client.js').Problem | undefined} problem
+   */
+  constructor(response, problem) {
+    super(problem?.message ?? `${response.url} was answered ${response.status}`);
+    this.name = 'CallFailed';
+    this.status = response.status;
+    this.code = problem?.code;
+    this.requestId = problem?.meta?.request_id ?? response.headers.get('x-request-id') ?? undefined;
+    this.problem = problem;
+    const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
+    this.retryAfterSeconds = Number.isFinite(seconds) ? seconds : undefined;
+  }
+}
+
+/**
+ * @public
+ * @type {typeof import('../client.js').resultOf}
+ */
+export async function resultOf(call) {
+  const { data, error, response } = await call;
+  if (response.ok) return /** @type {NonNullable<typeof data>} */ (data);
+  const isProblem = typeof error === 'object' && error !== null && 'message' in error;
+  throw new CallFailed(
+    response,
+    isProblem ? /** @type {import('../client.js').Problem} */ (error) : undefined,
+  );
+}
+
+/** @param {string} url */
+const withoutSlash = (url) => url.replace(/\/+$/, '');

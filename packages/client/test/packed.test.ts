@@ -1,0 +1,132 @@
+/** The package as it is published: unpacked beside its one dependency in a project of its own, compiled and run there. */
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
+const MODULES = fileURLToPath(new URL('../../../node_modules', import.meta.url));
+const KB = 1_024;
+
+let project: string;
+beforeAll(async () => {
+  project = await mkdtemp(join(tmpdir(), 'sluice-test-client-'));
+  const modules = join(project, 'node_modules');
+  const folder = join(modules, '@sluice/client');
+  await mkdir(folder, { recursive: true });
+  await run('npm', ['pack', '--pack-destination', project, '--loglevel=error'], { cwd: PACKAGE });
+  const [archive = ''] = (await readdir(project)).filter((name) => name.endsWith('.tgz'));
+  await run('tar', ['-xzf', join(project, archive), '-C', folder, '--strip-components=1']);
+  for (const name of ['openapi-fetch', 'openapi-typescript-helpers'])
+    await cp(join(MODULES, name), join(modules, name), { recursive: true });
+  await writeFile(
+    join(project, 'package.json'),
+    '{"name":"sender","version":"1.0.0","type":"module"}',
+  );
+});
+afterAll(() => rm(project, { recursive: true, force: true }));
+
+test('its types have at most 250 KB', async () => {
+  const { size } = await stat(join(project, 'node_modules/@sluice/client/schema.d.ts'));
+  expect(size).toBeLessThanOrEqual(250 * KB);
+});
+
+/** Each documented body in its smallest form; and, marked, what must not compile. */
+const TYPED = `
+import { createApiClient, createIntakeClient, resultOf, CallFailed } from '@sluice/client';
+const api = createApiClient({ url: 'http://a', token: 't' });
+const intake = createIntakeClient({ url: 'http://i', writeKey: 'w', isStrict: true });
+const track = createIntakeClient({ url: 'http://i', siteId: 's', apiKey: 'k' });
+export async function calls() {
+  await resultOf(intake.POST('/v1/identify', { body: { userId: 'a' } }));
+  await resultOf(intake.POST('/v1/track', { body: { userId: 'a', event: 'seen' } }));
+  await resultOf(intake.POST('/v1/group', { body: { groupId: 'g' } }));
+  await resultOf(intake.POST('/v1/batch', { body: { batch: [{ type: 'track', userId: 'a', event: 'seen' }] } }));
+  await resultOf(track.PUT('/api/v1/customers/{identifier}', { params: { path: { identifier: 'a' } }, body: {} }));
+  await resultOf(track.POST('/api/v2/entity', { body: { type: 'person', action: 'delete', identifiers: { id: 'a' } } }));
+  const { reporting_webhooks } = await resultOf(api.GET('/v1/reporting_webhooks'));
+  const names: string[] = reporting_webhooks.map(({ name }) => name);
+  await resultOf(api.POST('/v1/reporting_webhooks', { body: { name: 'n', endpoint: 'https://e', events: ['email_sent'] } }));
+  try {
+    // @ts-expect-error no event
+    await resultOf(intake.POST('/v1/track', { body: { userId: 'a' } }));
+    // @ts-expect-error a call of the API
+    await intake.GET('/v1/reporting_webhooks');
+    // @ts-expect-error no such event type
+    await api.POST('/v1/reporting_webhooks', { body: { name: 'n', endpoint: 'https://e', events: ['nothing'] } });
+  } catch (error) {
+    if (error instanceof CallFailed) console.log(error.code, error.requestId, names);
+  }
+}
+`;
+
+test('bodies in their smallest form compile, and wrong ones do not', async () => {
+  await writeFile(join(project, 'typed.ts'), TYPED);
+  const flags = [
+    '--strict',
+    '--noEmit',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2022',
+    '--lib',
+    'es2022,dom',
+  ];
+  const compiled = run(join(MODULES, '.bin/tsc'), [...flags, 'typed.ts'], { cwd: project });
+  await expect(compiled.catch(({ stdout }: { stdout: string }) => stdout)).resolves.toMatchObject({
+    stdout: '',
+  });
+});
+
+test('a call has its credentials and a key of its own, and a failure says what the answer says', async () => {
+  const requests: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    requests.push(request);
+    const isFine = request.method === 'POST';
+    response.writeHead(isFine ? 200 : 429, {
+      'content-type': isFine ? 'application/json' : 'application/problem+json',
+      'retry-after': '7',
+    });
+    const problem = { code: 'rate_limited', message: 'too many', meta: { request_id: 'r-1' } };
+    response.end(JSON.stringify(isFine ? { id: 1 } : problem));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  await writeFile(
+    join(project, 'program.js'),
+    `import { createApiClient, createIntakeClient, resultOf } from '@sluice/client';
+     const api = createApiClient({ url: '${url}', token: 'key' });
+     await resultOf(api.POST('/v1/reporting_webhooks', { body: {} }));
+     await resultOf(api.POST('/v1/reporting_webhooks', { body: {}, headers: { 'Idempotency-Key': 'mine' } }));
+     await resultOf(createIntakeClient({ url: '${url}', siteId: 's', apiKey: 'k' }).POST('/api/v2/batch', { body: {} }));
+     const failure = await resultOf(api.GET('/v1/reporting_webhooks')).catch((error) => error);
+     const { name, message, status, code, requestId, retryAfterSeconds } = failure;
+     console.log(JSON.stringify({ name, message, status, code, requestId, retryAfterSeconds }));`,
+  );
+  try {
+    const { stdout } = await run(process.execPath, ['program.js'], { cwd: project });
+    expect(JSON.parse(stdout)).toEqual({
+      name: 'CallFailed',
+      message: 'too many',
+      status: 429,
+      code: 'rate_limited',
+      requestId: 'r-1',
+      retryAfterSeconds: 7,
+    });
+  } finally {
+    server.close();
+  }
+  const [made, again, sent, read] = requests.map(({ headers }) => headers);
+  expect(made).toMatchObject({ authorization: 'Bearer key' });
+  expect(made?.['idempotency-key']).toMatch(/^[0-9a-f-]{36}$/);
+  expect(again).toMatchObject({ 'idempotency-key': 'mine' });
+  expect(sent).toMatchObject({ authorization: `Basic ${btoa('s:k')}` });
+  expect(sent).not.toHaveProperty('idempotency-key');
+  expect(read).not.toHaveProperty('idempotency-key');
+});

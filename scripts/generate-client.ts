@@ -1,0 +1,116 @@
+/**
+ * `npm run docs` runs it: writes the types of `@sluice/client` from the description of both services. With `--check` it
+ * writes nothing and fails where they were made from another description.
+ *
+ * openapi-typescript needs a TypeScript older than ours, so it is fetched when types are written and is no dependency. A
+ * check needs only the digest of what the types were made from.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describeServices } from './described-api.ts';
+
+const TYPES = fileURLToPath(new URL('../packages/client/schema.d.ts', import.meta.url));
+const GENERATOR = ['openapi-typescript@7.13.0', 'typescript@5.9.3'] as const;
+
+interface Operation {
+  readonly responses: Readonly<Record<string, unknown>>;
+  readonly parameters?: readonly { readonly name?: string }[];
+  readonly servers?: unknown;
+}
+
+interface Description {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: Readonly<Record<string, unknown>>;
+}
+
+const FAILURE = {
+  description: 'Failed.',
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } },
+};
+
+/** One type for every failure, no webhooks, and no `Idempotency-Key`, which the client makes. */
+function reduced(description: Description): object {
+  const paths = Object.entries(description.paths).map(([path, methods]) => [
+    path,
+    Object.fromEntries(
+      Object.entries(methods).map(([method, { parameters = [], responses, ...operation }]) => [
+        method,
+        {
+          ...operation,
+          parameters: parameters.filter(({ name }) => name !== 'Idempotency-Key'),
+          responses: {
+            ...Object.fromEntries(
+              Object.entries(responses).filter(([status]) => status.startsWith('2')),
+            ),
+            default: FAILURE,
+          },
+        },
+      ]),
+    ),
+  ]);
+  const kept = Object.fromEntries(paths) as Description['paths'];
+  const text = JSON.stringify(kept);
+  const responses = Object.entries(description.components['responses'] ?? {}).filter(([name]) =>
+    text.includes(`/responses/${name}"`),
+  );
+  const components = { ...description.components, responses: Object.fromEntries(responses) };
+  return { ...description, webhooks: {}, paths: kept, components };
+}
+
+/** The paths of one service; `/v1/stream` is of both. */
+const pathsOf = ({ paths }: Description, isOfIntake: boolean): string =>
+  Object.entries(paths)
+    .filter(([, methods]) =>
+      Object.values(methods).some(({ servers }) => (servers !== undefined) === isOfIntake),
+    )
+    .map(([path]) => `  | '${path}'`)
+    .join('\n');
+
+/** Two spaces a level, and no members that say that something is not there: a quarter of the size. */
+const withoutNothing = (types: string): string =>
+  types
+    .replaceAll(/^( +)/gm, (spaces) => ' '.repeat(spaces.length / 2))
+    .replaceAll(/^ *\w+\?: never;\n/gm, '');
+
+function generate(description: Description, digest: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-client-'));
+  try {
+    const [from, to] = [join(folder, 'openapi.json'), join(folder, 'schema.d.ts')];
+    writeFileSync(from, JSON.stringify(reduced(description)));
+    const packages = GENERATOR.flatMap((name) => ['--package', name]);
+    const { status, stderr, error } = spawnSync(
+      'npx',
+      ['--yes', ...packages, 'openapi-typescript', from, '-o', to],
+      { encoding: 'utf8', cwd: folder },
+    );
+    if (status !== 0)
+      throw new Error(`openapi-typescript made no types: ${error?.message ?? stderr}`);
+    return `// Made by \`npm run docs\` from the description with the SHA-256 ${digest}.
+${withoutNothing(readFileSync(to, 'utf8'))}
+/** Served by intake. */
+export type IntakePath =
+${pathsOf(description, true)};
+
+/** Served by the API. */
+export type ApiPath =
+${pathsOf(description, false)};
+`;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const text = await describeServices();
+const digest = createHash('sha256').update(text).digest('hex');
+if (process.argv.includes('--check')) {
+  if (!readFileSync(TYPES, 'utf8').includes(digest)) {
+    console.error('the types of @sluice/client are of another description; run "npm run docs"');
+    process.exitCode = 1;
+  }
+} else {
+  writeFileSync(TYPES, generate(JSON.parse(text) as Description, digest));
+}
