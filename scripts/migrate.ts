@@ -15,14 +15,11 @@ await actOnDatabase(
     const { applied } = await readSchemaState(database);
     const all = Object.keys(MIGRATIONS).filter((name) => !applied.includes(name)).length;
     const progress = startProgress('migrating', 'migrations', { silentMs: 2_000 });
-    // Of one on a large table nothing is heard for minutes: that it goes on is all there is to say.
     let begun = 0;
-    const ticker = setInterval(() => progress.report(Math.max(0, begun - 1), all), 500);
-    const names = await migrate(database, MIGRATIONS, () => void begun++).finally(() =>
-      clearInterval(ticker),
+    const names = await migrate(database, MIGRATIONS, () => progress.report(begun++, all)).finally(
+      () => progress.end(),
     );
     await migrateQueues(settings.DATABASE_URL);
-    progress.end();
     if (values.json) return console.log(JSON.stringify({ migrated: names }));
     console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);
   },

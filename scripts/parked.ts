@@ -9,6 +9,7 @@ import { openProducer } from '@sluice/platform/queue/queue';
 import { retryDeadLettered } from '@sluice/worker/events/retry-dead-lettered';
 import type { z } from 'zod';
 import { actOnDatabase } from './act-on-database.ts';
+import { startProgress } from './progress.mjs';
 
 const SHOWN_MAX = 100;
 
@@ -38,8 +39,15 @@ async function retry(database: Database, settings: z.infer<typeof parkedSettings
     undefined,
     { fillPercentMax: settings.REDIS_FILL_PERCENT_MAX },
   );
+  const progress = startProgress('queueing again', 'operations', { silentMs: 2_000 });
   try {
-    const count = await retryDeadLettered(database, producer, settings.SHARD_COUNT, sleep);
+    const count = await retryDeadLettered(
+      database,
+      producer,
+      settings.SHARD_COUNT,
+      sleep,
+      progress.report,
+    ).finally(() => progress.end());
     console.log(`queued again: ${count}`);
   } finally {
     // Its connections would keep the program from ending.

@@ -6,6 +6,7 @@
  */
 
 const SHOWN_INTERVAL_MS = 200;
+const TICK_MS = 500;
 const LOGGED_INTERVAL_MS = 5_000;
 const BAR_WIDTH = 24;
 
@@ -19,11 +20,13 @@ const BAR_WIDTH = 24;
 /**
  * @typedef {object} Progress
  * @property {(done: number, all?: number) => void} report what is done, and of how much where that is known; may be called often
- * @property {(result?: string) => void} end the last line of it
+ * @property {() => void} hide takes its line off a terminal, before a line of the result
+ * @property {(result?: string) => void} end the last line of it; to be called in any case
  */
 
 /**
- * Says that it begins, and from then on how far it is; where it may be over at once, nothing for `silentMs`.
+ * Says that it begins, and from then on how far it is, also while nothing new is counted; where it may be over at once,
+ * nothing for `silentMs`.
  *
  * @param {string} what a noun phrase: `installing packages`
  * @param {string} unit of what is counted, in the plural: `packages`
@@ -65,15 +68,25 @@ export function startProgress(
     if (state === 'ended') output.write('\n');
   };
 
+  const writeWhenDue = () => {
+    const interval = output.isTTY ? SHOWN_INTERVAL_MS : LOGGED_INTERVAL_MS;
+    const wait = hasSpoken ? interval : silentMs;
+    if (now() - writtenAtMs >= wait) write('runs');
+  };
+
   if (silentMs === 0) write('began');
+  const ticker = setInterval(writeWhenDue, TICK_MS);
+  ticker.unref();
   return {
     report(done, all) {
       last = all === undefined ? { done } : { done, all };
-      const interval = output.isTTY ? SHOWN_INTERVAL_MS : LOGGED_INTERVAL_MS;
-      const wait = hasSpoken ? interval : silentMs;
-      if (now() - writtenAtMs >= wait) write('runs');
+      writeWhenDue();
+    },
+    hide() {
+      if (output.isTTY && hasSpoken) output.write('\r\u001B[K');
     },
     end(result) {
+      clearInterval(ticker);
       if (hasSpoken) write('ended', result);
     },
   };

@@ -15,6 +15,7 @@ import {
   type ReplacedSecret,
 } from '@sluice/worker/maintenance/lost-secrets';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
+import { startProgress } from './progress.mjs';
 
 const settingsSchema = databaseSettings.extend(encryptionSettings.shape);
 const USAGE = 'usage: sluice secrets lost [--replace <key-id>]';
@@ -37,7 +38,10 @@ if (positionals.length !== 1 || positionals[0] !== 'lost') {
 await actOnDatabase('secrets', settingsSchema, async (database, settings) => {
   const encryptedText = createEncryptedText(settings.SEALING_KEYS);
   if (values.replace !== undefined) await replace(database, encryptedText, values.replace);
-  const { lost, count } = await findLostSecrets(database, encryptedText);
+  const progress = startProgress('decrypting the secrets', 'secrets', { silentMs: 2_000 });
+  const { lost, count } = await findLostSecrets(database, encryptedText).finally(() =>
+    progress.end(),
+  );
   if (values.replace === undefined) {
     if (values.json) console.log(printableJson(lost.map(shown)));
     else for (const each of lost) console.log(`${nameOf(each)}  encrypted with "${each.keyId}"`);

@@ -43,15 +43,21 @@ import { startProgress } from './progress.mjs';
 interface Check {
   readonly name: string;
   /** Says what it has checked; `report` takes each thing that differs. */
-  readonly run: (database: Database, report: (message: string) => void) => Promise<string>;
+  readonly run: (
+    database: Database,
+    report: (message: string) => void,
+    onProgress: (done: number) => void,
+  ) => Promise<string>;
+  /** What `onProgress` counts. */
+  readonly unit: string;
 }
 
 const CHECKS: readonly Check[] = [
-  { name: 'audit log', run: verifyAuditLogs },
-  { name: 'credit pools', run: verifyCreditPools },
-  { name: 'usage', run: verifyUsage },
-  { name: 'number of people', run: verifyPeople },
-  { name: 'payment provider', run: verifyProvider },
+  { name: 'audit log', unit: 'entries', run: verifyAuditLogs },
+  { name: 'credit pools', unit: 'grants', run: verifyCreditPools },
+  { name: 'usage', unit: 'sums', run: verifyUsage },
+  { name: 'number of people', unit: 'workspaces', run: verifyPeople },
+  { name: 'payment provider', unit: 'answers', run: verifyProvider },
 ];
 
 type Reversed = Pick<BilledInvoice, 'taken' | 'returned'>;
@@ -64,14 +70,19 @@ const { values } = readWords('usage: sluice verify [--json]', {
   options: { json: { type: 'boolean', default: false } },
 });
 await actOnDatabase('verify', databaseSettings, async (database) => {
-  for (const { name, run } of CHECKS) {
+  for (const { name, unit, run } of CHECKS) {
     let count = 0;
     const differences: string[] = [];
-    const summary = await run(database, (message) => {
+    const progress = startProgress(`verifying: ${name}`, unit, { silentMs: 2_000 });
+    const onDifference = (message: string): void => {
       if (++count > PRINTED_MAX) return;
+      progress.hide();
       if (values.json) differences.push(message);
       else console.error(printable(`${name}: ${message}`));
-    });
+    };
+    const summary = await run(database, onDifference, (done) => progress.report(done)).finally(() =>
+      progress.end(),
+    );
     if (count > 0) process.exitCode = 1;
     if (values.json) {
       console.log(printableJson({ check: name, ok: count === 0, summary, count, differences }));
@@ -85,18 +96,17 @@ await actOnDatabase('verify', databaseSettings, async (database) => {
 async function verifyAuditLogs(
   opened: Database,
   report: (message: string) => void,
+  onProgress: (done: number) => void,
 ): Promise<string> {
   const accounts = await listAuditedAccounts(opened);
   let entryCount = 0;
-  const progress = startProgress('verifying the audit log', 'entries', { silentMs: 2_000 });
   for (const accountId of accounts) {
     const verified = await verifyAuditChain(opened, accountId, (done) =>
-      progress.report(entryCount + done),
+      onProgress(entryCount + done),
     );
     entryCount += verified.entryCount;
     for (const { message } of verified.findings) report(`account ${accountId}: ${message}`);
   }
-  progress.end();
   return `${accounts.length} accounts, ${entryCount} entries`;
 }
 
@@ -135,19 +145,26 @@ async function verifyPeople(opened: Database, report: (message: string) => void)
 async function verifyProvider(
   opened: Database,
   report: (message: string) => void,
+  onProgress: (done: number) => void,
 ): Promise<string> {
   if (!(await hasProviderCustomers(opened))) return 'no account of ours is its customer';
-  const first = await compareWithProvider(opened);
+  let answerCount = 0;
+  const onAnswer = (): void => onProgress(++answerCount);
+  const first = await compareWithProvider(opened, onAnswer);
   // What was only under way between the two reads is gone when both are read again.
-  const again = first.found.length === 0 ? first : await compareWithProvider(opened);
+  const again = first.found.length === 0 ? first : await compareWithProvider(opened, onAnswer);
   for (const message of again.found) if (first.found.includes(message)) report(message);
   return again.summary;
 }
 
 async function compareWithProvider(
   opened: Database,
+  onAnswer: () => void,
 ): Promise<{ readonly found: readonly string[]; readonly summary: string }> {
-  const provider = await openPaymentProvider(parseSettings(billingSettings, readEnvironment()));
+  const provider = telling(
+    await openPaymentProvider(parseSettings(billingSettings, readEnvironment())),
+    onAnswer,
+  );
   const invoices = await readAll((after) => provider.listInvoices(after));
   const reversed = await readReversed(provider);
   const withReturned = invoices.map((each) => ({
@@ -173,6 +190,15 @@ async function compareWithProvider(
     ],
     summary: `${purchases.length} purchases, ${invoices.length} invoices and ${reversed.size} that were refunded or disputed, ${subscribers.length} subscribers and ${subscriptions.length} subscriptions`,
   };
+}
+
+/** The same payment provider, which tells of each answer. */
+function telling(provider: PaymentProvider, onAnswer: () => void): PaymentProvider {
+  type Call = (...input: unknown[]) => Promise<unknown>;
+  const calls = Object.entries(provider as unknown as Record<string, Call>).map(
+    ([name, call]): [string, Call] => [name, (...input) => call(...input).finally(onAnswer)],
+  );
+  return Object.fromEntries(calls) as unknown as PaymentProvider;
 }
 
 /** By invoice, of payments that were refunded or disputed. One whose refund failed or whose dispute was won is there too. */

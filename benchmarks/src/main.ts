@@ -8,6 +8,7 @@ import { takeFlag, takeOption } from './command-flags.ts';
 import { compareRevisions } from './compare.ts';
 import { publish, readSurroundings } from './report.ts';
 import { runSuite } from './suite.ts';
+import { showMeasuring } from './show-measuring.ts';
 
 // What is started ends with us, also when we are told to.
 process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
@@ -48,7 +49,10 @@ if (name !== undefined && name !== 'list' && !benchmark) {
   process.exitCode = (await comparing) ? 0 : 1;
 } else if (benchmark) {
   const surroundings = await readSurroundings();
-  const report = await benchmark.run([...(isShort ? benchmark.short : []), ...arguments_]);
+  const stopShowing = showMeasuring(name as string);
+  const report = await benchmark
+    .run([...(isShort ? benchmark.short : []), ...arguments_])
+    .finally(stopShowing);
   await publish(report, surroundings, isKept);
 } else if (arguments_.length > 0) {
   console.error(

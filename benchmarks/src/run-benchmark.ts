@@ -61,7 +61,8 @@ export async function runBenchmark(
 
 /** The line of an uncaught error that says what it is, or the last one. */
 export function failureIn(errors: string): string | undefined {
-  const lines = errors.split('\n').filter((line) => line.trim() !== '');
+  const isProgress = (line: string): boolean => line.startsWith('{"progress":');
+  const lines = errors.split('\n').filter((line) => line.trim() !== '' && !isProgress(line));
   const named = lines.find((line) => /^\w*(Error|Exception)\b.*: /.test(line));
   return (named ?? lines.at(-1))?.trim();
 }

@@ -1,5 +1,5 @@
 /** How far a command is: one line on a terminal, JSON for whoever reads it later. */
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { startProgress } from '../progress.mjs';
 
 /** Goes to the start of the line, and removes it. */
@@ -66,4 +66,35 @@ test('what may be over at once says nothing until it takes long', () => {
     'runs',
     'ended',
   ]);
+});
+
+test('it goes on saying so while nothing new is counted, until its end', () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { written, clock, progress } = watched({ isTTY: false }, 2_000);
+  const pass = (durationMs: number): void => {
+    clock.nowMs += durationMs;
+    vi.advanceTimersByTime(durationMs);
+  };
+  progress.report(1, 8);
+  for (let n = 0; n < 16; n++) pass(500);
+  progress.end();
+  pass(20_000);
+  const lines = written.map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(lines.map(({ state, done, elapsed_ms: ms }) => [state, done, ms])).toEqual([
+    ['runs', 1, 2_000],
+    ['runs', 1, 7_000],
+    ['ended', 1, 8_000],
+  ]);
+});
+
+test('on a terminal its line makes way for a line of the result', () => {
+  const shown = watched({ isTTY: true, columns: 40 });
+  shown.progress.hide();
+  shown.progress.end();
+  expect(shown.written[1]).toBe(TO_THE_START);
+  const logged = watched({ isTTY: false });
+  logged.progress.hide();
+  logged.progress.end();
+  expect(logged.written).toHaveLength(2);
 });

@@ -27,9 +27,13 @@ export interface ApiClientOptions {
   readonly accountAdvice?: string;
   /** Aborted by Ctrl-C: nothing is waited for any more. */
   readonly signal: AbortSignal;
+  /** Told now and then of an answer that takes more than two seconds; undefined once it is there. */
+  readonly onWait?: (waitedMs: number | undefined) => void;
 }
 
 const TIMEOUT_MS = 30_000;
+const SILENT_MS = 2_000;
+const WAIT_SHOWN_INTERVAL_MS = 500;
 
 /** What a header can carry; `fetch` would call it unreachable otherwise. */
 const KEY = /^[\x21-\x7E]*$/;
@@ -78,11 +82,12 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   };
   return {
     async request(method, path, body) {
+      const stopShowing = showWait(options.onWait ?? (() => undefined));
       const answer = await send(path, {
         method,
         signal: AbortSignal.any([stopping, AbortSignal.timeout(TIMEOUT_MS)]),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
+      }).finally(stopShowing);
       try {
         return (await answer.json()) as JsonObject;
       } catch (cause) {
@@ -105,6 +110,19 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       }
     },
     open: (path, signal) => send(path, { method: 'GET', signal }),
+  };
+}
+
+/** @returns what ends it. */
+function showWait(onWait: (waitedMs: number | undefined) => void): () => void {
+  const startedAtMs = performance.now();
+  const timer = setInterval(() => {
+    const waitedMs = performance.now() - startedAtMs;
+    if (waitedMs >= SILENT_MS) onWait(waitedMs);
+  }, WAIT_SHOWN_INTERVAL_MS);
+  return () => {
+    clearInterval(timer);
+    if (performance.now() - startedAtMs >= SILENT_MS) onWait(undefined);
   };
 }
 

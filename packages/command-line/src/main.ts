@@ -46,11 +46,13 @@ const WRONG_WORDS = 2;
 const endedBy = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
 const LOGGED_PROGRESS_INTERVAL_MS = 5_000;
+/** A command that is over sooner logs no progress. */
+const SILENT_MS = 2_000;
 
 function createTerminal(isJson: boolean): Terminal {
   const isInPlace = process.stderr.isTTY;
   let hasProgress = false;
-  let loggedAtMs = performance.now();
+  let logDueAtMs = performance.now() + SILENT_MS;
   return {
     isJson,
     hasColor: !isJson && process.stdout.isTTY && process.stdout.hasColors(),
@@ -62,8 +64,8 @@ function createTerminal(isJson: boolean): Terminal {
         process.stderr.write(`\r\u001B[K${withinRow(text, process.stderr.columns)}`);
         return;
       }
-      if (performance.now() - loggedAtMs < LOGGED_PROGRESS_INTERVAL_MS) return;
-      loggedAtMs = performance.now();
+      if (performance.now() < logDueAtMs) return;
+      logDueAtMs = performance.now() + LOGGED_PROGRESS_INTERVAL_MS;
       process.stderr.write(`${JSON.stringify(counted)}\n`);
     },
     progressDone() {

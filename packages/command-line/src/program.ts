@@ -73,8 +73,18 @@ export function createProgram(deps: ProgramDependencies): Command {
   const program = createBareProgram(deps.runningStart);
   const options = () => program.opts<ProgramOptions>();
   const terminal = () => deps.terminal(options().json);
+  let waiting: Terminal | undefined;
+  const onWait = (waitedMs: number | undefined): void => {
+    waiting ??= terminal();
+    if (waitedMs === undefined) waiting.progressDone();
+    else
+      waiting.progress(`waiting for the API: ${Math.floor(waitedMs / 1_000)} s`, {
+        progress: 'waiting for the API',
+        elapsed_ms: Math.round(waitedMs),
+      });
+  };
   const apiWith = (key: string, advice: Pick<ApiClientOptions, 'keyAdvice' | 'accountAdvice'>) =>
-    createApiClient({ url: options().apiUrl, key, ...advice, signal: deps.signal });
+    createApiClient({ url: options().apiUrl, key, ...advice, signal: deps.signal, onWait });
   const api = () => apiWith(options().key, { keyAdvice: APP_KEY_ADVICE });
   const context = { program, deps, options, terminal, api };
 

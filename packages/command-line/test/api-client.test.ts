@@ -140,3 +140,28 @@ test('why an API cannot be reached is told: a certificate is nothing that --api-
   const nobody = createApiClient({ ...options, url: 'http://127.0.0.1:1' });
   await expect(nobody.request('GET', '/')).rejects.toThrow(/\(.*(REFUSED|bad port).*\); is it/);
 });
+
+test('of an answer that takes more than two seconds it is told how long it has been waited for', async () => {
+  const waits: (number | undefined)[] = [];
+  const told = Promise.withResolvers<void>();
+  const url = await serve((request, response) => {
+    if (request.url === '/v1/quick') return void response.end('{}');
+    void told.promise.then(() => response.end('{}'));
+  });
+  const api = createApiClient({
+    url,
+    key: 'key',
+    keyAdvice: '',
+    signal: new AbortController().signal,
+    onWait: (waitedMs) => {
+      waits.push(waitedMs);
+      if (waits.length === 2) told.resolve();
+    },
+  });
+  await api.request('GET', '/v1/quick');
+  expect(waits).toEqual([]);
+  await api.request('POST', '/v1/slow');
+  expect(waits.at(-1)).toBeUndefined();
+  expect(waits[0]).toBeGreaterThanOrEqual(2_000);
+  expect(waits[1]).toBeGreaterThan(waits[0] as number);
+});

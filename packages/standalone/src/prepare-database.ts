@@ -1,20 +1,27 @@
 /** Brings a database to where the services can use it: schema, queues, and the demo workspace or its absence. */
 import { createDatabase } from '@sluice/database/connection/connection';
 import { requireDatabase } from '@sluice/database/connection/database-away';
-import { migrate } from '@sluice/database/schema/migrate';
+import { migrate, MIGRATIONS } from '@sluice/database/schema/migrate';
 import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 
 export const APPLICATION_NAME = 'sluice-standalone';
 /** One that is silent is told of within five seconds of the start. */
 const CONNECT_MS_MAX = 3_000;
+/** Of a migration of large tables, which takes minutes. */
+const LINE_INTERVAL_MS = 2_000;
 
 /**
  * May be run at every start.
  *
+ * @param onNote - told every two seconds which migration runs.
  * @throws AppError DATABASE_UNAVAILABLE, MIGRATION_MISMATCH
  */
-export async function prepareDatabase(url: string, hasDemo: boolean): Promise<void> {
+export async function prepareDatabase(
+  url: string,
+  hasDemo: boolean,
+  onNote: (line: string) => void,
+): Promise<void> {
   const database = createDatabase({
     url,
     poolMax: 2,
@@ -23,12 +30,18 @@ export async function prepareDatabase(url: string, hasDemo: boolean): Promise<vo
     // A statement that fails because of it says so itself.
     onError: () => {},
   });
+  let running: string | undefined;
+  const timer = setInterval(() => {
+    if (running !== undefined) onNote(`migrating the database: ${running}`);
+  }, LINE_INTERVAL_MS);
   try {
     await requireDatabase(database);
-    await migrate(database);
+    await migrate(database, MIGRATIONS, (name) => (running = name));
+    clearInterval(timer);
     if (hasDemo) await seedDemoWorkspace(database);
     else await revokeDemoCredentials(database);
   } finally {
+    clearInterval(timer);
     await database.destroy();
   }
   await migrateQueues(url);

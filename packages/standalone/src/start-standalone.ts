@@ -198,13 +198,13 @@ async function openDatabase(
       applicationName: APPLICATION_NAME,
       lifecycle: deps.lifecycle,
       logger: notesOf(deps.onNote),
-      join: () => prepareDatabase(url, hasDemo),
+      join: () => prepareDatabase(url, hasDemo, deps.onNote),
     });
     return { url, description: 'as DATABASE_URL says' };
   }
   return openingData(directory.path, async () => {
     const database = await startDatabase(deps, directory);
-    await prepareDatabase(database.url, hasDemo);
+    await prepareDatabase(database.url, hasDemo, deps.onNote);
     await recordVersion(directory.path, await readOwnVersion(deps.root, Date.now()));
     return database;
   });

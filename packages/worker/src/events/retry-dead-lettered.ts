@@ -33,10 +33,12 @@ export async function retryDeadLettered(
   producer: Pick<Producer, 'addCommitBatches'>,
   shardCount: number,
   pause: (durationMs: number) => Promise<unknown>,
+  onProgress: (done: number, all: number) => void = () => {},
 ): Promise<number> {
   await agreeOnShardCount(database, shardCount);
   const deadLettered = await listDeadLetteredOperations(database, COUNT_MAX);
-  for (const { environmentId, parkedId, operation: text } of deadLettered) {
+  for (const [done, { environmentId, parkedId, operation: text }] of deadLettered.entries()) {
+    onProgress(done, deadLettered.length);
     const operation = JSON.parse(text) as Operation;
     const shard = shardOf(environmentId, shardKeyOf(operation), shardCount);
     const commitBatch = { id: parkedId, operations: [operation] };
