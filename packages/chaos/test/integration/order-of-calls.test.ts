@@ -109,14 +109,14 @@ const CASES: readonly (readonly [what: string, calls: readonly PlannedCall[]])[]
 
 /** On Postgres fewer: a call costs the broker there more. */
 const COUNTS = {
-  redis: { runs: 50, sequences: 50 },
-  postgres: { runs: 10, sequences: 10 },
+  redis: { runs: 50, sequences: 200 },
+  postgres: { runs: 10, sequences: 60 },
 } as const;
 
 /** Seeds of the cases, beyond those of random sequences. */
 const FIRST_CASE = 1_000_000;
 
-describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 400_000 }, (broker) => {
+describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 600_000 }, (broker) => {
   let fleet: Fleet;
   let judged: readonly Judgement[];
   // All side by side: the fleet is busy from the first call to the last.
@@ -133,7 +133,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 400_000 }, (br
         calls: sequenceOf(index + 1),
       })),
     ]);
-  }, 400_000);
+  }, 600_000);
   afterAll(() => fleet?.close());
 
   const differencesOf = (found: readonly Judgement[]): string[] =>
