@@ -83,6 +83,7 @@ async function startWhole(world: World, environment: Record<string, string>) {
     file: join(import.meta.dirname, '../../packages/standalone/src/main.ts'),
     environment: {
       ...environment,
+      MALLOC_ARENA_MAX: '1',
       DATABASE_URL: world.databaseUrl,
       SLUICE_DIRECTORY: join(world.directory, 'standalone'),
       LOG_LEVEL: 'warn',
@@ -93,6 +94,7 @@ async function startWhole(world: World, environment: Record<string, string>) {
     },
     url: `http://127.0.0.1:${PORTS.intake}`,
     readyPath: '/livez',
+    nodeArguments: ['--max-semi-space-size=2', '--v8-pool-size=1'],
   });
   world.onClose(() => server.stop());
   return server;

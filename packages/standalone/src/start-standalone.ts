@@ -22,6 +22,7 @@ import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
 import { APPLICATION_NAME, prepareDatabase } from './prepare-database.ts';
 import { subscribeDemo } from './subscribe-demo.ts';
+import { SMALL_HEAP_ARGUMENTS, SMALL_HEAP_ENVIRONMENT } from './small-heap.ts';
 import { startService, type Service } from './service-process.ts';
 import {
   addressOf,
@@ -136,11 +137,12 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
       execPath: deps.execPath,
       args: [
         '--disable-warning=ExperimentalWarning',
+        ...SMALL_HEAP_ARGUMENTS,
         // A start is bound by CPU: four processes load some 300 modules each.
         `--import=${pathToFileURL(join(deps.root, 'scripts/keep-stripped-types.mjs')).href}`,
         join(deps.root, 'packages', name, 'src', 'main.ts'),
       ],
-      environment,
+      environment: { ...SMALL_HEAP_ENVIRONMENT, ...environment },
       readyUrl: `${address}/readyz`,
       stopDeadlineMs: settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
       onLine: (line) => deps.onServiceLine(name, line),

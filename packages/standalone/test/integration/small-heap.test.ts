@@ -1,0 +1,40 @@
+/** What `npm start` takes of memory: its services, after some calls. Their own memory alone, since what they share depends on who else runs. */
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { startStandaloneUnderTest } from './standalone-under-test.ts';
+
+const CALL_COUNT = 2_000;
+const MEBIBYTE = 1_024 * 1_024;
+/** 254 of all four; 337 with the heaps that Node and glibc have by themselves. */
+const MEMORY_BYTES_MAX = 295 * MEBIBYTE;
+
+test('all processes together stay small under load', { timeout: 90_000 }, async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-small-heap-'));
+  await chmod(directory, 0o711);
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const running = await startStandaloneUnderTest(directory);
+  for (let sent = 0; sent < CALL_COUNT; sent += 50) {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        running.call('/v1/track', { userId: `p${index}`, event: 'seen', properties: { sent } }),
+      ),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    await Promise.all(answers.map((answer) => answer.arrayBuffer()));
+  }
+  const held = JSON.parse(await readFile(join(directory, 'held-by.json'), 'utf8')) as {
+    readonly services: readonly { readonly pid: number }[];
+  };
+  const pids = held.services.map(({ pid }) => pid);
+  expect(pids).toHaveLength(4);
+  const bytes = await Promise.all(pids.map(anonymousBytesOf));
+  expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(MEMORY_BYTES_MAX);
+  await running.stop();
+});
+
+async function anonymousBytesOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/RssAnon:\s+(\d+) kB/.exec(status)?.[1]) * 1_024;
+}
