@@ -35,8 +35,8 @@ import {
 } from './logged-lanes.ts';
 
 /**
- * Logs a delivery of each event to each enabled webhook that chose its type. One statement, whatever the number; one
- * before it for the filters of webhooks that have any; and one where there are opens or clicks, of which webhooks
+ * Logs a delivery of each event to each enabled webhook that chose its type. One statement, whatever the number; where
+ * a webhook has filters, two more; and one where there are opens or clicks, of which webhooks
  * without `full_resolution` get only the first. Call it last in the transaction: it locks the lanes' rows until the
  * commit, in order of their key, so that two commit batches never deadlock.
  *
@@ -53,6 +53,30 @@ export async function appendDeliveries(
   taking?: LaneTaking,
 ): Promise<LoggedLane[]> {
   if (events.length === 0) return [];
+  const repeats = await takeFirstEngagements(transaction, events);
+  const logging = { events, repeats, taking };
+  // Hardly any webhook has filters: they are looked at where the statement tells that one has.
+  const unfiltered = await logOnce(transaction, { ...logging, filteredOut: undefined });
+  if (!unfiltered.hasFilters) return unfiltered.lanes;
+  const filteredOut = await listFilteredOut(transaction, events);
+  return (await logOnce(transaction, { ...logging, filteredOut })).lanes;
+}
+
+interface Logging {
+  readonly events: readonly ReportingEvent[];
+  /** Places of opens and clicks that are not the first. */
+  readonly repeats: ReadonlySet<number>;
+  readonly taking: LaneTaking | undefined;
+  /** Undefined: not looked at. Then nothing is logged where a webhook has filters. */
+  readonly filteredOut: readonly UnwantedEvent[] | undefined;
+}
+
+async function logOnce(
+  transaction: DatabaseOrTransaction,
+  { events, repeats, taking, filteredOut }: Logging,
+): Promise<{ readonly lanes: LoggedLane[]; readonly hasFilters: boolean }> {
+  const unwanted = [...(filteredOut ?? []), ...aboutItself(events)];
+  const environmentIds = [...new Set(events.map((event) => event.environmentId))];
   const { leaseMs = 0, holderProcessId = 0, countMax = 0 } = taking ?? {};
   const grant = grantOf(taking);
   const bodies = events.map((event) => deliveryBody(event, false));
@@ -60,9 +84,9 @@ export async function appendDeliveries(
     event.content === undefined ? null : deliveryBody(event, true),
   );
   const handedCountMax = taking ? HANDED_COUNT_MAX : 0;
-  const repeats = await takeFirstEngagements(transaction, events);
-  const unwanted = await listUnwanted(transaction, events);
-  const { rows } = await sql<LoggedLaneRow>`${PREPARED}
+  const { rows } = await sql<
+    (LoggedLaneRow | { readonly webhookId: null }) & { hasFilters: boolean }
+  >`${PREPARED}
     with reported as (
       select * from unnest(
         ${integerColumn(events, (event) => event.environmentId)}::int[],
@@ -82,11 +106,16 @@ export async function appendDeliveries(
         ${integerColumn(unwanted, (pair) => pair.webhookId)}::int[],
         ${bigintColumn(unwanted, (pair) => pair.place)}::bigint[]
       ) as u (environment_id, webhook_id, place)
+    ), filters as materialized (
+      select ${filteredOut === undefined}::boolean and exists (
+               select from webhooks
+                where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and not disabled) as are_needed
     ), matched as (
       select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id, r.envelope_number, r.person_id, r.place,
              case when webhooks.with_content then coalesce(r.body_with_content, r.body) else r.body end as body,
              row_number() over (partition by webhooks.environment_id, webhooks.webhook_id order by r.place) as step
         from reported r
+        join filters on not filters.are_needed
         join webhooks on webhooks.environment_id = r.environment_id
                      and not webhooks.disabled and r.event_type = any (webhooks.events)
                      and (webhooks.full_resolution or not r.is_repeat)
@@ -128,30 +157,41 @@ export async function appendDeliveries(
            "concurrencyLimit", "lastSequence", fencing, "nextStartAt", ${TARGET},
            exists (
              select from lane_merges m
-              where m.environment_id = advanced.environment_id and m.webhook_id = advanced.webhook_id offset 0) as "hasMerges"
-      from advanced join webhooks using (environment_id, webhook_id)
-     where state = 'healthy'`.execute(transaction);
-  if (taking)
-    return rows.map((row) =>
-      handedLane(row, events, (place, withContent) =>
-        String((withContent && bodiesWithContent[place]) || bodies[place]),
-      ),
+              where m.environment_id = advanced.environment_id and m.webhook_id = advanced.webhook_id offset 0) as "hasMerges",
+           filters.are_needed as "hasFilters"
+      from filters
+      left join (advanced join webhooks using (environment_id, webhook_id)) on state = 'healthy'`.execute(
+    transaction,
+  );
+  const logged = rows.flatMap((row) => (row.webhookId === null ? [] : row));
+  const lanes = logged.map((row) => {
+    const { environmentId, webhookId, lastSequence } = row;
+    if (!taking) return { environmentId, webhookId, lastSequence: Number(lastSequence) };
+    return handedLane(row, events, (place, withContent) =>
+      String((withContent && bodiesWithContent[place]) || bodies[place]),
     );
-  return rows.map(({ environmentId, webhookId, lastSequence }) => ({
-    environmentId,
-    webhookId,
-    lastSequence: Number(lastSequence),
-  }));
+  });
+  return { lanes, hasFilters: rows[0]?.hasFilters === true };
 }
 
-/**
- * Which events, by their place from 1, are not for which webhooks: because of a filter, or because the event is about
- * that webhook. By `webhooks_filtered`, which has only webhooks with filters.
- */
-async function listUnwanted(
+/** An event, by its place from 1, that is not for a webhook. */
+interface UnwantedEvent extends LaneKey {
+  readonly place: number;
+}
+
+/** Events that are about the one webhook that is not told. */
+const aboutItself = (events: readonly ReportingEvent[]): UnwantedEvent[] =>
+  events.flatMap(({ environmentId, exceptWebhookId }, index) =>
+    exceptWebhookId === undefined
+      ? []
+      : [{ environmentId, webhookId: exceptWebhookId, place: index + 1 }],
+  );
+
+/** Which events are not for which webhooks because of a filter. By `webhooks_filtered`, which has only webhooks with filters. */
+async function listFilteredOut(
   transaction: DatabaseOrTransaction,
   events: readonly ReportingEvent[],
-): Promise<(LaneKey & { readonly place: number })[]> {
+): Promise<readonly UnwantedEvent[]> {
   const environmentIds = [...new Set(events.map((event) => event.environmentId))];
   const { rows } = await sql<LaneKey & { filters: AttributeFilter[] }>`${PREPARED}
     select environment_id as "environmentId", webhook_id as "webhookId", attribute_filters as filters
@@ -159,17 +199,11 @@ async function listUnwanted(
      where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and not disabled`.execute(
     transaction,
   );
-  const filteredOut = rows.flatMap(({ environmentId, webhookId, filters }) =>
+  return rows.flatMap(({ environmentId, webhookId, filters }) =>
     events.flatMap((event, index) =>
       event.environmentId === environmentId && !matchesFilters(event, filters)
         ? [{ environmentId, webhookId, place: index + 1 }]
         : [],
     ),
   );
-  const aboutItself = events.flatMap(({ environmentId, exceptWebhookId }, index) =>
-    exceptWebhookId === undefined
-      ? []
-      : [{ environmentId, webhookId: exceptWebhookId, place: index + 1 }],
-  );
-  return [...filteredOut, ...aboutItself];
 }

@@ -193,6 +193,20 @@ test('a transaction that is undone takes nothing', async () => {
   });
 });
 
+test('an event that a filter leaves out is logged for the other webhooks alone, few or many at a time', async () => {
+  const filtered = await insertTestWebhook(database, environmentId, {
+    attributeFilters: [{ field: 'data.plan', operator: 'eq', values: ['pro'] }],
+  });
+  for (const count of [1, 65]) {
+    const lanes = await logging(count);
+    expect(lanes.map((lane) => lane.webhookId)).toEqual([webhookId]);
+    await setLane('cursor_sequence = last_sequence');
+  }
+  const { lastSequence, isHeld } =
+    (await findLane(database, { environmentId, webhookId: filtered.webhookId })) ?? {};
+  expect({ lastSequence, isHeld }).toEqual({ lastSequence: 0, isHeld: false });
+});
+
 /** Until so many statements wait for a row's lock. */
 async function untilWaiting(count: number): Promise<void> {
   for (;;) {
