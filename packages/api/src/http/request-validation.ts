@@ -158,9 +158,29 @@ function describe(
       return { reason: reasonOf(issue.params?.['reason']), message: issue.message };
     case 'invalid_format':
       return { reason: 'invalid', message: issue.message };
+    case 'invalid_union':
+      return describeUnion(issue.errors, given, isBody);
     default:
       return { reason: 'invalid', message: 'is not valid' };
   }
+}
+
+/** What is wrong with the alternative whose type it has, or else which types there are. */
+function describeUnion(
+  alternatives: readonly (readonly Issue[])[],
+  given: unknown,
+  isBody: boolean,
+): { reason: Reason; message: string } {
+  const types: string[] = [];
+  for (const [first] of alternatives) {
+    if (first === undefined || first.path.length > 0) continue;
+    if (first.code !== 'invalid_type') return describe(first, given, isBody);
+    types.push(withArticle(first.expected));
+  }
+  if (types.length === 0) return { reason: 'invalid', message: 'is not valid' };
+  const [last, ...others] = types.toReversed();
+  const list = others.length === 0 ? last : `${others.toReversed().join(', ')} or ${last}`;
+  return { reason: 'invalid', message: `must be ${list}` };
 }
 
 const reasonOf = (given: unknown): Reason => (given === 'unsupported' ? 'unsupported' : 'invalid');

@@ -45,7 +45,7 @@ import { waitForPurchaseWorkflow } from '../billing/start-purchase-workflow.ts';
 export const quantityOf = ({ multiple, quantityMax }: CreditOffer) =>
   z
     .int()
-    .min(1)
+    .min(multiple)
     .max(1_000_000_000)
     .meta({ minimum: multiple, maximum: quantityMax, multipleOf: multiple });
 

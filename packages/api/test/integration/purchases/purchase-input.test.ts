@@ -28,7 +28,8 @@ describe('what is refused before anything is started', () => {
     [{ llm: { quantity: 1_001 } }, 'llm.quantity must be a multiple of 1000'],
     [{ llm: { quantity: 1_000, amount: 1 } }, 'llm.amount is not a field'],
     [{ llm: { quantity: 1_000 }, amount: 1 }, 'amount is not a field'],
-    [{ llm: { quantity: -1_000 } }, 'llm.quantity must be at least 1'],
+    [{ llm: { quantity: -1_000 } }, 'llm.quantity must be at least 1000'],
+    [{ llm: { quantity: 999 } }, 'llm.quantity must be at least 1000'],
     [{ llm: { quantity: 2_000_000 } }, 'llm.quantity must be a multiple'],
     [{ sms: { quantity: 1 } }, 'sms is not a field'],
   ])('credits %j', async (body, message) => {

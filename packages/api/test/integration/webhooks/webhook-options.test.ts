@@ -74,6 +74,20 @@ test('a number past 2^53 is refused with the advice to send a text, which is kep
   ]);
 });
 
+test.each([
+  [null, 'must be a string, a number or a boolean'],
+  [{}, 'must be a string, a number or a boolean'],
+  ['x'.repeat(5_000), /must be at most \d+ characters long/],
+])(
+  'a value of a filter that is none is refused with what it may be: %j',
+  async (value, message) => {
+    const attribute_filters = [{ field: 'data.campaign_id', operator: 'eq', values: [value] }];
+    const refused = await api.call('POST', PATH, { body: { ...CONFIGURATION, attribute_filters } });
+    expectProblem(refused, 400, 'invalid_request');
+    expect(refused.json().message).toMatch(message);
+  },
+);
+
 test('every operator is taken, named as those of segments', async () => {
   const attribute_filters = [
     ...['in', 'not_in', 'contains', 'not_contains'].map((operator) => ({
