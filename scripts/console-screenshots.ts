@@ -1,0 +1,147 @@
+/**
+ * `npm run screenshots`: pictures of the web console for the documentation, of a demo that is started for them in a
+ * temporary directory. Needs a Chromium (`CHROMIUM_PATH`, or one on the PATH). Writes `docs/images/console-….png`.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { chromium, type Page } from 'playwright-core';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const IMAGES = join(ROOT, 'docs/images');
+const PORTS = {
+  INTAKE_PORT: 18_080,
+  API_PORT: 18_090,
+  WORKER_PORT: 18_092,
+  SIMULATOR_PORT: 18_091,
+};
+const INTAKE = `http://127.0.0.1:${PORTS.INTAKE_PORT}`;
+const API = `http://127.0.0.1:${PORTS.API_PORT}`;
+const RECEIVER_PORT = 18_099;
+
+const directory = await mkdtemp(join(tmpdir(), 'sluice-screenshots-'));
+const demo = spawn(
+  process.execPath,
+  ['--disable-warning=ExperimentalWarning', join(ROOT, 'packages/standalone/src/main.ts')],
+  {
+    env: {
+      PATH: process.env['PATH'],
+      SLUICE_DIRECTORY: directory,
+      ...Object.fromEntries(Object.entries(PORTS).map(([name, port]) => [name, String(port)])),
+    },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  },
+);
+// One path takes deliveries, the other fails.
+const receiver = createServer((request, response) => {
+  request.resume();
+  response.writeHead(request.url === '/crm' ? 500 : 200, { 'content-type': 'application/json' });
+  response.end(request.url === '/crm' ? '{"error":"database down"}' : '{"ok":true}');
+});
+try {
+  receiver.listen(RECEIVER_PORT, '127.0.0.1');
+  await isReady();
+  await fill();
+  await takePictures();
+} finally {
+  receiver.close();
+  receiver.closeAllConnections();
+  if (demo.exitCode === null) {
+    demo.kill('SIGTERM');
+    await once(demo, 'close');
+  }
+  await rm(directory, { recursive: true, force: true });
+}
+
+async function isReady(): Promise<void> {
+  let output = '';
+  demo.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  while (!output.includes('Sluice is ready')) {
+    if (demo.exitCode !== null) throw new Error(`npm start ended:\n${output}`);
+    await Promise.race([once(demo.stdout, 'data'), once(demo, 'close')]);
+  }
+}
+
+async function post(url: string, authorization: string, body: object): Promise<void> {
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json', 'x-strict-mode': '1' },
+    body: JSON.stringify(body),
+  });
+  await answer.arrayBuffer();
+}
+
+function send(path: string, body: object): Promise<void> {
+  return post(`${INTAKE}${path}`, `Basic ${btoa(`${DEMO.writeKey}:`)}`, body);
+}
+
+/** Two webhooks, one of which fails, and people who change. */
+async function fill(): Promise<void> {
+  for (const [name, path] of [
+    ['Data warehouse', 'warehouse'],
+    ['CRM', 'crm'],
+  ])
+    await post(`${API}/v1/reporting_webhooks`, `Bearer ${DEMO.appKey}`, {
+      name,
+      endpoint: `http://127.0.0.1:${RECEIVER_PORT}/${path}`,
+      events: ['customer_subscribed', 'customer_unsubscribed'],
+    });
+  for (const userId of ['ada', 'grace', 'lin', 'edsger', 'barbara', 'alan']) {
+    const traits = { email: `${userId}@example.com`, plan: 'pro', unsubscribed: false };
+    await send('/v1/identify', { userId, traits });
+    await send('/v1/track', { userId, event: 'Order Completed', properties: { total: 12 } });
+  }
+}
+
+async function takePictures(): Promise<void> {
+  await mkdir(IMAGES, { recursive: true });
+  const browser = await chromium.launch({ executablePath: chromiumPath(), args: ['--no-sandbox'] });
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const page = await browser.newPage({ viewport: { width: 1200, height: 720 }, colorScheme });
+    const picture = (name: string) =>
+      page.screenshot({ path: join(IMAGES, `console-${name}-${colorScheme}.png`) });
+    await page.goto(API);
+    await page.getByRole('button', { name: 'Open the demo' }).click();
+    await page.getByRole('heading', { name: 'Send your first event' }).waitFor();
+    await page.goto(`${API}/live`);
+    await page.getByText('listening').waitFor();
+    await showCalls(page, colorScheme === 'light' ? 'barbara' : 'grace');
+    await picture('live');
+    await page.goto(`${API}/webhooks/2`);
+    await page.getByText(/^Delivery 1 gets 500/).waitFor();
+    await page.locator('.badge', { hasText: 'retrying' }).first().waitFor();
+    await picture('webhook');
+    await page.close();
+  }
+  await browser.close();
+}
+
+/** @param leaving - who unsubscribes, which is reported once. */
+async function showCalls(page: Page, leaving: string): Promise<void> {
+  for (const [userId, event] of [
+    ['ada', 'Order Completed'],
+    ['grace', 'Product Viewed'],
+    ['lin', 'Order Refunded'],
+    ['edsger', 'Product Added'],
+  ])
+    await send('/v1/track', { userId, event, properties: { total: 12 } });
+  await send('/v1/track', { userId: 'alan', event: 7 });
+  await send('/v1/identify', { userId: leaving, traits: { unsubscribed: true } });
+  await page.getByText('event: invalid').waitFor();
+  await page.getByText('customer_unsubscribed').first().waitFor();
+}
+
+function chromiumPath(): string {
+  const given = process.env['CHROMIUM_PATH'];
+  if (given !== undefined) return given;
+  for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
+    const { status, stdout } = spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' });
+    if (status === 0) return stdout.trim();
+  }
+  throw new Error('no Chromium: put one on the PATH, or set CHROMIUM_PATH');
+}
