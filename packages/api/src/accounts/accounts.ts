@@ -45,7 +45,8 @@ export function registerAccounts(scope: ApiServer, effects: AccountEffects): voi
       schema: {
         tags: ['accounts'],
         summary: 'Require two-factor authentication, or no longer',
-        description: 'Asking for what is so already changes nothing.',
+        description:
+          'Where it is required nobody signs in to the console with a mailed code, which is one factor, and the sessions that are open are over. Tokens are as before. Asking for what is so already changes nothing.',
         params: z.object({ account_id: idInPath, action: twoFactorAction }),
         response: { 204: z.null().meta({ description: 'Done.' }), ...accountReadFailures },
       },

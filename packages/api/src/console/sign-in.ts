@@ -123,6 +123,7 @@ export function registerSignIn(
     const cookie = newSessionCookie(wanted.accountId);
     const opened = { ...wanted, sessionHash: hashSecret(cookie) };
     const outcome = await openConsoleSession(database, opened, callOf(request), now());
+    if (outcome === 'one_factor') return sendProblem(request, reply, ONE_FACTOR);
     if (outcome !== 'opened') return sendProblem(request, reply, INVALID_CODE);
     await endCurrent(request);
     return reply.header('set-cookie', setCookieHeader(request, cookie)).code(204).send();
@@ -160,6 +161,12 @@ const callOf = (request: FastifyRequest) => ({
 const NO_DEMO: Problem = {
   code: 'forbidden',
   message: 'the demo is not open here: sign in with a mailed code',
+};
+
+const ONE_FACTOR: Problem = {
+  code: 'forbidden',
+  message:
+    'this account requires two factors, and a mailed code is one: an account_admin can switch that off with POST /v1/accounts/{account_id}/2fa_required/disable and a token',
 };
 
 const TOO_MANY_STARTS: Problem = {

@@ -1,7 +1,8 @@
 /**
  * Sessions of users in the console. A session is open until it is ended, for 12 hours without use and for 7 days at
  * most, all by Postgres' clock, and as long as its user and its account are active. A session of the demo is open only
- * while the demo's token is in force.
+ * while the demo's token is in force. A mailed code is one factor, so in an account that requires two it opens no
+ * session, and the sessions that it has opened before are over.
  *
  * Each change has its entry of the audit log in one transaction. Index: the primary key, which begins with the account.
  */
@@ -11,7 +12,7 @@ import { toStorableText } from '@sluice/domain/values/storable-text';
 import { sql } from 'kysely';
 import { takeCalls } from '../changes/call-counts.ts';
 import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
-import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 
 /** How a user came in. */
 export type SignInWay = 'code' | 'demo';
@@ -60,6 +61,7 @@ export async function findConsoleSession(
       join accounts a using (account_id)
      where s.account_id = ${accountId} and s.session_hash = ${sessionHash} and ${IS_OPEN}
        and u.status = 'active' and a.status <> 'closed'
+       and (s.way = 'demo' or not a.is_two_factor_required)
        and (s.way <> 'demo' or exists (
              select from api_credentials c
               where (c.account_id, c.secret_hash) = (s.account_id, ${demoTokenHash}) and c.revoked_at is null))`.execute(
@@ -80,14 +82,15 @@ export interface NewConsoleSession {
 /**
  * Uses the code and opens the session. `last_sign_in_at` becomes now.
  *
- * @returns `used`: the code was used meanwhile. `no_user`: the user or the account is not active.
+ * @returns `used`: the code was used meanwhile. `no_user`: the user or the account is not active. `one_factor`: the
+ *   account requires two.
  */
 export async function openConsoleSession(
   database: Database,
   { userId, accountId, sessionHash, way, signInId }: NewConsoleSession,
   call: Pick<ChangeOrigin, 'ipAddr' | 'userAgent' | 'requestId'>,
   nowMs: number,
-): Promise<'opened' | 'used' | 'no_user'> {
+): Promise<'opened' | 'used' | 'no_user' | 'one_factor'> {
   return database.transaction().execute(async (transaction) => {
     if (signInId !== undefined) {
       const { rows } = await sql`
@@ -95,6 +98,7 @@ export async function openConsoleSession(
          where sign_in_id = ${signInId} and used_at is null returning 1`.execute(transaction);
       if (rows.length === 0) return 'used';
     }
+    if (way !== 'demo' && (await requiresTwoFactors(transaction, accountId))) return 'one_factor';
     const signedIn = await sql<{ email: string }>`
       update users u set last_sign_in_at = now()
         from accounts a
@@ -125,6 +129,15 @@ export async function openConsoleSession(
     );
     return 'opened';
   });
+}
+
+/** A change of it beside this transaction is seen by each call of the session. Index: the primary key. */
+async function requiresTwoFactors(transaction: Transaction, accountId: number): Promise<boolean> {
+  const { rows } = await sql`
+    select from accounts where account_id = ${accountId} and is_two_factor_required`.execute(
+    transaction,
+  );
+  return rows.length > 0;
 }
 
 /** Whose address it is, if an active user of an open account has it. Before there is a tenant; index: `users_by_email`. */

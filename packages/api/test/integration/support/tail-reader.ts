@@ -14,7 +14,8 @@ export interface TailReader {
 
 interface TailRequest {
   readonly port: number;
-  readonly key: string;
+  /** Absent: `headers` say who reads. */
+  readonly key?: string;
   /** With its question mark. */
   readonly query: string;
   readonly headers?: Record<string, string>;
@@ -36,7 +37,7 @@ export async function openTailReader({
         port,
         host: '127.0.0.1',
         path: `/v1/stream${query}`,
-        headers: { authorization: `Bearer ${key}`, ...headers },
+        headers: { ...(key !== undefined && { authorization: `Bearer ${key}` }), ...headers },
       },
       resolve,
     )
