@@ -26,42 +26,61 @@ const SOURCE = join(ROOT, 'packages/console/src');
 const CACHE = join(ROOT, 'node_modules/.cache/sluice-console');
 /** Of earlier versions, so that `git switch` back and forth builds nothing. */
 const KEPT_COUNT = 5;
+/** Of a build that runs, or that was killed. */
+const UNFINISHED = 'unfinished-';
 
 /**
- * @public `npm start` and the tests of the console import it by its path.
+ * @param {string} [source] where `main.tsx`, `styles/console.css`, `index.html` and `icon.svg` are
+ * @param {string} [cache]
  * @returns {Promise<string>} the folder
  */
-export async function buildConsole() {
-  const folder = join(CACHE, hashOfSources());
+export async function buildConsole(source = SOURCE, cache = CACHE) {
+  const folder = join(cache, hashOf(source));
   if (existsSync(folder)) {
     const now = new Date();
     utimesSync(folder, now, now);
     return folder;
   }
-  const unfinished = join(CACHE, `unfinished-${randomUUID()}`);
+  const unfinished = join(cache, `${UNFINISHED}${randomUUID()}`);
   try {
     mkdirSync(join(unfinished, 'assets'), { recursive: true });
-    const { script, style } = await bundle(join(unfinished, 'assets'));
-    writeFileSync(join(unfinished, 'assets/icon.svg'), readFileSync(join(SOURCE, 'icon.svg')));
-    const page = readFileSync(join(SOURCE, 'index.html'), 'utf8')
+    const { script, style } = await bundle(source, join(unfinished, 'assets'));
+    writeFileSync(join(unfinished, 'assets/icon.svg'), readFileSync(join(source, 'icon.svg')));
+    const page = readFileSync(join(source, 'index.html'), 'utf8')
       .replace('%SCRIPT%', () => `/assets/${script}`)
       .replace('%STYLE%', () => `/assets/${style}`);
     writeFileSync(join(unfinished, 'index.html'), page);
     for (const path of filesOf(unfinished)) compress(join(unfinished, path));
-    // Another process may have built the same meanwhile.
-    if (!existsSync(folder)) renameSync(unfinished, folder);
+    renameUnlessThere(unfinished, folder);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }
-  removeOldest();
+  removeOldest(cache);
   return folder;
 }
 
-/** @param {string} folder */
-async function bundle(folder) {
+/**
+ * Another process may have built the same meanwhile.
+ *
+ * @param {string} from
+ * @param {string} to
+ */
+function renameUnlessThere(from, to) {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (!existsSync(to)) throw error;
+  }
+}
+
+/**
+ * @param {string} source
+ * @param {string} folder
+ */
+async function bundle(source, folder) {
   const { build } = await import('esbuild');
   const { metafile } = await build({
-    entryPoints: [join(SOURCE, 'main.tsx'), join(SOURCE, 'styles/console.css')],
+    entryPoints: [join(source, 'main.tsx'), join(source, 'styles/console.css')],
     outdir: folder,
     entryNames: '[name]-[hash]',
     bundle: true,
@@ -92,12 +111,13 @@ function compress(path) {
   writeFileSync(`${path}.br`, brotliCompressSync(content, { params }));
 }
 
-function hashOfSources() {
+/** @param {string} source */
+function hashOf(source) {
   const hash = createHash('sha256');
-  for (const path of filesOf(SOURCE))
+  for (const path of filesOf(source))
     hash
       .update(`${path}\0`)
-      .update(readFileSync(join(SOURCE, path)))
+      .update(readFileSync(join(source, path)))
       .update('\0');
   for (const file of ['package-lock.json', 'scripts/build-console.mjs'])
     hash.update(readFileSync(join(ROOT, file)));
@@ -111,12 +131,14 @@ function filesOf(folder) {
     .toSorted();
 }
 
-function removeOldest() {
-  const byAge = readdirSync(CACHE)
-    .map((name) => ({ name, usedAtMs: statSync(join(CACHE, name)).mtimeMs }))
+/** @param {string} cache */
+function removeOldest(cache) {
+  const byAge = readdirSync(cache)
+    .filter((name) => !name.startsWith(UNFINISHED))
+    .map((name) => ({ name, usedAtMs: statSync(join(cache, name)).mtimeMs }))
     .toSorted((one, other) => other.usedAtMs - one.usedAtMs);
   for (const { name } of byAge.slice(KEPT_COUNT))
-    rmSync(join(CACHE, name), { recursive: true, force: true });
+    rmSync(join(cache, name), { recursive: true, force: true });
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)

@@ -1,0 +1,68 @@
+/** The build of the console: complete or not there at all, once for the same sources, and never half of it. */
+import { mkdtemp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { buildConsole } from '../build-console.mjs';
+
+let root: string;
+let source: string;
+let cache: string;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'sluice-build-'));
+  [source, cache] = [join(root, 'src'), join(root, 'cache')];
+  await mkdir(join(source, 'styles'), { recursive: true });
+  await writeFile(join(source, 'main.tsx'), 'document.title = "one";');
+  await writeFile(join(source, 'styles/console.css'), 'body { margin: 0 }');
+  await writeFile(join(source, 'icon.svg'), '<svg/>');
+  await writeFile(
+    join(source, 'index.html'),
+    '<link href="%STYLE%"><script src="%SCRIPT%"></script>',
+  );
+});
+afterAll(() => rm(root, { recursive: true }));
+
+test('a page names its assets by their content, each also compressed', async () => {
+  const folder = await buildConsole(source, cache);
+  const page = await readFile(join(folder, 'index.html'), 'utf8');
+  const [, style = '', script = ''] = /href="(.+\.css)".*src="(.+\.js)"/.exec(page) ?? [];
+  for (const path of [script, style]) {
+    const content = await readFile(join(folder, path), 'utf8');
+    const gzip = gunzipSync(await readFile(join(folder, `${path}.gz`)));
+    const brotli = brotliDecompressSync(await readFile(join(folder, `${path}.br`)));
+    expect([gzip.toString(), brotli.toString()]).toEqual([content, content]);
+    expect(path).toMatch(/^\/assets\/\w+-[A-Z0-9]{8}\.\w+$/);
+  }
+});
+
+test('the same sources are built once, other ones beside them, also by several at a time', async () => {
+  const first = await buildConsole(source, cache);
+  await writeFile(join(first, 'mark'), '');
+  expect(await buildConsole(source, cache)).toBe(first);
+  expect(await readdir(first)).toContain('mark');
+  await writeFile(join(source, 'main.tsx'), 'document.title = "two";');
+  const folders = await Promise.all([1, 2, 3].map(() => buildConsole(source, cache)));
+  expect(new Set(folders).size).toBe(1);
+  expect(folders[0]).not.toBe(first);
+  expect((await readdir(cache)).toSorted()).toEqual(
+    [first, ...new Set(folders)].map((folder) => folder.slice(cache.length + 1)).toSorted(),
+  );
+});
+
+test('sources that cannot be built leave nothing behind, and the next build is whole', async () => {
+  const before = (await readdir(cache)).toSorted();
+  await writeFile(join(source, 'main.tsx'), 'const = ;');
+  await expect(buildConsole(source, cache)).rejects.toThrow(/main\.tsx/);
+  expect((await readdir(cache)).toSorted()).toEqual(before);
+  await writeFile(join(source, 'main.tsx'), 'document.title = "three";');
+  expect(await readdir(await buildConsole(source, cache))).toContain('index.html');
+});
+
+test('of earlier builds the latest five are kept', async () => {
+  for (let count = 0; count < 7; count++) {
+    await writeFile(join(source, 'main.tsx'), `document.title = "${count}";`);
+    await buildConsole(source, cache);
+  }
+  expect(await readdir(cache)).toHaveLength(5);
+});
