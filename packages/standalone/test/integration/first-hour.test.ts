@@ -154,6 +154,8 @@ describe.runIf(isRepository)('the first hour', { timeout: STEP_TIMEOUT_MS }, () 
     const { stdout } = await run('du', ['-sm', join(clone, 'node_modules')]);
     expect(Number.parseInt(stdout, 10)).toBeLessThanOrEqual(300);
     expect(existsSync(join(clone, 'node_modules/vitest'))).toBe(false);
+    const maps = await run('find', ['node_modules', '-name', '*.js.map'], { cwd: clone });
+    expect(maps.stdout).toBe('');
   });
 
   test('the lines of the banner work when pasted at once', async () => {
