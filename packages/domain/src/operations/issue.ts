@@ -29,6 +29,7 @@ export const ISSUE_CODES = {
   characters_replaced: 'warning',
   number_not_finite: 'warning',
   number_rounded: 'warning',
+  key_repeated: 'warning',
   // found while processing
   duplicate_event: 'warning',
   suppressed: 'error',
@@ -52,6 +53,7 @@ export const STRICT_ERRORS = {
   attributes_left_out: 'too_large',
   characters_replaced: 'invalid',
   number_not_finite: 'invalid_json',
+  key_repeated: 'invalid_json',
   previous_id_missing: 'required',
 } as const satisfies Partial<Record<IssueCode, IssueCode>>;
 

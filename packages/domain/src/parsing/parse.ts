@@ -186,6 +186,14 @@ export class CallDraft {
           found,
         );
         return;
+      case 'repeated-key':
+        this.correct(
+          'key_repeated',
+          field,
+          `${field} comes more than once in its object`,
+          'the last value was taken',
+        );
+        return;
       case 'not-utf8':
         // Otherwise it is told of what is stored, by `clean-json.ts` and `identifiers.ts`.
         if (this.context.isStrict === true)

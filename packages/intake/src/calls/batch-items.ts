@@ -20,6 +20,7 @@ export async function readBatchInTurns(
   bytes: Uint8Array,
   firstTurn: { isOver(): boolean },
   nextTurn: NextTurn,
+  isStrict = false,
 ): Promise<Body | undefined> {
   const splitter = new BatchSplitter(bytes);
   let turn: { isOver(): boolean } | undefined = firstTurn;
@@ -27,10 +28,15 @@ export async function readBatchInTurns(
     if (turn.isOver()) turn = await nextTurn();
     if (turn === undefined) return undefined;
   }
-  return bodyOf(splitter, bytes, nextTurn);
+  return bodyOf(splitter, bytes, nextTurn, isStrict);
 }
 
-function bodyOf(splitter: BatchSplitter, bytes: Uint8Array, nextTurn: NextTurn): Body {
+function bodyOf(
+  splitter: BatchSplitter,
+  bytes: Uint8Array,
+  nextTurn: NextTurn,
+  isStrict: boolean,
+): Body {
   const { itemCount } = splitter;
   const sizeBytes = bytes.length;
   // The parser says what it must be.
@@ -43,7 +49,7 @@ function bodyOf(splitter: BatchSplitter, bytes: Uint8Array, nextTurn: NextTurn):
   const envelope = splitter.envelope();
   if (envelope.length > ENVELOPE_SIZE_BYTES_MAX)
     return { outcome: 'too-large', callCount: itemCount, besideItemsMax: ENVELOPE_SIZE_BYTES_MAX };
-  const body = readBody(envelope, true);
+  const body = readBody(envelope, true, isStrict);
   if (body.outcome !== 'read')
     return {
       outcome: 'invalid-json',
@@ -55,7 +61,7 @@ function bodyOf(splitter: BatchSplitter, bytes: Uint8Array, nextTurn: NextTurn):
     sizeBytes,
     hasEscapes: splitter.hasEscapes || !isUtf8(bytes),
     faults,
-    inTurns: { items: new SplitItems(bytes, splitter, faults), nextTurn },
+    inTurns: { items: new SplitItems(bytes, splitter, faults, isStrict), nextTurn },
   };
 }
 
@@ -64,16 +70,19 @@ class SplitItems implements BatchItems {
   readonly #bytes: Uint8Array;
   readonly #places: readonly ItemPlace[];
   readonly #faults: Map<number | null, readonly JsonFault[]>;
+  readonly #isStrict: boolean;
 
   constructor(
     bytes: Uint8Array,
     { itemCount, items }: BatchSplitter,
     faults: Map<number | null, readonly JsonFault[]>,
+    isStrict: boolean,
   ) {
     this.count = itemCount;
     this.#bytes = bytes;
     this.#places = items;
     this.#faults = faults;
+    this.#isStrict = isStrict;
   }
 
   read(index: number, sizeBytesMax: number): { readonly value: unknown } | undefined {
@@ -82,7 +91,7 @@ class SplitItems implements BatchItems {
     const { start, end, sizeBytesMin } = place;
     // A look at its size costs nothing; one of 4 MB would take 0.2 s to be read.
     if (sizeBytesMin > sizeBytesMax) return undefined;
-    const { value, faults } = readItem(this.#bytes.subarray(start, end), start);
+    const { value, faults } = readItem(this.#bytes.subarray(start, end), start, this.#isStrict);
     if (faults.length > 0) this.#faults.set(index, faults);
     return { value };
   }

@@ -12,6 +12,7 @@ import type { Call } from './calls.ts';
 import type { CommitCaller, CommitOutcome } from '../commit/commit-group.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import type { FastTrackParser } from '../commit/fast-track-parser.ts';
+import { mayRepeatKey } from './repeated-key.ts';
 
 /** A call whose body is not compressed, or no longer. `exchange.ts` is one: there is nothing else to make for it. */
 export interface FastPathCaller extends CommitCaller {
@@ -55,6 +56,8 @@ export function createFastPath(deps: AcceptDependencies, parser: FastTrackParser
       receivedAtMs,
     );
     if (operations === undefined) return false;
+    // It is told by the slow path.
+    if (isStrict && mayRepeatKey(bytes)) return false;
 
     caller.standing = deps.rateLimiter?.take(environmentId);
     if (caller.standing?.isTaken === false) caller.answer(RATE_LIMITED);

@@ -5,6 +5,7 @@
  */
 import type { BatchItems } from '@sluice/domain/parsing/batch';
 import {
+  findRepeatedKeys,
   readLenientItem,
   readLenientJson,
   WRONG_BYTE,
@@ -12,6 +13,7 @@ import {
   type JsonFaults,
 } from '@sluice/domain/parsing/lenient-json';
 import { isJsonObject } from '@sluice/domain/values/json';
+import { mayRepeatKey } from './repeated-key.ts';
 
 export type Body =
   | {
@@ -82,8 +84,9 @@ const utf8OfItem = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * Reads a body that is not compressed. An empty one reads as `undefined`: some calls have none.
  *
  * @param isBatch - whether it has items: a fault in one of them is that item's.
+ * @param isStrict - whether a key that an object has twice is a fault.
  */
-export function readBody(bytes: Uint8Array, isBatch: boolean): Body {
+export function readBody(bytes: Uint8Array, isBatch: boolean, isStrict = false): Body {
   const sizeBytes = bytes.byteLength;
   if (sizeBytes === 0) return { outcome: 'read', value: undefined, sizeBytes, hasEscapes: false };
   let text: string;
@@ -91,27 +94,27 @@ export function readBody(bytes: Uint8Array, isBatch: boolean): Body {
     text = utf8.decode(bytes);
   } catch {
     return (
-      readLeniently(decodeMarking(bytes), sizeBytes, isBatch) ?? {
+      readLeniently(decodeMarking(bytes), sizeBytes, isBatch, isStrict) ?? {
         outcome: 'invalid-json',
         message: 'the body is not valid UTF-8',
       }
     );
   }
+  let value: unknown;
   try {
-    return {
-      outcome: 'read',
-      value: JSON.parse(text),
-      sizeBytes,
-      hasEscapes: text.includes('\\u'),
-    };
+    value = JSON.parse(text);
   } catch (error) {
     return (
-      readLeniently(text, sizeBytes, isBatch) ?? {
+      readLeniently(text, sizeBytes, isBatch, isStrict) ?? {
         outcome: 'invalid-json',
         message: `the body is not valid JSON: ${jsonProblem(error)}`,
       }
     );
   }
+  const read = { outcome: 'read', value, sizeBytes, hasEscapes: text.includes('\\u') } as const;
+  if (!isStrict || !mayRepeatKey(bytes)) return read;
+  const faults = findRepeatedKeys(text, isBatch);
+  return faults.size === 0 ? read : { ...read, faults };
 }
 
 /** Texts, numbers, lists and objects of a call that is no batch: the longest has a thousand members. */
@@ -121,14 +124,14 @@ const VALUE_COUNT_MAX = 10_000;
  * As `readBody`, of a call that is no batch and has a large body, by its lists of texts. A body of half a megabyte with nothing
  * but brackets would take 50 ms: it is refused by a look at its bytes.
  */
-export function readLargeBody(bytes: Uint8Array): Body {
+export function readLargeBody(bytes: Uint8Array, isStrict = false): Body {
   let valueCount = 0;
   for (const byte of bytes)
     // A comma, or an opening bracket or brace; in texts too, where they are rare.
     if (byte === 0x2c || byte === 0x5b || byte === 0x7b) valueCount++;
   return valueCount > VALUE_COUNT_MAX
     ? { outcome: 'too-large', valueCountMax: VALUE_COUNT_MAX }
-    : readBody(bytes, false);
+    : readBody(bytes, false, isStrict);
 }
 
 /**
@@ -139,22 +142,30 @@ export function readLargeBody(bytes: Uint8Array): Body {
 export function readItem(
   bytes: Uint8Array,
   startsAt: number,
+  isStrict = false,
 ): { readonly value: unknown; readonly faults: readonly JsonFault[] } {
   let text: string;
   try {
     text = utf8OfItem.decode(bytes);
   } catch {
-    return readLenientItem(decodeMarking(bytes), startsAt);
+    return readLenientItem(decodeMarking(bytes), startsAt, isStrict);
   }
   try {
-    return { value: JSON.parse(text), faults: [] };
+    const value: unknown = JSON.parse(text);
+    const mayRepeat = isStrict && mayRepeatKey(bytes);
+    return { value, faults: (mayRepeat && findRepeatedKeys(text, false).get(null)) || [] };
   } catch {
-    return readLenientItem(text, startsAt);
+    return readLenientItem(text, startsAt, isStrict);
   }
 }
 
-function readLeniently(text: string, sizeBytes: number, isBatch: boolean): Body | undefined {
-  const read = readLenientJson(text, isBatch);
+function readLeniently(
+  text: string,
+  sizeBytes: number,
+  isBatch: boolean,
+  isStrict: boolean,
+): Body | undefined {
+  const read = readLenientJson(text, isBatch, isStrict);
   // Anything else is no call, whatever is in it.
   return read && isJsonObject(read.value)
     ? { outcome: 'read', ...read, sizeBytes, hasEscapes: true }

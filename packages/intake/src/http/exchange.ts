@@ -219,7 +219,7 @@ export class Exchange implements FastPathCaller {
       if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX) this.#hold(bytes);
       else if (!this.#isOnFastPath(bytes)) {
         if (bytes.length > TINY_BODY_SIZE_BYTES_MAX) this.#hold(bytes);
-        else void this.#submit(readBody(bytes, this.call.isBatch));
+        else void this.#submit(readBody(bytes, this.call.isBatch, this.isStrict));
       }
     } else if (encoding === 'unsupported') {
       void this.#submit(unsupportedEncoding(this.#contentEncoding));
@@ -267,14 +267,14 @@ export class Exchange implements FastPathCaller {
     const { isBatch } = this.call;
     this.#state.heldCount++;
     if (bytes.length <= SMALL_BODY_SIZE_BYTES_MAX) {
-      await this.#sharedTurn(() => this.#submit(readBody(bytes, isBatch)));
+      await this.#sharedTurn(() => this.#submit(readBody(bytes, isBatch, this.isStrict)));
       return;
     }
     const turn = await this.#nextTurn();
     if (turn === undefined || this.#isOnFastPath(bytes)) return;
     const body = isBatch
-      ? await readBatchInTurns(bytes, turn, () => this.#nextTurn())
-      : readLargeBody(bytes);
+      ? await readBatchInTurns(bytes, turn, () => this.#nextTurn(), this.isStrict)
+      : readLargeBody(bytes, this.isStrict);
     if (body !== undefined) await this.#submit(body);
   }
 

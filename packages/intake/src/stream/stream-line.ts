@@ -31,7 +31,9 @@ export function readLine(
   newId: () => string,
 ): Parsed {
   const { call, workspace, isStrict, id } = origin;
-  const body: Body = line.isTooLarge ? { outcome: 'too-large' } : readBody(line.bytes, false);
+  const body: Body = line.isTooLarge
+    ? { outcome: 'too-large' }
+    : readBody(line.bytes, false, isStrict);
   if (body.outcome !== 'read') {
     const issue = bodyIssue(body, sizeBytesMaxOf(call, isStrict), 'line');
     return { operations: [], issues: [issue] };

@@ -86,7 +86,18 @@ const VALUES: readonly BadValue[] = [
     strict: 'invalid',
   },
   { name: 'a number too large', bytes: Buffer.from('1e999'), issue: 'invalid', strict: 'invalid' },
-  { name: 'the same key again', bytes: Buffer.from('1,"price":2'), taken: 2 },
+  {
+    name: 'the same key again',
+    bytes: Buffer.from('1,"price":2'),
+    taken: 2,
+    strict: 'invalid_json',
+  },
+  {
+    name: 'the same key again, once with an escape',
+    bytes: Buffer.from('1,"\\u0070rice":2'),
+    taken: 2,
+    strict: 'invalid_json',
+  },
   { name: 'a word of Python', bytes: Buffer.from('None'), ...unreadable },
   { name: 'a comma too many', bytes: Buffer.from('1,'), ...unreadable },
   { name: 'a line break in a text', bytes: Buffer.from('"a\rb"'), ...unreadable },
@@ -273,6 +284,32 @@ describe('a single call', () => {
         code: 'invalid_json',
         errors: [{ field: expect.stringMatching(/^(data|properties)\.price$/) }],
       });
+    },
+  );
+
+  test.each(POSTS)(
+    '%s with a key twice takes the last; strict mode refuses it',
+    async (path, authorization, head) => {
+      const [person] = newPeople();
+      const send = (strict: '0' | '1', data: string) =>
+        fetch(`${intake.url}${path.replace('PERSON', person)}`, {
+          method: 'POST',
+          headers: { Authorization: authorization, 'X-Strict-Mode': strict },
+          body: `{${head.replace('PERSON', person)}:${data}}`,
+        });
+      const strict = await send('1', '{"a":[{"k":1},{"k":1,"n":"k","k":2}]}');
+      expect(strict.status).toBe(400);
+      expect(await strict.json()).toMatchObject({
+        code: 'invalid_json',
+        errors: [{ field: expect.stringMatching(/^(data|properties)\.a\.1\.k$/) }],
+      });
+      expect((await send('1', '{"a":{"k":1},"b":{"k":1,"a":"k"}}')).status).toBe(200);
+      expect((await send('0', '{"k":1,"k":2}')).status).toBe(200);
+      await vi.waitFor(
+        () => expect(eventsOf(person).map(({ data }) => data)).toContainEqual({ k: 2 }),
+        WAIT,
+      );
+      expect(eventsOf(person)).toHaveLength(2);
     },
   );
 

@@ -1,0 +1,50 @@
+/** No object with a key twice passes unseen, and of others few are looked at again. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { findRepeatedKeys } from '@sluice/domain/parsing/lenient-json';
+import { mayRepeatKey } from '../../src/calls/repeated-key.ts';
+
+const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text));
+
+/** JSON as text, of objects whose keys may repeat; white space, escapes and brackets within texts included. */
+const { value } = fc.letrec<{ value: string; object: string; list: string }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small' },
+    fc.constantFrom('1', 'null', '"a"', '"{\\"a\\":1,"', '"\\\\"', '"],[{"', '""'),
+    tie('object'),
+    tie('list'),
+  ),
+  object: fc
+    .array(
+      fc.tuple(fc.constantFrom('"a"', '"b"', '"c"', '"ä"', '""', '"a\\u0062"'), tie('value')),
+      {
+        maxLength: 4,
+      },
+    )
+    .map((members) => `{ ${members.map(([key, member]) => `${key} : ${member}`).join(' ,')} }`),
+  list: fc.array(tie('value'), { maxLength: 3 }).map((members) => `[${members.join(', ')}]`),
+}));
+
+const repeats = (text: string): boolean => findRepeatedKeys(text, false).size > 0;
+
+test('whatever has a key twice is found, and what has none and no escape in a key is not', () => {
+  fc.assert(
+    fc.property(value, (text) => {
+      JSON.parse(text);
+      if (repeats(text)) expect(mayRepeatKey(bytes(text))).toBe(true);
+      else if (!text.includes('u0062')) expect(mayRepeatKey(bytes(text))).toBe(false);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('more levels or keys than are followed are looked at again', () => {
+  expect(mayRepeatKey(bytes('['.repeat(255) + ']'.repeat(255)))).toBe(false);
+  expect(mayRepeatKey(bytes('['.repeat(256) + ']'.repeat(256)))).toBe(true);
+  const keys = (count: number) =>
+    bytes(
+      JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]))),
+    );
+  expect(mayRepeatKey(keys(1_024))).toBe(false);
+  expect(mayRepeatKey(keys(1_025))).toBe(true);
+});
