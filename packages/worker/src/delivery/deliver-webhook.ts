@@ -5,7 +5,7 @@
  *   claim the lease ─▶ load ─▶ send ─▶ keep ─▶ … ─▶ keep and give the lease back ─▶ wake again
  *                      └───── `lane-drain.ts` ────┘
  *
- * The claim is left out where the transaction that has logged took the lease with it (`logged-lanes.ts`).
+ * The claim is left out where the transaction that has logged took the lease with it (`database/src/delivery/logged-lanes.ts`).
  *
  * What was sent but not kept when a worker dies is sent again (at least once), in order, with the
  * same event id.
