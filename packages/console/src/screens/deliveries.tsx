@@ -1,6 +1,7 @@
 /** The deliveries of a webhook, newest first, and the attempts of the one that is open. */
 import { type Resource, useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { PageButtons } from '../parts/page-buttons.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
@@ -94,18 +95,11 @@ export function Deliveries({
             ) : (
               <DeliveryTable deliveries={deliveries} openSequence={delivery} onOpen={open} />
             )}
-            <div className="actions">
-              {start !== undefined && (
-                <button type="button" onClick={() => setQuery({ start: undefined }, false)}>
-                  Newest
-                </button>
-              )}
-              {next !== '' && (
-                <button type="button" onClick={() => setQuery({ start: next }, false)}>
-                  Older
-                </button>
-              )}
-            </div>
+            <PageButtons
+              start={start}
+              next={next}
+              onStart={(to) => setQuery({ start: to }, false)}
+            />
           </>
         )}
       </Shown>

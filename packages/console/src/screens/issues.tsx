@@ -1,6 +1,7 @@
 /** What was refused or corrected in calls, counted by day. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { PageButtons } from '../parts/page-buttons.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { JsonView } from '../parts/json-view.tsx';
@@ -59,8 +60,7 @@ function Issues({ query }: { readonly query: Readonly<Record<string, string>> })
       <header className="title">
         <h1>Issues</h1>
         <p className="lead">
-          Calls, and parts of calls, that were not taken or were taken with a change. A call in
-          strict mode is answered with its refusal instead.
+          Calls, and parts of calls, that were refused, left out, or taken with a change.
         </p>
       </header>
       <div className="filters" role="search" aria-label="Filters">
@@ -94,7 +94,7 @@ function Issues({ query }: { readonly query: Readonly<Record<string, string>> })
                 <Link to="/live" query={{ outcome: 'refused' }}>
                   Live
                 </Link>{' '}
-                shows refusals as they happen, also those of strict mode.
+                shows refusals as they happen.
               </p>
             </Empty>
           ) : (
@@ -104,18 +104,11 @@ function Issues({ query }: { readonly query: Readonly<Record<string, string>> })
                 open={open}
                 onOpen={(key) => setQuery({ open: key === open ? undefined : key }, false)}
               />
-              <div className="actions">
-                {start !== undefined && (
-                  <button type="button" onClick={() => setQuery({ start: undefined }, false)}>
-                    Newest
-                  </button>
-                )}
-                {next !== '' && (
-                  <button type="button" onClick={() => setQuery({ start: next }, false)}>
-                    Older
-                  </button>
-                )}
-              </div>
+              <PageButtons
+                start={start}
+                next={next}
+                onStart={(to) => setQuery({ start: to }, false)}
+              />
             </>
           )
         }

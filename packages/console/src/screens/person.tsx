@@ -1,6 +1,7 @@
 /** One person: who it is, what is known, and what happened. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { PageButtons } from '../parts/page-buttons.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { JsonView } from '../parts/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
@@ -225,18 +226,7 @@ function Activities({
               </li>
             ))}
           </ol>
-          <div className="actions">
-            {start !== undefined && (
-              <button type="button" onClick={() => setQuery({ start: undefined }, false)}>
-                Newest
-              </button>
-            )}
-            {next !== '' && (
-              <button type="button" onClick={() => setQuery({ start: next }, false)}>
-                Older
-              </button>
-            )}
-          </div>
+          <PageButtons start={start} next={next} onStart={(to) => setQuery({ start: to }, false)} />
         </>
       )}
     </Shown>
