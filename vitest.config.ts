@@ -39,7 +39,8 @@ export default defineConfig({
     isolate: false,
     setupFiles: [fileURLToPath(new URL('scripts/fresh-modules.ts', import.meta.url))],
     maxWorkers: 4,
-    testTimeout: 40_000,
+    // Longer than any wait in a test, so that the wait that failed says what it waited for, also on a busy machine.
+    testTimeout: 90_000,
     hookTimeout: 60_000,
     teardownTimeout: 30_000,
     projects: packages.map((name) => ({

@@ -46,8 +46,9 @@ export function useTail({
   const buffer = useMemo(() => new TailBuffer(), [workspaceId, query]);
   const [drawn, setDrawn] = useState<{ rows: readonly TailRow[] }>({ rows: [] });
   const [counts, setCounts] = useState(() => buffer.counts());
-  const [isOpen, setIsOpen] = useState(false);
-  const [failure, setFailure] = useState<RequestFailed>();
+  const [connection, setConnection] = useState<Connection>();
+  // That of another filter says nothing of this one: what comes before this one stands is not shown.
+  const { isOpen, failure } = connection?.buffer === buffer ? connection : NOT_OPEN;
 
   useEffect(() => {
     setCounts(buffer.counts());
@@ -55,10 +56,7 @@ export function useTail({
       path: `/v1/stream${query === '' ? '' : `?${query}`}`,
       workspaceId,
       buffer,
-      onState: (open, failed) => {
-        setIsOpen(open);
-        setFailure(failed);
-      },
+      onState: (open, failed) => setConnection({ buffer, isOpen: open, failure: failed }),
     });
   }, [buffer, query, workspaceId]);
 
@@ -89,6 +87,14 @@ export function useTail({
     },
   };
 }
+
+interface Connection {
+  readonly buffer: TailBuffer;
+  readonly isOpen: boolean;
+  readonly failure: RequestFailed | undefined;
+}
+
+const NOT_OPEN = { isOpen: false, failure: undefined };
 
 interface Reading {
   readonly path: string;

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { pathToFileURL } from 'node:url';
 import { fileURLToPath } from 'node:url';
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { chromiumPath } from '../chromium-under-test.ts';
 import { startFleet } from '../fleet-under-test.ts';
@@ -17,7 +17,8 @@ const FLAGS = [
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
 ];
-const ACTION_MS_MAX = 15_000;
+const ACTION_MS_MAX = 30_000;
+const SENT_AGAIN_MS = 1_000;
 
 export type ConsoleUnderTest = Awaited<ReturnType<typeof startConsole>>;
 
@@ -84,6 +85,22 @@ export async function startConsole() {
       });
       await answer.arrayBuffer();
       return answer.status;
+    },
+    /** For what a tail shows: intake hears of a new reader a moment after the page is told that it listens. */
+    async sendUntilShown(shown: Locator, send: () => unknown): Promise<void> {
+      const until = performance.now() + ACTION_MS_MAX;
+      for (;;) {
+        await send();
+        const seen = shown.first().waitFor({ timeout: SENT_AGAIN_MS });
+        if (performance.now() > until) return seen;
+        if (
+          await seen.then(
+            () => true,
+            () => false,
+          )
+        )
+          return;
+      }
     },
     async makeWebhook(name: string, endpoint: string): Promise<number> {
       const answer = await fetch(`${fleet.api.url}/v1/reporting_webhooks`, {

@@ -15,8 +15,9 @@ test('the sample of the first page is pasted, and the page shows its event and i
   const sample = (await page.locator('pre').textContent()) ?? '';
   const pasted = sample.replace('http://127.0.0.1:8080', world.fleet.intake.url);
   expect(pasted).not.toBe(sample);
-  expect(spawnSync('sh', ['-c', `${pasted} -s`]).status).toBe(0);
-  await page.getByRole('heading', { name: 'Your first event is here' }).waitFor();
+  await world.sendUntilShown(page.getByRole('heading', { name: 'Your first event is here' }), () =>
+    expect(spawnSync('sh', ['-c', `${pasted} -s`]).status).toBe(0),
+  );
   await page.getByRole('link', { name: 'See its trace' }).click();
   await page.getByRole('heading', { name: 'Order Completed' }).waitFor();
   await page.getByText('Processed', { exact: true }).waitFor();
@@ -40,9 +41,12 @@ test('live shows calls as they come, filters them at the server, and pauses for 
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Live' }).first().click();
   await page.getByText('listening').waitFor();
-  await world.send('/v1/track', { userId: 'ada', event: 'Seen live', messageId: 'live-1' });
+  const seenLive = page.getByRole('button', { name: 'Seen live' });
+  await world.sendUntilShown(seenLive, () =>
+    world.send('/v1/track', { userId: 'ada', event: 'Seen live', messageId: 'live-1' }),
+  );
   expect(await world.send('/v1/track', { userId: 'ada', event: 7 })).toBe(400);
-  await page.getByRole('button', { name: 'Seen live' }).click();
+  await seenLive.first().click();
   await page.getByText('paused', { exact: false }).first().waitFor();
   await page.getByRole('link', { name: 'Trace' }).waitFor();
   expect(new URL(page.url()).searchParams.get('paused')).toBe('yes');
@@ -55,9 +59,10 @@ test('live shows calls as they come, filters them at the server, and pauses for 
   await page.getByLabel('Outcome').selectOption('refused');
   await page.getByText('Nothing that matches has come yet').waitFor();
   await page.getByText('listening').waitFor();
-  await world.send('/v1/track', { userId: 'ada', event: 'Not refused', messageId: 'live-3' });
-  await world.send('/v1/track', { userId: 'ada', event: 7 });
-  await page.getByText('event: invalid').waitFor();
+  await world.sendUntilShown(page.getByText('event: invalid'), async () => {
+    await world.send('/v1/track', { userId: 'ada', event: 'Not refused', messageId: 'live-3' });
+    await world.send('/v1/track', { userId: 'ada', event: 7 });
+  });
   expect(await page.getByText('Not refused').count()).toBe(0);
   await page.context().close();
 });
