@@ -9,6 +9,7 @@ import {
   type ProcessName,
 } from './loss/fault-plan.ts';
 import { startFleet } from './loss/fleet-under-test.ts';
+import { judgeKills, LAST_DELIVERY_MS_MAX } from './kills/judge-kills.ts';
 import { runKills } from './kills/run-kills.ts';
 import { runOrderOracle } from './order/order-oracle.ts';
 import { describeFault, runSeed, type SeedReport } from './loss/run-seed.ts';
@@ -75,7 +76,9 @@ Examples:
   npm run chaos -- --seed 1 --seeds 100 --broker redis
   npm run chaos -- --oracle order --sequences 200 --seed 1 --broker redis
   npm run chaos -- --oracle order --sequences 1 --seed 17 --broker redis --shrink
-The exit code is 1 if anything is lost or differs.`,
+  npm run chaos -- --oracle kills --seeds 5 --broker redis
+The exit code is 1 if anything is lost or differs. For kills also if more deliveries come twice than were in flight, or the
+last one later than ${LAST_DELIVERY_MS_MAX / 1_000} s after the kill, which holds on two cores that do nothing else.`,
   )
   .parse()
   .opts<{
@@ -118,15 +121,23 @@ if (oracle === 'order') {
 
 if (oracle === 'kills') {
   const host = {
-    execPath: process.execPath,
     path: process.env['PATH'],
     kill: (pid: number) => void process.kill(pid, 'SIGKILL'),
     logs: 'inherit',
   } as const;
-  for (const name of ['redis', 'postgres'] as const)
-    if (brokers.includes(name))
-      say(JSON.stringify(await runKills({ broker: name, eventCount, rate }, host)));
-  process.exit(0);
+  let isHeld = true;
+  for (const name of ['redis', 'postgres'] as const) {
+    if (!brokers.includes(name)) continue;
+    for (let seed = first; seed < first + count; seed++) {
+      const report = await runKills({ broker: name, eventCount, rate, seed }, host);
+      const problems = judgeKills(report);
+      say(JSON.stringify(report));
+      say(`seed ${seed}, ${name}: ${problems.length === 0 ? 'held' : 'FAILED'}`);
+      for (const problem of problems) say(`  ! ${problem}`);
+      isHeld &&= problems.length === 0;
+    }
+  }
+  process.exit(isHeld ? 0 : 1);
 }
 
 const reports: SeedReport[] = [];

@@ -41,7 +41,7 @@ import { moveStagedFlushes } from './events/move-staged-flushes.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
 import { importBoundsOf } from './imports/import-bounds.ts';
 import { createImportReconcileLoops } from './imports/reconcile-imports.ts';
-import { createDepartedWorkersLoop } from './maintenance/departed-workers.ts';
+import { createDepartedWorkers } from './maintenance/departed-workers.ts';
 import { startExportTasks } from './maintenance/export-tasks.ts';
 import { registerProcessMetrics } from './process/process-metrics.ts';
 import { createPurchases } from './purchases/purchases.ts';
@@ -123,6 +123,13 @@ const presence = new WorkerPresence({
 });
 lifecycle.defer('presence', () => presence.stop());
 await presence.start();
+const departedWorkers = createDepartedWorkers({
+  database,
+  putBackJobsOf: (ids) => (consumers as Consumers).putBackJobsOf(ids),
+  monotonicNow,
+  logger,
+});
+await departedWorkers.look();
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,
@@ -266,12 +273,7 @@ const reconcileLoops = startReconcileLoops({
     ...webhookReconcileLoops,
     ...purchases.reconcileLoops,
     exportReconcileLoop,
-    createDepartedWorkersLoop({
-      database,
-      putBackJobsOf: (ids) => started.putBackJobsOf(ids),
-      monotonicNow,
-      logger,
-    }),
+    departedWorkers.reconcileLoop,
     ...createImportReconcileLoops({
       database,
       numbers,
@@ -317,7 +319,5 @@ if (webhooks.allowPrivateAddresses) {
       logger.warn({ error }, 'endpoints at refused addresses could not be named');
   });
 }
-logger.info(
-  { host: settings.WORKER_HOST, port: health.port, shards: settings.SHARD_COUNT },
-  'worker is running',
-);
+const { port } = health;
+logger.info({ host: asked.host, port, shards: broker.shardCount }, 'worker is running');

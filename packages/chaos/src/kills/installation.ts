@@ -21,11 +21,10 @@ export interface Installation {
   close(): Promise<void>;
 }
 
-const MAIN = fileURLToPath(new URL('../../../standalone/src/main.ts', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 
 /** What the installation needs of the process that starts it. */
 export interface Host {
-  readonly execPath: string;
   readonly path: string | undefined;
   readonly kill: (pid: number) => void;
   /** Of the services: on our stderr, or nowhere. */
@@ -54,7 +53,12 @@ export async function startInstallation(
       : undefined;
   const ports = await Promise.all(Array.from({ length: 4 }, () => findFreePort()));
   const [intakePort, apiPort, workerPort, simulatorPort] = ports;
-  const child = spawn(host.execPath, ['--disable-warning=ExperimentalWarning', MAIN], {
+  // What `npm start` runs, flags and caches included. The shell replaces itself, so that this is the supervisor.
+  const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+    readonly scripts: { readonly start: string };
+  };
+  const child = spawn('sh', ['-c', scripts.start], {
+    cwd: ROOT,
     env: {
       PATH: host.path,
       SLUICE_DIRECTORY: join(directory, 'sluice'),

@@ -13,12 +13,19 @@ export interface KillsOptions {
   readonly eventCount: number;
   /** Events a second. */
   readonly rate: number;
+  /** Decides when the processes are killed: after 30 to 70 % of the load. */
+  readonly seed: number;
 }
 
 export interface KillsReport {
   readonly broker: string;
+  readonly seed: number;
   readonly events: number;
   readonly acknowledged: number;
+  /** From the kill to the first acknowledgement of the intake that is started in place of the killed one. */
+  readonly firstAcknowledgedMs: number;
+  /** From the kill to the first delivery of the worker that is started in place of the killed one. */
+  readonly firstDeliveryMs: number;
   /** From the kill to the last delivery. */
   readonly lastDeliveryMs: number;
   /** From the last acknowledgement to the last delivery. */
@@ -32,8 +39,10 @@ export interface KillsReport {
 const BATCH_SIZE = 15;
 /** As clients wait at least; 2,000 refused connections a second would slow the start that is measured. */
 const RETRY_MS = 250;
-/** Of the whole of the load, before the kill. */
-const KILLED_AFTER = 0.5;
+/** Of the whole of the load, before the kill: the least and the most. */
+const KILLED_AFTER = [0.3, 0.7] as const;
+/** Multiples of it, without their whole parts, spread evenly over 0 to 1. */
+const GOLDEN_RATIO = 0.618_034;
 const DEADLINE_MS = 120_000;
 const SENT_AGAIN_WITHIN_MS = 3_000;
 const ARRIVAL_MS = 200;
@@ -64,8 +73,10 @@ async function warmUp(installation: Installation, receiver: Receiver): Promise<v
 async function measure(
   installation: Installation,
   receiver: Receiver,
-  { broker, eventCount, rate }: KillsOptions,
+  { broker, eventCount, rate, seed }: KillsOptions,
 ): Promise<KillsReport> {
+  const killedAfter =
+    KILLED_AFTER[0] + (KILLED_AFTER[1] - KILLED_AFTER[0]) * ((seed * GOLDEN_RATIO) % 1);
   const batchCount = Math.ceil(eventCount / BATCH_SIZE);
   const kill = await installation.prepareKill();
   const startedAtMs = performance.now();
@@ -73,6 +84,8 @@ async function measure(
   let acknowledged = 0;
   let lastAcknowledgedAtMs = 0;
   let inFlight = 0;
+  let acknowledgedAgainAtMs = Infinity;
+  let deliveredAgainAtMs = 0;
   const sending: Promise<void>[] = [];
   let killing: Promise<void> | undefined;
   for (let batch = 0; batch < batchCount; batch++) {
@@ -84,9 +97,12 @@ async function measure(
       send(installation, `b${batch}`, size).then(() => {
         acknowledged += size;
         lastAcknowledgedAtMs = performance.now();
+        // An answer of the killed one may have been on its way.
+        if (killedAtMs > 0 && lastAcknowledgedAtMs > killedAtMs + ARRIVAL_MS)
+          acknowledgedAgainAtMs = Math.min(acknowledgedAgainAtMs, lastAcknowledgedAtMs);
       }),
     );
-    if (batch / batchCount >= KILLED_AFTER)
+    if (batch / batchCount >= killedAfter)
       killing ??= (async () => {
         kill();
         killedAtMs = performance.now();
@@ -94,6 +110,9 @@ async function measure(
         do await sleep(ARRIVAL_MS);
         while (performance.now() - receiver.lastAtMs() < ARRIVAL_MS);
         inFlight = await countInFlight(installation, receiver);
+        const receivedCount = receiver.received.size;
+        await until(() => receiver.received.size > receivedCount);
+        deliveredAgainAtMs = performance.now();
       })();
   }
   await Promise.all([...sending, killing]);
@@ -104,8 +123,11 @@ async function measure(
   const lastAtMs = receiver.lastAtMs();
   return {
     broker,
+    seed,
     events: eventCount,
     acknowledged,
+    firstAcknowledgedMs: Math.round(acknowledgedAgainAtMs - killedAtMs),
+    firstDeliveryMs: Math.round(deliveredAgainAtMs - killedAtMs),
     lastDeliveryMs: Math.round(lastAtMs - killedAtMs),
     lastDeliveryAfterLoadMs: Math.round(lastAtMs - lastAcknowledgedAtMs),
     lost: wanted - receiver.received.size,

@@ -33,11 +33,10 @@ export interface ReconcileLoopsDeps {
 
 /** A replay is found within a second (`database/src/replays/replay-start.ts`). */
 const LOOK_INTERVAL_MS_MAX = 1_000;
-/**
- * While replays run: how late a replay that waits for its rate or its retry probe may go on. While a worker process seems
- * to be gone: the time until the second look (`maintenance/departed-workers.ts`).
- */
-const SHORT_LOOK_INTERVAL_MS = 500;
+/** While replays run: how late a replay that waits for its rate or its retry probe may go on. */
+const REPLAY_LOOK_INTERVAL_MS = 500;
+/** While a worker process seems to be gone: how late it is found dead (`maintenance/departed-workers.ts`). */
+const DEPARTED_LOOK_INTERVAL_MS = 100;
 /** A timer counts whole milliseconds and may be that much early. */
 const TIMER_EARLY_MS_MAX = 1;
 
@@ -73,8 +72,8 @@ export function startReconcileLoops(deps: ReconcileLoopsDeps): Repetition {
     async (isStopping) => {
       intervalMs = Math.min(deps.intervalMs, LOOK_INTERVAL_MS_MAX);
       const due = await findDueWork();
-      if (due.has('replays') || due.has('departed-workers'))
-        intervalMs = Math.min(intervalMs, SHORT_LOOK_INTERVAL_MS);
+      if (due.has('replays')) intervalMs = Math.min(intervalMs, REPLAY_LOOK_INTERVAL_MS);
+      if (due.has('departed-workers')) intervalMs = Math.min(intervalMs, DEPARTED_LOOK_INTERVAL_MS);
       if (isStopping()) return;
       for (const reconcileLoop of reconcileLoops)
         if (due.has(reconcileLoop.kind) && mayBegin(reconcileLoop))
