@@ -6,8 +6,8 @@
  * that leaves open is measured exactly. Neither pass recurses: depth is free.
  */
 
-/** The longest double (`-2.2250738585072014e-308`) has 24 characters. */
-const NUMBER_SIZE_BYTES_MAX = 24;
+/** The longest doubles are written without an exponent: `-0.0000012345678901234567` has 25 characters. */
+const NUMBER_SIZE_BYTES_MAX = 25;
 
 /** True where the compact JSON in UTF-8 is larger than the bound. */
 export function isJsonLargerThan(value: unknown, sizeBytesMax: number): boolean {

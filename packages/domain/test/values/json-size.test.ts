@@ -58,6 +58,16 @@ describe('the size of a value', () => {
     );
   });
 
+  test.each([-0.0000010000005108369212, -2.2250738585072014e-308])(
+    'counts the digits of the longest number, %d',
+    (number) => {
+      const value = [number];
+      const sizeBytes = JSON.stringify(value).length;
+      expect(isJsonLargerThan(value, sizeBytes)).toBe(false);
+      expect(isJsonLargerThan(value, sizeBytes - 1)).toBe(true);
+    },
+  );
+
   test('is told of a value nested 200,000 deep, where recursion would overflow', () => {
     const value: unknown = JSON.parse('['.repeat(200_000) + ']'.repeat(200_000));
     expect(isJsonLargerThan(value, 399_999)).toBe(true);
