@@ -47,8 +47,12 @@ export function sequenceOf(seed: number, kind: SequenceKind = 'mixed'): readonly
 
 function mixedSequence(): fc.Arbitrary<readonly PlannedCall[]> {
   return fc
-    .record({ people: fc.integer({ min: 2, max: 8 }), senders: fc.integer({ min: 1, max: 4 }) })
-    .chain(({ people, senders }) => sequenceAbout(anyCall(people), senders));
+    .record({
+      people: fc.integer({ min: 2, max: 8 }),
+      senders: fc.integer({ min: 1, max: 4 }),
+      learned: fc.constantFrom(0, 0, 1, 2),
+    })
+    .chain(({ people, senders, learned }) => sequenceAbout(anyCall(people, learned), senders));
 }
 
 const plainSequence = () =>
@@ -91,8 +95,11 @@ function sequenceAbout(
     );
 }
 
-function anyCall(people: number): fc.Arbitrary<MakeCall> {
-  const names = namesOf(Array.from({ length: people }, (_, index) => `~p${index + 1}`));
+function anyCall(people: number, learned: number): fc.Arbitrary<MakeCall> {
+  const names = namesOf(
+    Array.from({ length: people }, (_, index) => `~p${index + 1}`),
+    learned,
+  );
   const pipelinesItem = fc.oneof(
     { weight: 5, arbitrary: pipelinesIdentify(names) },
     { weight: 4, arbitrary: pipelinesEvent(names) },

@@ -4,10 +4,10 @@
  * Used by `generate-calls.ts`.
  */
 import fc from 'fast-check';
-import type { Body, Call } from './model/call.ts';
+import type { Body, SentCall } from './model/call.ts';
 
 /** Makes a call from its number in the sequence; the number makes its values unique. */
-export type MakeCall = (number: number) => Call;
+export type MakeCall = (number: number) => SentCall;
 /** An item of a batch, for either API. */
 export type MakeBody = (number: number) => Body;
 
@@ -22,37 +22,53 @@ const IMPORT_ROWS_MAX = 3;
 export interface Names {
   readonly id: fc.Arbitrary<string>;
   readonly email: fc.Arbitrary<string>;
-  /** An id or an email. */
+  /** An id, an email, or a svc_id. */
   readonly any: fc.Arbitrary<string>;
   readonly anonymous: fc.Arbitrary<string>;
-  /** `identifiers` of Track: an id or an email. */
+  /** `identifiers` of Track: an id, an email, or a svc_id. */
   readonly identifiers: fc.Arbitrary<Body>;
   /** `identifiers` of Track v2: also a phone number. */
   readonly withPhone: fc.Arbitrary<Body>;
+  /** An id or an email, as a form has it. */
+  readonly inForm: fc.Arbitrary<Body>;
 }
 
 const emailOf = (id: string): string => `${id}@x.example`;
 
-export function namesOf(ids: readonly string[]): Names {
+/** @param learned - so many of the people are there before the first call, and calls name them by svc_id too. */
+export function namesOf(ids: readonly string[], learned = 0): Names {
+  const svcIds = ids.slice(0, learned).map((each) => each.replace(/~p(\d)/, '^$1^'));
+  const orSvcId = <Value>(other: fc.Arbitrary<Value>, own: (text: string) => Value) =>
+    learned === 0
+      ? other
+      : fc.oneof(
+          { weight: 3, arbitrary: other },
+          { weight: 1, arbitrary: fc.constantFrom(...svcIds).map(own) },
+        );
   const id = fc.constantFrom(...ids);
   // Letter case of an email does not count.
   const email = fc.oneof(
     { weight: 9, arbitrary: id.map(emailOf) },
     { weight: 1, arbitrary: id.map((each) => emailOf(each).replace('x.example', 'X.Example')) },
   );
-  const identifiers = fc.oneof(
+  const inForm: fc.Arbitrary<Body> = fc.oneof(
     id.map((each) => ({ id: each })),
     email.map((each) => ({ email: each })),
   );
+  const identifiers = orSvcId(inForm, (text) => ({ svc_id: text }));
   return {
     id,
     email,
+    inForm,
     identifiers,
     withPhone: fc.oneof(
       { weight: 5, arbitrary: identifiers },
       { weight: 1, arbitrary: id.map((each) => ({ phone: each.replace(/~p(\d)/, '#$1#') })) },
     ),
-    any: fc.oneof({ weight: 3, arbitrary: id }, { weight: 2, arbitrary: email }),
+    any: orSvcId(
+      fc.oneof({ weight: 3, arbitrary: id }, { weight: 2, arbitrary: email }),
+      (text) => text,
+    ),
     anonymous: fc.constantFrom(...ids.map((each) => each.replace('~p', '~a'))),
   };
 }
@@ -64,6 +80,7 @@ export const PLAIN: Names = {
   anonymous: fc.constant('~a1'),
   identifiers: fc.constant({ id: '~p1' }),
   withPhone: fc.constant({ id: '~p1' }),
+  inForm: fc.constant({ id: '~p1' }),
 };
 
 export const single = (
@@ -125,6 +142,12 @@ export const importOf = ({ id, email }: Names): fc.Arbitrary<MakeCall> =>
 const PREFERENCE = 'svc_subscription_preferences.topics.topic_1';
 const CREATED_AT_FIRST = 1_600_000_000;
 
+/** The model has no `_timestamp` of visitors. */
+export const withoutTime = ({ _timestamp, ...others }: Body): Body => others;
+
+/** A call by svc_id may take an email away. */
+const REMOVED_EMAILS = fc.option(fc.constantFrom(null, ''), { freq: 8, nil: undefined });
+
 /** A few attributes with this call's number, a removed one, or `unsubscribed`. */
 export const attributes = fc
   .record({
@@ -132,6 +155,7 @@ export const attributes = fc
     hasCreatedAt: fc.option(fc.constant(true), { freq: 10, nil: false }),
     preference: fc.option(fc.boolean(), { freq: 10, nil: undefined }),
     isUpdate: fc.option(fc.constant(true), { freq: 12, nil: false }),
+    stamp: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 8, nil: undefined }),
     removed: fc.option(fc.constantFrom('plan', 'city'), { freq: 8, nil: undefined }),
     unsubscribed: fc.option(fc.constantFrom(true, 'TRUE', 1, false, 'no'), {
       freq: 6,
@@ -139,7 +163,7 @@ export const attributes = fc
     }),
   })
   .map((given) => (number: number): Body => {
-    const { written, removed, unsubscribed, hasCreatedAt, preference, isUpdate } = given;
+    const { written, removed, unsubscribed, hasCreatedAt, preference, isUpdate, stamp } = given;
     return {
       ...Object.fromEntries(written.map((name) => [name, number])),
       ...(removed && { [removed]: null }),
@@ -147,6 +171,7 @@ export const attributes = fc
       ...(hasCreatedAt && { created_at: CREATED_AT_FIRST + number }),
       ...(preference !== undefined && { [PREFERENCE]: preference }),
       ...(isUpdate && { _update: true }),
+      ...(stamp !== undefined && { _timestamp: CREATED_AT_FIRST + stamp }),
     };
   });
 
@@ -165,7 +190,10 @@ export function pipelinesIdentify({ any, email, anonymous }: Names): fc.Arbitrar
     .map(([{ email: ownEmail, ...ids }, make]) => (number) => ({
       type: 'identify',
       ...ids,
-      traits: { ...make(number), ...(ownEmail && { email: ownEmail }) } as never,
+      traits: {
+        ...('anonymousId' in ids && ids.anonymousId ? withoutTime(make(number)) : make(number)),
+        ...(ownEmail && { email: ownEmail }),
+      } as never,
     }));
 }
 
@@ -215,14 +243,15 @@ export const alias = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> =>
 
 export const personItem = ({ id, email, withPhone }: Names): fc.Arbitrary<MakeBody> =>
   fc
-    .tuple(withPhone, sometimes(email), sometimes(id, 3), attributes)
-    .map(([own, otherEmail, otherId, make]) => (number) => ({
+    .tuple(withPhone, sometimes(email), sometimes(id, 3), attributes, REMOVED_EMAILS)
+    .map(([own, otherEmail, otherId, make, removed]) => (number) => ({
       type: 'person',
       action: 'identify',
       identifiers: own as never,
       attributes: {
         ...make(number),
         ...(!('email' in own) && otherEmail?.includes('@') && { email: otherEmail }),
+        ...('svc_id' in own && removed !== undefined && { email: removed }),
         ...(!('id' in own) && otherId && { id: otherId }),
       } as never,
     }));

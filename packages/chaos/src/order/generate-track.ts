@@ -5,6 +5,7 @@ import {
   DELIVERIES,
   OBJECTS,
   sometimes,
+  withoutTime,
   type MakeBody,
   type MakeCall,
   type Names,
@@ -41,7 +42,7 @@ export const putCustomer = ({ any, email, anonymous }: Names): fc.Arbitrary<Make
       method: 'PUT',
       path: ['customers', name],
       body: {
-        ...make(number),
+        ...(anonymousId ? withoutTime(make(number)) : make(number)),
         ...(ownEmail && !name.includes('@') && { email: ownEmail }),
         ...(anonymousId && { anonymous_id: anonymousId }),
         ...(relate && { svc_relationships: relate(number) as never }),
@@ -96,10 +97,10 @@ export const v1Event = ({ any, anonymous }: Names): fc.Arbitrary<MakeCall> =>
     }));
 
 /** Fields of a form are texts. */
-export const form = ({ identifiers }: Names): fc.Arbitrary<MakeCall> =>
+export const form = ({ inForm }: Names): fc.Arbitrary<MakeCall> =>
   fc
     .tuple(
-      identifiers,
+      inForm,
       fc.subarray(['plan', 'city', 'step'], { minLength: 1 }),
       fc.option(fc.constantFrom('true', 'false'), { freq: 4, nil: undefined }),
     )

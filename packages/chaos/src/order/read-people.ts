@@ -69,6 +69,15 @@ export async function readPeople(
   return [...found.values()];
 }
 
+/** `undefined` if nobody has the id. */
+export async function readSvcId(client: Client, id: string): Promise<string | undefined> {
+  const answer = await read(
+    client,
+    `/v1/customers/${encodeURIComponent(id)}/attributes?id_type=id`,
+  );
+  return (answer?.['customer'] as unknown as Customer | undefined)?.identifiers.svc_id;
+}
+
 /** The API finds nobody by phone. @returns svc_ids. */
 async function findByPhone(
   database: Database,

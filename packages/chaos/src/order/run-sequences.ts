@@ -5,6 +5,7 @@ import { findUnsettled, whileItMoves } from '../loss/run-seed.ts';
 import { nameCalls, namesIn, prefixOf, type AnsweredCall, type PlannedCall } from './model/call.ts';
 import { possibleStates } from './checker.ts';
 import { findDifferences, type Difference } from './compare.ts';
+import { learnSvcIds, type Learned } from './learn-svc-ids.ts';
 import { readPeople } from './read-people.ts';
 import { sendSequence, type Client } from './send-calls.ts';
 
@@ -53,8 +54,11 @@ export async function runSequences(
 ): Promise<readonly Judgement[]> {
   // The longest first: else one of 200 calls is left at the end, and the fleet idles.
   const inOrder = runs.toSorted((one, other) => other.calls.length - one.calls.length);
-  const named = inOrder.map(({ calls, seed, run }) => nameCalls(calls, seed, run));
   const clients = inOrder.map((run) => clientOf(fleet, run));
+  const learned = await mapInParallel(inOrder, SENDING_MAX, ({ calls, seed, run }, index) =>
+    learnSvcIds(clients[index] as Client, nameCalls(calls, seed, run), prefixOf(seed, run)),
+  );
+  const named = learned.map(({ calls }) => calls);
   const sending = isApart
     ? sendApart(fleet, clients, named)
     : mapInParallel(clients, SENDING_MAX, (client, index) =>
@@ -66,17 +70,22 @@ export async function runSequences(
   onApplied();
   return mapInParallel(inOrder, READING_MAX, async (run, index) => {
     const history = histories[index] as readonly AnsweredCall[] | string;
+    const { calls, history: before } = learned[index] as Learned;
     const differences =
       typeof history === 'string'
         ? [{ kind: 'call refused', words: history }]
         : await judge(
             fleet,
             clients[index] as Client,
-            namesIn(named[index] ?? [], prefixOf(run.seed, run.run)),
-            history,
+            namesIn([...before, ...calls], prefixOf(run.seed, run.run)),
+            [...before, ...history],
           );
     onJudged();
-    return { ...run, history: typeof history === 'string' ? [] : history, differences };
+    return {
+      ...run,
+      history: typeof history === 'string' ? [] : [...before, ...history],
+      differences,
+    };
   });
 }
 

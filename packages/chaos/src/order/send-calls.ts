@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkspaceKeys } from '@sluice/database/testing/test-tenants';
 import type { Fleet } from '../loss/fleet-under-test.ts';
-import { NEVER, type AnsweredCall, type Call, type PlannedCall } from './model/call.ts';
+import { NEVER, type AnsweredCall, type PlannedCall, type SentCall } from './model/call.ts';
 
 /** Where calls go, and with whose keys. */
 export interface Client extends Pick<Fleet, 'intakeUrls'> {
@@ -71,7 +71,7 @@ export async function sendSequence(
 }
 
 /** Each line of a stream takes effect by itself. */
-function effectsOf(call: Call): readonly Call[] {
+function effectsOf(call: SentCall): readonly SentCall[] {
   if (call.api !== 'stream') return [call];
   return call.lines.map(({ type, ...body }) =>
     call.of === 'v2'
@@ -119,7 +119,7 @@ async function sendOne(sending: Sending): Promise<Acknowledged> {
 async function sendStream(
   url: string,
   workspace: WorkspaceKeys,
-  { of, lines }: Extract<Call, { api: 'stream' }>,
+  { of, lines }: Extract<SentCall, { api: 'stream' }>,
 ): Promise<Acknowledged> {
   const body = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
   const headers = of === 'v2' ? trackHeaders(workspace) : pipelinesHeaders(workspace);
@@ -141,7 +141,7 @@ async function sendStream(
 async function sendImport(
   apiUrl: string,
   workspace: WorkspaceKeys,
-  { identifier, rows }: Extract<Call, { api: 'import' }>,
+  { identifier, rows }: Extract<SentCall, { api: 'import' }>,
 ): Promise<Acknowledged> {
   const headers = appHeaders(workspace);
   const file = ['_svc_name,_svc_customer_id', ...rows.map((row) => `${row.name},${row.person}`)];

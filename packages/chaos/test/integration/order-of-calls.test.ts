@@ -5,25 +5,25 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startFleet, type Fleet } from '../../src/loss/fleet-under-test.ts';
-import type { Call, PlannedCall } from '../../src/order/model/call.ts';
+import type { PlannedCall, SentCall } from '../../src/order/model/call.ts';
 import { sequenceOf } from '../../src/order/generate-calls.ts';
 import { orderFleetOf } from '../../src/order/order-oracle.ts';
 import { runSequences, type Judgement } from '../../src/order/run-sequences.ts';
 
-const pipelines = (path: string, body: object): Call => ({
+const pipelines = (path: string, body: object): SentCall => ({
   api: 'pipelines',
   path,
   body: body as never,
 });
 const person = (item: object): object => ({ type: 'person', ...item });
-const batch = (...items: object[]): Call => ({
+const batch = (...items: object[]): SentCall => ({
   api: 'v2',
   path: 'batch',
   body: { batch: items } as never,
 });
 
 /** In the order in which one sender sends them, to one intake and the other in turn. */
-const inTurn = (...calls: Call[]): PlannedCall[] =>
+const inTurn = (...calls: SentCall[]): PlannedCall[] =>
   calls.map((call, index) => ({ call, sender: 0, intake: index % 2 === 0 ? 0 : 1 }));
 
 const CASES: readonly (readonly [what: string, calls: readonly PlannedCall[]])[] = [

@@ -13,7 +13,7 @@ import {
   metric,
   unsubscribe,
   after,
-  people,
+  sortedPeople,
   person,
 } from '../support/model-calls.ts';
 
@@ -284,10 +284,7 @@ test.each<[string, readonly Call[], readonly ReturnType<typeof person>[]]>([
     [person('id:p', { a: 1, b: 2 })],
   ],
 ])('%s', (_, calls, expected) => {
-  const found = people(after(...calls)).toSorted((one, other) =>
-    one.names < other.names ? -1 : 1,
-  );
-  expect(found).toEqual(expected);
+  expect(sortedPeople(...calls)).toEqual(expected);
 });
 
 test('the order of independent calls does not show in a state’s key', () => {

@@ -59,8 +59,7 @@ export const relate = (name: string, role: number): Call =>
 
 export const after = (...calls: readonly Call[]): State => calls.reduce(applyCall, EMPTY_STATE);
 
-/** People in short: names, values that are set, events. */
-export const people = ({ people: all }: State) =>
+const people = ({ people: all }: State) =>
   all.map(({ names, values, events }) => ({
     names: names.join(' '),
     values: Object.fromEntries(
@@ -70,6 +69,9 @@ export const people = ({ people: all }: State) =>
     ),
     events: events.map(({ name }) => name).join(' '),
   }));
+/** People in short, sorted by name: names, values that are set, events. */
+export const sortedPeople = (...calls: readonly Call[]) =>
+  people(after(...calls)).toSorted((one, other) => (one.names < other.names ? -1 : 1));
 export const person = (names: string, values: object = {}, events = '') => ({
   names,
   values,

@@ -1,14 +1,16 @@
 /**
  * Calls as a client sends them, and how a sequence of calls gets names of its own.
  *
- * A generated call contains placeholders: `~` before each name, `%N%` for an event id, `#N#` for a phone number.
- * `nameCalls` replaces them, so that one sequence can run many times in one fleet.
+ * A generated call contains placeholders: `~` before each name, `%N%` for an event id, `#N#` for a phone number, and
+ * `^N^` for the svc_id of the person `~pN` (`learn-svc-ids.ts`). `nameCalls` replaces the others, so that one sequence
+ * can run many times in one fleet.
  */
 import type { Json } from './model-state.ts';
 
 export type Body = { readonly [name: string]: Json | undefined };
 
-export type Call =
+/** A request of a client. */
+export type SentCall =
   | { readonly api: 'pipelines'; readonly path: string; readonly body: Body }
   | {
       readonly api: 'v1';
@@ -27,6 +29,11 @@ export type Call =
       readonly rows: readonly ImportedEvent[];
     };
 
+/** Or a client has read the svc_id of a person from the API. */
+export type Call =
+  | SentCall
+  | { readonly api: 'learn'; readonly id: string; readonly svcId: string };
+
 export interface ImportedEvent {
   readonly name: string;
   /** An id or an email. */
@@ -35,13 +42,14 @@ export interface ImportedEvent {
 
 /** A call, the client that sends it, and the intake that receives it. */
 export interface PlannedCall {
-  readonly call: Call;
+  readonly call: SentCall;
   readonly sender: number;
   readonly intake: 0 | 1;
 }
 
 /** A call that was sent. The two places order all calls and answers of one sequence. */
-export interface AnsweredCall extends PlannedCall {
+export interface AnsweredCall extends Omit<PlannedCall, 'call'> {
+  readonly call: Call;
   readonly sentAt: number;
   /** `NEVER`: the call was not acknowledged. It may take effect at any time after it was sent, and need not. */
   readonly answeredAt: number;
@@ -78,10 +86,13 @@ export function nameCalls(
 export const prefixOf = (seed: number, run: number): string => `s${seed}r${run}-`;
 
 /** Ids, emails and phone numbers in the calls. */
-export function namesIn(calls: readonly PlannedCall[], prefix: string): readonly string[] {
+export function namesIn(
+  calls: readonly (PlannedCall | AnsweredCall)[],
+  prefix: string,
+): readonly string[] {
   const words = JSON.stringify(calls)
     .toLowerCase()
-    .matchAll(/"([^"]+)"/g);
+    .matchAll(/"([^"]*)"/g);
   const people = [...words]
     .map(([, word]) => word as string)
     .filter((word) => word.startsWith(`${prefix}p`) || /^\+9\d{13}$/.test(word));
@@ -99,6 +110,8 @@ export function describeCall(call: Call): string {
       return `POST /api/v2/${call.path} ${JSON.stringify(call.body)}`;
     case 'stream':
       return `POST /v1/stream (${call.of}) ${JSON.stringify(call.lines)}`;
+    case 'learn':
+      return `${call.id} has the svc_id ${call.svcId}`;
     case 'import':
       return `POST /v1/imports by ${call.identifier} ${JSON.stringify(call.rows)}`;
   }

@@ -2,7 +2,7 @@
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export type JsonObject = { readonly [name: string]: Json };
 
-/** `id:…`, `email:…` (lower case), `phone:…`, `anonymous:…`, or `message:…` of a message that the person got. */
+/** `id:…`, `email:…` (lower case), `phone:…`, `svc:…`, `anonymous:…`, or `message:…` of a message that the person got. */
 export type Name = string;
 
 /** `at` is the place in the order of calls; a value that a call removed is `null`. */
@@ -32,8 +32,10 @@ export interface Profile {
 }
 
 export interface Person extends Profile {
-  /** Sorted. At most one id, one email and one phone; any number of anonymous ids and messages. */
+  /** Sorted. At most one id, one email, one phone and one svc_id; any number of anonymous ids and messages. */
   readonly names: readonly Name[];
+  /** The `_timestamp` of the attributes. */
+  readonly stamp?: number | undefined;
 }
 
 export interface State {
@@ -108,9 +110,10 @@ export function createKeyOf(): (state: State) => string {
     }
     return number;
   };
-  const profileNumber = (profile: Profile & { readonly names?: readonly Name[] }): number =>
+  const profileNumber = (profile: Profile & Partial<Pick<Person, 'names' | 'stamp'>>): number =>
     numberOf(profile, () => [
       profile.names,
+      profile.stamp,
       sortedEntries(profile.values)
         // A person's removed value differs from one never set only by its place.
         .filter(([, { value }]) => value !== null || !profile.names)

@@ -31,10 +31,11 @@ function applyStep(before: State, step: Step): State {
   const state = { ...before, clock: before.clock + 1 };
   switch (step.kind) {
     case 'identify':
-      return change(state, step.subject, !step.isUpdate, (profile) => ({
-        ...relate(profile, step.relations ?? []),
-        values: write(profile.values, step.attributes, state.clock),
-      }));
+      return identify(state, step);
+    case 'learn': {
+      const owner = ownerOf(state, step.name);
+      return owner ? withPerson(state, owner, withNames(owner, [step.svcId])) : state;
+    }
     case 'event':
       return applyEvent(state, step);
     case 'metric': {
@@ -97,6 +98,28 @@ function applyStep(before: State, step: Step): State {
   }
 }
 
+/** Attributes older than the stored ones are skipped, the identifiers among them too (§1.2). */
+function identify(
+  state: State,
+  {
+    subject,
+    isUpdate,
+    attributes,
+    relations = [],
+    stamp,
+    removed = [],
+  }: Extract<Step, { kind: 'identify' }>,
+): State {
+  const stored = findPerson(state, subject.names)?.stamp;
+  const isOld = stamp !== undefined && stored !== undefined && stamp < stored;
+  const written = (profile: Profile): Profile => ({
+    ...relate(profile, relations),
+    ...(!isOld && { values: write(profile.values, attributes, state.clock) }),
+    ...(!isOld && stamp !== undefined && { stamp }),
+  });
+  return change(state, subject, !isUpdate, written, { isOld, removed });
+}
+
 /** An id that was processed before is ignored, whoever it was about (spec §2 Event, §1.4). */
 function applyEvent(
   state: State,
@@ -120,14 +143,25 @@ function change(
   { names, anonymous }: Subject,
   mayCreate: boolean,
   edit: (profile: Profile) => Profile,
+  {
+    isOld = false,
+    removed = [],
+  }: { readonly isOld?: boolean; readonly removed?: readonly string[] } = {},
 ): State {
   // A write that names a suppressed identifier is ignored (§1.6).
   if (names.some((name) => isSuppressed(state, name))) return state;
   if (names.length === 0)
     return anonymous ? changeVisitor(state, anonymous, mayCreate, edit) : state;
   const person = findPerson(state, names);
-  if (!person && !mayCreate) return state;
-  const named = giveNames(state, person ?? { ...EMPTY_PROFILE, names: [] }, names);
+  const bySvcId = kindOf(names[0] as Name) === 'svc';
+  if (!person && (!mayCreate || bySvcId)) return state;
+  const given = isOld ? names.slice(0, 1) : names;
+  const named = giveNames(
+    state,
+    bySvcId && person && !isOld ? withoutKinds(person, removed) : (person ?? NOBODY),
+    given,
+    bySvcId,
+  );
   const known = withPerson(state, person, named);
   const [joined, current] = adopt(known, named, anonymous);
   return withPerson(joined, current, { ...current, ...edit(current) });
@@ -153,20 +187,37 @@ function changeVisitor(
  * (§1.2). An owner who already has another identifier of that kind would be renamed, which is refused (§1.2).
  */
 function findPerson(state: State, [first, ...others]: readonly Name[]): Person | undefined {
-  const owner = ownerOf(state, first as Name);
-  if (owner) return owner;
+  const owner = first && ownerOf(state, first);
+  if (owner || !first || kindOf(first) === 'svc') return owner || undefined;
   return others
     .map((name) => ownerOf(state, name))
-    .find((each) => each && !hasKind(each, kindOf(first as Name)));
+    .find((each) => each && !hasKind(each, kindOf(first)));
 }
 
-/** An identifier of somebody else, and a second one of a kind, is refused; the rest of the call applies (§1.2). */
-function giveNames(state: State, person: Person, names: readonly Name[]): Person {
+/**
+ * An identifier of somebody else, and a second one of a kind, is refused; the rest of the call applies. A call by svc_id
+ * replaces the one of that kind (§1.2).
+ */
+function giveNames(
+  state: State,
+  person: Person,
+  names: readonly Name[],
+  mayReplace: boolean,
+): Person {
   let named = person;
-  for (const name of names)
-    if (!ownerOf(state, name) && !hasKind(named, kindOf(name))) named = withNames(named, [name]);
+  for (const name of names) {
+    if (ownerOf(state, name) || (hasKind(named, kindOf(name)) && !mayReplace)) continue;
+    named = withNames(withoutKinds(named, [kindOf(name)]), [name]);
+  }
   return named;
 }
+
+const NOBODY: Person = { ...EMPTY_PROFILE, names: [] };
+
+const withoutKinds = (person: Person, kinds: readonly string[]): Person => ({
+  ...person,
+  names: person.names.filter((name) => !kinds.includes(kindOf(name))),
+});
 
 const hasKind = ({ names }: Person, kind: string): boolean =>
   names.some((name) => kindOf(name) === kind);
@@ -184,7 +235,7 @@ function adopt(state: State, person: Person, anonymous: Name | undefined): [Stat
     return [state, person];
   const visitor = state.visitors[anonymous] ?? EMPTY_PROFILE;
   const next: Person = {
-    names: withNames(person, [anonymous]).names,
+    ...withNames(person, [anonymous]),
     // Never over the person's newer values (H 4).
     values: {
       ...person.values,
@@ -204,11 +255,12 @@ function merge(state: State, primaryName: Name, secondaryName: Name): State {
   const secondary = ownerOf(state, secondaryName);
   if (!primary || !secondary || primary === secondary) return state;
   const isSet = (name: string): boolean => (primary.values[name]?.value ?? null) !== null;
-  const taken = secondary.names.filter(
+  // The secondary's svc_id means nobody any more (decided).
+  const taken = withoutKinds(secondary, ['svc']).names.filter(
     (name) => !hasOneOfKind(name) || !hasKind(primary, kindOf(name)),
   );
   const merged: Person = {
-    names: withNames(primary, taken).names,
+    ...withNames(primary, taken),
     values: { ...primary.values, ...without(secondary.values, (name) => isSet(name)) },
     // A device or relationship that both have stays as the primary has it (decided).
     devices: { ...secondary.devices, ...primary.devices },
@@ -235,15 +287,16 @@ function alias(
 
 /** An alias for an id that nobody has gives it to the person, in the place of the one of its kind (the clients document alias so). */
 function rename(state: State, person: Person, name: Name): State {
-  if (isSuppressed(state, name)) return state;
-  const others = person.names.filter((each) => kindOf(each) !== kindOf(name));
-  return withPerson(state, person, withNames({ ...person, names: others }, [name]));
+  if (isSuppressed(state, name) || kindOf(name) === 'svc') return state;
+  return withPerson(state, person, withNames(withoutKinds(person, [kindOf(name)]), [name]));
 }
 
 /** Deletes the person and blocks all their identifiers, or the one that nobody has (§1.6). */
 function suppress(state: State, name: Name): State {
   if (isSuppressed(state, name)) return state;
   const person = ownerOf(state, name);
+  // Such a name cannot become anybody's.
+  if (!person && kindOf(name) === 'svc') return state;
   const names = person?.names.filter((each) => kindOf(each) !== 'message') ?? [name];
   const group = Object.fromEntries(names.map((each) => [each, names.join(' ')]));
   return { ...withPerson(state, person), suppressed: { ...state.suppressed, ...group } };

@@ -17,6 +17,8 @@ export function stepsOf(call: Call): readonly Step[] {
         : readPipelines({ ...call.body, type: call.path });
     case 'stream':
       return call.lines.flatMap(call.of === 'v2' ? readTrackV2 : readPipelines);
+    case 'learn':
+      return [{ kind: 'learn', name: nameOf(call.id), svcId: nameOf(call.svcId) }];
     case 'import':
       return call.rows.map(({ name, person }) => ({
         ...eventOf({ names: [nameOf(person)] }, 'event', name, {}, undefined),
@@ -46,6 +48,8 @@ export function namesOfCall(call: Call): readonly Name[] {
       case 'suppress':
       case 'unsuppress':
         return [step.name];
+      case 'learn':
+        return [step.name, step.svcId];
       case 'delete object':
         return [EVERYONE];
       case 'metric':

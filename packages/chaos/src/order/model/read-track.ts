@@ -77,13 +77,15 @@ const mergeOf = ({ primary, secondary }: Body): Step => ({
   secondary: subjectOf(recordOf(secondary)).names[0] ?? '',
 });
 
-const subjectOf = ({ id, email, phone, anonymous_id }: JsonObject): Subject => ({
+const subjectOf = ({ id, email, phone, svc_id, cio_id, ...others }: JsonObject): Subject => ({
   names: namesOf(
+    textOf(svc_id ?? cio_id) &&
+      nameOf(`svc_${textOf(svc_id ?? cio_id)?.replace(/^(?:svc|cio)_/, '')}`),
     textOf(id) && `id:${textOf(id)}`,
     emailOf(email),
     textOf(phone) && `phone:${textOf(phone)}`,
   ),
-  anonymous: anonymousOf(anonymous_id),
+  anonymous: anonymousOf(others['anonymous_id']),
 });
 
 export function readTrackV2(item: Body): readonly Step[] {

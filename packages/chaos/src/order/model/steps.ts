@@ -22,6 +22,10 @@ export type Step =
       readonly attributes: JsonObject;
       /** `_update`: changes a person, never makes one (§1.2). */
       readonly isUpdate?: boolean;
+      /** `_timestamp`: attributes older than the stored ones are skipped (§1.2). */
+      readonly stamp?: number | undefined;
+      /** Kinds of identifiers that the call removes (`null` or the empty text). */
+      readonly removed?: readonly string[];
       readonly relations?: readonly Relation[];
     }
   | {
@@ -50,14 +54,18 @@ export type Step =
       readonly name: Name;
     }
   | { readonly kind: 'delete' | 'suppress' | 'unsuppress'; readonly name: Name }
+  /** The service gives each person a svc_id. Calls can use it once it is known. */
+  | { readonly kind: 'learn'; readonly name: Name; readonly svcId: Name }
   /** What happened to a message (§1.6). */
   | { readonly kind: 'metric'; readonly message: Name; readonly recipient: Name | undefined }
   /** The link in a message. */
   | { readonly kind: 'unsubscribe'; readonly message: Name };
 
-/** An id or an email, recognised by its shape; letter case of an email does not count (spec §2, §1.2). */
-export const nameOf = (text: string): Name =>
-  text.includes('@') ? `email:${text.toLowerCase()}` : `id:${text}`;
+/** A svc_id, an email or an id, recognised by its shape; letter case of an email does not count (spec §2, §1.2). */
+export function nameOf(text: string): Name {
+  if (/^(?:svc|cio)_/.test(text)) return `svc:${text.slice(4)}`;
+  return text.includes('@') ? `email:${text.toLowerCase()}` : `id:${text}`;
+}
 
 /** A required text; numbers as their digits. */
 export const wordOf = (value: Json | undefined): string =>
@@ -76,9 +84,16 @@ export const namesOf = (...names: (Name | undefined)[]): readonly Name[] =>
   names.filter((name) => name !== undefined);
 
 /** Attributes that identify are not stored as attributes (§1.3). */
-function splitAttributes({ id, email, anonymous_id, _update, ...attributes }: JsonObject) {
-  const brought = namesOf(textOf(id) && `id:${textOf(id)}`, emailOf(email));
-  return { brought, anonymous: anonymousOf(anonymous_id), isUpdate: _update === true, attributes };
+function splitAttributes(sent: JsonObject) {
+  const { id, email, anonymous_id, _update, _timestamp, ...attributes } = sent;
+  return {
+    brought: namesOf(textOf(id) && `id:${textOf(id)}`, emailOf(email)),
+    removed: ['id', 'email'].filter((kind) => sent[kind] === null || sent[kind] === ''),
+    anonymous: anonymousOf(anonymous_id),
+    isUpdate: _update === true,
+    stamp: typeof _timestamp === 'number' ? _timestamp : undefined,
+    attributes,
+  };
 }
 
 export function identify(
@@ -87,12 +102,12 @@ export function identify(
   sent: JsonObject,
   relations: readonly Relation[] = [],
 ): Step {
-  const { brought, anonymous: ofAttributes, isUpdate, attributes } = splitAttributes(sent);
+  const { brought, anonymous: ofAttributes, ...rest } = splitAttributes(sent);
   const subject = {
     names: [...new Set([...names, ...brought])],
     anonymous: anonymous ?? ofAttributes,
   };
-  return { kind: 'identify', subject, attributes, isUpdate, relations };
+  return { kind: 'identify', subject, ...rest, relations };
 }
 
 export const messageOf = (deliveryId: Json | undefined): Name => `message:${wordOf(deliveryId)}`;
