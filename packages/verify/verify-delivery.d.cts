@@ -26,8 +26,8 @@ export type Refusal =
  *
  * @param body - the raw body, exactly as it came: before it is parsed.
  * @param secrets - the webhook's secret; while it is rotated, the old and the new one.
- * @throws TypeError when there is no secret, or an empty one, which anybody could sign with, and where an option is no finite
- * number.
+ * @throws TypeError when there is no secret, or an empty one, which anybody could sign with; when an option is no finite
+ * number; and when the body is neither text nor bytes, because a parser has read it.
  */
 export function verifyDelivery(
   headers: DeliveryHeaders,

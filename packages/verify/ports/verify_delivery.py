@@ -18,7 +18,7 @@ import hmac
 import math
 import re
 import time
-from typing import Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 TOLERANCE_SECONDS = 300
 # The first of each row that is there: the second name is Customer.io's.
@@ -30,12 +30,12 @@ _SIGNATURE = re.compile(r"[0-9a-f]{64}")
 Headers = Union[Mapping[str, str], Iterable[Tuple[str, str]]]
 
 
-def verify(headers: Headers, body: bytes, secrets: Iterable[str], **options: float) -> bool:
+def verify(headers: Headers, body: bytes, secrets: Union[str, Sequence[str]], **options: float) -> bool:
     """True where the request was signed with one of the secrets, within the tolerance.
 
     body is the raw body, exactly as it came. secrets has the webhook's secret; while it is rotated, the old and the
-    new one. Options: tolerance_seconds, and now (Unix seconds). Raises ValueError where there is no secret or an
-    empty one, which anybody could sign with, and where an option is no finite number.
+    new one, in a list. Options: tolerance_seconds, and now (Unix seconds). Raises ValueError where there is no secret or an
+    empty one, which anybody could sign with, where an option is no finite number, and where the body is no bytes.
     """
     return why_refused(headers, body, secrets, **options) is None
 
@@ -43,7 +43,7 @@ def verify(headers: Headers, body: bytes, secrets: Iterable[str], **options: flo
 def why_refused(
     headers: Headers,
     body: bytes,
-    secrets: Iterable[str],
+    secrets: Union[str, Sequence[str]],
     tolerance_seconds: float = TOLERANCE_SECONDS,
     now: Optional[float] = None,
 ) -> Optional[str]:
@@ -53,11 +53,13 @@ def why_refused(
         # With NaN no request would ever be too old.
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise ValueError(name + " must be a finite number")
-    if secrets is None:
+    keys: List[str] = list(secrets) if isinstance(secrets, (list, tuple)) else [secrets]
+    if None in keys:
         raise ValueError("the secret of the webhook is not set: is it in your environment?")
-    keys: List[str] = [secrets] if isinstance(secrets, str) else list(secrets)
     if not keys or not all(isinstance(key, str) and key for key in keys):
         raise ValueError("a delivery is verified with at least one secret, and none may be empty")
+    if not isinstance(body, (bytes, bytearray, memoryview)):
+        raise ValueError("the body must be the bytes of the request, as they came: read it before any parser does")
 
     timestamp = _first(headers, _TIMESTAMP_HEADERS)
     signatures = [_first(headers, names) for names in _SIGNATURE_HEADERS]
@@ -74,7 +76,7 @@ def why_refused(
     # Every signature with every secret, in constant time: how long it takes says nothing about the secrets.
     matches = 0
     for key in keys:
-        signed = b"v0:" + timestamp.encode("ascii") + b":" + body
+        signed = b"v0:" + timestamp.encode("ascii") + b":" + bytes(body)
         expected = hmac.new(key.encode("utf-8"), signed, hashlib.sha256).hexdigest()
         for signature in signatures:
             matches += hmac.compare_digest(expected, signature)

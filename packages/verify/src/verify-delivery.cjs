@@ -26,17 +26,25 @@ function verifyDelivery(headers, body, secrets, options = {}) {
 
 /** @type {typeof import('../verify-delivery.d.cts').whyRefused} */
 function whyRefused(headers, body, secrets, options = {}) {
-  const { toleranceSeconds = TOLERANCE_SECONDS, nowMs = Date.now() } = options;
+  const { toleranceSeconds = TOLERANCE_SECONDS, nowMs = Date.now() } = options ?? {};
   for (const [name, value] of Object.entries({ toleranceSeconds, nowMs })) {
     // With NaN no request would ever be too old.
     if (!Number.isFinite(value)) throw new TypeError(`${name} must be a finite number`);
   }
-  if (secrets === undefined || secrets === null) {
+  const keys = Array.isArray(secrets) ? secrets : [secrets];
+  if (keys.some((key) => key === undefined || key === null)) {
     throw new TypeError('the secret of the webhook is not set: is it in your environment?');
   }
-  const keys = typeof secrets === 'string' ? [secrets] : [...secrets];
   if (keys.length === 0 || keys.some((key) => typeof key !== 'string' || key === '')) {
     throw new TypeError('a delivery is verified with at least one secret, and none may be empty');
+  }
+  if (headers === undefined || headers === null) {
+    throw new TypeError('the headers of the request are missing');
+  }
+  if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
+    throw new TypeError(
+      'the body must be the text or the bytes of the request, as they came: read it before any parser does',
+    );
   }
 
   const timestamp = firstOf(headers, TIMESTAMP_HEADERS);

@@ -140,3 +140,32 @@ test.each([
 ])('an option that is no finite number is refused: %j', (options) => {
   expect(() => whyRefused(HEADERS, BODY, SECRET, options)).toThrow('must be a finite number');
 });
+
+describe('a mistake of the receiver throws a sentence of ours', () => {
+  const ofHeaders = (headers: unknown) => () => verifyDelivery(headers as never, BODY, SECRET, now);
+  const ofBody = (body: unknown) => () => verifyDelivery(HEADERS, body as never, SECRET, now);
+  const ofSecret = (secret: unknown) => () => verifyDelivery(HEADERS, BODY, secret as never, now);
+
+  test.each([undefined, null, [undefined], [SECRET, null]])(
+    'the secret %j is not set',
+    (secret) => {
+      expect(ofSecret(secret)).toThrow(/^the secret of the webhook is not set/);
+    },
+  );
+
+  test.each([42, [42], {}, true])('the secret %j is no text', (secret) => {
+    expect(ofSecret(secret)).toThrow(/^a delivery is verified with at least one secret/);
+  });
+
+  test.each([JSON.parse(BODY), undefined, null, 42])('the body %j was parsed', (body) => {
+    expect(ofBody(body)).toThrow(/^the body must be the text or the bytes of the request/);
+  });
+
+  test.each([undefined, null])('the headers are %j', (headers) => {
+    expect(ofHeaders(headers)).toThrow('the headers of the request are missing');
+  });
+
+  test('null in the place of the options is none', () => {
+    expect(verifyDelivery(HEADERS, BODY, SECRET, null as never)).toBe(false);
+  });
+});

@@ -109,9 +109,9 @@ const attributeFilter = z
       description:
         '`eq`, `in`: equal to one of the values; of a list, one element is. `contains`: a text holds one of them, or a list has an element that is equal to one. `gt`, `gte`, `lt`, `lte`: both sides are numbers, or texts that are numbers. `exists`: there and not null. The others with `not_` are true exactly where these are false, so also where the member is absent.',
     }),
-    values: z.array(filterValue).min(1).max(FILTER_VALUE_COUNT_MAX).optional().meta({
+    values: z.array(filterValue).max(FILTER_VALUE_COUNT_MAX).optional().meta({
       description:
-        'Compared as text, emails without letter case. Exactly one number for `gt`, `gte`, `lt` and `lte`; none for `exists` and `not_exists`. Send a number beyond 2^53 as text.',
+        'Compared as text, emails without letter case. Exactly one number for `gt`, `gte`, `lt` and `lte`; none for `exists` and `not_exists`, at least one otherwise. Send a number beyond 2^53 as text.',
     }),
   })
   .superRefine(({ operator, values }, context) => {
@@ -127,8 +127,9 @@ function whyNotValues(
 ): string | undefined {
   const wanted = valuesOfOperator(operator);
   if (wanted === 'none')
-    return values === undefined ? undefined : 'must not be given with this operator';
+    return (values ?? []).length === 0 ? undefined : 'must not be given with this operator';
   if (values === undefined) return 'is required with this operator';
+  if (values.length === 0) return 'must hold at least 1 entry with this operator';
   if (values.reduce((sum, value) => sum + value.length, 0) > FILTER_VALUES_LENGTH_MAX)
     return `must be at most ${FILTER_VALUES_LENGTH_MAX} characters long, all of them together`;
   const isOneNumber = values.length === 1 && values.every(isNumberText);

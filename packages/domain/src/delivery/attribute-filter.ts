@@ -45,8 +45,8 @@ export const valuesOfOperator = (operator: FilterOperator): 'none' | 'number' | 
 
 export interface AttributeFilter {
   /**
-   * Dots between levels: `object_type`, `data.campaign_id`, `data.identifiers.email`. A key with a dot in it is found
-   * first. In a list the next part is a place (`data.recipients.0.device_id`) or a member of any of its objects.
+   * Dots between levels: `object_type`, `data.campaign_id`, `data.identifiers.email`. At each level the longest key is found
+   * first, dots included. In a list the next part is a place (`data.recipients.0.device_id`) or a member of any of its objects.
    */
   readonly field: string;
   readonly operator: FilterOperator;
@@ -113,7 +113,7 @@ function membersOf(value: Json, path: string): Json[] {
   }
   if (!isJsonObject(value)) return [];
   if (Object.hasOwn(value, path)) return inMember(value[path], '');
-  for (let dot = path.indexOf('.'); dot >= 0; dot = path.indexOf('.', dot + 1)) {
+  for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) {
     const key = path.slice(0, dot);
     if (Object.hasOwn(value, key)) return inMember(value[key], path.slice(dot + 1));
   }

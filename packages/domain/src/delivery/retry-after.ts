@@ -18,6 +18,9 @@ const RFC_850_DATE = new RegExp(
 /** `Sun Nov  6 08:49:37 1994` */
 const ASCTIME_DATE = new RegExp(String.raw`^[a-z]{3} ([a-z]{3}) ([ \d]\d) ${TIME} (\d{4})$`, 'i');
 
+/** More than `delivery-schedule.ts` ever grants. As many digits as a head may have would be no time, but infinite. */
+const SECONDS_MAX = 1_000_000_000;
+
 /**
  * When the receiver wants to be asked again, Unix milliseconds; undefined where it does not say.
  *
@@ -27,8 +30,7 @@ const ASCTIME_DATE = new RegExp(String.raw`^[a-z]{3} ([a-z]{3}) ([ \d]\d) ${TIME
 export function retryAfterMs(head: string, endedAtMs: number): number | undefined {
   const value = FIELD.exec(head)?.[1];
   if (value === undefined) return undefined;
-  // More digits than any time has would be infinite.
-  if (/^\d{1,15}$/.test(value)) return endedAtMs + Number(value) * 1000;
+  if (/^\d+$/.test(value)) return endedAtMs + Math.min(Number(value), SECONDS_MAX) * 1000;
   return dateMs(value, endedAtMs);
 }
 

@@ -21,6 +21,8 @@ const event: ReportingEvent = {
     tags: ['new', 5, null],
     recipients: [{ device_id: 'a', left: 3 }, { device_id: 'b', left: 9 }, 'text'],
     'dotted.key': { in: 'exact' },
+    order: { id: 'o1' },
+    'order.total': { net: 5 },
   },
 };
 
@@ -88,6 +90,9 @@ test.each<[boolean, AttributeFilter]>([
   [true, { field: 'data.tags.1', operator: 'eq', values: ['5'] }],
   [false, { field: 'data.recipients.unknown', operator: 'exists' }],
   [false, { field: 'data.recipients.length', operator: 'exists' }],
+  // The longest key first, so a shorter one that is there too hides nothing.
+  [true, { field: 'data.order.total.net', operator: 'eq', values: ['5'] }],
+  [true, { field: 'data.order.id', operator: 'eq', values: ['o1'] }],
   [true, { field: 'data.dotted.key.in', operator: 'eq', values: ['exact'] }],
   [
     true,

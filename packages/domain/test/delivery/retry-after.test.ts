@@ -10,6 +10,7 @@ describe('Retry-After', () => {
     ['0', 0],
     ['120', 120],
     ['  7\t', 7],
+    ['9'.repeat(400), 1_000_000_000],
     ['Thu, 26 Nov 2026 12:01:00 GMT', 60],
     ['thu, 26 nov 2026 12:01:00 gmt', 60],
     ['Thursday, 26-Nov-26 12:00:30 GMT', 30],
@@ -28,7 +29,7 @@ describe('Retry-After', () => {
     );
   });
 
-  test.each(['', 'soon', '-5', '1.5', '1e3', '5 seconds', '9'.repeat(400), '2026-11-26T12:01:00Z'])(
+  test.each(['', 'soon', '-5', '1.5', '1e3', '5 seconds', '2026-11-26T12:01:00Z'])(
     '%j says nothing',
     (value) => {
       expect(retryAfterMs(headOf(value), NOW_MS)).toBeUndefined();

@@ -4,6 +4,7 @@
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { toStorableText } from '@sluice/domain/values/storable-text';
+import { connectionFailureMessage } from './connection-failure.ts';
 import { tlsFailureMessage } from './tls-failure.ts';
 
 /** The code of our own refusal to connect (`vetted-connection.ts`). */
@@ -52,7 +53,9 @@ export function classifyFailure(error: Error, isCertificateBad: boolean): Classi
   const first = error instanceof AggregateError ? (error.errors[0] as Error) : error;
   const isOfTls = failure === 'tls_verification' || failure === 'tls_handshake';
   const { code = '' } = first as NodeJS.ErrnoException;
-  const message = isOfTls ? tlsFailureMessage(code, isCertificateBad) : first.message;
+  const message = isOfTls
+    ? tlsFailureMessage(code, isCertificateBad)
+    : (connectionFailureMessage(first) ?? first.message);
   return {
     failure,
     // It may quote a certificate or a proxy. A text that Postgres refuses would be a failure that is never written

@@ -66,7 +66,11 @@ export class Attempt implements ConnectionUser {
   onEnd(): void {
     if (this.#isOver) return;
     if (this.#reader.end()) this.#respond();
-    else this.#lose('end_of_file', 'other side closed');
+    else
+      this.#lose(
+        'end_of_file',
+        'the other side closed the connection before the end of its answer',
+      );
   }
 
   onBroken(error: Error): void {

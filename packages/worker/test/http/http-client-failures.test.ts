@@ -28,7 +28,12 @@ describe('a connection that fails is', () => {
     const { port } = server.address() as AddressInfo;
     await new Promise((resolve) => server.close(resolve));
     const sent = await post(clientOf(), `http://127.0.0.1:${port}/`);
-    expect(sent).toMatchObject({ outcome: 'failure', failure: 'connection_refused', status: null });
+    expect(sent).toMatchObject({
+      outcome: 'failure',
+      failure: 'connection_refused',
+      message: `nothing listens at the address and port: 127.0.0.1:${port} (ECONNREFUSED)`,
+      status: null,
+    });
   });
 
   test('refused also where every address of a name refuses', async () => {
@@ -39,7 +44,7 @@ describe('a connection that fails is', () => {
     const sent = await post(clientOf({ resolve }), 'http://receiver.test:9/');
     expect(sent).toMatchObject({
       failure: 'connection_refused',
-      message: expect.stringContaining('ECONNREFUSED'),
+      message: 'nothing listens at the address and port: 127.0.0.2:9 (ECONNREFUSED)',
     });
   });
 
@@ -51,7 +56,11 @@ describe('a connection that fails is', () => {
     const sent = await sendTo(({ socket }) =>
       socket.write(text, () => setTimeout(() => socket.resetAndDestroy(), 20)),
     );
-    expect(sent).toMatchObject({ outcome: 'failure', failure: 'connection_reset' });
+    expect(sent).toMatchObject({
+      outcome: 'failure',
+      failure: 'connection_reset',
+      message: 'the other side ended the connection before the end of its answer (ECONNRESET)',
+    });
     expect(sent.receiver.requests).toHaveLength(1);
   });
 
@@ -100,13 +109,15 @@ describe('a connection that fails is', () => {
 
   test('a name without an address', async () => {
     const resolve = async () => {
-      throw Object.assign(new Error('getaddrinfo ENOTFOUND receiver.test'), { code: 'ENOTFOUND' });
+      // As Node has it.
+      const error = new Error('getaddrinfo ENOTFOUND receiver.test');
+      throw Object.assign(error, { code: 'ENOTFOUND', hostname: 'receiver.test' });
     };
     const sent = await post(clientOf({ resolve }), 'http://receiver.test/');
     expect(sent).toMatchObject({
       outcome: 'failure',
       failure: 'name_not_resolved',
-      message: 'getaddrinfo ENOTFOUND receiver.test',
+      message: 'the name has no address: receiver.test (ENOTFOUND)',
     });
   });
 
@@ -195,6 +206,22 @@ describe('TLS', () => {
       outcome: 'failure',
       failure: 'tls_handshake',
       message: expect.stringMatching(/^what answers at this port does not speak TLS.*\(ERR_SSL_/),
+    });
+  });
+
+  test('whose receiver goes away meanwhile is a connection that was lost, in our words', async () => {
+    const leaving = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.end());
+    });
+    leaving.listen(0, '127.0.0.1');
+    closes.push(() => void leaving.close());
+    await new Promise((done) => leaving.once('listening', done));
+    const { port } = leaving.address() as AddressInfo;
+    expect(await post(clientOf({ resolve }), `https://receiver.test:${port}/`)).toMatchObject({
+      outcome: 'failure',
+      failure: 'connection_reset',
+      message: 'the other side ended the connection before the end of its answer (ECONNRESET)',
     });
   });
 

@@ -194,6 +194,14 @@ describe('refused with the field named', () => {
     expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   });
 
+  test('a filter that takes no values may say so with an empty list', async () => {
+    const filters = [{ field: 'data.a', operator: 'exists', values: [] }];
+    const answer = await api.call('POST', PATH, {
+      body: { ...CONFIGURATION, attribute_filters: filters },
+    });
+    expect(answer.json()).toMatchObject({ attribute_filters: [{ operator: 'exists' }] });
+  });
+
   // Security: a line break in a header would be another header, or another request.
   test.each(['a\r\nx-svc-signature: b', 'a\nb', 'a\rb', 'a\0b', 'a\u0085b'])(
     'a header with %j in it',

@@ -1,0 +1,52 @@
+/**
+ * What a connection failed of before there was an answer, in sentences for a webhook's owner, as `tls-failure.ts` has them for
+ * TLS. Node's own texts name its functions (`getaddrinfo`, `connect`, `read`), and the same loss reads differently with and
+ * without TLS. Its code stands behind the sentence for who wants to look it up.
+ */
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens at the address and port',
+  ECONNRESET: 'the other side ended the connection before the end of its answer',
+  ECONNABORTED: 'the other side ended the connection before the end of its answer',
+  EPIPE: 'the other side ended the connection before the end of its answer',
+  ETIMEDOUT: 'nothing answers at the address',
+  EHOSTUNREACH: 'there is no way to the address',
+  EHOSTDOWN: 'there is no way to the address',
+  ENETUNREACH: 'there is no way to the network of the address',
+  ENETDOWN: 'there is no way to the network of the address',
+  EADDRNOTAVAIL: 'there is no way to the address',
+  EACCES: 'connections to the address are not permitted',
+  EPERM: 'connections to the address are not permitted',
+  ENOTFOUND: 'the name has no address',
+  ENODATA: 'the name has no address',
+  EAI_AGAIN: 'the name could not be looked up: no name server answers',
+  EAI_FAIL: 'the name could not be looked up: the name server failed',
+};
+
+/** Nobody's name or address is longer. */
+const WHERE_LENGTH_MAX = 300;
+
+/**
+ * One sentence, with the name or the address if Node names it, and the code in brackets.
+ *
+ * @param error - of a socket or of a look-up of a name. Undefined is returned where its code is none of these.
+ */
+export function connectionFailureMessage(error: NodeJS.ErrnoException): string | undefined {
+  const { code = '' } = error;
+  const sentence = Object.hasOwn(SENTENCES, code) ? SENTENCES[code] : undefined;
+  if (sentence === undefined) return undefined;
+  const where = whereOf(error);
+  return where === undefined ? `${sentence} (${code})` : `${sentence}: ${where} (${code})`;
+}
+
+/** `shop.example`, `192.0.2.7:443` or `[2001:db8::7]:443`. */
+function whereOf(error: Error): string | undefined {
+  const { hostname, address, port } = error as Error & {
+    readonly hostname?: unknown;
+    readonly address?: unknown;
+    readonly port?: unknown;
+  };
+  if (typeof hostname === 'string') return hostname.slice(0, WHERE_LENGTH_MAX);
+  if (typeof address !== 'string' || typeof port !== 'number') return undefined;
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+}
