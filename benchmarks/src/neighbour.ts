@@ -22,7 +22,6 @@ const PORTS = { intake: 18_130, worker: 18_131 };
 const CALLS_PER_SECOND = 50;
 const LOOK_INTERVAL_MS = 5;
 const APPLIED_WITHIN_MS = 120_000;
-const CONNECTIONS = 32;
 const BATCH_SIZE = 50;
 const REFUSED_PAUSE_MS = 100;
 
@@ -40,10 +39,12 @@ export async function benchNeighbour(arguments_: string[]): Promise<Report> {
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '6' },
       rate: { type: 'string', default: '0' },
+      connections: { type: 'string', default: '32' },
     },
   });
   const seconds = Number(values.seconds);
   const rate = Number(values.rate);
+  const connectionCount = Number(values.connections);
   return withWorld('full', async (world) => {
     const broker = { REDIS_URL: world.redisServer.url, SHARD_COUNT: '4' };
     const intake = await world.startService('intake', PORTS.intake, {
@@ -57,7 +58,7 @@ export async function benchNeighbour(arguments_: string[]): Promise<Report> {
     const rounds: { without: Measured; beside: Measured; calls: number; refused: number }[] = [];
     for (let round = 0; round < Number(values.rounds); round++) {
       const without = await measure();
-      const neighbour = startNeighbour(intake.url, rate);
+      const neighbour = startNeighbour(intake.url, rate, connectionCount);
       await sleep(1_000);
       // It ends with the last call that is measured, not with the last that is applied: else it would add to what is waited for.
       const beside = await measure(() => neighbour.stop());
@@ -86,7 +87,7 @@ export async function benchNeighbour(arguments_: string[]): Promise<Report> {
         'p50 without': middle(({ without }) => without.p50Ms),
         'p99 without': middle(({ without }) => without.p99Ms),
       },
-      details: { rounds: Number(values.rounds), seconds, rate, connections: CONNECTIONS },
+      details: { rounds: Number(values.rounds), seconds, rate, connections: connectionCount },
       versions: world.versions,
     };
   });
@@ -157,11 +158,12 @@ async function measureCalls(
 function startNeighbour(
   url: string,
   rate: number,
+  connectionCount: number,
 ): {
   stop(): void;
   readonly ended: Promise<{ acceptedCount: number; refusedCount: number }>;
 } {
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const agent = new Agent({ keepAlive: true, maxSockets: connectionCount });
   let isStopped = false;
   let acceptedCount = 0;
   let refusedCount = 0;
@@ -177,7 +179,7 @@ function startNeighbour(
   );
   let turn = 0;
   const startedAtMs = performance.now();
-  const connections = Array.from({ length: CONNECTIONS }, async () => {
+  const connections = Array.from({ length: connectionCount }, async () => {
     while (!isStopped) {
       const dueAtMs = rate === 0 ? 0 : startedAtMs + (turn * BATCH_SIZE * 1_000) / rate;
       if (dueAtMs > performance.now()) {

@@ -44,7 +44,9 @@ export function createHealth({
   let lastFlushCount = -1;
   let lastProgressAtMs = monotonicNow();
   return async () => {
-    if (batcher.flushCount !== lastFlushCount || batcher.pendingSizeBytes === 0) {
+    // Calls that wait to be admitted wait for workers, not for a flush.
+    const mayRest = batcher.pendingSizeBytes === 0 || batcher.lineOperationCount > 0;
+    if (batcher.flushCount !== lastFlushCount || mayRest) {
       lastFlushCount = batcher.flushCount;
       lastProgressAtMs = monotonicNow();
     }

@@ -139,7 +139,7 @@ const { committer, diskBuffer, lease } = await openCommitter({
 
 const batcher = openBatcher({
   producer,
-  sharePercent,
+  isAlone,
   lifecycle,
   shardCount: settings.SHARD_COUNT,
   newId,
@@ -246,6 +246,7 @@ const server = await startServer({
     pause: (durationMs) => sleep(durationMs),
     turns: new Turns(monotonicNow),
     commitSlots: new CommitSlots(),
+    waitingSlots: new CommitSlots(),
     monotonicNow,
     places: shared(settings.INTAKE_STREAM_COUNT_MAX),
     idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,

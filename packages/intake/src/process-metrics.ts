@@ -56,6 +56,11 @@ export function registerProcessMetrics({
     () => batcher.pendingSizeBytes,
   );
   metrics.gauge(
+    'sluice_intake_waiting_operations',
+    'Operations of workspaces that send much beside others, which wait to be admitted to the queues',
+    () => batcher.lineOperationCount,
+  );
+  metrics.gauge(
     'sluice_intake_keys_age_seconds',
     'Age of the loaded API keys; newer keys and revocations are not in force yet',
     keysAgeSeconds,

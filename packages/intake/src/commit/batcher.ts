@@ -9,6 +9,8 @@
  *   broker (`platform/src/queue/queue-commit-batches.ts`; what a Cluster needs is in `batch-committer.ts`).
  * - Calls are answered only after the broker's confirmation.
  * - When a flush could be made durable nowhere, its callers are told so; it is not tried again.
+ * - Calls of a workspace that sends much beside others wait until they are admitted (`admission.ts`), and go behind the
+ *   other calls of a flush.
  *
  * Trades a flush's latency (one broker round trip at most) for large commit batches under load; a lone
  * call does not wait for company. One flush for all shards rather than one a shard: a Redis with
@@ -16,12 +18,12 @@
  *
  * Before: `accept.ts`, `fast-path.ts`. After: `batch-committer.ts`.
  */
-import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
-import type { AnswerPace } from './answer-pace.ts';
+import type { Admission } from './admission.ts';
+import { AdmissionLines } from './admission-lines.ts';
 import type { CommittedTo } from './batch-committer.ts';
 import { CommitGroup, type CommitCaller, type CommitOutcome } from './commit-group.ts';
 import type { ParsedOperations } from './fast-track-parser.ts';
@@ -31,13 +33,15 @@ export type { CommitOutcome } from './commit-group.ts';
 
 /** Of request bytes in one flush, unless a single call is larger. */
 const FLUSH_SIZE_BYTES_MAX = 4 * 1_048_576;
+/** Of a commit batch that waits in a line, at first: lines have hundreds of them, of tens of operations each. */
+const LINE_BUFFER_SIZE_BYTES = 4_096;
 
 export interface BatcherOptions {
   readonly shardCount: number;
   /**
    * A rejection means "not all confirmed". `isAtomic`: a call spans commit batches, so all of them or none.
-   * `arrivedAtMs`: when intake took the oldest call of the flush, Unix milliseconds. `sizes`: its request bytes, by
-   * workspace.
+   * `arrivedAtMs`: when intake took the oldest call of the flush that did not wait to be admitted, Unix milliseconds;
+   * Infinity: all did. `sizes`: its request bytes, by workspace.
    */
   readonly commit: (
     commitBatches: readonly ShardCommitBatch[],
@@ -58,14 +62,20 @@ export interface BatcherOptions {
     ownSizeBytes: number,
     totalSizeBytes: number,
   ) => boolean;
-  /** Puts off answers; absent: each is given at once. */
-  readonly pace?: AnswerPace;
+  /** Of workspaces that send much; absent: every call goes with the next flush. */
+  readonly admission?: CallAdmission;
   readonly onCommitFailure: (error: unknown, commitBatches: readonly ShardCommitBatch[]) => void;
   /** Called once a flush, before its calls are answered. */
   readonly onCommitted?: () => void;
   /** Asked once a flush; absent: nothing is traced. */
   readonly traceFlush?: (commitBatches: readonly CommitBatchDraft[]) => TracedFlush | undefined;
 }
+
+/** What is asked of `admission.ts`, and told. */
+export type CallAdmission = Pick<
+  Admission,
+  'mustWait' | 'sendsMuch' | 'mayAdmit' | 'mayJoin' | 'admitted' | 'sample' | 'groupCountMax'
+>;
 
 /** A commit batch that is about to be written. */
 export interface CommitBatchDraft {
@@ -86,6 +96,9 @@ export class Batcher {
   /** The first one is the next flush, the last one takes what comes. */
   readonly #waiting: CommitGroup[] = [];
   readonly #buffers = new CommitBatchBuffers();
+  /** Calls that wait to be admitted. */
+  readonly #lines = new AdmissionLines();
+  readonly #lineBuffers = new CommitBatchBuffers(LINE_BUFFER_SIZE_BYTES);
   #open: CommitGroup | undefined;
   #unansweredCount = 0;
   #isFlushing = false;
@@ -116,7 +129,8 @@ export class Batcher {
     sizeBytes: number,
     done: (outcome: CommitOutcome) => void,
   ): boolean {
-    const group = this.#groupWithCapacity(operations[0]?.environmentId ?? 0, sizeBytes);
+    const environmentId = operations[0]?.environmentId ?? 0;
+    const group = this.#groupWithCapacity(environmentId, sizeBytes, operations.length);
     group?.add(operations, sizeBytes, done);
     return group !== undefined;
   }
@@ -127,7 +141,8 @@ export class Batcher {
     sizeBytes: number,
     done: (outcome: CommitOutcome) => void,
   ): boolean {
-    const group = this.#groupWithCapacity(operations.environmentId, sizeBytes);
+    const { environmentId, count } = operations;
+    const group = this.#groupWithCapacity(environmentId, sizeBytes, count);
     group?.addWritten(operations, sizeBytes, { committed: done });
     return group !== undefined;
   }
@@ -144,24 +159,52 @@ export class Batcher {
     sizeBytes: number,
     caller: CommitCaller,
   ): boolean {
-    const group = this.#groupWithCapacity(environmentId, sizeBytes);
+    const group = this.#groupWithCapacity(environmentId, sizeBytes, operations.count);
     if (group === undefined) return false;
     group.addParsed(environmentId, operations, sizeBytes, caller);
     this.fastPathOperationCount += operations.count;
     return true;
   }
 
-  /** Resolves when every caller has been answered. */
+  /** Of calls that wait to be admitted. */
+  get lineOperationCount(): number {
+    return this.#lines.operationCount;
+  }
+
+  /** True where the next call of a workspace will wait to be admitted, as far as is known without it. */
+  mustWait(environmentId: number): boolean {
+    return (
+      this.#lines.has(environmentId) || this.#options.admission?.sendsMuch(environmentId) === true
+    );
+  }
+
+  /** The broker can take more of what waits to be admitted. */
+  admitMore(): void {
+    if (!this.#lines.isEmpty) this.#begin();
+  }
+
+  /** Resolves when every caller has been answered. Nobody waits to be admitted any more. */
   drain(): Promise<void> {
     if (this.#unansweredCount === 0) return Promise.resolve();
+    this.admitMore();
     return new Promise((resolve) => this.#drained.push(resolve));
   }
 
   /**
    * The group that a call of so many bytes joins; it counts as waiting from now on. Undefined: there is no capacity.
    */
-  #groupWithCapacity(environmentId: number, sizeBytes: number): CommitGroup | undefined {
-    const { pending, hasDiskCapacity } = this.#options;
+  #groupWithCapacity(
+    environmentId: number,
+    sizeBytes: number,
+    operationCount: number,
+  ): CommitGroup | undefined {
+    const { pending, hasDiskCapacity, admission } = this.#options;
+    // What intake itself writes down has no size, and an order of its own.
+    const mustWait =
+      admission !== undefined &&
+      (admission.mustWait(environmentId, sizeBytes) ||
+        (sizeBytes > 0 && this.#lines.has(environmentId)));
+    if (mustWait && !admission.mayJoin(this.#lines.operationCount)) return undefined;
     if (!pending.take(environmentId, sizeBytes)) return undefined;
     if (
       hasDiskCapacity !== undefined &&
@@ -171,85 +214,91 @@ export class Batcher {
       return undefined;
     }
     this.#unansweredCount++;
-    if (!this.#isFlushing) {
-      this.#isFlushing = true;
-      // After this turn of the event loop: all sockets that are readable now share the flush.
-      setImmediate(() => void this.#flushAll());
-    }
-    return this.#groupFor(sizeBytes);
+    this.#begin();
+    return mustWait
+      ? this.#lines.join(environmentId, operationCount, admission.groupCountMax, () =>
+          this.#newGroup(this.#lineBuffers),
+        )
+      : this.#groupFor(sizeBytes);
+  }
+
+  #begin(): void {
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    // After this turn of the event loop: all sockets that are readable now share the flush.
+    setImmediate(() => void this.#flushAll());
   }
 
   /** The last group, or a new one where it is full. */
   #groupFor(sizeBytes: number): CommitGroup {
     const open = this.#open;
     if (open !== undefined && open.sizeBytes + sizeBytes <= FLUSH_SIZE_BYTES_MAX) return open;
-    const { shardCount, newId, traceFlush } = this.#options;
-    const group = new CommitGroup(shardCount, newId, this.#buffers, traceFlush !== undefined);
+    const group = this.#newGroup(this.#buffers);
     this.#open = group;
     this.#waiting.push(group);
     return group;
   }
 
+  #newGroup(buffers: CommitBatchBuffers): CommitGroup {
+    const { shardCount, newId, traceFlush } = this.#options;
+    return new CommitGroup(shardCount, newId, buffers, traceFlush !== undefined);
+  }
+
   async #flushAll(): Promise<void> {
-    for (let group = this.#waiting.shift(); group !== undefined; group = this.#waiting.shift()) {
-      if (group === this.#open) this.#open = undefined;
-      const outcome = await this.#commit(group);
-      for (const [environmentId, sizeBytes] of group.sizes)
-        this.#options.pending.release(environmentId, sizeBytes);
+    for (let flush = this.#nextFlush(); flush.length > 0; flush = this.#nextFlush()) {
+      const outcome = await this.#commit(flush);
+      for (const { sizes } of flush)
+        for (const [environmentId, sizeBytes] of sizes)
+          this.#options.pending.release(environmentId, sizeBytes);
       this.#options.onCommitted?.();
-      this.#options.pace?.committed(group.sizes);
-      this.#answer(group, outcome);
+      for (const { callers } of flush) this.#answer(callers, outcome);
     }
     this.#isFlushing = false;
   }
 
-  #answer({ callers, owners }: CommitGroup, outcome: CommitOutcome): void {
-    const { pace } = this.#options;
-    if (pace?.isSlowing !== true || outcome !== 'committed') {
-      this.#answerNow(callers, outcome);
-      return;
-    }
-    const later = Map.groupBy(callers, (_, index) => pace.delayMsOf(owners[index] as number));
-    for (const [delayMs, those] of later) {
-      if (delayMs === 0) this.#answerNow(those, outcome);
-      else setTimeout(() => this.#answerNow(those, outcome), delayMs);
-    }
+  /** The groups of the next flush, in their order; none where nothing may go. */
+  #nextFlush(): CommitGroup[] {
+    const group = this.#waiting.shift();
+    if (group === this.#open) this.#open = undefined;
+    const flush = group === undefined ? [] : [group];
+    // Calls that a workspace sent before it had to wait come first.
+    if (this.#waiting.length > 0 || this.#lines.isEmpty) return flush;
+    const { admission } = this.#options;
+    const isDraining = this.#drained.length > 0;
+    const admitted = this.#lines.take(
+      (next, taken) =>
+        (taken.sizeBytes === 0 || taken.sizeBytes + next.sizeBytes <= FLUSH_SIZE_BYTES_MAX) &&
+        (isDraining || admission?.mayAdmit(next.operationCount, taken.operationCount) === true),
+    );
+    for (const each of admitted) each.isAdmitted = true;
+    return [...flush, ...admitted];
   }
 
-  #answerNow(callers: readonly CommitCaller[], outcome: CommitOutcome): void {
+  #answer(callers: readonly CommitCaller[], outcome: CommitOutcome): void {
     for (const caller of callers) caller.committed(outcome);
     this.#unansweredCount -= callers.length;
     if (this.#unansweredCount === 0) for (const resolve of this.#drained.splice(0)) resolve();
   }
 
-  async #commit(group: CommitGroup): Promise<CommitOutcome> {
+  async #commit(flush: readonly CommitGroup[]): Promise<CommitOutcome> {
     const { traceFlush, commit, onCommitFailure } = this.#options;
-    const { parts } = group;
+    const parts = flush.flatMap((group) => group.parts);
     this.flushCount++;
     this.commitBatchCount += parts.length;
-    this.operationCount += group.operationCount;
+    for (const { operationCount } of flush) this.operationCount += operationCount;
     const traced = traceFlush?.(
       parts.map(({ shard, writer, operations }) => ({ shard, id: writer.id, operations })),
     );
-    // Where a call spans parts, the worker must know which of them are of one flush.
-    const flushId = group.isAtomic ? parts[0]?.writer.id : undefined;
-    const commitBatches = parts.map(({ shard, writer, places }): ShardCommitBatch => ({
-      shard,
-      envelope: writer.finish(
-        traced?.traceparents.get(writer.id),
-        flushId,
-        flushId === undefined ? undefined : writePlaces(places),
-      ),
-    }));
+    const commitBatches = flush.flatMap((group) => group.finish(traced?.traceparents));
     let outcome: CommitOutcome = 'committed';
     try {
       const committedTo = await commit(
         commitBatches,
-        group.isAtomic,
-        group.arrivedAtMs,
-        group.sizes,
+        flush.some(({ isAtomic }) => isAtomic),
+        Math.min(...flush.map((group) => (group.isAdmitted ? Infinity : group.arrivedAtMs))),
+        sizesOf(flush),
       );
-      if (committedTo === 'broker') group.release();
+      if (committedTo === 'broker') this.#committed(flush);
     } catch (error) {
       onCommitFailure(error, commitBatches);
       outcome = 'unavailable';
@@ -257,4 +306,31 @@ export class Batcher {
     traced?.end(outcome);
     return outcome;
   }
+
+  /** The broker has all of it. */
+  #committed(flush: readonly CommitGroup[]): void {
+    for (const group of flush) group.release();
+    const { admission } = this.#options;
+    if (admission === undefined) return;
+    const admitted = flush.filter(({ isAdmitted }) => isAdmitted);
+    const isSample = admitted.length === 0;
+    const watched = isSample ? flush : admitted;
+    const batches = watched.flatMap(({ parts }) =>
+      parts.map(({ shard, writer: { id } }) => ({ shard, id })),
+    );
+    const operationCount = watched.reduce((sum, group) => sum + group.operationCount, 0);
+    if (isSample) admission.sample(batches, operationCount);
+    else admission.admitted(batches, operationCount, !this.#lines.isEmpty);
+  }
+}
+
+/** Request bytes by workspace. */
+function sizesOf(flush: readonly CommitGroup[]): ReadonlyMap<number, number> {
+  const [first] = flush;
+  if (flush.length === 1 && first) return first.sizes;
+  const sizes = new Map<number, number>();
+  for (const group of flush)
+    for (const [environmentId, sizeBytes] of group.sizes)
+      sizes.set(environmentId, (sizes.get(environmentId) ?? 0) + sizeBytes);
+  return sizes;
 }

@@ -7,6 +7,7 @@
  *
  * Between `batcher.ts`, which fills and flushes it, and `batch-committer.ts`.
  */
+import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { keysOf, mayWriteVisitor, visitorHashOf } from '@sluice/domain/operations/operation-keys';
 import { keyHashOf, shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
@@ -14,6 +15,7 @@ import {
   CommitBatchWriter,
   type CommitBatchBuffers,
 } from '@sluice/platform/queue/commit-batch-writer';
+import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import type { ParsedOperations } from './fast-track-parser.ts';
 import type { OperationWriter } from './operation-writer.ts';
 
@@ -50,8 +52,6 @@ interface ShardOperations {
 
 export class CommitGroup {
   readonly callers: CommitCaller[] = [];
-  /** The workspace of each of them. */
-  readonly owners: number[] = [];
   /** In the order in which they were begun; a shard's own in the order of its operations. */
   readonly parts: CommitBatchPart[] = [];
   /** By shard: the part that takes the next operations. */
@@ -69,6 +69,8 @@ export class CommitGroup {
   arrivedAtMs = Infinity;
   /** A call spans commit batches, which must be added together. */
   isAtomic = false;
+  /** Its calls waited to be admitted. */
+  isAdmitted = false;
   /** How many operations have a place in the flush. */
   #placeCount = 0;
 
@@ -158,6 +160,20 @@ export class CommitGroup {
     }
   }
 
+  /** What goes to the broker. To be called once, after the last call. */
+  finish(traceparents: ReadonlyMap<string, string> | undefined): ShardCommitBatch[] {
+    // Where a call spans parts, the worker must know which of them are of one flush.
+    const flushId = this.isAtomic ? this.parts[0]?.writer.id : undefined;
+    return this.parts.map(({ shard, writer, places }) => ({
+      shard,
+      envelope: writer.finish(
+        traceparents?.get(writer.id),
+        flushId,
+        flushId === undefined ? undefined : writePlaces(places),
+      ),
+    }));
+  }
+
   /** The broker has all of it: the buffers are free. */
   release(): void {
     for (const { writer } of this.parts) writer.release();
@@ -176,7 +192,6 @@ export class CommitGroup {
   }
 
   #countOf(environmentId: number, sizeBytes: number): void {
-    this.owners.push(environmentId);
     this.sizes.set(environmentId, (this.sizes.get(environmentId) ?? 0) + sizeBytes);
   }
 

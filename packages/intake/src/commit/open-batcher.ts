@@ -1,10 +1,10 @@
-/** Makes the batcher of a process: its flushes go to the committer, its answers are paced, and what neither broker nor disk accepts is logged. */
+/** Makes the batcher of a process: its flushes go to the committer, calls of workspaces that send much are admitted, and what neither broker nor disk accepts is logged. */
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat } from '@sluice/platform/process/repeat';
 import { within } from '@sluice/platform/process/within';
 import type { Producer, ShardCommitBatch } from '@sluice/platform/queue/queue';
-import { AnswerPace } from './answer-pace.ts';
+import { Admission } from './admission.ts';
 import type { BatchCommitter } from './batch-committer.ts';
 import { Batcher, type BatcherOptions } from './batcher.ts';
 import type { DiskBuffer } from './disk-buffer.ts';
@@ -13,9 +13,9 @@ export interface BatcherParts extends Pick<
   BatcherOptions,
   'shardCount' | 'newId' | 'pending' | 'onCommitted' | 'traceFlush'
 > {
-  readonly producer: Pick<Producer, 'commitBatchCounts'>;
-  /** What of all that is sent makes a workspace one whose answers may be put off. */
-  readonly sharePercent: number;
+  readonly producer: Pick<Producer, 'listQueued' | 'shardHeads'>;
+  /** No other workspace could want any. */
+  readonly isAlone: () => boolean;
   readonly lifecycle: Pick<Lifecycle, 'defer'>;
   readonly committer: BatchCommitter;
   readonly diskBuffer: DiskBuffer;
@@ -23,24 +23,25 @@ export interface BatcherParts extends Pick<
   readonly logger: Logger;
 }
 
-const COUNT_DEADLINE_MS = 1_000;
+const ANSWER_DEADLINE_MS = 1_000;
 /** A full disk buffer refuses thousands of flushes a second; one log line a second is enough. */
 const FAILURE_LINE_INTERVAL_MS = 1_000;
 
 export function openBatcher(parts: BatcherParts): Batcher {
-  const { producer, sharePercent, lifecycle, committer, diskBuffer, ...others } = parts;
+  const { producer, isAlone, lifecycle, committer, diskBuffer, ...others } = parts;
   const { monotonicNow, logger, ...options } = others;
   let failureLineAtMs = -Infinity;
-  const pace = new AnswerPace({
-    sharePercent,
-    countUnapplied: () => within(COUNT_DEADLINE_MS, producer.commitBatchCounts()),
-    addedCount: () => batcher.commitBatchCount,
-    wake: () => pacing.wake(),
+  const admission = new Admission({
+    isAlone,
+    listQueued: (batches) => within(ANSWER_DEADLINE_MS, producer.listQueued(batches)),
+    readHeads: async () => JSON.stringify(await within(ANSWER_DEADLINE_MS, producer.shardHeads())),
+    wake: () => looking.wake(),
+    onCapacity: () => batcher.admitMore(),
     monotonicNow,
   });
   const batcher = new Batcher({
     ...options,
-    pace,
+    admission,
     commit: logger.isLevelEnabled('debug')
       ? async (...flush) => {
           const committedTo = await committer.commit(...flush);
@@ -58,13 +59,13 @@ export function openBatcher(parts: BatcherParts): Batcher {
       );
     },
   });
-  const pacing = repeat(
-    'pace answers',
-    () => pace.intervalMs,
+  const looking = repeat(
+    'look at admitted calls',
+    () => admission.intervalMs,
     logger,
-    () => pace.look(),
+    () => admission.look(),
   );
-  lifecycle.defer('pace of answers', () => pacing.stop());
+  lifecycle.defer('admission', () => looking.stop());
   return batcher;
 }
 

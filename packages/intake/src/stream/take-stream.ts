@@ -65,6 +65,8 @@ export interface StreamDependencies extends AcceptDependencies {
   readonly pause: (durationMs: number) => Promise<unknown>;
   readonly turns: Turns;
   readonly commitSlots: CommitSlots;
+  /** Of workspaces whose calls wait to be admitted (`commit/admission.ts`). */
+  readonly waitingSlots: CommitSlots;
   /** Milliseconds that never go back. */
   readonly monotonicNow: () => number;
 }
@@ -307,13 +309,16 @@ class StreamTaker {
   async #commit(group: Group): Promise<boolean> {
     const operationCount = group.operations.count;
     if (operationCount === 0) return true;
-    const { commitSlots } = this.#deps;
-    await commitSlots.take(this.#request.workspace.environmentId, operationCount);
+    const { commitSlots, waitingSlots, batcher } = this.#deps;
+    const { environmentId } = this.#request.workspace;
+    // What waits to be admitted must not keep the place of others.
+    const slots = batcher.mustWait(environmentId) ? waitingSlots : commitSlots;
+    await slots.take(environmentId, operationCount);
     try {
       // While it waited the sender may have gone.
       return this.#port.isCut() ? false : await this.#commitNow(group);
     } finally {
-      commitSlots.release(operationCount);
+      slots.release(operationCount);
     }
   }
 

@@ -108,6 +108,7 @@ function openStream(
     // The pauses are those of the linger: they last until the sender has said that it was all.
     pause: () => new Promise(() => undefined),
     commitSlots: new CommitSlots(),
+    waitingSlots: new CommitSlots(),
     places: given.places ?? capacityOfOne(4),
     idleTimeoutMs: 60_000,
   };

@@ -34,11 +34,17 @@ const COMMA = 0x2c;
  */
 export class CommitBatchBuffers {
   readonly #kept: Buffer[] = [];
+  readonly #sizeBytesMin: number;
   #keptSizeBytes = 0;
+
+  /** @param sizeBytesMin - of a new one. */
+  constructor(sizeBytesMin = SIZE_BYTES_MIN) {
+    this.#sizeBytesMin = sizeBytesMin;
+  }
 
   take(): Buffer {
     const buffer = this.#kept.pop();
-    if (buffer === undefined) return Buffer.allocUnsafeSlow(SIZE_BYTES_MIN);
+    if (buffer === undefined) return Buffer.allocUnsafeSlow(this.#sizeBytesMin);
     this.#keptSizeBytes -= buffer.length;
     return buffer;
   }

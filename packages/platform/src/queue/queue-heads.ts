@@ -1,9 +1,10 @@
 /**
- * What stands at the head of each queue, read without BullMQ, whose own reads do not show who holds a job's lock.
+ * What stands at the head of each queue, and which commit batches are still there, read without BullMQ, whose own reads do
+ * not show who holds a job's lock.
  * Only this file, `queue-waiting.ts` and `queue-commit-batches.ts` know how BullMQ lays a queue out in Redis and in
  * Postgres.
  *
- * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
+ * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`, `intake/src/commit/admission.ts`.
  */
 import type { PgPool } from 'bullmq';
 import type pg from 'pg';
@@ -53,6 +54,42 @@ export function redisHeads(
     // Otherwise each look during an outage would wait in memory for its end.
     if (redis.status !== 'ready') throw new Error(`the connection to Redis is ${redis.status}`);
     return Promise.all(names.map(readHead));
+  };
+}
+
+/** A commit batch that was added. */
+export interface QueuedBatch {
+  readonly shard: number;
+  readonly id: string;
+}
+
+/** The ids of those that are not applied. */
+export type ListQueued = (batches: readonly QueuedBatch[]) => Promise<ReadonlySet<string>>;
+
+/** @param keyOf - of a job's hash, which is deleted when the job has ended. */
+export function redisQueued(
+  redis: RedisClient,
+  keyOf: (shard: number, id: string) => string,
+): ListQueued {
+  return async (batches) => {
+    // As `redisHeads`.
+    if (redis.status !== 'ready') throw new Error(`the connection to Redis is ${redis.status}`);
+    const counts = await Promise.all(
+      batches.map(({ shard, id }) => redis.exists(keyOf(shard, id))),
+    );
+    return new Set(batches.filter((_, index) => counts[index] !== 0).map(({ id }) => id));
+  };
+}
+
+/** By the primary key. */
+export function postgresQueued(pool: pg.Pool): ListQueued {
+  return async (batches) => {
+    const { rows } = await pool.query<{ id: string }>(
+      `select job.id from unnest($1::text[], $2::text[]) as wanted (queue, id) join job using (queue, id)
+        where state in ('waiting', 'active')`,
+      [batches.map(({ shard }) => `events-${shard}`), batches.map(({ id }) => id)],
+    );
+    return new Set(rows.map(({ id }) => id));
   };
 }
 

@@ -33,6 +33,14 @@ import {
   type AddCommitBatches,
   type ShardCommitBatch,
 } from './queue-commit-batches.ts';
+import {
+  postgresHeads,
+  postgresQueued,
+  redisHeads,
+  redisQueued,
+  type ListQueued,
+  type QueueHead,
+} from './queue-heads.ts';
 import { openQueuePool } from './queue-pool.ts';
 import type { AddOutcome } from './hold-back.ts';
 import { moveStaged, type FlushStage } from './staged-flushes.ts';
@@ -114,6 +122,10 @@ export interface Producer {
   wakeProviderEvents(): Promise<void>;
   /** Commit batches waiting or running, a number a shard. */
   commitBatchCounts(): Promise<number[]>;
+  /** Of commit batches that were added, those that are not applied. */
+  readonly listQueued: ListQueued;
+  /** What stands first in each shard's queue. */
+  shardHeads(): Promise<readonly QueueHead[]>;
   /** Commit batches that ended badly, all shards: run again by the workers, or discarded and kept. */
   failedCount(): Promise<number>;
   /** When the oldest commit batch that waits or runs was added, Unix milliseconds; undefined where there is none. */
@@ -183,6 +195,13 @@ export async function openProducer(
   const shardQueues = () => shards.map((name) => queues.get(name));
   const wakeUpLane = createWakeUps(queues, LANE_QUEUE_NAME, pool !== undefined);
   const wakeUpPurchase = createWakeUps(queues, PURCHASE_QUEUE_NAME, pool !== undefined);
+
+  const keyOf = (name: string, part: string) =>
+    `${redisPrefix(options.prefix, name)}:${name}:${part}`;
+  const readHeads = redis ? redisHeads(redis, keyOf) : postgresHeads(pool as pg.Pool);
+  const listQueued = redis
+    ? redisQueued(redis, (shard, id) => keyOf(shardQueueName(shard), id))
+    : postgresQueued(pool as pg.Pool);
 
   const addAll = addingTo(redis, options.prefix);
   const confirm = <Result>(work: () => Promise<Result>): Promise<Result> =>
@@ -260,6 +279,10 @@ export async function openProducer(
     },
 
     commitBatchCounts: () => queues.use(() => Promise.all(shardQueues().map(countUnfinished))),
+
+    listQueued,
+
+    shardHeads: () => readHeads(shards),
 
     async failedCount() {
       const counts = await Promise.all(shardQueues().map((queue) => queue.getJobCounts('failed')));

@@ -125,6 +125,7 @@ export async function startIntakeUnderTest(
       monotonicNow: () => performance.now(),
       pause: (durationMs) => sleep(durationMs),
       commitSlots: new CommitSlots(),
+      waitingSlots: new CommitSlots(),
       places: shared(4),
       idleTimeoutMs: 60_000,
       ...streams,

@@ -172,6 +172,40 @@ export function testQueue(
     expect(await producer.commitBatchCounts()).toEqual([1, 1]);
   });
 
+  test('what is not applied is told, also of what is in progress, and the heads of the queues change with each that is', async () => {
+    const ids = ['envelope-a', 'envelope-b', 'envelope-c'];
+    await producer.addCommitBatches(
+      ids.map((id, index) => ({ shard: index === 2 ? 1 : 0, envelope: commitBatch(id) })),
+    );
+    const asked = [
+      { shard: 0, id: 'envelope-a' },
+      { shard: 0, id: 'envelope-b' },
+      { shard: 1, id: 'envelope-c' },
+      { shard: 1, id: 'envelope-unknown' },
+    ];
+    expect(await producer.listQueued(asked)).toEqual(new Set(ids));
+    const before = JSON.stringify(await producer.shardHeads());
+    expect(JSON.stringify(await producer.shardHeads())).toBe(before);
+    let letGo = () => {};
+    const held = new Promise<void>((resolve) => (letGo = resolve));
+    await consume({
+      processCommitBatch: async ({ id }) => {
+        if (id === 'envelope-b') await held;
+        return DONE;
+      },
+    });
+    await vi.waitFor(
+      async () => expect(await producer.listQueued(asked)).toEqual(new Set(['envelope-b'])),
+      20_000,
+    );
+    expect(JSON.stringify(await producer.shardHeads())).not.toBe(before);
+    letGo();
+    await vi.waitFor(
+      async () => expect(await producer.listQueued(asked)).toEqual(new Set()),
+      20_000,
+    );
+  });
+
   test('a commit batch reaches the worker as intake wrote it, alone and with others', async () => {
     const operations = [
       track('id:a', 'Zahlung über 5 €'),

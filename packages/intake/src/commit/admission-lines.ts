@@ -1,0 +1,80 @@
+/**
+ * Calls that wait to be admitted (`admission.ts`): a line for each workspace, in the order in which they came. The workspaces
+ * take turns.
+ *
+ * Between `batcher.ts`, which fills the lines, and its flushes.
+ */
+import type { CommitGroup } from './commit-group.ts';
+
+/** So that a large call waits for few others. */
+const GROUP_SIZE_BYTES_MAX = 524_288;
+
+export interface Taken {
+  readonly operationCount: number;
+  readonly sizeBytes: number;
+}
+
+export class AdmissionLines {
+  /** A `Map` keeps the order of insertion; a workspace is inserted again behind the others. No line is empty. */
+  readonly #lines = new Map<number, CommitGroup[]>();
+  #operationCount = 0;
+
+  get isEmpty(): boolean {
+    return this.#lines.size === 0;
+  }
+
+  /** Of all lines. */
+  get operationCount(): number {
+    return this.#operationCount;
+  }
+
+  /** True where calls of the workspace wait: what it sends next comes behind them. */
+  has(environmentId: number): boolean {
+    return this.#lines.has(environmentId);
+  }
+
+  /**
+   * The group that takes a call of so many operations: the last one of the workspace's line, or a new one where that has
+   * `groupCountMax` operations.
+   */
+  join(
+    environmentId: number,
+    operationCount: number,
+    groupCountMax: number,
+    openGroup: () => CommitGroup,
+  ): CommitGroup {
+    this.#operationCount += operationCount;
+    const line = this.#lines.get(environmentId);
+    const last = line?.at(-1);
+    if (
+      last !== undefined &&
+      last.operationCount < groupCountMax &&
+      last.sizeBytes < GROUP_SIZE_BYTES_MAX
+    )
+      return last;
+    const group = openGroup();
+    if (line) line.push(group);
+    else this.#lines.set(environmentId, [group]);
+    return group;
+  }
+
+  /** Takes groups as long as `mayTake` says so, which is told what is taken already. */
+  take(mayTake: (next: CommitGroup, taken: Taken) => boolean): CommitGroup[] {
+    const groups: CommitGroup[] = [];
+    const taken = { operationCount: 0, sizeBytes: 0 };
+    for (;;) {
+      const [next] = this.#lines;
+      const group = next?.[1][0];
+      if (next === undefined || group === undefined || !mayTake(group, taken)) break;
+      const [environmentId, line] = next;
+      line.shift();
+      this.#lines.delete(environmentId);
+      if (line.length > 0) this.#lines.set(environmentId, line);
+      taken.operationCount += group.operationCount;
+      taken.sizeBytes += group.sizeBytes;
+      groups.push(group);
+    }
+    this.#operationCount -= taken.operationCount;
+    return groups;
+  }
+}
