@@ -73,13 +73,17 @@ function renameUnlessThere(from, to) {
   }
 }
 
+/** They share a process of esbuild's. */
+let buildCount = 0;
+
 /**
  * @param {string} source
  * @param {string} folder
  */
 async function bundle(source, folder) {
-  const { build } = await import('esbuild');
-  const { metafile } = await build({
+  const { build, stop } = await import('esbuild');
+  buildCount++;
+  const built = build({
     entryPoints: [join(source, 'main.tsx'), join(source, 'styles/console.css')],
     outdir: folder,
     entryNames: '[name]-[hash]',
@@ -93,6 +97,11 @@ async function bundle(source, folder) {
     legalComments: 'none',
     metafile: true,
     logLevel: 'silent',
+  });
+  const { metafile } = await built.finally(() => {
+    buildCount--;
+    // Its process would live on beside us, with 22 MB.
+    if (buildCount === 0) void stop();
   });
   const names = Object.keys(metafile.outputs).map((path) => basename(path));
   const find = (/** @type {string} */ end) => {

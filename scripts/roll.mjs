@@ -35,7 +35,12 @@ if (process.platform !== 'linux') fail('roll finds processes in /proc, which onl
 const databaseUrl = process.env.DATABASE_URL;
 if (!databaseUrl) fail(`DATABASE_URL is not set: whose processes? ${USAGE}`, 2);
 
-const found = findRunningServices(join(ROOT, 'packages', service, 'src/main.ts'), databaseUrl);
+const runningFrom = (/** @type {string} */ file) =>
+  findRunningServices(join(ROOT, 'packages', file), databaseUrl);
+const found = [
+  ...runningFrom(`${service}/src/main.ts`),
+  ...runningFrom('standalone/src/all-services.ts'),
+];
 const ours = found.filter(({ isSupervised }) => !isSupervised);
 if (ours.length === 0)
   fail(

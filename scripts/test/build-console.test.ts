@@ -66,3 +66,19 @@ test('of earlier builds the latest five are kept', async () => {
   }
   expect(await readdir(cache)).toHaveLength(5);
 });
+
+test('a build leaves no process behind', async () => {
+  await writeFile(join(source, 'main.tsx'), 'document.title = "last";');
+  await buildConsole(source, cache);
+  const children = () =>
+    readFile(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8').catch(() => '');
+  await expect
+    .poll(async () => {
+      const pids = (await children()).split(' ').filter((pid) => pid !== '');
+      const commands = await Promise.all(
+        pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
+      );
+      return commands.filter((command) => command.includes('esbuild'));
+    })
+    .toEqual([]);
+});

@@ -4,6 +4,7 @@
  */
 import { commandOfProcess } from '@sluice/database/embedded/process-command';
 import type { Holder } from './data-directory.ts';
+import { programOf } from './processes.ts';
 
 const POLL_INTERVAL_MS = 50;
 const NOTE_AFTER_MS = 1_000;
@@ -21,7 +22,7 @@ export async function awaitLeftoverServices(options: LeftoverOptions): Promise<v
   let isNoted = false;
   for (const { name, pid } of options.holder?.services ?? []) {
     // The id may be another's by now: only a process that runs our service counts.
-    while ((await commandOfProcess(pid))?.includes(`${name}/src/main.ts`)) {
+    while ((await commandOfProcess(pid))?.includes(programOf(name))) {
       const waitedMs = performance.now() - startedAtMs;
       if (waitedMs > NOTE_AFTER_MS && !isNoted) {
         isNoted = true;

@@ -7,26 +7,23 @@ import { printable } from '@sluice/domain/values/printable';
 export type LogFormat = 'pretty' | 'json';
 export type LogEntry = Readonly<Record<string, unknown>>;
 
-/** Turns one line that a service wrote into what is shown of it. */
-export function renderLogLine(format: LogFormat, service: string, line: string): string {
+/**
+ * Turns one line that a service wrote into what is shown of it.
+ *
+ * @param process - names the process, for lines that do not say which of its services wrote them.
+ */
+export function renderLogLine(format: LogFormat, process: string, line: string): string {
   const entry = parseLogLine(line);
-  if (format === 'json') return entry ? line : JSON.stringify({ level: 50, service, msg: line });
-  if (!entry) return `${' '.repeat(8)} ${service.padEnd(7)} ${printable(line)}`;
-  const {
-    level,
-    time,
-    msg,
-    service: _service,
-    pid: _pid,
-    hostname: _hostname,
-    error,
-    ...rest
-  } = entry;
+  if (format === 'json')
+    return entry ? line : JSON.stringify({ level: 50, service: process, msg: line });
+  if (!entry) return `${' '.repeat(8)} ${process.padEnd(7)} ${printable(line)}`;
+  const { level, time, msg, service, pid: _pid, hostname: _hostname, error, ...rest } = entry;
   const clock = typeof time === 'string' ? time.slice(11, 19) : ' '.repeat(8);
   const detail = Object.entries(rest).map(
     ([name, value]) => ` ${printable(name)}=${renderValue(value)}`,
   );
-  return `${clock} ${service.padEnd(7)} ${levelName(level)}${renderValue(msg ?? '')}${detail.join('')}${renderError(error)}`;
+  const name = typeof service === 'string' ? printable(service) : process;
+  return `${clock} ${name.padEnd(7)} ${levelName(level)}${renderValue(msg ?? '')}${detail.join('')}${renderError(error)}`;
 }
 
 /** Undefined where it is no line of a log. */

@@ -1,7 +1,7 @@
 /** `npm start`: everything on this machine. Before: `scripts/install.mjs`. */
 import { totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { describeEnding } from '@sluice/platform/process/begin-process';
+import { describeEnding } from '@sluice/platform/process/describe-ending';
 import { parseSettings } from '@sluice/platform/settings/config';
 import { createLifecycle, type Lifecycle } from '@sluice/platform/process/lifecycle';
 import { createLogger } from '@sluice/platform/process/logger';

@@ -1,5 +1,5 @@
 /**
- * One service as a child process: started, watched, started again when it dies, stopped.
+ * One service, or all of them, as a child process: started, watched, started again when it dies, stopped.
  *
  * States: starting → running → (died → waiting → starting)* → stopping → stopped. A death before it was ever ready is
  * a failed start, which starting again would not help. A service that lives and is not ready waits for Postgres or Redis;
@@ -32,7 +32,8 @@ export interface ServiceOptions {
   /** What Node is started with: the service's `main.ts`, after flags if any. */
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly readyUrl: string;
+  /** Of each service in it. */
+  readonly readyUrls: readonly string[];
   /** After this a stop is no longer a request. */
   readonly stopDeadlineMs: number;
   /** Between two lines about a service that is not ready; a minute unless told. */
@@ -47,7 +48,7 @@ export interface ServiceOptions {
 export interface Service {
   readonly name: string;
   pid(): number | undefined;
-  /** Resolves when it answers on `readyUrl`; rejects with its last words when it ends before. */
+  /** Resolves when it has answered on each of `readyUrls`; rejects with its last words when it ends before. */
   readonly ready: Promise<void>;
   /** Asks it to finish what is in progress and waits for its end. */
   stop(): Promise<void>;
@@ -88,20 +89,20 @@ export function startService(options: ServiceOptions): Service {
       if (isStopping) return;
       const ending = signal ?? `exit ${code}`;
       if (!wasReady) {
-        failStart(`${options.name} did not start (${ending})${reasonOf(lastWords)}`);
+        failStart(`${nameOf(options, lastWords)} did not start (${ending})${reasonOf(lastWords)}`);
         return;
       }
       if (performance.now() - startedAtMs > STABLE_AFTER_MS) pauseMs = PAUSE_MS_MIN;
       options.onNote(
-        `${options.name} died (${ending}${reasonOf(lastWords)}); starting it again in ${pauseMs / 1000} s`,
+        `${nameOf(options, lastWords)} died (${ending}${reasonOf(lastWords)}); starting it again in ${pauseMs / 1000} s`,
       );
       restart = setTimeout(start, pauseMs);
       pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
     });
     options.onStarted();
-    const sayItWaits = (): void =>
+    const sayItWaits = (readyUrl: string): void =>
       options.onNote(
-        `${options.name} is not ready yet: ${options.readyUrl} does not answer 200${reasonOf(lastWords)}; it is waited for`,
+        `${options.name} is not ready yet: ${readyUrl} does not answer 200${reasonOf(lastWords)}; it is waited for`,
       );
     void untilReady(options, gone.signal, sayItWaits).then(() => {
       if (gone.signal.aborted || isStopping) return;
@@ -147,15 +148,18 @@ function spawnService(options: ServiceOptions, onLine: (line: string) => void): 
   return child;
 }
 
-/** Until it answers 200, or is gone. */
+/** Until all of it has answered 200, or is gone. */
 async function untilReady(
-  { readyUrl, waitLineIntervalMs = WAIT_LINE_INTERVAL_MS }: ServiceOptions,
+  { readyUrls, waitLineIntervalMs = WAIT_LINE_INTERVAL_MS }: ServiceOptions,
   gone: AbortSignal,
-  onLongWait: () => void,
+  onLongWait: (readyUrl: string) => void,
 ): Promise<void> {
   let pauseMs = POLL_INTERVAL_MS;
   let saidAtMs = performance.now();
+  const waiting = [...readyUrls];
   while (!gone.aborted) {
+    const [readyUrl] = waiting;
+    if (readyUrl === undefined) return;
     const isReady = await fetch(readyUrl, {
       headers: { connection: 'close' },
       signal: AbortSignal.timeout(5_000),
@@ -163,9 +167,12 @@ async function untilReady(
       (answer) => answer.arrayBuffer().then(() => answer.ok),
       () => false,
     );
-    if (isReady) return;
+    if (isReady) {
+      waiting.shift();
+      continue;
+    }
     if (performance.now() - saidAtMs >= waitLineIntervalMs && !gone.aborted) {
-      onLongWait();
+      onLongWait(readyUrl);
       saidAtMs = performance.now();
       pauseMs = SLOW_POLL_INTERVAL_MS;
     }
@@ -176,16 +183,27 @@ async function untilReady(
 /** A stack's places are in the log; here they would push the reason out of sight. */
 const isNoFrame = (line: string): boolean => !/^(\s+at |\s*$|Node\.js v)/.test(line);
 
+/** Of the service that ended the process, where several are in it. */
+function nameOf({ name }: ServiceOptions, lastWords: readonly string[]): string {
+  const { service } = findLevel(lastWords.map(parseLogLine), 60) ?? {};
+  return typeof service === 'string' ? service : name;
+}
+
+const findLevel = (entries: readonly (LogEntry | undefined)[], level: number) =>
+  entries.findLast((entry) => entry?.['level'] === level);
+
+const findWorst = (entries: readonly (LogEntry | undefined)[]): LogEntry | undefined =>
+  findLevel(entries, 60) ?? findLevel(entries, 50);
+
 /** What most likely says why: its worst line of the log, an error's first line, or the last that is not of the log. */
 function reasonOf(lastWords: readonly string[]): string {
   const entries = lastWords.map(parseLogLine);
-  const ofLevel = (level: number) => entries.findLast((entry) => entry?.['level'] === level);
-  const entry = ofLevel(60) ?? ofLevel(50);
+  const entry = findWorst(entries);
   const line = entry
     ? renderReason(entry)
     : (lastWords.find((words) => /^(Uncaught )?\w*Error\b/.test(words)) ??
       lastWords.findLast((_, index) => entries[index] === undefined));
-  const warning = ofLevel(40);
+  const warning = findLevel(entries, 40);
   const reason = line?.trim() ?? (warning && renderReason(warning));
   return reason === undefined ? '' : `: ${reason.slice(0, REASON_LENGTH_MAX)}`;
 }

@@ -27,6 +27,8 @@ export const standaloneSettings = platformSettings.extend({
   WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 604_800_000, 10_000),
   /** Where the data is; relative to the checkout. */
   SLUICE_DIRECTORY: z.string().default('.sluice'),
+  /** Absent: all services in one process. */
+  PROCESS_PER_SERVICE: optionalFlag(),
   /** Of the services' log on stderr. Absent: lines for people on a terminal, else JSON. */
   LOG_FORMAT: z.enum(['pretty', 'json']).optional(),
 });
@@ -76,6 +78,7 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   WEBHOOK_LISTED_FAILURE_WAIT_MS  first wait of a delivery that fails, an hour in production (10000)
   SEALING_KEYS                encryption keys for secrets (made once, kept with the data)
   SHARD_COUNT                 queues that events are spread over; fixed once there is data (4)
+  PROCESS_PER_SERVICE=true    a process for each service, for more events a second and more memory
   LOG_LEVEL                   trace, debug, info, warn, error, fatal, silent (info)
   LOG_FORMAT                  pretty or json (pretty on a terminal)
   NODE_ENV=production         no demo workspace; webhooks reach no private addresses unless

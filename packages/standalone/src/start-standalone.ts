@@ -22,7 +22,12 @@ import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
 import { APPLICATION_NAME, prepareDatabase } from './prepare-database.ts';
 import { subscribeDemo } from './subscribe-demo.ts';
-import { SMALL_HEAP_ARGUMENTS, SMALL_HEAP_ENVIRONMENT } from './small-heap.ts';
+import {
+  processesOf,
+  programOf,
+  SMALL_HEAP_ARGUMENTS,
+  SMALL_HEAP_ENVIRONMENT,
+} from './processes.ts';
 import { startService, type Service } from './service-process.ts';
 import {
   addressOf,
@@ -34,6 +39,8 @@ import {
 const DATABASE_NAME = 'sluice';
 /** A service ends itself when draining takes too long; this much later it is ended. */
 const STOP_GRACE_MS = 2_000;
+/** The simulated payment provider is one. */
+const SERVICE_COUNT = 4;
 
 export interface StandaloneDeps {
   readonly settings: StandaloneSettings;
@@ -75,7 +82,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   lifecycle.defer('data directory', () => directory.release());
   await awaitLeftoverServices({
     holder: directory.earlierHolder,
-    deadlineMs: settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
+    deadlineMs: SERVICE_COUNT * settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
     kill: deps.kill,
     onProgress: onNote,
   });
@@ -126,25 +133,27 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   };
   const since = new Date().toISOString();
   // The last of these is the first to be stopped.
-  for (const [name, address] of [
-    ...(simulator === undefined ? [] : ([['billing-vendor', simulator]] as const)),
-    ['api', api],
-    ['worker', worker],
-    ['intake', intake],
-  ] as const) {
+  const addresses = {
+    ...(simulator !== undefined && { 'billing-vendor': simulator }),
+    api,
+    worker,
+    intake,
+  };
+  for (const { name, readyUrls } of processesOf(addresses, settings)) {
     const service = startService({
       name,
       execPath: deps.execPath,
       args: [
         '--disable-warning=ExperimentalWarning',
         ...SMALL_HEAP_ARGUMENTS,
-        // A start is bound by CPU: four processes load some 300 modules each.
+        // A start is bound by CPU: it loads some 700 modules.
         `--import=${pathToFileURL(join(deps.root, 'scripts/keep-stripped-types.mjs')).href}`,
-        join(deps.root, 'packages', name, 'src', 'main.ts'),
+        join(deps.root, 'packages', programOf(name)),
       ],
       environment: { ...SMALL_HEAP_ENVIRONMENT, ...environment },
-      readyUrl: `${address}/readyz`,
-      stopDeadlineMs: settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
+      readyUrls,
+      // The services in it stop one after another.
+      stopDeadlineMs: readyUrls.length * settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
       onLine: (line) => deps.onServiceLine(name, line),
       onNote,
       onStarted: tellWhoHolds,

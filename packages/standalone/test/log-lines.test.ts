@@ -10,9 +10,10 @@ const ENTRY = JSON.stringify({
 });
 
 test('a log entry is one line with the time, the service, the level where it matters, and its fields', () => {
-  expect(renderLogLine('pretty', 'intake', ENTRY)).toBe(
-    '20:04:13 intake  warning: a warning port=8080',
-  );
+  const shown = '20:04:13 intake  warning: a warning port=8080';
+  expect(renderLogLine('pretty', 'intake', ENTRY)).toBe(shown);
+  // Of a process with several services.
+  expect(renderLogLine('pretty', 'sluice', ENTRY)).toBe(shown);
 });
 
 test('for machines an entry stays as it was written, and what is no entry becomes one', () => {

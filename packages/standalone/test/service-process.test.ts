@@ -29,7 +29,7 @@ async function start() {
     execPath: process.execPath,
     args: ['-e', PROGRAM, '--', String(port), file],
     environment: {},
-    readyUrl: `http://127.0.0.1:${port}/readyz`,
+    readyUrls: [`http://127.0.0.1:${port}/readyz`],
     stopDeadlineMs: 5_000,
     waitLineIntervalMs: LINE_INTERVAL_MS,
     onLine: () => undefined,

@@ -16,7 +16,7 @@ export interface Installation {
   readonly intakeUrl: string;
   /** A POST to the API as the demo workspace. @throws Error if it is refused. */
   ask(path: string, body: object): Promise<unknown>;
-  /** @returns what sends SIGKILL to the processes of intake and worker that run now, both at once. */
+  /** @returns what sends SIGKILL to the processes that run now, those with intake or the worker in them, all at once. */
   prepareKill(): Promise<() => void>;
   close(): Promise<void>;
 }
@@ -101,9 +101,11 @@ export async function startInstallation(
     },
     async prepareKill() {
       const pids = (await listProcesses(child.pid as number))
-        .filter(({ command }) => /\/(?:intake|worker)\/src\/main\.ts/.test(command))
+        .filter(({ command }) =>
+          /\/(?:(?:intake|worker)\/src\/main|standalone\/src\/all-services)\.ts/.test(command),
+        )
         .map(({ pid }) => pid);
-      if (pids.length !== 2) throw new Error('npm start has no intake or no worker');
+      if (pids.length === 0) throw new Error('npm start has no intake and no worker');
       return () => pids.forEach((pid) => host.kill(pid));
     },
     async close() {

@@ -7,12 +7,12 @@
  * taken, a schema of another version) is shown as its code and what to do next; only an unforeseen error is shown
  * with a stack.
  */
-import { AppError, reasonOf, type ErrorCode } from '@sluice/domain/values/errors';
 import { z } from 'zod';
 import { parseSettings } from '../settings/config.ts';
 import { findMisspeltSettings } from '../settings/misspelt-settings.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { createLogger, type Logger } from './logger.ts';
+import { processEndOf } from './process-end.ts';
 
 /** What `process` offers a `main.ts`, so that only `main.ts` names it. */
 export interface ServiceProcess {
@@ -40,44 +40,14 @@ interface BegunProcess<Settings> {
 export function beginProcess<
   Schema extends z.ZodType<{ readonly LOG_LEVEL: string; readonly DRAIN_TIMEOUT_MS: number }>,
 >(process: ServiceProcess, service: string, schema: Schema): BegunProcess<z.infer<Schema>> {
-  let isStopping = false;
-  let exitCode = 0;
-  // Last words are logged whatever LOG_LEVEL is: LOG_LEVEL itself may be the bad setting.
-  const lastWords = createLogger(service, 'fatal');
-  let logger = lastWords;
-  const fail = (error: unknown): void => {
-    if (isStopping) {
-      // A start during a stop fails because what it needs is closed.
-      logger.error({ error }, 'an error while stopping');
-      exitCode = 1;
-      return;
-    }
-    const { message, ...fields } = describeEnding(error);
-    lastWords.fatal(fields, message);
-    process.exit(1);
-  };
-  process.on('uncaughtException', fail);
-
+  const end = processEndOf(process, service);
   const settings = parseSettings(schema, process.env);
-  logger = createLogger(service, settings.LOG_LEVEL);
+  const logger = createLogger(service, settings.LOG_LEVEL);
   warnOfMisspelt(logger, schema, process.env);
   const lifecycle = createLifecycle(logger);
-  const stop = (reason: string): void => {
-    if (isStopping) return;
-    isStopping = true;
-    logger.info(
-      { reason },
-      'stopping: the process finishes work in progress and starts no new work',
-    );
-    const drainTimeoutMs = settings.DRAIN_TIMEOUT_MS;
-    setTimeout(() => {
-      logger.error({ drainTimeoutMs }, 'draining took too long; exiting with work unfinished');
-      process.exit(1);
-    }, drainTimeoutMs).unref();
-    void lifecycle.stop().then(() => process.exit(exitCode));
-  };
-  for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const)
-    process.on(signal, () => stop(signal));
+  const drainTimeoutMs = settings.DRAIN_TIMEOUT_MS;
+  end.add({ name: service, logger, lifecycle, drainTimeoutMs });
+  const fail = (error: unknown): void => end.fail(service, error);
   return { settings, logger, lifecycle, fail };
 }
 
@@ -92,30 +62,4 @@ function warnOfMisspelt(
       { setting: name, nearest: nearestName },
       `${name} is not a setting and has no effect; the nearest setting is ${nearestName}`,
     );
-}
-
-/** What is said of an error that ends a process. */
-export interface Ending {
-  /** For errors of the error table: what is wrong, and what to do next. */
-  readonly message: string;
-  readonly code?: ErrorCode;
-  /** The cause in its own words, where the message does not have them. */
-  readonly cause?: string;
-  /** With its stack; absent where it was foreseen. */
-  readonly error?: unknown;
-}
-
-export function describeEnding(error: unknown): Ending {
-  const code = error instanceof AppError ? error.code : undefined;
-  if (!(error instanceof Error) || code === undefined || code === 'BUG') {
-    return {
-      message: `ended by an unexpected error; please report it with this line: ${reasonOf(error)}`,
-      ...(code && { code }),
-      error,
-    };
-  }
-  const { message, cause } = error;
-  if (!(cause instanceof Error)) return { message, code };
-  const reason = reasonOf(cause);
-  return { message, code, ...(!message.includes(reason) && { cause: reason }) };
 }

@@ -4,9 +4,10 @@ import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test
 import { expect, test } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('../support/service-that-ends.ts', import.meta.url));
+const TWO = fileURLToPath(new URL('../support/two-services.ts', import.meta.url));
 
-async function run(settings: Record<string, string>) {
-  const { code, output } = await runProgramUnderTest(PROGRAM, {
+async function run(settings: Record<string, string>, program = PROGRAM) {
+  const { code, output } = await runProgramUnderTest(program, {
     DATABASE_URL: 'postgres://localhost/unused',
     ...settings,
   });
@@ -83,4 +84,39 @@ test('a stop that takes too long is cut, and says so', async () => {
     [50, expect.stringMatching(/^draining took too long/)],
   ]);
   expect(code).toBe(1);
+});
+
+const INTAKE_STOPS = ['intake', expect.stringMatching(/^stopping/)];
+const WORKER_STOPS = ['worker', expect.stringMatching(/^stopping/)];
+
+test.each([
+  [
+    'stop in their order, each once the one before has',
+    'stop',
+    0,
+    [INTAKE_STOPS, ['intake', 'finished'], WORKER_STOPS, ['worker', 'finished']],
+  ],
+  [
+    'stop though one of them takes too long',
+    'stuck',
+    1,
+    [
+      INTAKE_STOPS,
+      ['intake', expect.stringMatching(/^draining took too long/)],
+      WORKER_STOPS,
+      ['worker', 'finished'],
+    ],
+  ],
+  ['end with the error of one, under its name', 'told', 1, [['worker', 'start a newer version']]],
+  [
+    'end with an error that nobody caught',
+    'callback',
+    1,
+    [['both', expect.stringMatching(/unexpected error.*: nobody thought of it$/)]],
+  ],
+])('services of one process %s', async (_, ENDING, code, lines) => {
+  const ended = await run({ ENDING, DRAIN_TIMEOUT_MS: '200' }, TWO);
+  const byTime = ended.lines.toSorted((a, b) => String(a['time']).localeCompare(String(b['time'])));
+  expect(byTime.map(({ service, msg }) => [service, msg])).toEqual(lines);
+  expect(ended.code).toBe(code);
 });

@@ -91,8 +91,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Everything that a start has begun: the services and Postgres. */
-async function processIds(): Promise<number[]> {
+/** Everything that a start has begun: the services, in as many processes, and Postgres. */
+async function processIds(serviceProcessCount = 1): Promise<number[]> {
   const holder = JSON.parse(await readFile(join(directory, 'held-by.json'), 'utf8')) as {
     services: { pid: number }[];
   };
@@ -100,7 +100,7 @@ async function processIds(): Promise<number[]> {
     await readFile(join(directory, 'postgres', 'postmaster.pid'), 'utf8')
   ).split('\n');
   const ids = [...holder.services.map(({ pid }) => pid), Number(postmaster)];
-  expect(ids).toHaveLength(5);
+  expect(ids).toHaveLength(serviceProcessCount + 1);
   return ids;
 }
 
@@ -137,6 +137,11 @@ test(
     );
     expect(second.output()).toContain(`http://127.0.0.1:${environment['INTAKE_PORT']}`);
 
+    const [services] = (await processIds()) as [number];
+    process.kill(services, 'SIGKILL');
+    await first.says('sluice died (SIGKILL)');
+    await first.says('sluice is back');
+
     const ids = await processIds();
     first.child.kill('SIGINT');
     await once(first.child, 'close');
@@ -154,7 +159,7 @@ test(
     const ids = await processIds();
     killed.child.kill('SIGKILL');
 
-    const next = start();
+    const next = start({ PROCESS_PER_SERVICE: 'true' });
     const banner = await next.says('webhooks probe 1');
     await expectGone(ids);
     const shell = await openShell(environment);
@@ -162,12 +167,12 @@ test(
     await shell.says('"email":"ada@example.com"');
     await shell.close();
 
-    const [worker] = (await processIds()).slice(2, 3) as [number];
+    const [worker] = (await processIds(4)).slice(2, 3) as [number];
     process.kill(worker, 'SIGKILL');
     await next.says('worker died (SIGKILL)');
     await next.says('worker is back');
 
-    const nextIds = await processIds();
+    const nextIds = await processIds(4);
     next.child.kill('SIGTERM');
     await once(next.child, 'close');
     await expectGone(nextIds);

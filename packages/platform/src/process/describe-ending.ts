@@ -1,0 +1,28 @@
+/** What the last line of a process says of the error that ends it. */
+import { AppError, reasonOf, type ErrorCode } from '@sluice/domain/values/errors';
+
+/** What is said of an error that ends a process. */
+export interface Ending {
+  /** For errors of the error table: what is wrong, and what to do next. */
+  readonly message: string;
+  readonly code?: ErrorCode;
+  /** The cause in its own words, where the message does not have them. */
+  readonly cause?: string;
+  /** With its stack; absent where it was foreseen. */
+  readonly error?: unknown;
+}
+
+export function describeEnding(error: unknown): Ending {
+  const code = error instanceof AppError ? error.code : undefined;
+  if (!(error instanceof Error) || code === undefined || code === 'BUG') {
+    return {
+      message: `ended by an unexpected error; please report it with this line: ${reasonOf(error)}`,
+      ...(code && { code }),
+      error,
+    };
+  }
+  const { message, cause } = error;
+  if (!(cause instanceof Error)) return { message, code };
+  const reason = reasonOf(cause);
+  return { message, code, ...(!message.includes(reason) && { cause: reason }) };
+}

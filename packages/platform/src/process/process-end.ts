@@ -1,0 +1,104 @@
+/**
+ * How a process ends. It has one service, or several, as `npm start` has them: a signal stops them one after another, and
+ * an error that nobody caught ends all of them at once.
+ */
+import type { ServiceProcess } from './begin-process.ts';
+import { describeEnding } from './describe-ending.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { createLogger, type Logger } from './logger.ts';
+
+interface StoppableService {
+  readonly name: string;
+  readonly logger: Logger;
+  readonly lifecycle: Lifecycle;
+  /** Of its stop, after which it is left as it is. */
+  readonly drainTimeoutMs: number;
+}
+
+export class ProcessEnd {
+  readonly #process: ServiceProcess;
+  readonly #stopOrder: readonly string[];
+  #services: StoppableService[] = [];
+  #isStopping = false;
+  #exitCode = 0;
+
+  /**
+   * @param name - whose last words an error that nobody caught is.
+   * @param stopOrder - names of services. One that is not among them is stopped last.
+   */
+  constructor(process: ServiceProcess, name: string, stopOrder: readonly string[]) {
+    this.#process = process;
+    this.#stopOrder = stopOrder;
+    process.on('uncaughtException', (error) => this.fail(name, error));
+    for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const)
+      process.on(signal, () => this.#stop(signal));
+  }
+
+  /** From here on a stop stops it too. */
+  add(service: StoppableService): void {
+    this.#services.push(service);
+  }
+
+  /** Ends the process with an error of a service. While the process stops, the error is logged, and the exit code is 1. */
+  fail(name: string, error: unknown): void {
+    if (this.#isStopping) {
+      // A start during a stop fails because what it needs is closed.
+      const service = this.#services.find((each) => each.name === name);
+      (service?.logger ?? createLogger(name, 'info')).error({ error }, 'an error while stopping');
+      this.#exitCode = 1;
+      return;
+    }
+    const { message, ...fields } = describeEnding(error);
+    // Whatever LOG_LEVEL is, last words are logged: LOG_LEVEL itself may be the bad setting.
+    createLogger(name, 'fatal').fatal(fields, message);
+    this.#process.exit(1);
+  }
+
+  #stop(reason: string): void {
+    if (this.#isStopping) return;
+    this.#isStopping = true;
+    void this.#stopAll(reason).then(() => this.#process.exit(this.#exitCode));
+  }
+
+  async #stopAll(reason: string): Promise<void> {
+    const place = ({ name }: StoppableService): number => {
+      const found = this.#stopOrder.indexOf(name);
+      return found === -1 ? this.#stopOrder.length : found;
+    };
+    const services = this.#services.toSorted((one, other) => place(one) - place(other));
+    for (const service of services) await this.#stopOne(service, reason);
+  }
+
+  async #stopOne({ logger, lifecycle, drainTimeoutMs }: StoppableService, reason: string) {
+    logger.info(
+      { reason },
+      'stopping: the process finishes work in progress and starts no new work',
+    );
+    const { promise: isTooLate, resolve } = Promise.withResolvers<true>();
+    const deadline = setTimeout(resolve, drainTimeoutMs, true);
+    deadline.unref();
+    if (await Promise.race([lifecycle.stop(), isTooLate])) {
+      logger.error({ drainTimeoutMs }, 'draining took too long; exiting with work unfinished');
+      this.#exitCode = 1;
+    }
+    clearTimeout(deadline);
+  }
+}
+
+const ends = new WeakMap<ServiceProcess, ProcessEnd>();
+
+/** The one end of a process, which the first service in it sets up. */
+export function processEndOf(process: ServiceProcess, name: string): ProcessEnd {
+  return ends.get(process) ?? shareProcess(process, name, []);
+}
+
+/** Called before the first of several services begins. Parameters as of `ProcessEnd`. */
+export function shareProcess(
+  process: ServiceProcess,
+  name: string,
+  stopOrder: readonly string[],
+): ProcessEnd {
+  const end = new ProcessEnd(process, name, stopOrder);
+  ends.set(process, end);
+  return end;
+}

@@ -1,0 +1,23 @@
+/**
+ * All services in one process, for a small installation: what Node, the libraries and our own modules take of memory is
+ * there once. `start-standalone.ts` starts it, and starts it again when it ends.
+ *
+ * They share an event loop, so together they use one core. `PROCESS_PER_SERVICE=true npm start` has a process each.
+ */
+import { shareProcess } from '@sluice/platform/process/process-end';
+
+/** By the names that they give themselves. Nothing new comes in once intake has stopped. */
+const STOP_ORDER = ['intake', 'worker', 'api', 'vendor simulator'];
+
+const end = shareProcess(process, 'sluice', STOP_ORDER);
+const begin = (name: string, loading: Promise<unknown>): Promise<unknown> =>
+  loading.catch((error: unknown) => end.fail(name, error));
+// At the same time: a worker that waits for Redis holds no intake up, which has a disk to write to meanwhile.
+await Promise.all([
+  ...(process.env['STRIPE_SECRET_KEY']
+    ? []
+    : [begin('vendor simulator', import('@sluice/billing-vendor/main'))]),
+  begin('api', import('@sluice/api/main')),
+  begin('worker', import('@sluice/worker/main')),
+  begin('intake', import('@sluice/intake/main')),
+]);

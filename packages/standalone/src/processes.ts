@@ -1,0 +1,47 @@
+/**
+ * The processes that `npm start` has beside itself: one with all services, or one each. And what keeps them small.
+ *
+ * Idle, PSS of all with the supervisor: 545 MB for four with Node's own heaps, 308 for four with these, 185 for one.
+ * Small heaps trade throughput: short-lived objects are looked through more often. Processes that are started one by one,
+ * as many as wanted, have the larger heaps (`package.json`, `infra/Dockerfile`).
+ *
+ * Used by `start-standalone.ts`; the supervisor itself has the same heap from `npm start` (`package.json`).
+ */
+import type { StandaloneSettings } from './settings.ts';
+
+/**
+ * - Node's default of 16 MB for each half of the young heap is filled before anything is collected: -200 MB of all.
+ * - One thread of V8 beside the main one, not four: each has a stack and memory of its own.
+ */
+export const SMALL_HEAP_ARGUMENTS = ['--max-semi-space-size=2', '--v8-pool-size=1'] as const;
+
+/** One heap of glibc for all threads, not eight a core: each keeps what it has freed. -90 MB of all. */
+export const SMALL_HEAP_ENVIRONMENT = { MALLOC_ARENA_MAX: '1' } as const;
+
+/** The program of the one process, below `packages/`. */
+const ALL_SERVICES = 'standalone/src/all-services.ts';
+/** The name of the one process. */
+const ALL_NAME = 'sluice';
+
+/** @param name - of a process, also one that an earlier version started. @returns its program, below `packages/`. */
+export const programOf = (name: string): string =>
+  name === ALL_NAME ? ALL_SERVICES : `${name}/src/main.ts`;
+
+interface ProcessToStart {
+  readonly name: string;
+  /** `/readyz` of each service in it. */
+  readonly readyUrls: readonly string[];
+}
+
+/** @param addresses - by service. @returns the process to be stopped first as the last, as the addresses are. */
+export function processesOf(
+  addresses: Readonly<Record<string, string>>,
+  { PROCESS_PER_SERVICE: isEach }: Pick<StandaloneSettings, 'PROCESS_PER_SERVICE'>,
+): ProcessToStart[] {
+  const each = Object.entries(addresses).map(([name, address]) => ({
+    name,
+    readyUrls: [`${address}/readyz`],
+  }));
+  if (isEach) return each;
+  return [{ name: ALL_NAME, readyUrls: each.flatMap(({ readyUrls }) => readyUrls) }];
+}
