@@ -104,7 +104,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   ],
   chaos: ['order', 'order/model', 'runbooks', 'purchases', 'loss', 'kills'],
   console: ['screens', 'tail', 'parts', 'routing', 'sentences', 'client'],
-  standalone: [],
+  standalone: ['services'],
   'command-line': [],
   verify: [],
   client: [],

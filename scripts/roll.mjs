@@ -39,7 +39,7 @@ const runningFrom = (/** @type {string} */ file) =>
   findRunningServices(join(ROOT, 'packages', file), databaseUrl);
 const found = [
   ...runningFrom(`${service}/src/main.ts`),
-  ...runningFrom('standalone/src/all-services.ts'),
+  ...runningFrom('standalone/src/services/main.ts'),
 ];
 const ours = found.filter(({ isSupervised }) => !isSupervised);
 if (ours.length === 0)

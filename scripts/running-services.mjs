@@ -41,7 +41,7 @@ function readService(pid, file) {
     const [, ...words] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
     const folder = readlinkSync(`/proc/${pid}/cwd`);
     const isIts = (/** @type {string} */ word) =>
-      word.endsWith(`/src/${basename(file)}`) && realpathSync(resolve(folder, word)) === file;
+      word.endsWith(`/${basename(file)}`) && realpathSync(resolve(folder, word)) === file;
     if (!words.some(isIts)) return undefined;
     const environment = Object.fromEntries(
       readFileSync(`/proc/${pid}/environ`, 'utf8')

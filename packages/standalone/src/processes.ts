@@ -19,7 +19,7 @@ export const SMALL_HEAP_ARGUMENTS = ['--max-semi-space-size=2', '--v8-pool-size=
 export const SMALL_HEAP_ENVIRONMENT = { MALLOC_ARENA_MAX: '1' } as const;
 
 /** The program of the one process, below `packages/`. */
-const ALL_SERVICES = 'standalone/src/all-services.ts';
+const ALL_SERVICES = 'standalone/src/services/main.ts';
 /** The name of the one process. */
 const ALL_NAME = 'sluice';
 

@@ -102,7 +102,7 @@ export async function startInstallation(
     async prepareKill() {
       const pids = (await listProcesses(child.pid as number))
         .filter(({ command }) =>
-          /\/(?:(?:intake|worker)\/src\/main|standalone\/src\/all-services)\.ts/.test(command),
+          /\/(?:(?:intake|worker)\/src\/main|standalone\/src\/services\/main)\.ts/.test(command),
         )
         .map(({ pid }) => pid);
       if (pids.length === 0) throw new Error('npm start has no intake and no worker');

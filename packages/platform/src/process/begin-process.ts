@@ -12,15 +12,7 @@ import { parseSettings } from '../settings/config.ts';
 import { findMisspeltSettings } from '../settings/misspelt-settings.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { createLogger, type Logger } from './logger.ts';
-import { processEndOf } from './process-end.ts';
-
-/** What `process` offers a `main.ts`, so that only `main.ts` names it. */
-export interface ServiceProcess {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  on(event: 'SIGTERM' | 'SIGINT' | 'disconnect', listener: () => void): unknown;
-  on(event: 'uncaughtException', listener: (error: unknown) => void): unknown;
-  exit(code: number): void;
-}
+import { processEndOf, type ServiceProcess } from './process-end.ts';
 
 interface BegunProcess<Settings> {
   readonly settings: Settings;

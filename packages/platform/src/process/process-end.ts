@@ -2,10 +2,17 @@
  * How a process ends. It has one service, or several, as `npm start` has them: a signal stops them one after another, and
  * an error that nobody caught ends all of them at once.
  */
-import type { ServiceProcess } from './begin-process.ts';
 import { describeEnding } from './describe-ending.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { createLogger, type Logger } from './logger.ts';
+
+/** What `process` offers a `main.ts`, so that only `main.ts` names it. */
+export interface ServiceProcess {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  on(event: 'SIGTERM' | 'SIGINT' | 'disconnect', listener: () => void): unknown;
+  on(event: 'uncaughtException', listener: (error: unknown) => void): unknown;
+  exit(code: number): void;
+}
 
 interface StoppableService {
   readonly name: string;
