@@ -150,7 +150,7 @@ async function callMicroseconds(deps: AcceptDependencies, count: number): Promis
           authorization,
           isStrict: false,
           mayUseDemo: () => false,
-          body: readBody(body, false, false),
+          body: readBody(body, false),
           parameters: [],
         };
         void acceptCall(deps, submission, ({ outcome }) => {

@@ -32,6 +32,7 @@ import { allowedHeaders, framingProblem, readHead, type Head } from './http/requ
 import { NO_PARAMETERS, readParameters } from './http/request-parameters.ts';
 import { SILENCE_TICK_MS, SilentConnections } from './http/silent-connections.ts';
 import type { FastPath } from './calls/fast-path.ts';
+import { RepeatedKeyLooks } from './calls/repeated-key.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
 
 export interface ServerOptions {
@@ -87,6 +88,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     turns: options.streams.turns,
     ownerOf: options.ownerOf,
     demoGate: new DemoGate(options.demoHosts),
+    repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
   };
 
   const silent = new SilentConnections();

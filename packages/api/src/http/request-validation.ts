@@ -84,6 +84,7 @@ function toDetails(
 ): ProblemDetail[] {
   return issues
     .flatMap(oneForEachKey)
+    .filter(isTightestBound)
     .slice(0, DETAIL_COUNT_MAX)
     .map((issue) => toDetail(issue, value, httpPart));
 }
@@ -92,6 +93,21 @@ function toDetails(
 function oneForEachKey(issue: Issue): Issue[] {
   if (issue.code !== 'unrecognized_keys') return [issue];
   return issue.keys.map((key) => ({ ...issue, path: [...issue.path, key] }));
+}
+
+/** An integer beyond 2^53 is also beyond the bound of its field: that one is the field's, and is said. */
+function isTightestBound(issue: Issue, _: number, issues: readonly Issue[]): boolean {
+  const isOfSameField = ({ path }: Issue): boolean => path.join() === issue.path.join();
+  if (issue.code === 'too_big')
+    return !issues.some(
+      (other) => other.code === 'too_big' && isOfSameField(other) && other.maximum < issue.maximum,
+    );
+  if (issue.code === 'too_small')
+    return !issues.some(
+      (other) =>
+        other.code === 'too_small' && isOfSameField(other) && other.minimum > issue.minimum,
+    );
+  return true;
 }
 
 function toDetail(issue: Issue, value: unknown, httpPart: string | undefined): ProblemDetail {

@@ -1,6 +1,6 @@
 /**
- * A text that is nearly JSON → its value, and what was wrong where. Asked only after `JSON.parse` has refused the whole, or in
- * strict mode if a key may come twice (`intake/src/calls/repeated-key.ts`).
+ * A text that is nearly JSON → its value, and what was wrong where. Asked only after `JSON.parse` has refused the whole, or if a
+ * key may come twice (`intake/src/calls/repeated-key.ts`).
  *
  * Some senders write what JSON does not have: Python's `json.dumps` writes `NaN` and `Infinity`, others cut a character in
  * two or leave a comma behind. In a batch the other items belong to other people, so a fault costs its own item at most:
@@ -40,15 +40,13 @@ const FAULT_COUNT_MAX = 20;
  * Reads the text.
  *
  * @param isBatch - whether the members of the root's `batch` are items, each with faults of its own.
- * @param tellsRepeatedKeys - whether a key that an object has twice is a fault.
  * @returns undefined where it cannot be told what the faulty part is.
  */
 export function readLenientJson(
   text: string,
   isBatch: boolean,
-  tellsRepeatedKeys = false,
 ): { value: Json; faults: JsonFaults } | undefined {
-  const reader = new LenientReader(text, isBatch, tellsRepeatedKeys);
+  const reader = new LenientReader(text, isBatch);
   try {
     const value = reader.readRoot();
     return { value, faults: reader.faults };
@@ -66,9 +64,8 @@ export function readLenientJson(
 export function readLenientItem(
   text: string,
   startsAt: number,
-  tellsRepeatedKeys = false,
 ): { value: Json; faults: readonly JsonFault[] } {
-  const reader = new LenientReader(text, false, tellsRepeatedKeys);
+  const reader = new LenientReader(text, false);
   try {
     const value = reader.readRoot(ITEM_DEPTH);
     return { value, faults: reader.faults.get(null) ?? [] };
@@ -81,7 +78,7 @@ export function readLenientItem(
 
 /** The keys of a text of JSON that come twice in an object, by item. What lies deeper than the reader goes is left out. */
 export function findRepeatedKeys(text: string, isBatch: boolean): JsonFaults {
-  const { faults } = readLenientJson(text, isBatch, true) ?? { faults: new Map() };
+  const { faults } = readLenientJson(text, isBatch) ?? { faults: new Map() };
   const found = new Map<number | null, readonly JsonFault[]>();
   for (const [item, ofItem] of faults as JsonFaults) {
     const repeated = ofItem.filter(({ kind }) => kind === 'repeated-key');
@@ -112,17 +109,15 @@ class LenientReader {
   readonly faults = new Map<number | null, JsonFault[]>();
   readonly #text: string;
   readonly #isBatch: boolean;
-  readonly #tellsRepeatedKeys: boolean;
   #at = 0;
   #item: number | null = null;
   #unreadableCount = 0;
   /** Keys and indexes from the item to where the reader is. */
   readonly #path: (string | number)[] = [];
 
-  constructor(text: string, isBatch: boolean, tellsRepeatedKeys: boolean) {
+  constructor(text: string, isBatch: boolean) {
     this.#text = text;
     this.#isBatch = isBatch;
-    this.#tellsRepeatedKeys = tellsRepeatedKeys;
   }
 
   /** How far it has come. */
@@ -163,7 +158,7 @@ class LenientReader {
       this.#expect(':');
       this.#passSpace();
       this.#path.push(key);
-      if (this.#tellsRepeatedKeys && Object.hasOwn(value, key)) this.#note('repeated-key', key);
+      if (Object.hasOwn(value, key)) this.#note('repeated-key', key);
       setKey(value, key, this.#readValue(depth + 1));
       this.#path.pop();
     } while (this.#continues('}'));

@@ -91,7 +91,10 @@ describe('a fault within one item ends where the item ends', () => {
   test('where the batch comes twice, the last one and its faults count', () => {
     expect(read('{"batch":[{"a":NaN}],"batch":[{"a":1},{"a":NaN}]}')).toMatchObject({
       value: { batch: [{ a: 1 }, { a: null }] },
-      faults: [[1, [{ kind: 'not-finite' }]]],
+      faults: [
+        [null, [{ kind: 'repeated-key', path: ['batch'] }]],
+        [1, [{ kind: 'not-finite' }]],
+      ],
     });
   });
 });

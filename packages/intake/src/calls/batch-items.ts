@@ -8,6 +8,7 @@ import { isUtf8 } from 'node:buffer';
 import type { BatchItems } from '@sluice/domain/parsing/batch';
 import type { JsonFault } from '@sluice/domain/parsing/lenient-json';
 import { readBody, readItem, type Body, type NextTurn } from './read-body.ts';
+import { NO_LOOK, type KeyLook } from './repeated-key.ts';
 import { BatchSplitter, type ItemPlace } from './split-batch.ts';
 
 /** Between two looks at the clock: some 0.1 ms. */
@@ -20,7 +21,7 @@ export async function readBatchInTurns(
   bytes: Uint8Array,
   firstTurn: { isOver(): boolean },
   nextTurn: NextTurn,
-  isStrict = false,
+  mayRepeatKey: KeyLook = NO_LOOK,
 ): Promise<Body | undefined> {
   const splitter = new BatchSplitter(bytes);
   let turn: { isOver(): boolean } | undefined = firstTurn;
@@ -28,14 +29,14 @@ export async function readBatchInTurns(
     if (turn.isOver()) turn = await nextTurn();
     if (turn === undefined) return undefined;
   }
-  return bodyOf(splitter, bytes, nextTurn, isStrict);
+  return bodyOf(splitter, bytes, nextTurn, mayRepeatKey);
 }
 
 function bodyOf(
   splitter: BatchSplitter,
   bytes: Uint8Array,
   nextTurn: NextTurn,
-  isStrict: boolean,
+  mayRepeatKey: KeyLook,
 ): Body {
   const { itemCount } = splitter;
   const sizeBytes = bytes.length;
@@ -49,7 +50,7 @@ function bodyOf(
   const envelope = splitter.envelope();
   if (envelope.length > ENVELOPE_SIZE_BYTES_MAX)
     return { outcome: 'too-large', callCount: itemCount, besideItemsMax: ENVELOPE_SIZE_BYTES_MAX };
-  const body = readBody(envelope, true, isStrict);
+  const body = readBody(envelope, true, mayRepeatKey);
   if (body.outcome !== 'read')
     return {
       outcome: 'invalid-json',
@@ -61,7 +62,7 @@ function bodyOf(
     sizeBytes,
     hasEscapes: splitter.hasEscapes || !isUtf8(bytes),
     faults,
-    inTurns: { items: new SplitItems(bytes, splitter, faults, isStrict), nextTurn },
+    inTurns: { items: new SplitItems(bytes, splitter, faults, mayRepeatKey), nextTurn },
   };
 }
 
@@ -70,19 +71,19 @@ class SplitItems implements BatchItems {
   readonly #bytes: Uint8Array;
   readonly #places: readonly ItemPlace[];
   readonly #faults: Map<number | null, readonly JsonFault[]>;
-  readonly #isStrict: boolean;
+  readonly #mayRepeatKey: KeyLook;
 
   constructor(
     bytes: Uint8Array,
     { itemCount, items }: BatchSplitter,
     faults: Map<number | null, readonly JsonFault[]>,
-    isStrict: boolean,
+    mayRepeatKey: KeyLook,
   ) {
     this.count = itemCount;
     this.#bytes = bytes;
     this.#places = items;
     this.#faults = faults;
-    this.#isStrict = isStrict;
+    this.#mayRepeatKey = mayRepeatKey;
   }
 
   read(index: number, sizeBytesMax: number): { readonly value: unknown } | undefined {
@@ -91,7 +92,7 @@ class SplitItems implements BatchItems {
     const { start, end, sizeBytesMin } = place;
     // A look at its size costs nothing; one of 4 MB would take 0.2 s to be read.
     if (sizeBytesMin > sizeBytesMax) return undefined;
-    const { value, faults } = readItem(this.#bytes.subarray(start, end), start, this.#isStrict);
+    const { value, faults } = readItem(this.#bytes.subarray(start, end), start, this.#mayRepeatKey);
     if (faults.length > 0) this.#faults.set(index, faults);
     return { value };
   }

@@ -12,7 +12,6 @@ import type { Call } from './calls.ts';
 import type { CommitCaller, CommitOutcome } from '../commit/commit-group.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import type { FastTrackParser } from '../commit/fast-track-parser.ts';
-import { mayRepeatKey } from './repeated-key.ts';
 
 /** A call whose body is not compressed, or no longer. `exchange.ts` is one: there is nothing else to make for it. */
 export interface FastPathCaller extends CommitCaller {
@@ -20,6 +19,8 @@ export interface FastPathCaller extends CommitCaller {
   /** The `Authorization` header; empty where there was none. */
   readonly authorization: string;
   readonly isStrict: boolean;
+  /** Looks for a key that an object has twice, as its mode wants it (`repeated-key.ts`). */
+  mayRepeatKey(bytes: Uint8Array): boolean;
   /** Whether it comes from where a credential of the demo opens something. */
   mayUseDemo(): boolean;
   /** Set before anything is answered, where the workspace has a limit. */
@@ -57,7 +58,7 @@ export function createFastPath(deps: AcceptDependencies, parser: FastTrackParser
     );
     if (operations === undefined) return false;
     // It is told by the slow path.
-    if (isStrict && mayRepeatKey(bytes)) return false;
+    if (caller.mayRepeatKey(bytes)) return false;
 
     caller.standing = deps.rateLimiter?.take(environmentId);
     if (caller.standing?.isTaken === false) caller.answer(RATE_LIMITED);

@@ -13,7 +13,7 @@ import {
   type JsonFaults,
 } from '@sluice/domain/parsing/lenient-json';
 import { isJsonObject } from '@sluice/domain/values/json';
-import { mayRepeatKey } from './repeated-key.ts';
+import { NO_LOOK, type KeyLook } from './repeated-key.ts';
 
 export type Body =
   | {
@@ -84,9 +84,13 @@ const utf8OfItem = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * Reads a body that is not compressed. An empty one reads as `undefined`: some calls have none.
  *
  * @param isBatch - whether it has items: a fault in one of them is that item's.
- * @param isStrict - whether a key that an object has twice is a fault.
+ * @param mayRepeatKey - decides whether a key that an object has twice is looked for.
  */
-export function readBody(bytes: Uint8Array, isBatch: boolean, isStrict = false): Body {
+export function readBody(
+  bytes: Uint8Array,
+  isBatch: boolean,
+  mayRepeatKey: KeyLook = NO_LOOK,
+): Body {
   const sizeBytes = bytes.byteLength;
   if (sizeBytes === 0) return { outcome: 'read', value: undefined, sizeBytes, hasEscapes: false };
   let text: string;
@@ -94,7 +98,7 @@ export function readBody(bytes: Uint8Array, isBatch: boolean, isStrict = false):
     text = utf8.decode(bytes);
   } catch {
     return (
-      readLeniently(decodeMarking(bytes), sizeBytes, isBatch, isStrict) ?? {
+      readLeniently(decodeMarking(bytes), sizeBytes, isBatch) ?? {
         outcome: 'invalid-json',
         message: 'the body is not valid UTF-8',
       }
@@ -105,14 +109,14 @@ export function readBody(bytes: Uint8Array, isBatch: boolean, isStrict = false):
     value = JSON.parse(text);
   } catch (error) {
     return (
-      readLeniently(text, sizeBytes, isBatch, isStrict) ?? {
+      readLeniently(text, sizeBytes, isBatch) ?? {
         outcome: 'invalid-json',
         message: `the body is not valid JSON: ${jsonProblem(error)}`,
       }
     );
   }
   const read = { outcome: 'read', value, sizeBytes, hasEscapes: text.includes('\\u') } as const;
-  if (!isStrict || !mayRepeatKey(bytes)) return read;
+  if (!mayRepeatKey(bytes)) return read;
   const faults = findRepeatedKeys(text, isBatch);
   return faults.size === 0 ? read : { ...read, faults };
 }
@@ -124,14 +128,14 @@ const VALUE_COUNT_MAX = 10_000;
  * As `readBody`, of a call that is no batch and has a large body, by its lists of texts. A body of half a megabyte with nothing
  * but brackets would take 50 ms: it is refused by a look at its bytes.
  */
-export function readLargeBody(bytes: Uint8Array, isStrict = false): Body {
+export function readLargeBody(bytes: Uint8Array, mayRepeatKey: KeyLook = NO_LOOK): Body {
   let valueCount = 0;
   for (const byte of bytes)
     // A comma, or an opening bracket or brace; in texts too, where they are rare.
     if (byte === 0x2c || byte === 0x5b || byte === 0x7b) valueCount++;
   return valueCount > VALUE_COUNT_MAX
     ? { outcome: 'too-large', valueCountMax: VALUE_COUNT_MAX }
-    : readBody(bytes, false, isStrict);
+    : readBody(bytes, false, mayRepeatKey);
 }
 
 /**
@@ -142,30 +146,25 @@ export function readLargeBody(bytes: Uint8Array, isStrict = false): Body {
 export function readItem(
   bytes: Uint8Array,
   startsAt: number,
-  isStrict = false,
+  mayRepeatKey: KeyLook = NO_LOOK,
 ): { readonly value: unknown; readonly faults: readonly JsonFault[] } {
   let text: string;
   try {
     text = utf8OfItem.decode(bytes);
   } catch {
-    return readLenientItem(decodeMarking(bytes), startsAt, isStrict);
+    return readLenientItem(decodeMarking(bytes), startsAt);
   }
   try {
     const value: unknown = JSON.parse(text);
-    const mayRepeat = isStrict && mayRepeatKey(bytes);
-    return { value, faults: (mayRepeat && findRepeatedKeys(text, false).get(null)) || [] };
+    const faults = mayRepeatKey(bytes) ? findRepeatedKeys(text, false).get(null) : undefined;
+    return { value, faults: faults ?? [] };
   } catch {
-    return readLenientItem(text, startsAt, isStrict);
+    return readLenientItem(text, startsAt);
   }
 }
 
-function readLeniently(
-  text: string,
-  sizeBytes: number,
-  isBatch: boolean,
-  isStrict: boolean,
-): Body | undefined {
-  const read = readLenientJson(text, isBatch, isStrict);
+function readLeniently(text: string, sizeBytes: number, isBatch: boolean): Body | undefined {
+  const read = readLenientJson(text, isBatch);
   // Anything else is no call, whatever is in it.
   return read && isJsonObject(read.value)
     ? { outcome: 'read', ...read, sizeBytes, hasEscapes: true }

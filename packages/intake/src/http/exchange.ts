@@ -28,6 +28,7 @@ import {
   type Body,
   type UninflatedBody,
 } from '../calls/read-body.ts';
+import { mayRepeatKey, type KeyLook, type RepeatedKeyLooks } from '../calls/repeated-key.ts';
 import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from './request-head.ts';
 import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
@@ -51,6 +52,7 @@ export interface ServerState extends InflationState {
   readonly streams: Set<{ stop(): void }>;
   readonly turns: Turns;
   readonly demoGate: DemoGate;
+  readonly repeatedKeys: RepeatedKeyLooks;
   /** The workspace whose credentials the `Authorization` header has; 0: none's. */
   readonly ownerOf: (authorization: string) => number;
 }
@@ -107,6 +109,8 @@ export class Exchange implements FastPathCaller {
   #owner: number | undefined;
   #sizeBytes = 0;
   #isSubmitted = false;
+  /** As the fast path has found: the slow path tells of it. */
+  #hasRepeatedKey = false;
   /** The rest of an oversized body is not read, so the connection cannot be used again. */
   #isCut = false;
   #isAborted = false;
@@ -219,7 +223,7 @@ export class Exchange implements FastPathCaller {
       if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX) this.#hold(bytes);
       else if (!this.#isOnFastPath(bytes)) {
         if (bytes.length > TINY_BODY_SIZE_BYTES_MAX) this.#hold(bytes);
-        else void this.#submit(readBody(bytes, this.call.isBatch, this.isStrict));
+        else void this.#submit(readBody(bytes, this.call.isBatch, this.#keyLook()));
       }
     } else if (encoding === 'unsupported') {
       void this.#submit(unsupportedEncoding(this.#contentEncoding));
@@ -267,14 +271,14 @@ export class Exchange implements FastPathCaller {
     const { isBatch } = this.call;
     this.#state.heldCount++;
     if (bytes.length <= SMALL_BODY_SIZE_BYTES_MAX) {
-      await this.#sharedTurn(() => this.#submit(readBody(bytes, isBatch, this.isStrict)));
+      await this.#sharedTurn(() => this.#submit(readBody(bytes, isBatch, this.#keyLook())));
       return;
     }
     const turn = await this.#nextTurn();
     if (turn === undefined || this.#isOnFastPath(bytes)) return;
     const body = isBatch
-      ? await readBatchInTurns(bytes, turn, () => this.#nextTurn(), this.isStrict)
-      : readLargeBody(bytes, this.isStrict);
+      ? await readBatchInTurns(bytes, turn, () => this.#nextTurn(), this.#keyLook())
+      : readLargeBody(bytes, this.#keyLook());
     if (body !== undefined) await this.#submit(body);
   }
 
@@ -288,6 +292,15 @@ export class Exchange implements FastPathCaller {
     return new Promise((resolve) => {
       this.#state.turns.share(this.#ownerId(), () => resolve(this.#isAborted ? undefined : work()));
     });
+  }
+
+  mayRepeatKey(bytes: Uint8Array): boolean {
+    return (this.#hasRepeatedKey = this.#keyLook()(bytes));
+  }
+
+  #keyLook(): KeyLook {
+    const isDue = this.isStrict || this.#hasRepeatedKey;
+    return isDue ? mayRepeatKey : this.#state.repeatedKeys.mayRepeatKey;
   }
 
   /** True where the call is taken on the fast path. */

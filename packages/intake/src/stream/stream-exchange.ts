@@ -14,6 +14,7 @@ import { problem } from '../http/answer.ts';
 import type { ServerState } from '../http/exchange.ts';
 import { writeHead, type ResponseWriter } from '../http/write-head.ts';
 import { readContentEncoding } from '../calls/read-body.ts';
+import { mayRepeatKey } from '../calls/repeated-key.ts';
 import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from '../http/request-head.ts';
 import { inflated, StreamBytes } from './stream-bytes.ts';
@@ -135,6 +136,7 @@ export class StreamExchange {
       mayUseDemo: this.#mayUseDemo,
       query: this.#query,
       isStrict: this.#isStrict,
+      mayRepeatKey: this.#isStrict ? mayRepeatKey : this.#state.repeatedKeys.mayRepeatKey,
       trace: this.#trace,
     });
     if (read.outcome === 'refused') {

@@ -12,6 +12,7 @@ import { bodyIssue } from '../calls/call-issues.ts';
 import { sizeBytesMaxOf } from '../calls/strict-mode.ts';
 import type { Call } from '../calls/calls.ts';
 import { readBody, type Body } from '../calls/read-body.ts';
+import type { KeyLook } from '../calls/repeated-key.ts';
 import type { Line } from './split-lines.ts';
 
 /** What all lines of a stream have in common. */
@@ -19,6 +20,7 @@ export interface LineOrigin {
   readonly call: Call;
   readonly workspace: Workspace;
   readonly isStrict: boolean;
+  readonly mayRepeatKey: KeyLook;
   /** The sender's name for the stream; undefined: none. */
   readonly id: string | undefined;
 }
@@ -30,10 +32,10 @@ export function readLine(
   receivedAtMs: number,
   newId: () => string,
 ): Parsed {
-  const { call, workspace, isStrict, id } = origin;
+  const { call, workspace, isStrict, mayRepeatKey, id } = origin;
   const body: Body = line.isTooLarge
     ? { outcome: 'too-large' }
-    : readBody(line.bytes, false, isStrict);
+    : readBody(line.bytes, false, mayRepeatKey);
   if (body.outcome !== 'read') {
     const issue = bodyIssue(body, sizeBytesMaxOf(call, isStrict), 'line');
     return { operations: [], issues: [issue] };

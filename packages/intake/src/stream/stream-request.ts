@@ -25,7 +25,7 @@ export interface StreamQuery {
   readonly line: string | undefined;
 }
 
-export interface StreamHead extends Pick<StreamRequest, 'isStrict' | 'trace'> {
+export interface StreamHead extends Pick<StreamRequest, 'isStrict' | 'mayRepeatKey' | 'trace'> {
   readonly authorization: string;
   readonly mayUseDemo: boolean;
   readonly query: StreamQuery;
@@ -54,7 +54,7 @@ const STREAM_ID = /^[\w.:-]{1,100}$/;
 
 export function readStreamRequest(
   { keys, recordUnauthorized, recordRefusal }: StreamGate,
-  { authorization, mayUseDemo, query: { id, line }, isStrict, trace }: StreamHead,
+  { authorization, mayUseDemo, query: { id, line }, isStrict, mayRepeatKey, trace }: StreamHead,
 ): ReadStreamRequest {
   const pipelines = keys.authenticatePipelines(authorization);
   const track = keys.authenticateTrack(authorization);
@@ -89,7 +89,15 @@ export function readStreamRequest(
     return invalid('id', 'id may have up to 100 letters, digits and . _ : -');
   return {
     outcome: 'read',
-    request: { call, workspace, isStrict, id: hasId ? id : undefined, firstLine, trace },
+    request: {
+      call,
+      workspace,
+      isStrict,
+      mayRepeatKey,
+      id: hasId ? id : undefined,
+      firstLine,
+      trace,
+    },
   };
 }
 

@@ -8,6 +8,7 @@ import { readBatchInTurns } from '../../src/calls/batch-items.ts';
 import { bodyIssue } from '../../src/calls/call-issues.ts';
 import { routes, type Call } from '../../src/calls/calls.ts';
 import { readBody, type Body } from '../../src/calls/read-body.ts';
+import { mayRepeatKey } from '../../src/calls/repeated-key.ts';
 
 const callAt = (path: string) => routes.find(({ pattern }) => pattern === path)?.call as Call;
 const PIPELINES = callAt('/v1/batch');
@@ -40,7 +41,7 @@ const refused = (body: Exclude<Body, { outcome: 'read' }>): Found => ({
 });
 
 function readWhole(call: Call, bytes: Uint8Array): Found {
-  const body = readBody(bytes, true);
+  const body = readBody(bytes, true, mayRepeatKey);
   return body.outcome === 'read'
     ? call.parse(body.value, contextOf(call, body), [])
     : refused(body);
@@ -53,7 +54,7 @@ async function readInTurns(
   bytes: Uint8Array,
   nextTurn = () => Promise.resolve(always),
 ): Promise<Found> {
-  const body = (await readBatchInTurns(bytes, always, nextTurn)) as Body;
+  const body = (await readBatchInTurns(bytes, always, nextTurn, mayRepeatKey)) as Body;
   if (body.outcome !== 'read') return refused(body);
   const operations: Operation[] = [];
   if (body.inTurns === undefined) return call.parse(body.value, contextOf(call, body), []);

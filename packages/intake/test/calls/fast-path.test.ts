@@ -10,6 +10,7 @@ import { acceptCall, type AcceptDependencies } from '../../src/calls/accept.ts';
 import { KeyRing } from '../../src/auth/authenticate.ts';
 import { Batcher } from '../../src/commit/batcher.ts';
 import { routes } from '../../src/calls/calls.ts';
+import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { RateLimiter, type RateStanding } from '../../src/auth/rate-limit.ts';
 import { readBody } from '../../src/calls/read-body.ts';
 import { createFastPath, type FastPathCaller } from '../../src/calls/fast-path.ts';
@@ -69,6 +70,7 @@ function createIntake(
     newId,
     ...options,
   };
+  const looks = new RepeatedKeyLooks(() => 0);
   const takeCall = createFastPath(deps, new FastTrackParser());
   const submissionOf = (body: unknown, overrides: Overrides) => {
     const route = routes.find(({ call }) => call.name === (overrides.name ?? 'pipelines.track'));
@@ -90,6 +92,7 @@ function createIntake(
         const { bytes, ...submission } = submissionOf(body, overrides);
         const caller: FastPathCaller = {
           ...submission,
+          mayRepeatKey: looks.mayRepeatKey,
           standing: undefined,
           answer: (outcome) => resolve({ outcome, standing: caller.standing }),
           committed: (outcome) => caller.answer(takeCall.outcomeOf(outcome)),
@@ -222,6 +225,7 @@ test.each([
   ['a key that is only tested', { authorization: basic('new key') }],
   ['a call of another kind', { name: 'pipelines.page' }],
   ['an API of another kind', { name: 'track.v1.anonymous_event' }],
+  ['a key twice', { bytes: Buffer.from('{"userId":"u","event":"e","properties":{"a":1,"a":2}}') }],
   [
     'strict mode and more than 32 KB',
     { isStrict: true, bytes: Buffer.from(JSON.stringify(call).padEnd(32_769)) },

@@ -5,6 +5,7 @@ import { routes, type Call } from '../../src/calls/calls.ts';
 import { Exchange, type Accept, type ServerState } from '../../src/http/exchange.ts';
 import type { ResponseWriter } from '../../src/http/write-head.ts';
 import { FairQueue } from '../../src/http/fair-queue.ts';
+import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';
 import type { Body } from '../../src/calls/read-body.ts';
@@ -28,6 +29,7 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   streams: new Set(),
   turns: new Turns(() => performance.now()),
   demoGate: new DemoGate([]),
+  repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
   ownerOf: (authorization) => Number(authorization),
 });
 

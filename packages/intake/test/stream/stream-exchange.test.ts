@@ -10,6 +10,7 @@ import { FairQueue } from '../../src/http/fair-queue.ts';
 import { Head } from '../../src/http/request-head.ts';
 import { capacityOfOne } from '../support/capacity-of-one.ts';
 import { CommitSlots } from '../../src/stream/commit-slots.ts';
+import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';
 import { StreamExchange } from '../../src/stream/stream-exchange.ts';
@@ -64,6 +65,7 @@ function openStream(
     streams: new Set(),
     turns,
     demoGate: new DemoGate([]),
+    repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
     ownerOf: () => 1,
   };
   const batcher = new Batcher({

@@ -90,12 +90,14 @@ const VALUES: readonly BadValue[] = [
     name: 'the same key again',
     bytes: Buffer.from('1,"price":2'),
     taken: 2,
+    issue: 'key_repeated',
     strict: 'invalid_json',
   },
   {
     name: 'the same key again, once with an escape',
     bytes: Buffer.from('1,"\\u0070rice":2'),
     taken: 2,
+    issue: 'key_repeated',
     strict: 'invalid_json',
   },
   { name: 'a word of Python', bytes: Buffer.from('None'), ...unreadable },
@@ -327,6 +329,6 @@ describe('a single call', () => {
 test('what is told of a bad value is an error only where the item is lost', () => {
   for (const operation of intake.operations.filter(isIssue))
     expect(isError(operation.issue)).toBe(
-      !['number_not_finite', 'characters_replaced'].includes(operation.issue.code),
+      !['number_not_finite', 'characters_replaced', 'key_repeated'].includes(operation.issue.code),
     );
 });

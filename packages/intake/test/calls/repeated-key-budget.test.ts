@@ -1,0 +1,57 @@
+/** In permissive mode as many bodies are looked at as 1 % of a core can read, whatever comes. */
+import { expect, test } from 'vitest';
+import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
+
+const BYTES_PER_SECOND = 4_000_000;
+const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text));
+/** The last member comes twice, so the whole is read to find it. */
+const repeating = (sizeBytes: number) => bytes(`{"b":"${'x'.repeat(sizeBytes - 20)}","a":1,"a":2}`);
+const harmless = (sizeBytes: number) => bytes(`{"b":"${'x'.repeat(sizeBytes - 8)}"}`);
+
+function looksAt(atMs = 0) {
+  const clock = { nowMs: atMs };
+  return { clock, looks: new RepeatedKeyLooks(() => clock.nowMs) };
+}
+/** Of so many bodies of a kilobyte. */
+const countFound = (looks: RepeatedKeyLooks, count: number): number =>
+  Array.from({ length: count }, () => looks.mayRepeatKey(repeating(1_000))).filter(Boolean).length;
+
+test('each body of an ordinary second is looked at', () => {
+  const { looks, clock } = looksAt();
+  for (let second = 0; second < 3; second++) {
+    clock.nowMs = second * 1_000;
+    for (let call = 0; call < 3_000; call++)
+      expect(looks.mayRepeatKey(harmless(1_000))).toBe(false);
+    expect(looks.mayRepeatKey(repeating(1_000))).toBe(true);
+  }
+});
+
+test('beyond that it is not, until time has passed', () => {
+  const { looks, clock } = looksAt(5_000);
+  for (let call = 0; call < 4_000; call++) looks.mayRepeatKey(harmless(1_000));
+  expect(countFound(looks, 100)).toBe(0);
+  clock.nowMs += 100;
+  // The clock is read once in sixteen calls.
+  expect(countFound(looks, 16)).toBeGreaterThan(0);
+});
+
+test('a sender of nothing but repeated keys costs no more', () => {
+  const { looks, clock } = looksAt();
+  let foundCount = 0;
+  for (let step = 0; step < 1_000; step++) {
+    clock.nowMs += 10;
+    foundCount += countFound(looks, 100);
+  }
+  // Ten seconds, and what may be saved up: each costs its look and ten more for its place.
+  const foundCountMax = (11 * BYTES_PER_SECOND) / 11_000;
+  expect(foundCount).toBeLessThanOrEqual(foundCountMax);
+  expect(foundCount).toBeGreaterThan(foundCountMax / 2);
+});
+
+test('what is saved up is a second at most, so a longer body is never looked at', () => {
+  const { looks, clock } = looksAt();
+  clock.nowMs += 3_600_000;
+  expect(looks.mayRepeatKey(repeating(BYTES_PER_SECOND + 1))).toBe(false);
+  expect(looks.mayRepeatKey(repeating(BYTES_PER_SECOND))).toBe(true);
+  expect(looks.mayRepeatKey(repeating(100))).toBe(false);
+});
