@@ -78,6 +78,50 @@ describe('the stores of compose.yaml', () => {
   });
 });
 
+test('no service of compose.yaml is root, gains rights, or writes outside of its volumes', () => {
+  const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
+    services: Record<string, Record<string, unknown>>;
+  };
+  expect(Object.keys(services)).toHaveLength(8);
+  for (const [name, service] of Object.entries(services)) {
+    expect(service, name).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+      tmpfs: expect.arrayContaining(['/tmp']),
+    });
+    for (const given of ['cap_add', 'privileged', 'pid', 'devices'])
+      expect(service).not.toHaveProperty(given);
+    expect(service['user'] ?? 'of the image', name).not.toMatch(/^(?:root|0)(?::|$)/);
+  }
+  // Their images begin as root, to make their folders the server's own; those of the others do not.
+  for (const name of ['postgres', 'redis']) expect(services[name]?.['user']).toBe(name);
+  expect(readInfra('Dockerfile')).toMatch(/^USER node$/m);
+});
+
+test('Redis asks for a password, which every service and the health check have', () => {
+  const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
+    services: Record<string, { command?: string; environment: Record<string, string> }>;
+  };
+  const password = '${REDIS_PASSWORD:?see infra/example.env}';
+  expect(services['redis']?.command).toContain(` --requirepass ${password} `);
+  expect(services['redis']?.environment['REDISCLI_AUTH']).toBe(password);
+  for (const service of SERVICES)
+    expect(services[service]?.environment['REDIS_URL']).toBe(`redis://:${password}@redis:6379`);
+});
+
+test('images of others are named by full version', () => {
+  const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
+    services: Record<string, { image: string }>;
+  };
+  const bases = [...readInfra('Dockerfile').matchAll(/^FROM (\S+)/gm)].map(
+    ([, image = '']) => image,
+  );
+  const images = [...Object.values(services).map(({ image }) => image), ...bases];
+  for (const image of images)
+    if (image !== 'sluice') expect(image).toMatch(/:v?\d+\.\d+(?:\.\d+)?(?:-[a-z-]+)?$/);
+});
+
 test('compose.yaml publishes nothing beyond this machine unless it is told an address', () => {
   const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
     services: Record<string, { ports?: readonly unknown[]; network_mode?: string }>;
