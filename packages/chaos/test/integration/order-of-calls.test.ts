@@ -116,7 +116,7 @@ const COUNTS = {
 /** Seeds of the cases, beyond those of random sequences. */
 const FIRST_CASE = 1_000_000;
 
-describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 600_000 }, (broker) => {
+describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 1_500_000 }, (broker) => {
   let fleet: Fleet;
   let judged: readonly Judgement[];
   // All side by side: the fleet is busy from the first call to the last.
@@ -133,7 +133,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 600_000 }, (br
         calls: sequenceOf(index + 1),
       })),
     ]);
-  }, 600_000);
+  }, 1_500_000);
   afterAll(() => fleet?.close());
 
   const differencesOf = (found: readonly Judgement[]): string[] =>
