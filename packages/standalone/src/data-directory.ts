@@ -10,6 +10,7 @@ import { chmod, mkdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/values/errors';
+import { keepFilePrivate } from '@sluice/platform/process/private-file';
 import { z } from 'zod';
 
 const holderSchema = z.object({
@@ -37,6 +38,9 @@ export interface DataDirectory {
   release(): Promise<void>;
 }
 
+/** Nobody else's; under root Postgres has an account of its own, which must pass through it, whatever the umask. */
+const FOLDER_MODE = process.getuid?.() === 0 ? 0o711 : 0o700;
+
 /** @throws AppError DATA_DIRECTORY_HELD when another has it, or it cannot be written. */
 export async function holdDataDirectory(wantedPath: string): Promise<DataDirectory> {
   const { path, lock } = await openLock(wantedPath);
@@ -54,7 +58,9 @@ export async function holdDataDirectory(wantedPath: string): Promise<DataDirecto
     earlierHolder: await readHolder(holderFile),
     describe(holder) {
       // In one step and one at a time: the next start must be able to read it, whenever we are killed.
-      writeFileSync(`${holderFile}.new`, `${JSON.stringify(holder, undefined, 2)}\n`);
+      writeFileSync(`${holderFile}.new`, `${JSON.stringify(holder, undefined, 2)}\n`, {
+        mode: 0o600,
+      });
       renameSync(`${holderFile}.new`, holderFile);
     },
     async release() {
@@ -66,11 +72,12 @@ export async function holdDataDirectory(wantedPath: string): Promise<DataDirecto
 
 async function openLock(wantedPath: string): Promise<{ path: string; lock: DatabaseSync }> {
   try {
-    await mkdir(wantedPath, { recursive: true, mode: 0o755 });
+    await mkdir(wantedPath, { recursive: true, mode: FOLDER_MODE });
     const path = await realpath(wantedPath);
-    // Postgres' account must pass through it, whatever the umask.
-    await chmod(path, 0o755);
-    return { path, lock: new DatabaseSync(join(path, 'lock'), { timeout: 0 }) };
+    await chmod(path, FOLDER_MODE);
+    const lockFile = join(path, 'lock');
+    keepFilePrivate(lockFile);
+    return { path, lock: new DatabaseSync(lockFile, { timeout: 0 }) };
   } catch (cause) {
     throw new AppError(
       'DATA_DIRECTORY_HELD',

@@ -36,7 +36,7 @@ export async function readOwnVersion(root: string, openedAtMs: number): Promise<
 export async function recordVersion(directory: string, version: DataVersion): Promise<void> {
   const file = join(directory, FILE);
   // Whole or not at all, whenever the machine stops.
-  await writeFile(`${file}.new`, `${JSON.stringify(version, undefined, 2)}\n`);
+  await writeFile(`${file}.new`, `${JSON.stringify(version, undefined, 2)}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
 }
 

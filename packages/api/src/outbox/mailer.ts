@@ -67,7 +67,7 @@ function fileMailer(directory: string, from: string): Mailer {
     description: `into the folder ${directory}`,
     async send(mail) {
       const { message } = await transport.sendMail({ from, ...mail });
-      await mkdir(directory, { recursive: true });
+      await mkdir(directory, { recursive: true, mode: 0o700 });
       const name = `${new Date().toISOString().replaceAll(':', '-')}-${randomUUID()}.eml`;
       await writeFile(join(directory, name), message as Buffer, { mode: 0o600 });
     },

@@ -99,7 +99,7 @@ export async function startEmbeddedPostgres(
     ]);
     giveUp.abort();
     if (words === undefined) {
-      await writeFile(portFile, String(port));
+      await writeFile(portFile, String(port), { mode: 0o600 });
       return describe(server, port);
     }
     await server.stop();

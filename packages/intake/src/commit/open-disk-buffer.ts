@@ -5,10 +5,11 @@
  * After: `disk-buffer.ts`.
  */
 import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/values/errors';
+import { keepFilePrivate, keepFolderPrivate } from '@sluice/platform/process/private-file';
 import { DiskBuffer, readIdentities } from './disk-buffer.ts';
 import { SHARES_SCHEMA, type DiskBufferBound } from './disk-buffer-shares.ts';
 
@@ -49,7 +50,7 @@ export function openDiskBuffer(options: DiskBufferOptions): DiskBuffer {
   const { directory, name } = options;
   const stem = encodeURIComponent(name);
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    keepFolderPrivate(directory, isSpillFile);
     let slot = 0;
     let file = join(directory, `${stem}-${slot}.sqlite`);
     let database = lockFile(file);
@@ -84,8 +85,12 @@ export function openDiskBuffer(options: DiskBufferOptions): DiskBuffer {
   }
 }
 
+/** With the companions that SQLite makes. */
+const isSpillFile = (entry: string): boolean => /-\d+\.sqlite(?:-[a-z]+)?$/.test(entry);
+
 /** Undefined where another process holds it. */
 function lockFile(file: string): DatabaseSync | undefined {
+  keepFilePrivate(file);
   const database = new DatabaseSync(file, { timeout: 0 });
   try {
     // Exclusive before the first access: then WAL needs no shared memory and the lock is never given back.

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -109,6 +109,21 @@ async function expectGone(ids: number[]): Promise<void> {
     await expect.poll(() => commandOfProcess(id), { timeout: 20_000 }).toBeUndefined();
 }
 
+/** Files of the data directory that others may read, and folders that they may list. */
+async function openToOthers(): Promise<string[]> {
+  const paths = ['', ...(await readdir(directory, { recursive: true }))]
+    .filter((path) => !path.startsWith('postgres/'))
+    .map((path) => join(directory, path));
+  const found = await Promise.all(
+    paths.map(async (path) => {
+      const { mode } = await stat(path);
+      // Under root, Postgres' account passes through the folder.
+      return (mode & 0o066) === 0 ? [] : [`${path} ${(mode & 0o777).toString(8)}`];
+    }),
+  );
+  return found.flat();
+}
+
 test(
   'a start prints lines that work when pasted at once, keeps the data to itself, and stops without a trace',
   { timeout: TEST_TIMEOUT_MS },
@@ -141,6 +156,8 @@ test(
     process.kill(services, 'SIGKILL');
     await first.says('sluice died (SIGKILL)');
     await first.says('sluice is back');
+
+    expect(await openToOthers()).toEqual([]);
 
     const ids = await processIds();
     first.child.kill('SIGINT');

@@ -6,6 +6,7 @@
  */
 import { DatabaseSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/values/errors';
+import { keepFilePrivate } from '@sluice/platform/process/private-file';
 
 const COLLECTIONS = [
   'customer',
@@ -108,6 +109,7 @@ export class SimulatorState {
 /** @throws AppError CONFIG_INVALID */
 function openFile(path: string): DatabaseSync {
   try {
+    keepFilePrivate(path);
     const file = new DatabaseSync(path);
     file.exec('pragma journal_mode = wal; pragma synchronous = normal;');
     file.exec(
