@@ -6,7 +6,7 @@
  * it, `held-by.json`, is for people and for finding services that outlived their supervisor.
  */
 import { renameSync, writeFileSync } from 'node:fs';
-import { chmod, mkdir, readFile, realpath, rm } from 'node:fs/promises';
+import { chmod, mkdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/values/errors';
@@ -38,8 +38,9 @@ export interface DataDirectory {
   release(): Promise<void>;
 }
 
-/** Nobody else's; under root Postgres has an account of its own, which must pass through it, whatever the umask. */
-const FOLDER_MODE = process.getuid?.() === 0 ? 0o711 : 0o700;
+const FOLDER_MODE = 0o700;
+/** Under root Postgres has an account of its own, which must pass through, whatever the umask. */
+const ROOT_FOLDER_MODE = 0o711;
 
 /** @throws AppError DATA_DIRECTORY_HELD when another has it, or it cannot be written. */
 export async function holdDataDirectory(wantedPath: string): Promise<DataDirectory> {
@@ -74,7 +75,7 @@ async function openLock(wantedPath: string): Promise<{ path: string; lock: Datab
   try {
     await mkdir(wantedPath, { recursive: true, mode: FOLDER_MODE });
     const path = await realpath(wantedPath);
-    await chmod(path, FOLDER_MODE);
+    await chmod(path, (await stat(path)).uid === 0 ? ROOT_FOLDER_MODE : FOLDER_MODE);
     const lockFile = join(path, 'lock');
     keepFilePrivate(lockFile);
     return { path, lock: new DatabaseSync(lockFile, { timeout: 0 }) };

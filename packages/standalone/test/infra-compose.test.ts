@@ -118,6 +118,7 @@ test('images of others are named by full version', () => {
     ([, image = '']) => image,
   );
   const images = [...Object.values(services).map(({ image }) => image), ...bases];
+  expect(images).toContain('sluice');
   for (const image of images)
     if (image !== 'sluice') expect(image).toMatch(/:v?\d+\.\d+(?:\.\d+)?(?:-[a-z-]+)?$/);
 });
