@@ -37,6 +37,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'webhooks',
     'replays',
     'imports',
+    'users',
     'accounts',
     'billing',
     'audit',

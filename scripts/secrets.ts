@@ -1,5 +1,5 @@
 /**
- * `sluice secrets lost [--replace <key-id>]`: secrets of webhooks in `DATABASE_URL` that the keys of
+ * `sluice secrets lost [--replace <key-id>]`: secrets of webhooks and of users in `DATABASE_URL` that the keys of
  * `SEALING_KEYS` do not open, without which no API and no worker starts. A program of the operator's and not of
  * the API, which does not run then. Runbook: `infra/runbooks/sealing-key-lost.md`.
  */
@@ -25,6 +25,7 @@ const WHAT = {
   webhook: 'signing key',
   next: 'next signing key',
   headers: 'headers',
+  second_factor: 'second factor',
 } as const;
 
 const { values, positionals } = readWords(USAGE, {
@@ -87,7 +88,9 @@ function tellWhatToDo(lost: readonly LostSecret[], count: number): void {
   process.exitCode = 1;
 }
 
-function nameOf({ place, environmentId, webhookId, name }: LostSecret): string {
+function nameOf({ place, environmentId, webhookId, accountId, userId, name }: LostSecret): string {
+  if (place === 'second_factor')
+    return `account ${accountId}  user ${userId} (${printable(name)})  ${WHAT[place]}`;
   const whose = place === 'environment' ? '' : `webhook ${webhookId} `;
   return `workspace ${environmentId}  ${whose}(${printable(name)})  ${WHAT[place]}`;
 }
@@ -103,6 +106,8 @@ function becameOf(replaced: ReplacedSecret): string {
       return `${before}: the next one of its rotation from now on`;
     case 'rotation_cancelled':
       return `${before}: given up, and with it the rotation`;
+    case 'second_factor_removed':
+      return `${before}: removed, and the user's sessions ended; the user sets up another at the next sign-in`;
     case 'headers_removed':
       return `${before}: removed; set them again: PUT /v1/reporting_webhooks/${replaced.webhookId}`;
   }

@@ -9,9 +9,8 @@ import { isDatabaseAnswering } from '@sluice/database/connection/database-away';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
 import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
 import { AppError } from '@sluice/domain/values/errors';
-import { secretContext } from '@sluice/domain/delivery/webhook';
 import { checkSchema } from '@sluice/database/schema/schema-version';
-import { listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
+import { contextOf, listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
@@ -84,8 +83,8 @@ await new Promise<void>((goOn) => {
       // Before the first call is answered, and measured again and again below.
       clock.noticeDifference(await measureClock(database, clocks));
       // A process with another key would encrypt what no worker could open, and no worker would start.
-      for (const { environmentId, stored } of await listEncryptedSamples(database))
-        encryptedText.decrypt(stored, secretContext(environmentId));
+      for (const sample of await listEncryptedSamples(database))
+        encryptedText.decrypt(sample.stored, contextOf(sample));
     },
   });
   checked.then(() => {

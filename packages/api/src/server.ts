@@ -28,6 +28,7 @@ import { authenticateCallers } from './auth/authenticate.ts';
 import { registerBilling } from './billing-routes.ts';
 import { registerConsoleFiles } from './console/console-files.ts';
 import { registerConsoleSessions } from './console/console-sessions.ts';
+import { registerSecondFactor } from './console/second-factor.ts';
 import { registerSignIn } from './console/sign-in.ts';
 import { createSessionDoor } from './auth/session-door.ts';
 import { refuseDemo } from './auth/demo-guard.ts';
@@ -251,9 +252,11 @@ export async function buildServer(
     registerAuditLogExports(scope, effects);
     registerConsoleSessions(scope, effects);
   });
-  await app.register(async (scope: ApiServer) =>
-    registerSignIn(scope, effects, createSessionDoor(effects)),
-  );
+  await app.register(async (scope: ApiServer) => {
+    const readSession = createSessionDoor(effects);
+    registerSignIn(scope, effects, readSession);
+    registerSecondFactor(scope, effects, readSession);
+  });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
     registerSignup(scope, effects);

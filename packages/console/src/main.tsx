@@ -7,18 +7,25 @@ import { forgetResources, watchSignedOut } from './client/resource.ts';
 import type { Session } from './client/session.ts';
 import { applyTheme } from './parts/theme.ts';
 import { Failure, Waiting } from './parts/states.tsx';
+import { SecondFactorStep } from './screens/second-factor.tsx';
 import { SignIn } from './screens/sign-in.tsx';
 
 type Standing =
   | { readonly is: 'asking' }
   | { readonly is: 'signed_in'; readonly session: Session }
+  | { readonly is: 'incomplete'; readonly standing: 'needs_code' | 'needs_setup' }
   | { readonly is: 'signed_out'; readonly hasDemo: boolean; readonly isOver: boolean }
   | { readonly is: 'failed'; readonly failure: RequestFailed };
 
 async function askStanding(isOver: boolean): Promise<Standing> {
   try {
     // Answered to anybody, so that a page without a session shows no failed call.
-    const answer = await request<{ is_signed_in: boolean; has_demo: boolean }>('/console/session');
+    const answer = await request<{
+      is_signed_in: boolean;
+      has_demo: boolean;
+      second_factor: 'needs_code' | 'needs_setup' | null;
+    }>('/console/session');
+    if (answer.second_factor) return { is: 'incomplete', standing: answer.second_factor };
     if (!answer.is_signed_in) return { is: 'signed_out', hasDemo: answer.has_demo, isOver };
     return { is: 'signed_in', session: await request<Session>('/console/me') };
   } catch (error) {
@@ -38,6 +45,10 @@ function Page() {
     watchSignedOut(() => void ask(true));
   }, [ask]);
 
+  const signOut = async (): Promise<void> => {
+    await request('/console/session', { method: 'DELETE' });
+    await ask();
+  };
   switch (standing.is) {
     case 'asking':
       return <Waiting />;
@@ -50,20 +61,20 @@ function Page() {
           </div>
         </main>
       );
+    case 'incomplete':
+      return (
+        <SecondFactorStep
+          standing={standing.standing}
+          onDone={() => void ask()}
+          onSignOut={() => void signOut()}
+        />
+      );
     case 'signed_out':
       return (
         <SignIn hasDemo={standing.hasDemo} isOver={standing.isOver} onSignedIn={() => void ask()} />
       );
     case 'signed_in':
-      return (
-        <Shell
-          session={standing.session}
-          onSignOut={async () => {
-            await request('/console/session', { method: 'DELETE' });
-            await ask();
-          }}
-        />
-      );
+      return <Shell session={standing.session} onSignOut={signOut} />;
   }
 }
 

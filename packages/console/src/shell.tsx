@@ -14,6 +14,7 @@ import { liveRoute } from './screens/live.tsx';
 import { peopleRoute } from './screens/people.tsx';
 import { personRoute } from './screens/person.tsx';
 import { Mark } from './screens/sign-in.tsx';
+import { settingsRoute } from './screens/settings.tsx';
 import { startRoute } from './screens/start.tsx';
 import { webhookRoute } from './screens/webhook.tsx';
 import { webhooksRoute } from './screens/webhooks.tsx';
@@ -27,6 +28,7 @@ const ROUTES: readonly Route[] = [
   webhookRoute,
   peopleRoute,
   personRoute,
+  settingsRoute,
 ];
 
 const MENU = [
@@ -35,6 +37,7 @@ const MENU = [
   { path: '/issues', name: 'Issues' },
   { path: '/webhooks', name: 'Webhooks' },
   { path: '/people', name: 'People' },
+  { path: '/settings', name: 'Settings' },
 ] as const;
 
 export function Shell({

@@ -46,7 +46,7 @@ import { startExportTasks } from './maintenance/export-tasks.ts';
 import { registerProcessMetrics } from './process/process-metrics.ts';
 import { createPurchases } from './purchases/purchases.ts';
 import { listWebhookEndpoints } from '@sluice/database/webhooks/webhook-endpoints';
-import { listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
+import { contextOf, listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { findOldestUntold } from '@sluice/database/changes/outbox';
 import { findOldestWaitingEvent } from '@sluice/database/billing/provider-events';
 import { encryptSecrets, secretOpener } from './maintenance/encrypt-secrets.ts';
@@ -108,8 +108,8 @@ await waitForDatabase({
     await joinInstallation(database, settings.SHARD_COUNT);
     await clock.require();
     // Before anything is sent: a key that does not open should end the start, not each delivery.
-    for (const { environmentId, stored } of await listEncryptedSamples(database))
-      openSecret(environmentId, stored);
+    for (const sample of await listEncryptedSamples(database))
+      encryptedText.decrypt(sample.stored, contextOf(sample));
     await encryptSecrets({ database, encryptedText, now });
   },
 });

@@ -1,7 +1,7 @@
 /** `GET /v1/accounts/{account_id}/all_users`: the people of an account. */
 import type { Database } from '@sluice/database/connection/connection';
 import { ROLES } from '@sluice/domain/accounts/account';
-import { type User, listUsers } from '@sluice/database/accounts/users';
+import { type User, listUsers } from '@sluice/database/users/users';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
 import { instant, instantOrNull } from './account-view.ts';

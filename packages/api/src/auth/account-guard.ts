@@ -16,9 +16,10 @@
  *
  * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
  * looked up by its SHA-256 and remembered for a second: revoking takes effect within that. A user's session in the
- * console (`session-door.ts`) opens the same routes by the user's role; it has no scopes.
+ * console (`session-door.ts`) opens the same routes by the user's role, without scopes. A session that a token opened has
+ * the token's.
  */
-import type { ConsoleSession } from '@sluice/database/accounts/console-sessions';
+import type { ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
 import {
   type AccountToken,
@@ -40,7 +41,7 @@ import type { Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import { recordMisuse } from './record-misuse.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
-import { createSessionDoor, sessionSubject } from './session-door.ts';
+import { createSessionDoor, SECOND_FACTOR_MISSING, sessionSubject } from './session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 /** What a route asks of its caller. */
@@ -61,7 +62,7 @@ export interface AccountCaller extends Omit<
   AccountToken,
   'credentialId' | 'serviceAccountId' | 'secretHash'
 > {
-  /** Of the token; null in a session. */
+  /** Of the token; null in a session of a user. */
   readonly credentialId: number | null;
   readonly serviceAccountId: number | null;
   /** Null for a token. */
@@ -131,6 +132,7 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
     const reading = await readSession(request);
     if (reading.outcome === 'refused')
       return refusedCredentials.refuse(request, reply, reading.text, reading.problem);
+    if (reading.outcome === 'incomplete') return sendProblem(request, reply, SECOND_FACTOR_MISSING);
     if (reading.outcome === 'open') {
       const { session } = reading;
       const caller = callerOfSession(session);
@@ -189,9 +191,10 @@ export function accountCallerOf({ accountCaller }: FastifyRequest): AccountCalle
 export function originOf(request: FastifyRequest): ChangeOrigin {
   const { serviceAccountId, credentialId, session } = accountCallerOf(request);
   return {
-    actor: session
-      ? { type: 'user', userId: session.userId }
-      : { type: 'service_account', serviceAccountId },
+    actor:
+      session?.userId != null
+        ? { type: 'user', userId: session.userId }
+        : { type: 'service_account', serviceAccountId },
     credentialId,
     ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,
@@ -200,16 +203,19 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
   };
 }
 
-/** A user has the account by role alone, from any address, for as long as the session is open. */
+/**
+ * A user has the account by role alone, from any address, for as long as the session is open; a session that a token
+ * opened reaches as far as the token.
+ */
 const callerOfSession = (session: ConsoleSession): AccountCaller => ({
   accountId: session.accountId,
   role: session.role,
-  isReadOnly: false,
-  scopes: [],
-  ipAllowlist: [],
-  expiresAt: null,
-  credentialId: null,
-  serviceAccountId: null,
+  isReadOnly: session.isReadOnly,
+  scopes: session.scopes,
+  ipAllowlist: session.ipAllowlist,
+  expiresAt: session.expiresAt,
+  credentialId: session.credentialId,
+  serviceAccountId: session.serviceAccountId,
   session,
 });
 

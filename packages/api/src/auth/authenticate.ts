@@ -8,7 +8,7 @@
  * user's. Another page cannot send that header. A read needs no role, a write the route's `config.capability`, or
  * else `workspace.manage`.
  */
-import type { ConsoleSession } from '@sluice/database/accounts/console-sessions';
+import type { ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
 import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import { type AppKey, findAppKey } from '@sluice/database/accounts/credentials';
@@ -25,7 +25,12 @@ import { invalidRequest, type Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
-import { createSessionDoor, isSessionOpen, sessionSubject } from './session-door.ts';
+import {
+  createSessionDoor,
+  isSessionOpen,
+  SECOND_FACTOR_MISSING,
+  sessionSubject,
+} from './session-door.ts';
 
 const KEY_TTL_MS = 1000;
 const KEY_COUNT_MAX = 10_000;
@@ -36,9 +41,9 @@ const BEARER = /^bearer +([\w.~+/=-]{1,512}) *$/i;
 /** Whose call it is. Every statement made for it names this tenant. */
 export interface Caller {
   readonly environmentId: number;
-  /** Of the key; null in a session. */
+  /** Of the key, or of the token that opened the session; null in a session of a user. */
   readonly credentialId: number | null;
-  /** What its owner calls the key, or the email of the user, for the record of what was done. */
+  /** What its owner calls the key or the token, or the email of the user, for the record of what was done. */
   readonly name: string;
   /** Null for a key. */
   readonly session: ConsoleSession | null;
@@ -122,6 +127,7 @@ function authenticateCaller({
     const reading = await readSession(request);
     if (reading.outcome === 'refused')
       return refusedCredentials.refuse(request, reply, reading.text, reading.problem);
+    if (reading.outcome === 'incomplete') return sendProblem(request, reply, SECOND_FACTOR_MISSING);
     if (reading.outcome === 'open') {
       const { session } = reading;
       const environmentId = workspaceWanted(request, session);
@@ -130,7 +136,8 @@ function authenticateCaller({
         (typeof environmentId === 'number' ? refuseRole(request, session) : environmentId);
       if (refusal || typeof environmentId !== 'number')
         return sendProblem(request, reply, refusal ?? NOT_IN_FORCE);
-      request.caller = { environmentId, credentialId: null, name: session.email, session };
+      const { credentialId, name } = session;
+      request.caller = { environmentId, credentialId, name, session };
       return undefined;
     }
     const token = bearerToken(request);
@@ -185,8 +192,11 @@ const NOT_OWNED: Problem = {
   message: 'X-Sluice-Workspace must be the id of one of your workspaces',
 };
 
-function refuseRole({ method, routeOptions }: FastifyRequest, { role }: ConsoleSession) {
+function refuseRole({ method, routeOptions }: FastifyRequest, session: ConsoleSession) {
   if (method === 'GET' || method === 'HEAD') return undefined;
+  const { role, isReadOnly } = session;
+  if (isReadOnly)
+    return { code: 'read_only', message: 'the token of the session may only read' } as const;
   const needed = CAPABILITIES[routeOptions.config.capability ?? 'workspace.manage'];
   if (includesRole(role, needed)) return undefined;
   return { code: 'forbidden', message: `this needs the role ${needed}` } as const;
@@ -216,19 +226,21 @@ export function callerNameOf(request: FastifyRequest): string {
   return callerOf(request).name;
 }
 
-/** The caller in a sentence: `with the key "Ops"`, `by ada@example.com`. */
+/** The caller in a sentence: `with the key "Ops"`, `with the token "CI"`, `by ada@example.com`. */
 export function agentOf(request: FastifyRequest): string {
   const { name, session } = callerOf(request);
-  return session ? `by ${name}` : `with the key "${name}"`;
+  if (!session) return `with the key "${name}"`;
+  return session.userId === null ? `with the token "${name}"` : `by ${name}`;
 }
 
 /** Who changes something by this call, for the audit log. */
 export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
   const { session, credentialId } = callerOf(request);
   return {
-    actor: session
-      ? { type: 'user', userId: session.userId }
-      : { type: 'service_account', serviceAccountId: null },
+    actor:
+      session?.userId != null
+        ? { type: 'user', userId: session.userId }
+        : { type: 'service_account', serviceAccountId: session?.serviceAccountId ?? null },
     credentialId,
     ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,

@@ -2,16 +2,14 @@
  * Cookie → the session that is open: the second door beside the bearer token, for the guards of account and workspace
  * (`account-guard.ts`, `authenticate.ts`). Each call asks Postgres, so a session that is ended opens nothing from then on.
  */
-import {
-  findConsoleSession,
-  type ConsoleSession,
-} from '@sluice/database/accounts/console-sessions';
+import { findConsoleSession, type ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { DEMO_ELSEWHERE_MESSAGE, mayUseDemo } from '@sluice/domain/accounts/demo-calls';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
 import type { Problem } from '../http/problem.ts';
+import { isAllowedFrom } from './ip-allowlist.ts';
 import { accountOfCookie, readSessionCookie, refuseVisit, TWO_CALLERS } from './session-cookie.ts';
 
 export interface SessionDoorEffects {
@@ -24,6 +22,8 @@ export type SessionReading =
   /** There is no cookie: the call is made by a token, or by nobody. */
   | { readonly outcome: 'none' }
   | { readonly outcome: 'open'; readonly session: ConsoleSession }
+  /** Signed in by one factor where there must be two: it opens the way to the second one, and nothing else. */
+  | { readonly outcome: 'incomplete'; readonly session: ConsoleSession }
   /** @property text - the cookie, where it opens nothing. */
   | { readonly outcome: 'refused'; readonly problem: Problem; readonly text?: string };
 
@@ -54,16 +54,31 @@ export function createSessionDoor({ database, demoHosts }: SessionDoorEffects): 
         outcome: 'refused',
         problem: { code: 'forbidden', message: DEMO_ELSEWHERE_MESSAGE },
       };
-    return { outcome: 'open', session };
+    if (!isAllowedFrom(request.ip, session.ipAllowlist))
+      return {
+        outcome: 'refused',
+        problem: {
+          code: 'ip_not_allowed',
+          message: 'the token that opened the session may not be used from this address',
+        },
+      };
+    return { outcome: session.standing === 'complete' ? 'open' : 'incomplete', session };
   };
 }
+
+/** What a call of an incomplete session is answered. */
+export const SECOND_FACTOR_MISSING: Problem = {
+  code: 'forbidden',
+  message: 'the sign-in is not complete: the second factor is missing; the console asks for it',
+};
 
 /** What the calls of a session are counted by, together in both halves. */
 export const sessionSubject = ({ sessionId }: ConsoleSession): string => `session ${sessionId}`;
 
 /** Asks anew, for a call that goes on for long: true while its session is open. */
 export async function isSessionOpen(request: FastifyRequest, database: Database): Promise<boolean> {
-  return (await findSession(database, readSessionCookie(request) ?? '')) !== undefined;
+  const session = await findSession(database, readSessionCookie(request) ?? '');
+  return session?.standing === 'complete';
 }
 
 async function findSession(database: Database, text: string): Promise<ConsoleSession | undefined> {

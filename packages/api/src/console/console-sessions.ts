@@ -1,6 +1,6 @@
 /** `/console/me`: who is signed in, and what the user may do; `/console/sessions`: the user's open sessions. */
 import { findAccount } from '@sluice/database/accounts/accounts';
-import { endConsoleSession, listConsoleSessions } from '@sluice/database/accounts/console-sessions';
+import { endConsoleSession, listConsoleSessions } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
 import { capabilitiesOf } from '@sluice/domain/accounts/capabilities';
 import { z } from 'zod';
@@ -35,7 +35,8 @@ export function registerConsoleSessions(
     if (!account || !session) return sendProblem(request, reply, FOR_USERS);
     const names = new Map(account.environments.map((each) => [each.environmentId, each.name]));
     return reply.send({
-      user: { id: session.userId, email: session.email, role },
+      // A token's has no number of a user, and its name in place of an email.
+      user: { id: session.userId, email: session.name, role },
       account: { id: accountId, name: account.name, timezone: account.timezone },
       session: { id: session.sessionId, way: session.way },
       workspaces: session.environmentIds.map((id) => ({ id, name: names.get(id) ?? '' })),
@@ -45,13 +46,14 @@ export function registerConsoleSessions(
   });
 
   scope.get('/console/sessions', { config, schema: { hide: true } }, async (request, reply) => {
-    const { accountId, session } = accountCallerOf(request);
-    const listed = await listConsoleSessions(database, accountId, session?.userId ?? 0);
+    const { session } = accountCallerOf(request);
+    if (!session) return sendProblem(request, reply, FOR_USERS);
+    const listed = await listConsoleSessions(database, session);
     return reply.send({
       sessions: listed.map((each) => ({
         id: each.sessionId,
         way: each.way,
-        is_current: each.sessionId === session?.sessionId,
+        is_current: each.sessionId === session.sessionId,
         created_at: each.createdAt.toISOString(),
         last_seen_at: each.lastSeenAt.toISOString(),
         ends_at: each.endsAt.toISOString(),
@@ -65,12 +67,9 @@ export function registerConsoleSessions(
     '/console/sessions/:session_id',
     { config, schema: { hide: true, params: z.object({ session_id: idInPath }) } },
     async (request, reply) => {
-      const { accountId, session } = accountCallerOf(request);
-      const wanted = {
-        accountId,
-        userId: session?.userId ?? 0,
-        sessionId: request.params.session_id,
-      };
+      const { session } = accountCallerOf(request);
+      if (!session) return sendProblem(request, reply, FOR_USERS);
+      const wanted = { ...session, sessionId: request.params.session_id };
       const isEnded = await endConsoleSession(database, wanted, originOf(request), now());
       if (!isEnded) return sendProblem(request, reply, notFound('session'));
       return reply.code(204).send();

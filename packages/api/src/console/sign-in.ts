@@ -4,18 +4,23 @@
  * A start is answered the same whether the address is a user's or not, with the same work done; the mail is written
  * later (`outbox-relay.ts`). A wrong, expired, used or unknown code is one answer. Limits are those of signups, whose
  * reasons are in `signup.ts`. Each sign-in has a new secret, and the session that the browser had is ended, so a
- * secret that was put into a browser beforehand opens nothing.
+ * secret that was put into a browser beforehand opens nothing. Where a second factor is missing the session is
+ * incomplete, and goes on with `second-factor.ts`.
+ *
+ * A token of the account that is pasted opens a session too. The token itself is not kept.
  */
+import { findAccountToken } from '@sluice/database/accounts/account-tokens';
+import { type ConsoleSession, endConsoleSession } from '@sluice/database/users/console-sessions';
 import {
-  endConsoleSession,
   findDemoUser,
   findUserByEmail,
-  openConsoleSession,
+  openTokenSession,
+  openUserSession,
   recordFailedSignIn,
-} from '@sluice/database/accounts/console-sessions';
-import { countSignInAttempt, startSignIn } from '@sluice/database/accounts/sign-in-codes';
+} from '@sluice/database/users/session-openings';
+import { countSignInAttempt, startSignIn } from '@sluice/database/users/sign-in-codes';
 import type { Database } from '@sluice/database/connection/connection';
-import { DEMO } from '@sluice/database/demo/seed-demo';
+import { DEMO, DEMO_SECRETS } from '@sluice/database/demo/seed-demo';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -24,10 +29,13 @@ import { email } from '../accounts/account-fields.ts';
 import { SIGNUP_LIMITS, TRIES_PER_HOUR_AND_IP } from '../accounts/signup.ts';
 import { CODE_LIFETIME_MS, isCode } from '../accounts/signup-code.ts';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
+import { isAllowedFrom } from '../auth/ip-allowlist.ts';
+import type { RefusedCredentials } from '../auth/refused-credentials.ts';
 import { newSessionCookie, refuseVisit, setCookieHeader } from '../auth/session-cookie.ts';
 import { DEMO_TOKEN_HASH, isForDemo, type ReadSession } from '../auth/session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
+import { callOf, HIDDEN } from './console-call.ts';
 import { validationFailed, type Problem } from '../http/problem.ts';
 
 export interface SignInEffects {
@@ -35,14 +43,15 @@ export interface SignInEffects {
   readonly secret: string;
   readonly now: () => number;
   readonly demoHosts: readonly string[];
+  readonly refusedCredentials: RefusedCredentials;
 }
 
 const HOUR_MS = 3_600_000;
-/** Of the console's pages, for which the API has no reference. */
-const hidden = { hide: true } as const;
+const TOKEN_LENGTH_MAX = 512;
 
 const signInInput = z.union([
   z.strictObject({ demo: z.literal(true) }),
+  z.strictObject({ token: z.string().min(1).max(TOKEN_LENGTH_MAX) }),
   z.strictObject({ email, code: z.string().regex(/^\d{6}$/, 'must be six digits') }),
 ]);
 
@@ -65,17 +74,19 @@ export function registerSignIn(
     return refusal && sendProblem(request, reply, refusal);
   });
 
-  scope.get('/console/session', { schema: hidden }, async (request, reply) => {
+  scope.get('/console/session', { schema: HIDDEN }, async (request, reply) => {
     const reading = await readSession(request);
     return reply.send({
       is_signed_in: reading.outcome === 'open',
+      /** What an incomplete session waits for. */
+      second_factor: reading.outcome === 'incomplete' ? reading.session.standing : null,
       has_demo: (await findDemo(effects, request)) !== undefined,
     });
   });
 
   scope.post(
     '/console/session/code',
-    { schema: { ...hidden, body: z.strictObject({ email }) } },
+    { schema: { ...HIDDEN, body: z.strictObject({ email }) } },
     async (request, reply) => {
       const given = { email: request.body.email, ip: callerNetwork(request.ip) };
       const outcome = await startSignIn(database, given, SIGNUP_LIMITS, now());
@@ -86,7 +97,7 @@ export function registerSignIn(
 
   scope.post(
     '/console/session',
-    { schema: { ...hidden, body: signInInput } },
+    { schema: { ...HIDDEN, body: signInInput } },
     async (request, reply) => {
       const given = request.body;
       if ('demo' in given) {
@@ -94,6 +105,7 @@ export function registerSignIn(
         if (!user) return sendProblem(request, reply, NO_DEMO);
         return open(request, reply, { ...user, way: 'demo' });
       }
+      if ('token' in given) return openByToken(request, reply, given.token);
       const { isExceeded, resetSeconds } = await tries.take(callerNetwork(request.ip));
       if (isExceeded)
         return sendProblem(request, reply, { ...TOO_MANY_TRIES, retryAfterSeconds: resetSeconds });
@@ -110,7 +122,7 @@ export function registerSignIn(
     },
   );
 
-  scope.delete('/console/session', { schema: hidden }, async (request, reply) => {
+  scope.delete('/console/session', { schema: HIDDEN }, async (request, reply) => {
     await endCurrent(request);
     return reply.header('set-cookie', setCookieHeader(request)).code(204).send();
   });
@@ -118,13 +130,34 @@ export function registerSignIn(
   async function open(
     request: FastifyRequest,
     reply: FastifyReply,
-    wanted: Omit<Parameters<typeof openConsoleSession>[1], 'sessionHash'>,
+    wanted: Omit<Parameters<typeof openUserSession>[1], 'sessionHash'>,
   ): Promise<FastifyReply> {
     const cookie = newSessionCookie(wanted.accountId);
     const opened = { ...wanted, sessionHash: hashSecret(cookie) };
-    const outcome = await openConsoleSession(database, opened, callOf(request), now());
-    if (outcome === 'one_factor') return sendProblem(request, reply, ONE_FACTOR);
-    if (outcome !== 'opened') return sendProblem(request, reply, INVALID_CODE);
+    const outcome = await openUserSession(database, opened, callOf(request), now());
+    if (outcome === 'used' || outcome === 'no_user')
+      return sendProblem(request, reply, INVALID_CODE);
+    return begin(request, reply, cookie);
+  }
+
+  async function openByToken(request: FastifyRequest, reply: FastifyReply, text: string) {
+    if (DEMO_SECRETS.includes(text)) return sendProblem(request, reply, DEMO_BY_BUTTON);
+    const secretHash = hashSecret(text);
+    const token = await findAccountToken(database, secretHash);
+    if (!token) return effects.refusedCredentials.refuse(request, reply, text, INVALID_TOKEN);
+    if (!isAllowedFrom(request.ip, token.ipAllowlist)) {
+      effects.refusedCredentials.note(request, 'ip_not_allowed', text);
+      return sendProblem(request, reply, TOKEN_FROM_ELSEWHERE);
+    }
+    const cookie = newSessionCookie(token.accountId);
+    const opened = { ...token, sessionHash: hashSecret(cookie) };
+    const outcome = await openTokenSession(database, opened, callOf(request), now());
+    if (outcome === 'two_factors') return sendProblem(request, reply, TOKEN_IS_ONE_FACTOR);
+    if (outcome === 'no_token') return sendProblem(request, reply, INVALID_TOKEN);
+    return begin(request, reply, cookie);
+  }
+
+  async function begin(request: FastifyRequest, reply: FastifyReply, cookie: string) {
     await endCurrent(request);
     return reply.header('set-cookie', setCookieHeader(request, cookie)).code(204).send();
   }
@@ -132,10 +165,10 @@ export function registerSignIn(
   /** The session that the browser has, if any. */
   async function endCurrent(request: FastifyRequest): Promise<void> {
     const reading = await readSession(request);
-    if (reading.outcome !== 'open') return;
-    const { userId } = reading.session;
-    const origin = { ...callOf(request), actor: { type: 'user', userId } as const };
-    await endConsoleSession(database, reading.session, origin, now());
+    if (reading.outcome !== 'open' && reading.outcome !== 'incomplete') return;
+    const { session } = reading;
+    const origin = { ...callOf(request), ...whoIs(session) };
+    await endConsoleSession(database, session, origin, now());
   }
 
   function noteFailure(request: FastifyRequest, user: { accountId: number; userId: number }): void {
@@ -151,22 +184,36 @@ async function findDemo({ database, demoHosts }: SignInEffects, request: Fastify
   return findDemoUser(database, DEMO.accountId, DEMO_TOKEN_HASH);
 }
 
-/** For the audit log. */
-const callOf = (request: FastifyRequest) => ({
-  ipAddr: request.ip,
-  userAgent: request.headers['user-agent'] ?? null,
-  requestId: request.id,
-});
+/** Who ends the session, for the audit log. */
+const whoIs = ({ userId, serviceAccountId, credentialId }: ConsoleSession) =>
+  userId === null
+    ? { actor: { type: 'service_account', serviceAccountId } as const, credentialId }
+    : { actor: { type: 'user', userId } as const };
 
 const NO_DEMO: Problem = {
   code: 'forbidden',
   message: 'the demo is not open here: sign in with a mailed code',
 };
 
-const ONE_FACTOR: Problem = {
+const DEMO_BY_BUTTON: Problem = {
+  code: 'forbidden',
+  message: 'the tokens of the demo are known to everybody: the demo opens by its own button',
+};
+
+const INVALID_TOKEN: Problem = {
+  code: 'unauthorized',
+  message: 'the token is not in force: a token of a service account begins with sa_',
+};
+
+const TOKEN_FROM_ELSEWHERE: Problem = {
+  code: 'ip_not_allowed',
+  message: 'the token may not be used from this address',
+};
+
+const TOKEN_IS_ONE_FACTOR: Problem = {
   code: 'forbidden',
   message:
-    'this account requires two factors, and a mailed code is one: an account_admin can switch that off with POST /v1/accounts/{account_id}/2fa_required/disable and a token',
+    'this account requires two factors, and a token is one: sign in with a mailed code and a code of your authenticator app; programs go on sending the token in Authorization',
 };
 
 const TOO_MANY_STARTS: Problem = {

@@ -201,7 +201,8 @@ function principalOf({ accountCaller, caller }: FastifyRequest): string | undefi
   if (!known?.session) return known ? `credential ${known.credentialId}` : undefined;
   // A key of an app names its workspace; a user may have several.
   const place = caller ? ` in workspace ${caller.environmentId}` : '';
-  return `user ${known.session.userId}${place}`;
+  const { userId, credentialId } = known.session;
+  return `${userId === null ? `credential ${credentialId}` : `user ${userId}`}${place}`;
 }
 
 const NOBODY = 'nobody known';

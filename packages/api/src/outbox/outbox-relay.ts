@@ -15,7 +15,7 @@ import {
 } from '@sluice/database/changes/outbox';
 import { STARTUP_TOPIC } from '@sluice/database/accounts/partners';
 import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/provider-customers';
-import { SIGN_IN_TOPIC, findSignIn, keepSignInCode } from '@sluice/database/accounts/sign-in-codes';
+import { SIGN_IN_TOPIC, findSignIn, keepSignInCode } from '@sluice/database/users/sign-in-codes';
 import { SIGNUP_TOPIC, findSignup, keepSignupCode } from '@sluice/database/accounts/signups';
 import { endProviderTrial, type EndTrialEffects } from './end-provider-trial.ts';
 import type { Mailer } from './mailer.ts';

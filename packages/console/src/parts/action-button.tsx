@@ -1,7 +1,7 @@
 /** A button that changes something by one call. While the call runs, and by a double click, nothing is sent twice. */
 import { useRef, useState } from 'react';
 import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
-import { useSession } from '../client/session.ts';
+import { type Capability, useSession } from '../client/session.ts';
 import { announce } from './announcer.tsx';
 
 export function ActionButton({
@@ -18,8 +18,8 @@ export function ActionButton({
   readonly path: string;
   readonly method?: RequestOptions['method'];
   readonly body?: unknown;
-  /** What the user needs for it. */
-  readonly capability: 'deliveries.retry' | 'workspace.manage';
+  /** What the user needs for it; absent: to be signed in. */
+  readonly capability?: Capability;
   readonly isMain?: boolean;
   /** What is said afterwards. */
   readonly done: string;
@@ -29,7 +29,7 @@ export function ActionButton({
   const [failure, setFailure] = useState<RequestFailed>();
   const [isRunning, setIsRunning] = useState(false);
   const key = useRef(crypto.randomUUID());
-  const isAllowed = capabilities.includes(capability);
+  const isAllowed = capability === undefined || capabilities.includes(capability);
   const run = async (): Promise<void> => {
     setIsRunning(true);
     setFailure(undefined);

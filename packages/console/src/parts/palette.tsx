@@ -4,6 +4,7 @@ import { linkTo, segment } from '../routing/location.ts';
 import { navigate, useRouting } from '../routing/router.tsx';
 import { Dialog } from './dialog.tsx';
 import { KEYS } from './use-keys.ts';
+import { FOCUSED } from './focused.ts';
 
 interface Target {
   readonly name: string;
@@ -18,6 +19,7 @@ const SCREENS: readonly Target[] = [
   { name: 'Issues', path: '/issues' },
   { name: 'Webhooks', path: '/webhooks' },
   { name: 'People', path: '/people' },
+  { name: 'Settings', path: '/settings' },
 ];
 
 /** What a text may mean, the likeliest first. */
@@ -67,7 +69,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
         aria-controls="palette-targets"
         aria-activedescendant={targets.length > 0 ? `palette-${chosen}` : undefined}
         placeholder="Paste an id, an email, or type a screen"
-        autoFocus
+        {...FOCUSED}
         spellCheck={false}
         value={text}
         onInput={(event) => {

@@ -1,7 +1,9 @@
-/** Sign-in: one click in the demo, else an email and the code that is mailed to it. */
+/** Sign-in: one click in the demo, else an email and the code that is mailed to it, or a token of the account. */
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { request, RequestFailed } from '../client/request.ts';
+import { request } from '../client/request.ts';
 import { formText } from '../parts/form-text.ts';
+import { useWork } from '../parts/use-work.ts';
+import { FOCUSED } from '../parts/focused.ts';
 
 export interface SignInProps {
   readonly hasDemo: boolean;
@@ -12,27 +14,14 @@ export interface SignInProps {
 
 export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
   const [email, setEmail] = useState('');
-  const [isMailed, setIsMailed] = useState(false);
-  const [problem, setProblem] = useState<string>();
-  const [isRunning, setIsRunning] = useState(false);
+  const [step, setStep] = useState<'email' | 'code' | 'token'>('email');
+  const { isRunning, problem, run } = useWork();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = 'Sign in · Sluice';
     heading.current?.focus();
   }, []);
 
-  const run = async (work: () => Promise<void>): Promise<void> => {
-    setIsRunning(true);
-    setProblem(undefined);
-    try {
-      await work();
-    } catch (error) {
-      if (!(error instanceof RequestFailed)) throw error;
-      setProblem(error.message);
-    } finally {
-      setIsRunning(false);
-    }
-  };
   const signIn = (body: object) => async (): Promise<void> => {
     await request('/console/session', { method: 'POST', body });
     onSignedIn();
@@ -41,12 +30,16 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
     event.preventDefault();
     void run(async () => {
       await request('/console/session/code', { method: 'POST', body: { email } });
-      setIsMailed(true);
+      setStep('code');
     });
   };
   const giveCode = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     void run(signIn({ email, code: formText(event.currentTarget, 'code') }));
+  };
+  const giveToken = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    void run(signIn({ token: formText(event.currentTarget, 'token') }));
   };
 
   return (
@@ -72,7 +65,7 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
             <p className="or">or with an email of your account</p>
           </>
         )}
-        {isMailed ? (
+        {step === 'code' && (
           <form onSubmit={giveCode} key="code">
             <p>
               If <b>{email}</b> is a user, a code is on its way. It is good for 10 minutes.
@@ -85,16 +78,38 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
               autoComplete="one-time-code"
               pattern="\s*[0-9]{6}\s*"
               required
-              autoFocus
+              {...FOCUSED}
             />
             <button type="submit" className={hasDemo ? 'wide' : 'main wide'} disabled={isRunning}>
               Sign in
             </button>
-            <button type="button" className="plain" onClick={() => setIsMailed(false)}>
+            <button type="button" className="plain" onClick={() => setStep('email')}>
               Use another email
             </button>
           </form>
-        ) : (
+        )}
+        {step === 'token' && (
+          <form onSubmit={giveToken} key="token">
+            <p>The session reaches as far as the token, and ends with it. The token is not kept.</p>
+            <label htmlFor="token">Token of a service account</label>
+            <input
+              id="token"
+              name="token"
+              type="password"
+              autoComplete="off"
+              placeholder="sa_…"
+              required
+              {...FOCUSED}
+            />
+            <button type="submit" className={hasDemo ? 'wide' : 'main wide'} disabled={isRunning}>
+              Sign in
+            </button>
+            <button type="button" className="plain" onClick={() => setStep('email')}>
+              Use an email
+            </button>
+          </form>
+        )}
+        {step === 'email' && (
           <form onSubmit={askForCode} key="email">
             <label htmlFor="email">Email</label>
             <input
@@ -107,6 +122,9 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
             />
             <button type="submit" className={hasDemo ? 'wide' : 'main wide'} disabled={isRunning}>
               Mail me a code
+            </button>
+            <button type="button" className="plain" onClick={() => setStep('token')}>
+              Use a token
             </button>
           </form>
         )}

@@ -55,6 +55,7 @@ import { importHolds } from '../migrations/0047_import_holds.ts';
 import { workerProcesses } from '../migrations/0048_worker_processes.ts';
 import { laneMerges } from '../migrations/0049_lane_merges.ts';
 import { consoleSessions } from '../migrations/0050_console_sessions.ts';
+import { secondFactors } from '../migrations/0051_second_factors.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -120,6 +121,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0048_worker_processes': workerProcesses,
   '0049_lane_merges': laneMerges,
   '0050_console_sessions': consoleSessions,
+  '0051_second_factors': secondFactors,
 };
 
 /**

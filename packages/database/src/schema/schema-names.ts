@@ -57,6 +57,7 @@ export const MIGRATION_NAMES = [
   '0048_worker_processes',
   '0049_lane_merges',
   '0050_console_sessions',
+  '0051_second_factors',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

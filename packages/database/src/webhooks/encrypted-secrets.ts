@@ -1,37 +1,56 @@
 /**
- * All secrets of webhooks in the installation, as they are stored: encrypted. Nothing here can read one.
+ * All secrets of the installation that are stored encrypted: those of webhooks and workspaces, and the second factors of
+ * users. Nothing here can read one.
  *
  * An encrypted column that is missing here would be lost with the key that encrypted it. Secrets of deleted webhooks
  * are left out on purpose: nobody sends with them.
  */
+import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
+import { secretContext } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** A secret where it stands, so that it can be replaced there. */
-export interface StoredSecret {
-  /** The key of a workspace; the key of a webhook, its next one, and its headers. */
-  readonly place: 'environment' | 'webhook' | 'next' | 'headers';
+/** Whose a secret is. Numbers that do not name it are 0. */
+export interface SecretOwner {
   readonly environmentId: number;
-  /** 0 where it is the environment's. */
   readonly webhookId: number;
+  readonly accountId: number;
+  readonly userId: number;
+}
+
+/** A secret where it stands, so that it can be replaced there. */
+export interface StoredSecret extends SecretOwner {
+  /** The key of a workspace; the key of a webhook, its next one, and its headers; the second factor of a user. */
+  readonly place: 'environment' | 'webhook' | 'next' | 'headers' | 'second_factor';
   readonly stored: string;
 }
 
-/** With what people call its webhook, or its workspace. */
+/** With what people call its webhook, its workspace, or its user. */
 export interface NamedSecret extends StoredSecret {
   readonly name: string;
 }
 
+/** What is authenticated with the secret of this owner. */
+export const contextOf = ({ environmentId, accountId, userId }: SecretOwner): string =>
+  userId === 0 ? secretContext(environmentId) : secondFactorContext(accountId, userId);
+
 const SECRETS = sql`(
-  select 'environment' as place, environment_id, 0 as webhook_id, webhook_signing_key as stored, name
+  select 'environment' as place, environment_id, 0 as webhook_id, 0::bigint as account_id, 0 as user_id,
+         webhook_signing_key as stored, name
     from environments
   union all
-  select secret.place, environment_id, webhook_id, secret.stored, name
+  select secret.place, environment_id, webhook_id, 0, 0, secret.stored, name
     from webhooks
    cross join lateral (values
      ('webhook', signing_key), ('next', next_signing_key), ('headers', custom_headers)) as secret (place, stored)
    where deleted_at is null and secret.stored is not null
+  union all
+  select 'second_factor', 0, 0, f.account_id, f.user_id, f.secret, u.email
+    from second_factors f join users u on (u.account_id, u.user_id) = (f.account_id, f.user_id)
 ) as secrets`;
+
+const OWNER = sql`
+  environment_id as "environmentId", webhook_id as "webhookId", account_id::int as "accountId", user_id as "userId"`;
 
 /**
  * All of them, of each webhook its headers first and the next key before the key. Reads all webhooks and
@@ -39,8 +58,10 @@ const SECRETS = sql`(
  */
 export async function listSecrets(database: DatabaseOrTransaction): Promise<NamedSecret[]> {
   const { rows } = await sql<NamedSecret>`
-    select place, environment_id as "environmentId", webhook_id as "webhookId", stored, name
-      from ${SECRETS} order by environment_id, webhook_id, place`.execute(database);
+    select place, ${OWNER}, stored, name
+      from ${SECRETS} order by environment_id, webhook_id, place, account_id, user_id`.execute(
+    database,
+  );
   return rows;
 }
 
@@ -54,7 +75,7 @@ export async function listSecretsWithout(
   limit: number,
 ): Promise<StoredSecret[]> {
   const { rows } = await sql<StoredSecret>`
-    select place, environment_id as "environmentId", webhook_id as "webhookId", stored
+    select place, ${OWNER}, stored
       from ${SECRETS} where not starts_with(stored, ${prefix})
      limit ${limit}`.execute(database);
   return rows;
@@ -66,9 +87,9 @@ export async function listSecretsWithout(
  */
 export async function listEncryptedSamples(
   database: DatabaseOrTransaction,
-): Promise<Pick<StoredSecret, 'environmentId' | 'stored'>[]> {
-  const { rows } = await sql<Pick<StoredSecret, 'environmentId' | 'stored'>>`
-    select distinct on (split_part(stored, ':', 2)) environment_id as "environmentId", stored
+): Promise<Omit<StoredSecret, 'place'>[]> {
+  const { rows } = await sql<Omit<StoredSecret, 'place'>>`
+    select distinct on (split_part(stored, ':', 2)) ${OWNER}, stored
       from ${SECRETS}`.execute(database);
   return rows;
 }
@@ -82,8 +103,9 @@ export async function replaceSecrets(
     const some = changes.filter((change) => change.place === place);
     return sql`unnest(
       ${some.map((change) => change.environmentId)}::int[], ${some.map((change) => change.webhookId)}::int[],
+      ${some.map((change) => change.accountId)}::bigint[], ${some.map((change) => change.userId)}::int[],
       ${some.map((change) => change.stored)}::text[], ${some.map((change) => change.sealed)}::text[]
-    ) as c (environment_id, webhook_id, stored, sealed)`;
+    ) as c (environment_id, webhook_id, account_id, user_id, stored, sealed)`;
   };
   await sql`
     update environments set webhook_signing_key = c.sealed from ${of('environment')}
@@ -102,4 +124,9 @@ export async function replaceSecrets(
     update webhooks set custom_headers = c.sealed from ${of('headers')}
      where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
        and custom_headers = c.stored`.execute(database);
+  await sql`
+    update second_factors f set secret = c.sealed from ${of('second_factor')}
+     where (f.account_id, f.user_id) = (c.account_id, c.user_id) and f.secret = c.stored`.execute(
+    database,
+  );
 }

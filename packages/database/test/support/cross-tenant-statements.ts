@@ -8,7 +8,7 @@ const SECRETS =
   'encrypts or checks the secrets of the whole installation, in the start of a process';
 
 export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
-  'accounts/console-sessions.ts#clearConsoleSessions': RETENTION,
+  'users/console-sessions.ts#clearConsoleSessions': RETENTION,
   'audit/audit-log-exports.ts#listExportsToRun': WORK,
   'audit/audit-log-exports.ts#clearExpiredExport': RETENTION,
   'billing/account-plans.ts#listEndedCredits': WORK,

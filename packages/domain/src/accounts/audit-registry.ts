@@ -50,6 +50,7 @@ export const AUDIT_OBJECTS = {
       status: 'shown',
       two_factor_enabled: 'shown',
       environment_ids: 'shown',
+      recovery_codes: 'secret',
     },
   },
   service_account: {
@@ -156,7 +157,7 @@ export const AUDIT_OBJECTS = {
   },
   console_session: {
     label: 'Session in the console',
-    fields: { user_id: 'shown', way: 'shown' },
+    fields: { user_id: 'shown', credential_id: 'shown', way: 'shown' },
   },
   /** A wrong code was given for the address of a user. */
   failed_sign_in: { label: 'Failed sign-in', fields: { user_id: 'shown' } },

@@ -1,5 +1,5 @@
 /**
- * Keeps the secrets of webhooks in the database (what they sign with, and their headers) as they should
+ * Keeps the secrets in the database (what webhooks sign with, their headers, the second factors of users) as they should
  * be: encrypted, by the first of the installation's keys, and no signing key that a rotation has put out of use.
  *
  * Run it before anything is sent, and every minute: it encrypts what was there before there was a key,
@@ -8,7 +8,11 @@
  * it still stands as it was read.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { listSecretsWithout, replaceSecrets } from '@sluice/database/webhooks/encrypted-secrets';
+import {
+  contextOf,
+  listSecretsWithout,
+  replaceSecrets,
+} from '@sluice/database/webhooks/encrypted-secrets';
 import { promoteDueSigningKeys } from '@sluice/database/webhooks/signing-keys';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
@@ -29,7 +33,7 @@ export async function encryptSecrets(deps: EncryptSecretsDeps): Promise<void> {
     const secrets = await listSecretsWithout(database, encryptedText.prefix, SECRETS_PER_STEP);
     if (secrets.length === 0) return;
     const changes = secrets.map((secret) => {
-      const context = secretContext(secret.environmentId);
+      const context = contextOf(secret);
       return {
         ...secret,
         sealed: encryptedText.encrypt(encryptedText.decrypt(secret.stored, context), context),

@@ -1,5 +1,5 @@
 /**
- * Secrets of webhooks that none of the installation's keys opens, because the key that encrypted them is lost:
+ * Secrets of webhooks and of users that none of the installation's keys opens, because the key that encrypted them is lost:
  * finds them, and gives them up, so that the services start again.
  *
  * | what does not open | what takes its place |
@@ -8,6 +8,7 @@
  * | the key of a webhook | a new one; where a rotation is under way, the next one |
  * | the next key of a webhook | nothing: the rotation is cancelled |
  * | the headers of a webhook | nothing |
+ * | the second factor of a user | nothing: the user's sessions end, and the user sets up another |
  *
  * Each is a transaction of its own with its entry in the audit log. Cut at any moment and begun again, it goes on
  * with what is left. A new key is shown when only the commit is left to do. So no key is in force that was not shown,
@@ -17,7 +18,12 @@
  * Beside `encrypt-secrets.ts`, which encrypts anew what does open; `scripts/secrets.ts` is its door.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { listSecrets, type NamedSecret } from '@sluice/database/webhooks/encrypted-secrets';
+import { resetSecondFactor } from '@sluice/database/users/second-factors';
+import {
+  contextOf,
+  listSecrets,
+  type NamedSecret,
+} from '@sluice/database/webhooks/encrypted-secrets';
 import {
   cancelWebhookSecret,
   promoteWebhookSecret,
@@ -28,7 +34,6 @@ import {
 import { findSigningKeys, promoteDueSigningKeys } from '@sluice/database/webhooks/signing-keys';
 import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
 import { AppError } from '@sluice/domain/values/errors';
-import { secretContext } from '@sluice/domain/delivery/webhook';
 import { encryptionKeyId, type EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 
 export interface LostSecret extends NamedSecret {
@@ -42,7 +47,13 @@ type Replacement =
       /** The new key, to be shown once. */
       readonly secret: string;
     }
-  | { readonly change: 'rotation_promoted' | 'rotation_cancelled' | 'headers_removed' };
+  | {
+      readonly change:
+        | 'rotation_promoted'
+        | 'rotation_cancelled'
+        | 'headers_removed'
+        | 'second_factor_removed';
+    };
 
 export type ReplacedSecret = LostSecret & Replacement;
 
@@ -65,7 +76,7 @@ export async function findLostSecrets(
 ): Promise<{ readonly lost: readonly LostSecret[]; readonly count: number }> {
   const secrets = await listSecrets(database);
   const lost = secrets
-    .filter(({ environmentId, stored }) => !opens(encryptedText, environmentId, stored))
+    .filter((secret) => !opens(encryptedText, secret))
     .map((secret) => ({ ...secret, keyId: encryptionKeyId(secret.stored) }));
   return { lost, count: secrets.length };
 }
@@ -97,7 +108,7 @@ async function replace(
   lost: LostSecret,
 ): Promise<Replacement['change'] | undefined> {
   const { database, now } = deps;
-  const { place, environmentId, webhookId, stored } = lost;
+  const { place, environmentId, webhookId, accountId, userId, stored } = lost;
   const lane = { environmentId, webhookId };
   const by = [BY_OPERATOR, now()] as const;
   switch (place) {
@@ -124,6 +135,11 @@ async function replace(
       const isReplaced = await replaceWorkspaceSecret(database, environmentId, change, ...by);
       return isReplaced ? 'key_replaced' : undefined;
     }
+    case 'second_factor': {
+      const user = { accountId, userId };
+      const isReset = await resetSecondFactor(database, user, ...by, stored);
+      return isReset ? 'second_factor_removed' : undefined;
+    }
   }
 }
 
@@ -134,14 +150,14 @@ function newKeyFor(
   const secret = newSecret();
   return {
     stored: lost.stored,
-    sealed: encryptedText.encrypt(secret, secretContext(lost.environmentId)),
+    sealed: encryptedText.encrypt(secret, contextOf(lost)),
     beforeCommit: () => tell({ ...lost, change: 'key_replaced', secret }),
   };
 }
 
-function opens(encryptedText: EncryptedText, environmentId: number, stored: string): boolean {
+function opens(encryptedText: EncryptedText, secret: NamedSecret): boolean {
   try {
-    encryptedText.decrypt(stored, secretContext(environmentId));
+    encryptedText.decrypt(secret.stored, contextOf(secret));
     return true;
   } catch (error) {
     if (error instanceof AppError && error.code === 'SECRET_UNREADABLE') return false;

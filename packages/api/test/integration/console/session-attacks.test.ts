@@ -160,25 +160,6 @@ test('a session is over when it is ended, unused for 12 hours, 7 days old, or it
   );
 });
 
-test('in an account that requires two factors a mailed code opens no session, and open ones are over', async () => {
-  const { api } = world;
-  const { email, cookie } = await signInTo('a');
-  const setRequired = (action: 'enable' | 'disable') =>
-    api.call('POST', `/v1/accounts/${api.a.accountId}/2fa_required/${action}`, {
-      key: api.a.token,
-    });
-  expect((await setRequired('enable')).statusCode).toBe(204);
-  expectProblem(await world.call('GET', '/console/me', { cookie }), 401, 'unauthorized');
-  const refused = await world.giveCode(email, await world.mailedCode(email));
-  expectProblem(refused, 403, 'forbidden');
-  expect(refused.json().detail).toContain('requires two factors');
-  expect(refused.headers['set-cookie']).toBeUndefined();
-  // Machines go on, and one of them takes the requirement back.
-  expect((await setRequired('disable')).statusCode).toBe(204);
-  const again = await world.signIn(email);
-  expect((await world.call('GET', '/console/me', { cookie: again })).statusCode).toBe(200);
-});
-
 test('use keeps a session open, and a session that is over stays so', async () => {
   const { database } = world.api;
   const { cookie, userId } = await signInTo('a');

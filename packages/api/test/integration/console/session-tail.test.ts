@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { openConsoleSession } from '@sluice/database/accounts/console-sessions';
+import { openUserSession } from '@sluice/database/users/session-openings';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { newSessionCookie } from '../../../src/auth/session-cookie.ts';
 import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
@@ -37,9 +37,7 @@ async function openSession(): Promise<string> {
     sessionHash: hashSecret(text),
     way: 'code',
   } as const;
-  expect(await openConsoleSession(api.database, session, { ipAddr: '127.0.0.1' }, 0)).toBe(
-    'opened',
-  );
+  expect(await openUserSession(api.database, session, { ipAddr: '127.0.0.1' }, 0)).toBe('complete');
   return `sluice-${port}=${text}`;
 }
 

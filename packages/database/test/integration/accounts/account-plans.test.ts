@@ -84,7 +84,7 @@ import {
 } from '@sluice/database/accounts/signups';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { HeldCall } from '@sluice/database/changes/transact-once';
-import { listUsers } from '@sluice/database/accounts/users';
+import { listUsers } from '@sluice/database/users/users';
 import { CompiledQuery } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { fillAccounts } from '../support/account-fill.ts';

@@ -1,13 +1,16 @@
 /** The web console of a fleet in a real Chromium, and what its page did that no page of ours may do. */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { pathToFileURL } from 'node:url';
-import { fileURLToPath } from 'node:url';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { sql } from 'kysely';
+import { expect, vi } from 'vitest';
 import { chromiumPath } from '../chromium-under-test.ts';
-import { startFleet } from '../fleet-under-test.ts';
+import { startFleet, WAIT } from '../fleet-under-test.ts';
 
 const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url));
 
@@ -31,10 +34,12 @@ export async function builtConsole(): Promise<string> {
 }
 
 export async function startConsole() {
+  const mailDirectory = await mkdtemp(join(tmpdir(), 'sluice-mail-'));
   const [fleet, browser] = await Promise.all([
     builtConsole().then((directory) =>
       startFleet('redis', {
         CONSOLE_DIRECTORY: directory,
+        MAIL_DIRECTORY: mailDirectory,
         WEBHOOK_LISTED_FAILURE_WAIT_MS: '3600000',
       }),
     ),
@@ -71,6 +76,50 @@ export async function startConsole() {
       await page.getByRole('button', { name: 'Open the demo' }).click();
       await page.getByRole('heading', { name: 'Send your first event' }).waitFor();
       return page;
+    },
+    /** A new user of account 1 with its workspace. */
+    async insertUser(role: 'member' | 'account_admin'): Promise<{ email: string; userId: number }> {
+      const email = `${crypto.randomUUID()}@example.com`;
+      const { rows } = await sql<{ userId: number }>`
+        with made as (
+          insert into users (account_id, email, first_name, last_name, role, status)
+          values (${DEMO.accountId}, ${email}, 'Ada', 'Lovelace', ${role}, 'active') returning user_id
+        ), joined as (
+          insert into memberships (account_id, user_id, environment_id)
+          select ${DEMO.accountId}, user_id, ${DEMO.environmentId} from made)
+        select user_id as "userId" from made`.execute(fleet.database);
+      return { email, userId: rows[0]!.userId };
+    },
+    /** The mails to an address, oldest first. */
+    async mailsTo(email: string): Promise<string[]> {
+      const names = (await readdir(mailDirectory)).toSorted();
+      const texts = await Promise.all(
+        names.map((name) => readFile(join(mailDirectory, name), 'utf8')),
+      );
+      return texts.filter((text) => text.includes(`To: ${email}`));
+    },
+    /** Gives the email and the code that is mailed to it. */
+    async giveMailedCode(page: Page, email: string): Promise<void> {
+      const { length } = await this.mailsTo(email);
+      await page.getByLabel('Email').fill(email);
+      await page.getByRole('button', { name: 'Mail me a code' }).click();
+      const mail = await vi.waitFor(async () => {
+        const mails = await this.mailsTo(email);
+        expect(mails.length).toBeGreaterThan(length);
+        return mails.at(-1);
+      }, WAIT);
+      const [, code = ''] = /code to sign in is (\d{6})/.exec(mail ?? '') ?? [];
+      await page.getByLabel('Code of six digits').fill(code);
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    },
+    /** A page of a new user of the demo's account, who signed in by mail. */
+    async userPage(role: 'member' | 'account_admin'): Promise<{ page: Page; email: string }> {
+      const { email } = await this.insertUser(role);
+      const page = await this.newPage();
+      await page.goto(fleet.api.url);
+      await this.giveMailedCode(page, email);
+      await page.getByRole('navigation', { name: 'Screens' }).waitFor();
+      return { page, email };
     },
     /** A call to intake with the demo's write key. */
     async send(path: string, body: object, isStrict = true): Promise<number> {
@@ -121,6 +170,7 @@ export async function startConsole() {
     /** @throws Error with what the page did wrong. What is not there yet may be answered 404, and a session that is over 401. */
     async close(): Promise<void> {
       await Promise.all([browser.close(), fleet.close()]);
+      await rm(mailDirectory, { recursive: true });
       const wrong = misdeeds.filter((each) => !/Failed to load resource.* (?:401|404) /.test(each));
       if (wrong.length > 0) throw new Error(wrong.join('\n'));
     },

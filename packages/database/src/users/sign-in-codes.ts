@@ -12,7 +12,7 @@
 import { sql } from 'kysely';
 import { appendToOutbox } from '../changes/outbox.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
-import type { SignupLimits } from './signups.ts';
+import type { SignupLimits } from '../accounts/signups.ts';
 
 export const SIGN_IN_TOPIC = 'sign_in.mail';
 

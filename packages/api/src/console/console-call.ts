@@ -1,0 +1,12 @@
+/** What the calls of the console's page have in common. */
+import type { FastifyRequest } from 'fastify';
+
+/** For the schema of a route of the page, for which the API has no reference. */
+export const HIDDEN = { hide: true } as const;
+
+/** By which call something is done, for the audit log. */
+export const callOf = (request: FastifyRequest) => ({
+  ipAddr: request.ip,
+  userAgent: request.headers['user-agent'] ?? null,
+  requestId: request.id,
+});

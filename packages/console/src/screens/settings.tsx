@@ -1,0 +1,263 @@
+/** What is the user's own: the second factor and the open sessions; and for an account_admin, that the account requires two factors. */
+import { type FormEvent, useState } from 'react';
+import { request } from '../client/request.ts';
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { announce } from '../parts/announcer.tsx';
+import { ActionButton } from '../parts/action-button.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { formText } from '../parts/form-text.ts';
+import { Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { useWork } from '../parts/use-work.ts';
+import type { Route } from '../routing/router.tsx';
+import { visibleText } from '../sentences/visible-text.ts';
+import { RecoveryCodes, SetUp } from './second-factor.tsx';
+import { FOCUSED } from '../parts/focused.ts';
+
+interface OpenSession {
+  readonly id: number;
+  readonly way: 'code' | 'demo' | 'token';
+  readonly is_current: boolean;
+  readonly created_at: string;
+  readonly last_seen_at: string;
+  readonly ip_addr: string;
+  readonly user_agent: string | null;
+}
+
+const WAYS = { code: 'mailed code', demo: 'demo', token: 'token' } as const;
+
+export const settingsRoute: Route = {
+  pattern: '/settings',
+  title: () => 'Settings',
+  query: {},
+  screen: () => <Settings />,
+};
+
+function Settings() {
+  const { user, account, session, capabilities } = useSession();
+  return (
+    <>
+      <header className="title">
+        <h1>Settings</h1>
+        <p className="lead">
+          {visibleText(user.email)}, {user.role} of {visibleText(account.name)}.
+        </p>
+      </header>
+      {session.way === 'code' && <SecondFactor />}
+      {capabilities.includes('account.manage') && <AccountSecurity />}
+      <Sessions />
+    </>
+  );
+}
+
+interface FactorState {
+  readonly is_enabled: boolean;
+  readonly recovery_codes_left: number;
+}
+
+function SecondFactor() {
+  const resource = useResource<FactorState>('/console/second_factor');
+  const [asked, setAsked] = useState<'setup' | 'codes' | 'removal'>();
+  const close = (): void => {
+    setAsked(undefined);
+    void resource.reload();
+  };
+  return (
+    <section className="card" aria-labelledby="second-factor">
+      <h2 id="second-factor">Second factor</h2>
+      <Shown resource={resource} lines={2}>
+        {({ is_enabled: isEnabled, recovery_codes_left: codesLeft }) =>
+          isEnabled ? (
+            <>
+              <p>
+                On: after the mailed code you give a code of your app. {codesLeft} of 10 recovery
+                codes are left.
+              </p>
+              <div className="actions">
+                <button type="button" onClick={() => setAsked('codes')}>
+                  New recovery codes
+                </button>
+                <button type="button" onClick={() => setAsked('removal')}>
+                  Remove
+                </button>
+              </div>
+            </>
+          ) : (
+            <>
+              <p>Off: a mailed code is enough to sign in as you.</p>
+              <div className="actions">
+                <button type="button" className="main" onClick={() => setAsked('setup')}>
+                  Set up a second factor
+                </button>
+              </div>
+            </>
+          )
+        }
+      </Shown>
+      {asked === 'setup' && (
+        <Dialog title="Set up a second factor" onClose={close}>
+          <SetUp onDone={close} />
+        </Dialog>
+      )}
+      {(asked === 'codes' || asked === 'removal') && <GiveAppCode what={asked} onClose={close} />}
+    </section>
+  );
+}
+
+/** What changes the factor asks for a code of it. */
+function GiveAppCode({
+  what,
+  onClose,
+}: {
+  readonly what: 'codes' | 'removal';
+  readonly onClose: () => void;
+}) {
+  const [codes, setCodes] = useState<readonly string[]>();
+  const { isRunning, problem, run } = useWork();
+  const give = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const body = { code: formText(event.currentTarget, 'code') };
+    void run(async () => {
+      if (what === 'removal') {
+        await request('/console/second_factor', { method: 'DELETE', body });
+        announce('The second factor is removed');
+        onClose();
+        return;
+      }
+      const path = '/console/second_factor/recovery_codes';
+      const answer = await request<{ recovery_codes: string[] }>(path, { method: 'POST', body });
+      setCodes(answer.recovery_codes);
+    });
+  };
+  if (codes) return <RecoveryCodes codes={codes} onStored={onClose} />;
+  return (
+    <Dialog
+      title={what === 'codes' ? 'New recovery codes' : 'Remove the second factor'}
+      onClose={onClose}
+    >
+      <form onSubmit={give}>
+        {what === 'codes' && <p>The ones that you have are no good any more afterwards.</p>}
+        <label htmlFor="app-code">Code of your authenticator app</label>
+        <input
+          id="app-code"
+          name="code"
+          inputMode="numeric"
+          autoComplete="one-time-code"
+          pattern="\s*[0-9]{6}\s*"
+          required
+          {...FOCUSED}
+        />
+        {problem !== undefined && (
+          <p className="refusal" role="alert">
+            {problem}
+          </p>
+        )}
+        <div className="actions">
+          <button type="submit" className="main" disabled={isRunning}>
+            {what === 'codes' ? 'Make ten new ones' : 'Remove it'}
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function AccountSecurity() {
+  const { account } = useSession();
+  const resource = useResource<{ account: { two_factor_required: boolean } }>(
+    `/v1/accounts/${account.id}`,
+  );
+  return (
+    <section className="card" aria-labelledby="account-security">
+      <h2 id="account-security">Two factors in this account</h2>
+      <Shown resource={resource} lines={2}>
+        {({ account: { two_factor_required: isRequired } }) => (
+          <>
+            <p>
+              {isRequired
+                ? 'Required: whoever signs in without a second factor sets one up first, and no session is opened by a token.'
+                : 'Not required. Once it is, sessions with one factor are over, and tokens open no sessions; programs go on.'}
+            </p>
+            <div className="actions">
+              <ActionButton
+                path={`/v1/accounts/${account.id}/2fa_required/${isRequired ? 'disable' : 'enable'}`}
+                capability="account.manage"
+                done={isRequired ? 'Two factors are not required' : 'Two factors are required'}
+                onDone={() => void resource.reload()}
+              >
+                {isRequired ? 'Require one factor' : 'Require two factors'}
+              </ActionButton>
+            </div>
+          </>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+function Sessions() {
+  const resource = useResource<{ sessions: readonly OpenSession[] }>('/console/sessions', {
+    intervalMs: 30_000,
+  });
+  return (
+    <section className="stack" aria-labelledby="sessions">
+      <h2 id="sessions">Open sessions</h2>
+      <Shown resource={resource} lines={3}>
+        {({ sessions }) => (
+          <table className="list">
+            <caption className="unseen">Your open sessions</caption>
+            <thead>
+              <tr>
+                <th scope="col">Signed in</th>
+                <th scope="col">By</th>
+                <th scope="col">Last used</th>
+                <th scope="col">Address</th>
+                <th scope="col">Browser</th>
+                <th scope="col">
+                  <span className="unseen">End it</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {sessions.map((each) => (
+                <tr key={each.id}>
+                  <th scope="row">
+                    <Time atMs={Date.parse(each.created_at)} isWhole />
+                  </th>
+                  <td>{WAYS[each.way]}</td>
+                  <td>
+                    {each.is_current ? (
+                      'this one'
+                    ) : (
+                      <Time atMs={Date.parse(each.last_seen_at)} isWhole />
+                    )}
+                  </td>
+                  <td>
+                    <code>{each.ip_addr}</code>
+                  </td>
+                  <td className="clip">{visibleText(each.user_agent ?? '')}</td>
+                  <td>
+                    {!each.is_current && (
+                      <ActionButton
+                        path={`/console/sessions/${each.id}`}
+                        method="DELETE"
+                        done="The session is ended"
+                        onDone={() => void resource.reload()}
+                      >
+                        End
+                      </ActionButton>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Shown>
+    </section>
+  );
+}

@@ -1,0 +1,208 @@
+/**
+ * Sessions in the console. A session is open until it is ended, for 12 hours without use and for 7 days at most, all by
+ * Postgres' clock, and as long as its account and its owner are active. Its owner is a user, or a token of the account,
+ * and then it ends also with the secret that opened it. A session of the demo is open only while the demo's token is in
+ * force.
+ *
+ * A mailed code is one factor. Where the user has a second one, or the account requires one, the session is incomplete
+ * until that is given (`session-openings.ts`): for ten minutes from the code, then it is over. So sessions from before are over
+ * when an account begins to require two. A token is one factor and has no second one: no session is open by it there.
+ *
+ * Each change has its entry of the audit log in one transaction. Index: the primary key, which begins with the account.
+ */
+import type { Role } from '@sluice/domain/accounts/account';
+import { sql } from 'kysely';
+import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
+import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
+
+/** How its owner came in. */
+export type SignInWay = 'code' | 'demo' | 'token';
+
+/** An incomplete session opens nothing but the way to its second factor: a code of it, or its setup. */
+export type SessionStanding = 'complete' | 'needs_code' | 'needs_setup';
+
+/** Who has a session: a user or a token, and null for the other. */
+export interface SessionOwner {
+  readonly accountId: number;
+  readonly userId: number | null;
+  readonly credentialId: number | null;
+}
+
+export interface ConsoleSession extends SessionOwner {
+  readonly sessionId: number;
+  readonly role: Role;
+  /** The email of the user; what its owner calls the token. */
+  readonly name: string;
+  readonly way: SignInWay;
+  readonly standing: SessionStanding;
+  /** Workspaces of the user, all of the account for a token; deleted ones left out; ascending. */
+  readonly environmentIds: readonly number[];
+  /** Of a token; null for a user. */
+  readonly serviceAccountId: number | null;
+  readonly isReadOnly: boolean;
+  readonly scopes: readonly string[];
+  /** CIDR blocks; empty: from anywhere. */
+  readonly ipAllowlist: readonly string[];
+  /** Of the token; null where it has no end, and for a user. */
+  readonly expiresAt: Date | null;
+}
+
+const IDLE_HOURS_MAX = 12;
+/** How long a mailed code leaves to give the second factor, as long as the code itself was good. */
+const INCOMPLETE_MINUTES_MAX = 10;
+/** How often the last use of a session is written, at most. */
+const SEEN_INTERVAL_SECONDS = 60;
+
+/** In a statement whose table of sessions is `s`. */
+const IS_OPEN = sql`s.ends_at > now() and s.last_seen_at > now() - make_interval(hours => ${IDLE_HOURS_MAX})`;
+
+/** In a statement with the tables `s`, `u` and `a`. */
+const STANDING = sql`
+  case when s.way <> 'code' or s.has_second_factor then 'complete'
+       when u.is_two_factor_enabled then 'needs_code'
+       when a.is_two_factor_required then 'needs_setup'
+       else 'complete' end`;
+
+/** @param demoTokenHash - SHA-256 of the account token of the demo. */
+export async function findConsoleSession(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  sessionHash: Buffer,
+  demoTokenHash: Buffer,
+): Promise<ConsoleSession | undefined> {
+  const { rows } = await sql<ConsoleSession>`
+    with seen as (
+      update console_sessions set last_seen_at = now()
+       where account_id = ${accountId} and session_hash = ${sessionHash}
+         and last_seen_at < now() - make_interval(secs => ${SEEN_INTERVAL_SECONDS})
+         and last_seen_at > now() - make_interval(hours => ${IDLE_HOURS_MAX}) and ends_at > now())
+    select s.session_id::int as "sessionId", s.account_id::int as "accountId", s.user_id as "userId",
+           s.credential_id::int as "credentialId", coalesce(u.role, t.role) as role, coalesce(u.email, c.name) as name,
+           s.way, ${STANDING} as standing, t.service_account_id as "serviceAccountId",
+           coalesce(c.is_read_only, false) as "isReadOnly", coalesce(c.scopes, '{}') as scopes,
+           coalesce(c.ip_allowlist, '{}') as "ipAllowlist", c.expires_at as "expiresAt",
+           (select coalesce(array_agg(e.environment_id order by e.environment_id), '{}')
+              from environments e
+             where e.account_id = s.account_id and e.deleted_at is null
+               and (s.user_id is null or exists (
+                     select from memberships m
+                      where (m.account_id, m.user_id, m.environment_id) = (s.account_id, s.user_id, e.environment_id)))
+           ) as "environmentIds"
+      from console_sessions s
+      join accounts a on a.account_id = s.account_id
+      left join users u on (u.account_id, u.user_id) = (s.account_id, s.user_id) and u.status = 'active'
+      left join api_credentials c
+        on (c.account_id, c.credential_id, c.secret_hash) = (s.account_id, s.credential_id, s.credential_secret_hash)
+       and c.revoked_at is null and (c.expires_at is null or c.expires_at > now())
+       and not a.is_two_factor_required
+      left join service_accounts t
+        on (t.account_id, t.service_account_id) = (c.account_id, c.service_account_id)
+     where s.account_id = ${accountId} and s.session_hash = ${sessionHash} and ${IS_OPEN} and a.status <> 'closed'
+       and coalesce(u.user_id, t.service_account_id) is not null
+       and (${STANDING} = 'complete' or s.created_at > now() - make_interval(mins => ${INCOMPLETE_MINUTES_MAX}))
+       and (s.way <> 'demo' or exists (
+             select from api_credentials d
+              where (d.account_id, d.secret_hash) = (s.account_id, ${demoTokenHash}) and d.revoked_at is null))`.execute(
+    database,
+  );
+  return rows[0];
+}
+
+export interface ListedSession {
+  readonly sessionId: number;
+  readonly way: SignInWay;
+  readonly createdAt: Date;
+  readonly lastSeenAt: Date;
+  readonly endsAt: Date;
+  readonly ipAddr: string;
+  readonly userAgent: string | null;
+}
+
+/** Of a statement whose table of sessions is `s`. */
+const isOf = ({ accountId, userId, credentialId }: SessionOwner) => sql`
+  s.account_id = ${accountId} and (s.user_id = ${userId} or s.credential_id = ${credentialId})`;
+
+/**
+ * The open sessions of a user or a token, newest first, 100 at most. Indexes: `console_sessions_by_user`,
+ * `console_sessions_by_credential`.
+ */
+export async function listConsoleSessions(
+  database: DatabaseOrTransaction,
+  owner: SessionOwner,
+): Promise<ListedSession[]> {
+  const { rows } = await sql<ListedSession>`
+    select s.session_id::int as "sessionId", s.way, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt",
+           s.ends_at as "endsAt", s.ip_addr as "ipAddr", s.user_agent as "userAgent"
+      from console_sessions s
+     where ${isOf(owner)} and ${IS_OPEN}
+     order by s.session_id desc limit 100`.execute(database);
+  return rows;
+}
+
+/** Ends a session of the owner; false where there is no such session. Indexes: as {@link listConsoleSessions}. */
+export async function endConsoleSession(
+  database: Database,
+  owner: SessionOwner & Pick<ConsoleSession, 'sessionId' | 'name'>,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<boolean> {
+  return database.transaction().execute(async (transaction) => {
+    const { rows } = await sql<{ way: SignInWay }>`
+      delete from console_sessions s
+       where ${isOf(owner)} and s.session_id = ${owner.sessionId} returning s.way`.execute(
+      transaction,
+    );
+    const [ended] = rows;
+    if (!ended) return false;
+    const { accountId, sessionId, name } = owner;
+    await recordChange(
+      transaction,
+      accountId,
+      origin,
+      {
+        objectType: 'console_session',
+        objectId: sessionId,
+        objectName: name,
+        before: auditedSession(owner, ended.way),
+        after: null,
+      },
+      nowMs,
+    );
+    return true;
+  });
+}
+
+/** Ends all sessions of a user, in the transaction that is the reason, which has its own entry. Index: `console_sessions_by_user`. */
+export async function endSessionsOfUser(
+  transaction: DatabaseOrTransaction,
+  accountId: number,
+  userId: number,
+): Promise<number> {
+  const { rows } = await sql`
+    delete from console_sessions where account_id = ${accountId} and user_id = ${userId} returning 1`.execute(
+    transaction,
+  );
+  return rows.length;
+}
+
+/** As the audit log keeps it. */
+export const auditedSession = (
+  { userId, credentialId }: Pick<SessionOwner, 'userId' | 'credentialId'>,
+  way: SignInWay,
+) => ({
+  way,
+  ...(userId !== null && { user_id: userId }),
+  ...(credentialId !== null && { credential_id: credentialId }),
+});
+
+/** Deletes sessions that are over, `limit` at most. Index: `console_sessions_by_end`. */
+export async function clearConsoleSessions(
+  database: DatabaseOrTransaction,
+  limit: number,
+): Promise<void> {
+  await sql`
+    delete from console_sessions s using (
+      select account_id, session_hash from console_sessions
+       where ends_at < now() order by ends_at limit ${limit}) over
+     where s.account_id = over.account_id and s.session_hash = over.session_hash`.execute(database);
+}

@@ -1,0 +1,284 @@
+/**
+ * The second factor of a user: the secret of an authenticator app, and ten recovery codes in its place.
+ *
+ *   none ─setup→ being set up ─right code→ confirmed ─removed→ none
+ *                     └ set up again: another secret
+ *
+ * A code is used once: the step of the latest one is kept, and one statement moves it on. Index: the primary keys.
+ */
+import { sql } from 'kysely';
+import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import { type ConsoleSession, endSessionsOfUser } from './console-sessions.ts';
+import { completeSession } from './session-openings.ts';
+
+interface UserKey {
+  readonly accountId: number;
+  readonly userId: number;
+}
+
+export interface SecondFactor {
+  /** Encrypted. */
+  readonly secret: string;
+  readonly isConfirmed: boolean;
+  /** Recovery codes that are not used. */
+  readonly recoveryCodeCount: number;
+}
+
+/** What is given as the second factor: the step of the app's code, or the hash of a recovery code. */
+export type GivenFactor = { readonly step: number } | { readonly codeHash: Buffer };
+
+export async function findSecondFactor(
+  database: DatabaseOrTransaction,
+  { accountId, userId }: UserKey,
+): Promise<SecondFactor | undefined> {
+  const { rows } = await sql<SecondFactor>`
+    select secret, confirmed_at is not null as "isConfirmed",
+           (select count(*)::int from recovery_codes r
+             where (r.account_id, r.user_id) = (f.account_id, f.user_id) and used_at is null) as "recoveryCodeCount"
+      from second_factors f where account_id = ${accountId} and user_id = ${userId}`.execute(
+    database,
+  );
+  return rows[0];
+}
+
+/** @returns false where one is confirmed: it is removed first. */
+export async function startSecondFactor(
+  database: DatabaseOrTransaction,
+  { accountId, userId }: UserKey,
+  encryptedSecret: string,
+): Promise<boolean> {
+  const { rows } = await sql`
+    insert into second_factors (account_id, user_id, secret)
+    values (${accountId}, ${userId}, ${encryptedSecret})
+    on conflict (account_id, user_id) do update set secret = excluded.secret
+      where second_factors.confirmed_at is null
+    returning 1`.execute(database);
+  return rows.length > 0;
+}
+
+export interface SessionChange {
+  /** Of a user. */
+  readonly session: ConsoleSession & { readonly userId: number };
+  /** SHA-256 of the cookie that it has from now on. */
+  readonly sessionHash: Buffer;
+}
+
+/**
+ * Confirms what was set up and completes the session.
+ *
+ * @param given.secret - as it was read: another setup meanwhile has another.
+ * @returns `changed`: it was set up again, confirmed, or the session ended meanwhile.
+ */
+export async function confirmSecondFactor(
+  database: Database,
+  { session, sessionHash }: SessionChange,
+  given: {
+    readonly secret: string;
+    readonly step: number;
+    readonly codeHashes: readonly Buffer[];
+  },
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<'confirmed' | 'changed'> {
+  const { accountId, userId } = session;
+  return unlessChanged(database, async (transaction) => {
+    const { rows } = await sql`
+      update second_factors set confirmed_at = ${new Date(nowMs)}, last_step = ${given.step}
+       where account_id = ${accountId} and user_id = ${userId} and secret = ${given.secret}
+         and confirmed_at is null
+      returning 1`.execute(transaction);
+    if (rows.length === 0) return 'changed';
+    await insertRecoveryCodes(transaction, session, given.codeHashes);
+    if (!(await completeSession(transaction, session, sessionHash, origin, nowMs)))
+      return 'changed';
+    await recordEnabled(transaction, session, true, origin, nowMs);
+    return 'confirmed';
+  });
+}
+
+/** Uses the factor and completes the session. `used`: it is no good any more, or the session ended meanwhile. */
+export async function passSecondFactor(
+  database: Database,
+  { session, sessionHash }: SessionChange,
+  given: GivenFactor,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<'passed' | 'used'> {
+  const outcome = await unlessChanged(database, async (transaction) => {
+    if (!(await useFactor(transaction, session, given, nowMs))) return 'changed';
+    const isOpen = await completeSession(transaction, session, sessionHash, origin, nowMs);
+    return isOpen ? 'passed' : 'changed';
+  });
+  return outcome === 'changed' ? 'used' : outcome;
+}
+
+/** Gives the user ten other recovery codes for a code of the app. */
+export async function replaceRecoveryCodes(
+  database: Database,
+  user: UserKey,
+  given: GivenFactor,
+  codeHashes: readonly Buffer[],
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<'replaced' | 'changed'> {
+  const { accountId, userId } = user;
+  return unlessChanged(database, async (transaction) => {
+    if (!(await useFactor(transaction, user, given, nowMs))) return 'changed';
+    await sql`
+      delete from recovery_codes where account_id = ${accountId} and user_id = ${userId}`.execute(
+      transaction,
+    );
+    await insertRecoveryCodes(transaction, user, codeHashes);
+    await recordChange(
+      transaction,
+      accountId,
+      origin,
+      {
+        objectType: 'user',
+        objectId: userId,
+        before: { recovery_codes: 'before' },
+        after: { recovery_codes: 'after' },
+      },
+      nowMs,
+    );
+    return 'replaced';
+  });
+}
+
+/** Removes the own factor for a code of it. `required`: the account has none without. */
+export async function giveUpSecondFactor(
+  database: Database,
+  user: UserKey,
+  given: GivenFactor,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<'removed' | 'required' | 'changed'> {
+  return unlessChanged(database, async (transaction) => {
+    const { rows } = await sql`
+      select from accounts where account_id = ${user.accountId} and is_two_factor_required`.execute(
+      transaction,
+    );
+    if (rows.length > 0) return 'required';
+    if (!(await useFactor(transaction, user, given, nowMs))) return 'changed';
+    await deleteFactor(transaction, user);
+    await recordEnabled(transaction, user, false, origin, nowMs);
+    return 'removed';
+  });
+}
+
+/**
+ * Takes the factor from a user who has lost it, and ends the user's sessions: the next mailed code leads to a new setup
+ * where the account requires one.
+ *
+ * @param secret - given: only while it is still this one.
+ * @returns false where the user has none.
+ */
+export async function resetSecondFactor(
+  database: Database,
+  user: UserKey,
+  origin: ChangeOrigin,
+  nowMs: number,
+  secret?: string,
+): Promise<boolean> {
+  return database.transaction().execute(async (transaction) => {
+    if (!(await deleteFactor(transaction, user, secret))) return false;
+    await endSessionsOfUser(transaction, user.accountId, user.userId);
+    await recordEnabled(transaction, user, false, origin, nowMs);
+    return true;
+  });
+}
+
+async function deleteFactor(
+  transaction: Transaction,
+  { accountId, userId }: UserKey,
+  secret?: string,
+): Promise<boolean> {
+  const { rows } = await sql`
+    delete from second_factors where account_id = ${accountId} and user_id = ${userId}
+       and (${secret ?? null}::text is null or secret = ${secret ?? null}) returning 1`.execute(
+    transaction,
+  );
+  return rows.length > 0;
+}
+
+/** One statement, so that of two calls with the same code one uses it. */
+async function useFactor(
+  transaction: Transaction,
+  { accountId, userId }: UserKey,
+  given: GivenFactor,
+  nowMs: number,
+): Promise<boolean> {
+  const { rows } =
+    'step' in given
+      ? await sql`
+          update second_factors set last_step = ${given.step}
+           where account_id = ${accountId} and user_id = ${userId} and confirmed_at is not null
+             and last_step < ${given.step}
+          returning 1`.execute(transaction)
+      : await sql`
+          update recovery_codes set used_at = ${new Date(nowMs)}
+           where account_id = ${accountId} and user_id = ${userId} and code_hash = ${given.codeHash}
+             and used_at is null
+          returning 1`.execute(transaction);
+  return rows.length > 0;
+}
+
+async function insertRecoveryCodes(
+  transaction: Transaction,
+  { accountId, userId }: UserKey,
+  codeHashes: readonly Buffer[],
+): Promise<void> {
+  await sql`
+    insert into recovery_codes (account_id, user_id, code_hash)
+    select ${accountId}, ${userId}, code_hash from unnest(${codeHashes}::bytea[]) as code_hash`.execute(
+    transaction,
+  );
+}
+
+async function recordEnabled(
+  transaction: Transaction,
+  { accountId, userId }: UserKey,
+  isEnabled: boolean,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<void> {
+  const { rows } = await sql<{ email: string; wasEnabled: boolean }>`
+    with before as (
+      select is_two_factor_enabled from users where account_id = ${accountId} and user_id = ${userId})
+    update users u set is_two_factor_enabled = ${isEnabled}, updated_at = ${new Date(nowMs)} from before
+     where u.account_id = ${accountId} and u.user_id = ${userId}
+    returning u.email, before.is_two_factor_enabled as "wasEnabled"`.execute(transaction);
+  await recordChange(
+    transaction,
+    accountId,
+    origin,
+    {
+      objectType: 'user',
+      objectId: userId,
+      objectName: rows[0]?.email ?? null,
+      before: { two_factor_enabled: rows[0]?.wasEnabled },
+      after: { two_factor_enabled: isEnabled },
+    },
+    nowMs,
+  );
+}
+
+class Changed extends Error {}
+
+/** Undoes everything where the work finds that something was changed meanwhile. */
+async function unlessChanged<Outcome>(
+  database: Database,
+  work: (transaction: Transaction) => Promise<Outcome | 'changed'>,
+): Promise<Outcome | 'changed'> {
+  try {
+    return await database.transaction().execute(async (transaction) => {
+      const outcome = await work(transaction);
+      if (outcome === 'changed') throw new Changed();
+      return outcome;
+    });
+  } catch (error) {
+    if (error instanceof Changed) return 'changed';
+    throw error;
+  }
+}

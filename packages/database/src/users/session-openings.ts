@@ -1,0 +1,257 @@
+/**
+ * The ways into the console, each with its entry of the audit log in one transaction: a mailed code, the demo, a token,
+ * and the second factor that completes a session. Each gives the session a secret that no session had before.
+ */
+import { canonicalAddress } from '@sluice/domain/delivery/network-address';
+import { toStorableText } from '@sluice/domain/values/storable-text';
+import { sql } from 'kysely';
+import { takeCalls } from '../changes/call-counts.ts';
+import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import {
+  auditedSession,
+  type ConsoleSession,
+  type SessionOwner,
+  type SessionStanding,
+  type SignInWay,
+} from './console-sessions.ts';
+
+/** By which call somebody signs in. */
+export type SignInCall = Pick<ChangeOrigin, 'ipAddr' | 'userAgent' | 'requestId'>;
+
+const DAYS_MAX = 7;
+const USER_AGENT_LENGTH_MAX = 512;
+const HOUR_MS = 3_600_000;
+
+export interface NewUserSession {
+  readonly userId: number;
+  readonly accountId: number;
+  readonly sessionHash: Buffer;
+  readonly way: 'code' | 'demo';
+  /** The sign-in whose code was right; absent in the demo. */
+  readonly signInId?: string;
+}
+
+/**
+ * Uses the code and opens the session. `last_sign_in_at` becomes now, unless a second factor is missing.
+ *
+ * @returns how far the session goes. `used`: the code was used meanwhile. `no_user`: the user or the account is not
+ *   active.
+ */
+export async function openUserSession(
+  database: Database,
+  { userId, accountId, sessionHash, way, signInId }: NewUserSession,
+  call: SignInCall,
+  nowMs: number,
+): Promise<SessionStanding | 'used' | 'no_user'> {
+  return database.transaction().execute(async (transaction) => {
+    if (signInId !== undefined) {
+      const { rows } = await sql`
+        update sign_in_codes set used_at = ${new Date(nowMs)}
+         where sign_in_id = ${signInId} and used_at is null returning 1`.execute(transaction);
+      if (rows.length === 0) return 'used';
+    }
+    const { rows } = await sql<{ email: string; isEnabled: boolean; isRequired: boolean }>`
+      select u.email, u.is_two_factor_enabled as "isEnabled", a.is_two_factor_required as "isRequired"
+        from users u join accounts a on a.account_id = u.account_id
+       where u.account_id = ${accountId} and u.user_id = ${userId} and u.status = 'active'
+         and a.status <> 'closed'
+         for no key update of u`.execute(transaction);
+    const [user] = rows;
+    if (!user) return 'no_user';
+    const owner = { accountId, userId, credentialId: null };
+    const sessionId = await insertSession(transaction, owner, way, sessionHash, null, call);
+    // What changes beside this transaction each call of the session sees.
+    if (way === 'code' && user.isEnabled) return 'needs_code';
+    if (way === 'code' && user.isRequired) return 'needs_setup';
+    await recordSignIn(transaction, { ...owner, sessionId, name: user.email }, way, call, nowMs);
+    return 'complete';
+  });
+}
+
+export interface NewTokenSession {
+  readonly accountId: number;
+  readonly credentialId: number;
+  readonly serviceAccountId: number;
+  /** SHA-256 of the token. */
+  readonly secretHash: Buffer;
+  readonly sessionHash: Buffer;
+}
+
+/** @returns `two_factors`: the account requires two, and a token is one. `no_token`: it was revoked or rotated meanwhile. */
+export async function openTokenSession(
+  database: Database,
+  { accountId, credentialId, serviceAccountId, secretHash, sessionHash }: NewTokenSession,
+  call: SignInCall,
+  nowMs: number,
+): Promise<'complete' | 'two_factors' | 'no_token'> {
+  return database.transaction().execute(async (transaction) => {
+    const { rows } = await sql<{ name: string; isRequired: boolean }>`
+      select c.name, a.is_two_factor_required as "isRequired"
+        from api_credentials c join accounts a on a.account_id = c.account_id
+       where c.account_id = ${accountId} and c.credential_id = ${credentialId} and c.secret_hash = ${secretHash}
+         and c.revoked_at is null and a.status <> 'closed'`.execute(transaction);
+    const [token] = rows;
+    if (!token) return 'no_token';
+    if (token.isRequired) return 'two_factors';
+    const owner = { accountId, userId: null, credentialId };
+    const sessionId = await insertSession(
+      transaction,
+      owner,
+      'token',
+      sessionHash,
+      secretHash,
+      call,
+    );
+    await recordChange(
+      transaction,
+      accountId,
+      { ...call, actor: { type: 'service_account', serviceAccountId }, credentialId },
+      {
+        objectType: 'console_session',
+        objectId: sessionId,
+        objectName: token.name,
+        before: null,
+        after: auditedSession(owner, 'token'),
+      },
+      nowMs,
+    );
+    return 'complete';
+  });
+}
+
+async function insertSession(
+  transaction: Transaction,
+  { accountId, userId, credentialId }: SessionOwner,
+  way: SignInWay,
+  sessionHash: Buffer,
+  credentialSecretHash: Buffer | null,
+  call: SignInCall,
+): Promise<number> {
+  const userAgent = call.userAgent?.slice(0, USER_AGENT_LENGTH_MAX) ?? null;
+  const { rows } = await sql<{ sessionId: number }>`
+    insert into console_sessions
+      (account_id, user_id, credential_id, credential_secret_hash, session_hash, way, ends_at, ip_addr, user_agent)
+    values (${accountId}, ${userId}, ${credentialId}, ${credentialSecretHash}, ${sessionHash}, ${way},
+            now() + make_interval(days => ${DAYS_MAX}), ${canonicalAddress(call.ipAddr ?? '')},
+            ${userAgent === null ? null : toStorableText(userAgent)})
+    returning session_id::int as "sessionId"`.execute(transaction);
+  return (rows[0] as (typeof rows)[number]).sessionId;
+}
+
+/**
+ * Completes the session, in the transaction that accepts the second factor: under another secret, which nobody knows who
+ * knew the one before.
+ *
+ * @returns false where the session was ended meanwhile.
+ */
+export async function completeSession(
+  transaction: Transaction,
+  session: Pick<ConsoleSession, 'accountId' | 'userId' | 'sessionId' | 'name' | 'standing'>,
+  sessionHash: Buffer,
+  call: SignInCall,
+  nowMs: number,
+): Promise<boolean> {
+  const { accountId, userId, sessionId } = session;
+  const { rows } = await sql`
+    update console_sessions set session_hash = ${sessionHash}, has_second_factor = true
+     where account_id = ${accountId} and user_id = ${userId} and session_id = ${sessionId}
+    returning 1`.execute(transaction);
+  if (rows.length === 0 || userId === null) return false;
+  // One that was complete is signed in already.
+  if (session.standing !== 'complete')
+    await recordSignIn(transaction, { ...session, userId }, 'code', call, nowMs);
+  return true;
+}
+
+async function recordSignIn(
+  transaction: Transaction,
+  {
+    accountId,
+    userId,
+    sessionId,
+    name,
+  }: Pick<ConsoleSession, 'accountId' | 'sessionId' | 'name'> & {
+    readonly userId: number;
+  },
+  way: SignInWay,
+  call: SignInCall,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update users set last_sign_in_at = now()
+     where account_id = ${accountId} and user_id = ${userId}`.execute(transaction);
+  await recordChange(
+    transaction,
+    accountId,
+    { ...call, actor: { type: 'user', userId } },
+    {
+      objectType: 'console_session',
+      objectId: sessionId,
+      objectName: name,
+      before: null,
+      after: auditedSession({ userId, credentialId: null }, way),
+    },
+    nowMs,
+  );
+}
+
+/** Whose address it is, if an active user of an open account has it. Before there is a tenant; index: `users_by_email`. */
+export async function findUserByEmail(
+  database: DatabaseOrTransaction,
+  email: string,
+): Promise<{ readonly accountId: number; readonly userId: number } | undefined> {
+  const { rows } = await sql<{ accountId: number; userId: number }>`
+    select u.account_id::int as "accountId", u.user_id as "userId"
+      from users u join accounts a on a.account_id = u.account_id
+     where lower(u.email) = lower(${email}) and u.status = 'active' and a.status <> 'closed'`.execute(
+    database,
+  );
+  return rows[0];
+}
+
+/** The owner of the demo's account, while the demo's token is in force. Indexes: primary keys. */
+export async function findDemoUser(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  demoTokenHash: Buffer,
+): Promise<{ readonly accountId: number; readonly userId: number } | undefined> {
+  const { rows } = await sql<{ accountId: number; userId: number }>`
+    select a.account_id::int as "accountId", a.owner_user_id as "userId"
+      from accounts a
+      join api_credentials c on c.account_id = a.account_id
+     where a.account_id = ${accountId} and a.owner_user_id is not null and a.status <> 'closed'
+       and c.kind = 'service_account' and c.secret_hash = ${demoTokenHash} and c.revoked_at is null`.execute(
+    database,
+  );
+  return rows[0];
+}
+
+/**
+ * Records that a wrong code was given for the address of a user: once an hour for each user at most, since anybody
+ * could fill the log.
+ */
+export async function recordFailedSignIn(
+  database: Database,
+  { accountId, userId }: { readonly accountId: number; readonly userId: number },
+  call: SignInCall,
+  nowMs: number,
+): Promise<void> {
+  const hourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
+  await database.transaction().execute(async (transaction) => {
+    if ((await takeCalls(transaction, `failed sign-in ${userId}`, 1, hourMs)) > 1) return;
+    await recordChange(
+      transaction,
+      accountId,
+      // Whoever it was, it is not known to have been the user.
+      { ...call, actor: { type: 'system' } },
+      {
+        objectType: 'failed_sign_in',
+        objectId: userId,
+        before: null,
+        after: { user_id: userId },
+      },
+      nowMs,
+    );
+  });
+}

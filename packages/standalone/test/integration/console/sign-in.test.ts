@@ -1,0 +1,109 @@
+/** Who may come in? A mailed code, a second factor and its loss, a pasted token; in the console, by keyboard alone. */
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { fromBase32, passwordOfStep, STEP_MS } from '@sluice/platform/secrets/one-time-password';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+const codeOf = (secret: string): string =>
+  passwordOfStep(fromBase32(secret), Math.floor(Date.now() / STEP_MS));
+
+test('a user sets a second factor up by keyboard, needs it from then on, and comes in by a recovery code', async () => {
+  const { page, email } = await world.userPage('member');
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('settings');
+  await page.keyboard.press('Enter');
+  const focus = async (name: string): Promise<void> => {
+    const button = page.getByRole('button', { name, exact: true });
+    await button.waitFor();
+    for (let count = 0; count < 60; count++) {
+      if (await button.evaluate((each) => each === document.activeElement)) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`${name} is not reached by Tab`);
+  };
+  const press = async (name: string): Promise<void> => {
+    await focus(name);
+    await page.keyboard.press('Enter');
+  };
+  await press('Set up a second factor');
+  await press('Show the secret for my app');
+  const secret = (await page.locator('[data-secret]').textContent())!.replaceAll(' ', '');
+  await page.getByLabel('Code of six digits').waitFor();
+  await page.keyboard.type(codeOf(secret));
+  await page.keyboard.press('Enter');
+  const shown = page.getByRole('region', { name: 'Recovery codes' });
+  const codes = (await shown.textContent())!.split('\n');
+  expect(codes).toHaveLength(10);
+  // They are shown once, so nothing but the button closes them.
+  await page.keyboard.press('Escape');
+  expect(await shown.isVisible()).toBe(true);
+  await press('I have stored them');
+  await page.getByText('10 of 10 recovery codes are left').waitFor();
+  const kept = await page.evaluate(() =>
+    JSON.stringify([localStorage, sessionStorage, document.cookie, history.state, location.href]),
+  );
+  for (const text of [secret, ...codes]) expect(kept).not.toContain(text);
+
+  await press('Sign out');
+  await world.giveMailedCode(page, email);
+  await page.getByRole('heading', { name: 'Second factor' }).waitFor();
+  await press('I do not have the app');
+  await page.getByLabel('One of your recovery codes').fill(codes[0]!.toLowerCase());
+  await page.keyboard.press('Enter');
+  await page.getByText('9 of 10 recovery codes are left').waitFor();
+  await page.context().close();
+});
+
+test('where the account requires two factors the sign-in leads through the setup', async () => {
+  const setRequired = (isRequired: boolean) =>
+    sql`update accounts set is_two_factor_required = ${isRequired} where account_id = ${DEMO.accountId}`.execute(
+      world.fleet.database,
+    );
+  const { email } = await world.insertUser('member');
+  await setRequired(true);
+  const page = await world.newPage();
+  await page.goto(world.url);
+  await world.giveMailedCode(page, email);
+  await page.getByRole('heading', { name: 'Set up a second factor' }).waitFor();
+  await page.getByRole('button', { name: 'Show the secret for my app' }).click();
+  const secret = (await page.locator('[data-secret]').textContent())!.replaceAll(' ', '');
+  await page.getByLabel('Code of six digits').fill(codeOf(secret));
+  await page.getByRole('button', { name: 'Confirm' }).click();
+  await page.getByRole('button', { name: 'I have stored them' }).click();
+  await page.getByRole('heading', { name: 'Send your first event' }).waitFor();
+  await setRequired(false);
+  await page.context().close();
+});
+
+test('a pasted token opens the console under its own name, and a session is ended from another', async () => {
+  const answer = await fetch(`${world.url}/v1/accounts/${DEMO.accountId}/api_credentials`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${DEMO.accountToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ type: 'service_account', name: 'Laptop', role: 'account_admin' }),
+  });
+  const { secret } = (await answer.json()) as { secret: string };
+  const signIn = async () => {
+    const page = await world.newPage();
+    await page.goto(`${world.url}/settings`);
+    await page.getByRole('button', { name: 'Use a token' }).click();
+    await page.getByLabel('Token of a service account').fill(secret);
+    await page.keyboard.press('Enter');
+    await page.getByText('Laptop, account_admin of Demo').waitFor();
+    return page;
+  };
+  const page = await signIn();
+  const other = await signIn();
+  await other.getByRole('button', { name: 'End' }).click();
+  await other.getByRole('button', { name: 'End' }).waitFor({ state: 'detached' });
+  await page.reload();
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await page.context().close();
+  await other.context().close();
+});
