@@ -169,6 +169,7 @@ const relay = createRelay({
   provider,
   providerTimeoutMs: settings.VENDOR_TIMEOUT_MS,
   secret,
+  consoleUrl: settings.CONSOLE_URL,
   now,
   onFailure: ({ topic, outboxId, attempt }, error) =>
     logger.warn(

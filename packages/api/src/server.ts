@@ -61,6 +61,7 @@ import type { TailPlaces } from './events/tail-places.ts';
 import type { ServerStop } from './serving/server-stop.ts';
 import type { RequestTracer } from './serving/trace-requests.ts';
 import { registerProviderEvents } from './billing/provider-event-endpoint.ts';
+import { registerUserChanges } from './accounts/user-changes.ts';
 import { registerUsers } from './accounts/users.ts';
 import { registerWebhookReplays } from './webhooks/webhook-replays.ts';
 import { registerWebhookSecrets } from './webhooks/webhook-secrets.ts';
@@ -245,6 +246,7 @@ export async function buildServer(
     registerEnvironments(scope, effects);
     registerBilling(scope, effects);
     registerUsers(scope, effects);
+    registerUserChanges(scope, effects);
     registerCredentials(scope, effects);
     registerReceipts(scope, effects);
     registerPartnerDecisions(scope, effects);

@@ -119,6 +119,10 @@ export const apiSettings = platformSettings.extend({
     .default('http://127.0.0.1:8080')
     .transform((url) => url.replace(/\/$/, ''))
     .describe('URL of intake that the samples of the console show'),
+  CONSOLE_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('URL at which users open the console, for invitations; absent: they do not say'),
   OUTGOING_IP_ADDRESSES: addressList.describe(
     'comma-separated source addresses of webhook deliveries, as /v1/info/ip_addresses returns them',
   ),

@@ -1,10 +1,10 @@
 /**
- * `sluice purchases …`, `secrets …`, `parked …`, `migrate` and `verify`: scripts of this checkout that ask the database
+ * `sluice purchases …`, `secrets …`, `users …`, `parked …`, `migrate` and `verify`: scripts of this checkout that ask the database
  * of DATABASE_URL (of a running `npm start` unless that is set), not a running API.
  */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 
-type ScriptName = 'migrate' | 'verify' | 'purchases' | 'secrets' | 'parked';
+type ScriptName = 'migrate' | 'verify' | 'purchases' | 'secrets' | 'users' | 'parked';
 
 /** Runs a script of the checkout, with the pinned Node and this environment. */
 export type RunScript<Result> = (name: ScriptName, words?: readonly string[]) => Promise<Result>;
@@ -12,6 +12,7 @@ export type RunScript<Result> = (name: ScriptName, words?: readonly string[]) =>
 export function addScriptCommands(program: Command, runScript: RunScript<void>): void {
   addPurchases(program, runScript);
   addSecrets(program, runScript);
+  addUsers(program, runScript);
   addParked(program, runScript);
   program
     .command('migrate')
@@ -45,6 +46,35 @@ function addPurchases(program: Command, runScript: RunScript<void>): void {
       'ends the purchase as failed; first void or refund its invoice at the payment provider',
     )
     .action((runId: string) => runScript('purchases', ['fail', runId]));
+}
+
+function addUsers(program: Command, runScript: RunScript<void>): void {
+  const users = program
+    .command('users')
+    .description('users of the console, in the database of DATABASE_URL');
+  users
+    .command('invite')
+    .argument('<email>', 'of the user')
+    .requiredOption('--account <id>', 'whose user it is')
+    .addOption(
+      new Option('--role <role>', 'what the user may do')
+        .choices(['account_admin', 'billing_admin', 'member'])
+        .default('account_admin'),
+    )
+    .description('invites a user with all workspaces of the account; the mail is sent by the API')
+    .action((email: string, { account, role }: { account: string; role: string }) =>
+      runScript('users', ['invite', email, '--account', account, '--role', role]),
+    );
+  users
+    .command('reset')
+    .argument('<email>', 'of the user')
+    .description('removes the second factor of a user who has lost it, and ends the sessions')
+    .action((email: string) => runScript('users', ['reset', email]));
+  users
+    .command('end-sessions')
+    .argument('<email>', 'of the user')
+    .description('signs a user out everywhere')
+    .action((email: string) => runScript('users', ['end-sessions', email]));
 }
 
 function addParked(program: Command, runScript: RunScript<void>): void {

@@ -1,6 +1,6 @@
 /** What stands around every screen: the menu, the workspace, the zone of times, the keys. */
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { type Session, SessionContext, useSession } from './client/session.ts';
+import { type Capability, type Session, SessionContext, useSession } from './client/session.ts';
 import { Announcer } from './parts/announcer.tsx';
 import { changeTheme, currentTheme } from './parts/theme.ts';
 import { Empty } from './parts/states.tsx';
@@ -16,6 +16,7 @@ import { personRoute } from './screens/person.tsx';
 import { Mark } from './screens/sign-in.tsx';
 import { settingsRoute } from './screens/settings.tsx';
 import { startRoute } from './screens/start.tsx';
+import { usersRoute } from './screens/users.tsx';
 import { webhookRoute } from './screens/webhook.tsx';
 import { webhooksRoute } from './screens/webhooks.tsx';
 
@@ -28,17 +29,20 @@ const ROUTES: readonly Route[] = [
   webhookRoute,
   peopleRoute,
   personRoute,
+  usersRoute,
   settingsRoute,
 ];
 
-const MENU = [
+/** With what the user needs for the screen; absent: to be signed in. */
+const MENU: readonly { path: string; name: string; capability?: Capability }[] = [
   { path: '/start', name: 'Start' },
   { path: '/live', name: 'Live' },
   { path: '/issues', name: 'Issues' },
   { path: '/webhooks', name: 'Webhooks' },
   { path: '/people', name: 'People' },
+  { path: '/users', name: 'Users', capability: 'account.manage' },
   { path: '/settings', name: 'Settings' },
-] as const;
+];
 
 export function Shell({
   session,
@@ -100,13 +104,17 @@ function SignedIn({
 
 function Menu() {
   const { route } = useRouting();
+  const { capabilities } = useSession();
+  const shown = MENU.filter(
+    ({ capability }) => capability === undefined || capabilities.includes(capability),
+  );
   return (
     <nav aria-label="Screens">
       <p className="brand">
         <Mark /> Sluice
       </p>
       <ul>
-        {MENU.map(({ path, name }) => {
+        {shown.map(({ path, name }) => {
           const isCurrent = route?.pattern === path || route?.pattern.startsWith(`${path}/`);
           return (
             <li key={path}>

@@ -54,12 +54,12 @@ export function registerUsers(
         accountCallerOf(request).accountId,
         USER_COUNT_MAX,
       );
-      return reply.send({ users: users.map(toWire), meta: { total } });
+      return reply.send({ users: users.map(userToWire), meta: { total } });
     },
   );
 }
 
-const toWire = (row: User): z.infer<typeof user> => ({
+export const userToWire = (row: User): z.infer<typeof user> => ({
   id: row.userId,
   email: row.email,
   first_name: row.firstName,

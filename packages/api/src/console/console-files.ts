@@ -27,6 +27,7 @@ export const SCREEN_PATHS = [
   '/webhooks/:id',
   '/people',
   '/people/:id',
+  '/users',
   '/settings',
 ] as const;
 

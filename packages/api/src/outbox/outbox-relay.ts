@@ -1,5 +1,5 @@
 /**
- * Tells what the outbox holds: mails of signups and sign-ins, analytics events of startup applications, and for the payment provider
+ * Tells what the outbox holds: mails of signups, sign-ins and invitations, analytics events of startup applications, and for the payment provider
  * what stands on an account's invoices and which trials to end.
  *
  * A code is drawn here, when its mail is written, so that it is in no queue and no row. The event is
@@ -16,6 +16,9 @@ import {
 import { STARTUP_TOPIC } from '@sluice/database/accounts/partners';
 import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/provider-customers';
 import { SIGN_IN_TOPIC, findSignIn, keepSignInCode } from '@sluice/database/users/sign-in-codes';
+import { findAccount } from '@sluice/database/accounts/accounts';
+import { INVITATION_TOPIC } from '@sluice/database/users/user-changes';
+import { findUser } from '@sluice/database/users/users';
 import { SIGNUP_TOPIC, findSignup, keepSignupCode } from '@sluice/database/accounts/signups';
 import { endProviderTrial, type EndTrialEffects } from './end-provider-trial.ts';
 import type { Mailer } from './mailer.ts';
@@ -38,6 +41,8 @@ export interface RelayEffects {
   /** How long a call of the payment provider may take. */
   readonly providerTimeoutMs: number;
   readonly secret: string;
+  /** Where users open the console (`CONSOLE_URL`); absent: mails do not say. */
+  readonly consoleUrl?: string | undefined;
   readonly now: () => number;
   /** An entry could not be told; never with a code or an address. */
   readonly onFailure: (
@@ -59,6 +64,7 @@ export function createRelay(effects: RelayEffects): () => Promise<number> {
   const tellers: Record<string, (entry: OutboxEntry) => Promise<void>> = {
     [SIGNUP_TOPIC]: (entry) => mailSignup(effects, entry),
     [SIGN_IN_TOPIC]: (entry) => mailSignIn(effects, entry),
+    [INVITATION_TOPIC]: (entry) => mailInvitation(effects, entry),
     ...(analytics && { [STARTUP_TOPIC]: (entry: OutboxEntry) => track(analytics, entry) }),
     ...(provider && {
       [CUSTOMER_TOPIC]: (entry: OutboxEntry) =>
@@ -126,6 +132,26 @@ async function mailSignIn(
     text: signInText(code),
   });
 }
+
+async function mailInvitation(
+  { database, mailer, consoleUrl }: RelayEffects,
+  entry: OutboxEntry,
+): Promise<void> {
+  const accountId = Number(entry.payload['account_id']);
+  const user = await findUser(database, accountId, Number(entry.payload['user_id']));
+  // Who was removed meanwhile, or has signed in, needs none.
+  if (user?.status !== 'invited') return;
+  const account = await findAccount(database, accountId);
+  if (!account) return;
+  await mailer.send({
+    to: user.email,
+    subject: `You are invited to ${account.name}`,
+    text: invitationText(account.name, consoleUrl),
+  });
+}
+
+const invitationText = (accountName: string, consoleUrl: string | undefined): string =>
+  `You may sign in to the console of Sluice as a user of ${accountName}.\n\nOpen ${consoleUrl ?? 'the console, at the address that your colleagues know,'} and give this email address: a code is mailed to it.\nIf you expected no invitation, ignore this mail.\n`;
 
 const signInText = (code: string): string =>
   `Your code to sign in is ${code}\n\nIt is good for 10 minutes and for one sign-in. Nobody but you needs it.\nIf you did not ask for it, ignore this mail.\n`;

@@ -19,6 +19,7 @@ const SCREENS: readonly Target[] = [
   { name: 'Issues', path: '/issues' },
   { name: 'Webhooks', path: '/webhooks' },
   { name: 'People', path: '/people' },
+  { name: 'Users', path: '/users' },
   { name: 'Settings', path: '/settings' },
 ];
 

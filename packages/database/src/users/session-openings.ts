@@ -33,7 +33,8 @@ export interface NewUserSession {
 }
 
 /**
- * Uses the code and opens the session. `last_sign_in_at` becomes now, unless a second factor is missing.
+ * Uses the code and opens the session. `last_sign_in_at` becomes now, unless a second factor is missing. An invited
+ * user, whose address the code has proved, is active from then on.
  *
  * @returns how far the session goes. `used`: the code was used meanwhile. `no_user`: the user or the account is not
  *   active.
@@ -51,14 +52,20 @@ export async function openUserSession(
          where sign_in_id = ${signInId} and used_at is null returning 1`.execute(transaction);
       if (rows.length === 0) return 'used';
     }
-    const { rows } = await sql<{ email: string; isEnabled: boolean; isRequired: boolean }>`
-      select u.email, u.is_two_factor_enabled as "isEnabled", a.is_two_factor_required as "isRequired"
+    const { rows } = await sql<{
+      email: string;
+      status: string;
+      isEnabled: boolean;
+      isRequired: boolean;
+    }>`
+      select u.email, u.status, u.is_two_factor_enabled as "isEnabled", a.is_two_factor_required as "isRequired"
         from users u join accounts a on a.account_id = u.account_id
-       where u.account_id = ${accountId} and u.user_id = ${userId} and u.status = 'active'
+       where u.account_id = ${accountId} and u.user_id = ${userId} and u.status <> 'deactivated'
          and a.status <> 'closed'
          for no key update of u`.execute(transaction);
     const [user] = rows;
     if (!user) return 'no_user';
+    if (user.status === 'invited') await activateUser(transaction, accountId, userId, call, nowMs);
     const owner = { accountId, userId, credentialId: null };
     const sessionId = await insertSession(transaction, owner, way, sessionHash, null, call);
     // What changes beside this transaction each call of the session sees.
@@ -164,6 +171,30 @@ export async function completeSession(
   return true;
 }
 
+async function activateUser(
+  transaction: Transaction,
+  accountId: number,
+  userId: number,
+  call: SignInCall,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update users set status = 'active', updated_at = ${new Date(nowMs)}
+     where account_id = ${accountId} and user_id = ${userId}`.execute(transaction);
+  await recordChange(
+    transaction,
+    accountId,
+    { ...call, actor: { type: 'user', userId } },
+    {
+      objectType: 'user',
+      objectId: userId,
+      before: { status: 'invited' },
+      after: { status: 'active' },
+    },
+    nowMs,
+  );
+}
+
 async function recordSignIn(
   transaction: Transaction,
   {
@@ -196,7 +227,7 @@ async function recordSignIn(
   );
 }
 
-/** Whose address it is, if an active user of an open account has it. Before there is a tenant; index: `users_by_email`. */
+/** Whose address it is, if an active or invited user of an open account has it. Before there is a tenant; index: `users_by_email`. */
 export async function findUserByEmail(
   database: DatabaseOrTransaction,
   email: string,
@@ -204,7 +235,7 @@ export async function findUserByEmail(
   const { rows } = await sql<{ accountId: number; userId: number }>`
     select u.account_id::int as "accountId", u.user_id as "userId"
       from users u join accounts a on a.account_id = u.account_id
-     where lower(u.email) = lower(${email}) and u.status = 'active' and a.status <> 'closed'`.execute(
+     where lower(u.email) = lower(${email}) and u.status <> 'deactivated' and a.status <> 'closed'`.execute(
     database,
   );
   return rows[0];

@@ -18,6 +18,14 @@ export interface User {
   readonly createdAt: Date;
 }
 
+const COLUMNS = sql`
+  u.user_id as "userId", u.email, u.first_name as "firstName", u.last_name as "lastName", u.role,
+  u.status, u.is_two_factor_enabled as "isTwoFactorEnabled", u.is_sso as "isSso",
+  (select coalesce(array_agg(m.environment_id order by m.environment_id), '{}')
+     from memberships m
+    where m.account_id = u.account_id and m.user_id = u.user_id) as "environmentIds",
+  u.last_sign_in_at as "lastSignInAt", u.created_at as "createdAt"`;
+
 /** The first `limit` by id, and how many there are. Indexes: primary keys of `users` and `memberships`. */
 export async function listUsers(
   database: DatabaseOrTransaction,
@@ -25,16 +33,37 @@ export async function listUsers(
   limit: number,
 ): Promise<{ readonly users: readonly User[]; readonly total: number }> {
   const { rows } = await sql<User & { total: number }>`
-    select u.user_id as "userId", u.email, u.first_name as "firstName", u.last_name as "lastName", u.role,
-           u.status, u.is_two_factor_enabled as "isTwoFactorEnabled", u.is_sso as "isSso",
-           (select coalesce(array_agg(m.environment_id order by m.environment_id), '{}')
-              from memberships m
-             where m.account_id = u.account_id and m.user_id = u.user_id) as "environmentIds",
-           u.last_sign_in_at as "lastSignInAt", u.created_at as "createdAt",
+    select ${COLUMNS},
            count(*) over ()::int as total
       from users u
      where u.account_id = ${accountId}
      order by u.user_id
      limit ${limit}`.execute(database);
   return { users: rows, total: rows[0]?.total ?? 0 };
+}
+
+/** Index: primary keys. */
+export async function findUser(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  userId: number,
+): Promise<User | undefined> {
+  const { rows } = await sql<User>`
+    select ${COLUMNS} from users u
+     where u.account_id = ${accountId} and u.user_id = ${userId}`.execute(database);
+  return rows[0];
+}
+
+/** Whose email it is, for the operator. A statement without a tenant, since whose it is is the question. Index: `users_by_email`. */
+export async function findUserOfEmail(
+  database: DatabaseOrTransaction,
+  email: string,
+): Promise<{ readonly accountId: number; readonly user: User } | undefined> {
+  const { rows } = await sql<User & { accountId: number }>`
+    select ${COLUMNS}, u.account_id::int as "accountId" from users u
+     where lower(u.email) = lower(${email})`.execute(database);
+  const [row] = rows;
+  if (!row) return undefined;
+  const { accountId, ...user } = row;
+  return { accountId, user };
 }

@@ -51,6 +51,7 @@ export const AUDIT_OBJECTS = {
       two_factor_enabled: 'shown',
       environment_ids: 'shown',
       recovery_codes: 'secret',
+      open_sessions: 'shown',
     },
   },
   service_account: {

@@ -41,12 +41,18 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'GET /v1/audit_log_exports/:link',
     'POST /v1/vendor_events',
   ],
-  /** A page of the console, on this machine or by HTTPS. */
+  /** A page of the console, on this machine or by HTTPS. How far a session must be, `second-factor.test.ts` of `console/` has. */
   page: [
     'GET /console/session',
     'POST /console/session',
     'DELETE /console/session',
     'POST /console/session/code',
+    'POST /console/session/second_factor',
+    'GET /console/second_factor',
+    'POST /console/second_factor',
+    'DELETE /console/second_factor',
+    'POST /console/second_factor/setup',
+    'POST /console/second_factor/recovery_codes',
   ],
   session: ['GET /console/me', 'GET /console/sessions', 'DELETE /console/sessions/:session_id'],
   app_key: [
@@ -134,6 +140,11 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     `POST ${ACCOUNT}/activate_product`,
     `POST ${ACCOUNT}/address`,
     `GET ${ACCOUNT}/all_users`,
+    `POST ${ACCOUNT}/users`,
+    `PUT ${ACCOUNT}/users/:user_id`,
+    `DELETE ${ACCOUNT}/users/:user_id`,
+    `DELETE ${ACCOUNT}/users/:user_id/sessions`,
+    `DELETE ${ACCOUNT}/users/:user_id/second_factor`,
     `GET ${ACCOUNT}/api_credentials`,
     `POST ${ACCOUNT}/api_credentials`,
     `GET ${ACCOUNT}/api_credentials/:id`,

@@ -33,6 +33,7 @@ beforeAll(async () => {
     `/webhooks/${id}?delivery=1`,
     '/people',
     '/people/ada',
+    '/users?user=1',
     '/settings',
   ];
 });

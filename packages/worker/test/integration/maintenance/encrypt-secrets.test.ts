@@ -2,6 +2,7 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { startRotation } from '@sluice/database/webhooks/signing-keys';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { sql } from 'kysely';
@@ -94,4 +95,24 @@ test('a rotation that is over leaves one key', async () => {
   world.nowMs += 1_000;
   await keep(OLD);
   expect(await openedSecrets(OLD)).toEqual([SIGNING_KEY, 'the next key', HEADERS]);
+});
+
+test('the second factor of a user is encrypted again too, and opens for that user alone', async () => {
+  const { rows } = await sql<{ accountId: number; userId: number }>`
+    insert into users (account_id, email, first_name, last_name, role, status)
+    select account_id, 'ada@example.com', 'Ada', 'L', 'member', 'active' from environments
+     where environment_id = ${world.environmentId}
+    returning account_id::int as "accountId", user_id as "userId"`.execute(database);
+  const { accountId, userId } = rows[0]!;
+  const context = secondFactorContext(accountId, userId);
+  await sql`
+    insert into second_factors (account_id, user_id, secret)
+    values (${accountId}, ${userId}, ${createEncryptedText([OLD]).encrypt('ABCD', context)})`.execute(
+    database,
+  );
+  await keep(NEW, OLD);
+  const stored = await sql<{ secret: string }>`select secret from second_factors`.execute(database);
+  const { secret } = stored.rows[0]!;
+  expect(secret).toMatch(/^sealed:new:/);
+  expect(createEncryptedText([NEW]).decrypt(secret, context)).toBe('ABCD');
 });

@@ -8,6 +8,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { listSecrets } from '@sluice/database/webhooks/encrypted-secrets';
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { sql } from 'kysely';
@@ -242,4 +243,37 @@ test('a webhook that was deleted keeps nobody from starting, though its secrets 
   await deleteWebhook(database, world.environmentId, deleted.webhookId);
   expect((await findLostSecrets(database, encryptedText)).lost).toEqual([]);
   await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
+});
+
+test('a second factor that is lost is removed with the sessions of its user, who sets up another', async () => {
+  await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
+  const accountId = (await findAccountOf(database, world.environmentId))!;
+  const { rows } = await sql<{ userId: number }>`
+    insert into users (account_id, email, first_name, last_name, role, status, is_two_factor_enabled)
+    values (${accountId}, 'ada@example.com', 'Ada', 'L', 'member', 'active', true)
+    returning user_id as "userId"`.execute(database);
+  const userId = rows[0]!.userId;
+  const stored = createEncryptedText([LOST]).encrypt(
+    'ABCD',
+    secondFactorContext(accountId, userId),
+  );
+  await sql`
+    insert into second_factors (account_id, user_id, secret, confirmed_at)
+    values (${accountId}, ${userId}, ${stored}, now())`.execute(database);
+  await sql`
+    insert into console_sessions (account_id, user_id, session_hash, way, ends_at, ip_addr)
+    values (${accountId}, ${userId}, '\\x00', 'code', now() + interval '1 day', '127.0.0.1')`.execute(
+    database,
+  );
+  expect((await findLostSecrets(database, encryptedText)).lost).toMatchObject([
+    { place: 'second_factor', accountId, userId, name: 'ada@example.com', keyId: 'lost' },
+  ]);
+  expect(await replaceAll()).toEqual(['second_factor 0 second_factor_removed']);
+  const left = await sql`
+    select is_two_factor_enabled as "isEnabled",
+           (select count(*)::int from console_sessions where user_id = u.user_id) as sessions,
+           (select count(*)::int from second_factors where user_id = u.user_id) as factors
+      from users u where user_id = ${userId}`.execute(database);
+  expect(left.rows).toEqual([{ isEnabled: false, sessions: 0, factors: 0 }]);
+  expect((await findLostSecrets(database, encryptedText)).lost).toEqual([]);
 });

@@ -1,0 +1,179 @@
+/**
+ * Users of an account: invited, changed, removed, and helped when they are locked out. For the console's screen, so the
+ * reference leaves them out. What is refused so that an account keeps an account_admin, `user-changes.ts` of `database` says.
+ *
+ * A new user proves the address by the mailed code of the first sign-in. Invitations are mailed, to anybody's address,
+ * so an account sends a hundred a day at most.
+ */
+import type { Database } from '@sluice/database/connection/connection';
+import { resetSecondFactor } from '@sluice/database/users/second-factors';
+import {
+  changeUser,
+  endUserSessions,
+  inviteUser,
+  removeUser,
+  type UserRefusal,
+} from '@sluice/database/users/user-changes';
+import { findUser } from '@sluice/database/users/users';
+import { ROLES } from '@sluice/domain/accounts/account';
+import { z } from 'zod';
+import { accountCallerOf, originOf } from '../auth/account-guard.ts';
+import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { idInPath } from '../http/fields.ts';
+import { notFound, type Problem, validationFailed } from '../http/problem.ts';
+import { email, int32, name } from './account-fields.ts';
+import { userToWire } from './users.ts';
+
+export interface UserEffects {
+  readonly database: Database;
+  readonly now: () => number;
+}
+
+const PATH = '/v1/accounts/:account_id/users';
+const DAY_MS = 86_400_000;
+const INVITATIONS_PER_DAY = 100;
+const WORKSPACE_COUNT_MAX = 1_000;
+
+const role = z.enum(ROLES);
+const environmentIds = z.array(int32).max(WORKSPACE_COUNT_MAX);
+const invitation = z.strictObject({
+  email,
+  first_name: name.optional(),
+  last_name: name.optional(),
+  role,
+  environment_ids: environmentIds,
+});
+const change = z
+  .strictObject({ role: role.optional(), environment_ids: environmentIds.optional() })
+  .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' });
+const ofUser = z.object({ account_id: idInPath, user_id: idInPath });
+
+/** On a scope that `guardAccounts` was called on. */
+export function registerUserChanges(scope: ApiServer, { database, now }: UserEffects): void {
+  const config = { access: { role: 'account_admin' } } as const;
+  const invitations = new CallLimit({
+    name: 'invitations of account',
+    countMax: INVITATIONS_PER_DAY,
+    windowMs: DAY_MS,
+    now,
+    takeCalls: takeCallsIn(database),
+  });
+
+  scope.post(
+    PATH,
+    {
+      config,
+      schema: { hide: true, params: z.object({ account_id: idInPath }), body: invitation },
+    },
+    async (request, reply) => {
+      const { accountId } = accountCallerOf(request);
+      const { isExceeded, resetSeconds } = await invitations.take(accountId);
+      if (isExceeded)
+        return sendProblem(request, reply, { ...TOO_MANY, retryAfterSeconds: resetSeconds });
+      const given = request.body;
+      const user = await inviteUser(
+        database,
+        accountId,
+        {
+          email: given.email,
+          firstName: given.first_name ?? '',
+          lastName: given.last_name ?? '',
+          role: given.role,
+          environmentIds: given.environment_ids,
+        },
+        originOf(request),
+        now(),
+      );
+      if (typeof user === 'string') return sendProblem(request, reply, REFUSALS[user]);
+      return reply.send({ user: userToWire(user) });
+    },
+  );
+
+  scope.put(
+    `${PATH}/:user_id`,
+    { config, schema: { hide: true, params: ofUser, body: change } },
+    async (request, reply) => {
+      const user = await changeUser(
+        database,
+        accountCallerOf(request).accountId,
+        request.params.user_id,
+        { role: request.body.role, environmentIds: request.body.environment_ids },
+        originOf(request),
+        now(),
+      );
+      if (typeof user === 'string') return sendProblem(request, reply, REFUSALS[user]);
+      return reply.send({ user: userToWire(user) });
+    },
+  );
+
+  scope.delete(
+    `${PATH}/:user_id`,
+    { config, schema: { hide: true, params: ofUser } },
+    async (request, reply) => {
+      const { accountId } = accountCallerOf(request);
+      const { user_id: userId } = request.params;
+      const user = await removeUser(database, accountId, userId, originOf(request), now());
+      if (typeof user === 'string') return sendProblem(request, reply, REFUSALS[user]);
+      return reply.code(204).send();
+    },
+  );
+
+  scope.delete(
+    `${PATH}/:user_id/sessions`,
+    { config, schema: { hide: true, params: ofUser } },
+    async (request, reply) => {
+      const { accountId } = accountCallerOf(request);
+      const { user_id: userId } = request.params;
+      const count = await endUserSessions(database, accountId, userId, originOf(request), now());
+      if (count === undefined) return sendProblem(request, reply, notFound('user'));
+      return reply.send({ ended: count });
+    },
+  );
+
+  scope.delete(
+    `${PATH}/:user_id/second_factor`,
+    { config, schema: { hide: true, params: ofUser } },
+    async (request, reply) => {
+      const { accountId, session } = accountCallerOf(request);
+      const { user_id: userId } = request.params;
+      // A session alone must not take the factor from its user: the user's own removal asks for a code.
+      if (session?.userId === userId) return sendProblem(request, reply, OWN_FACTOR);
+      if (!(await findUser(database, accountId, userId)))
+        return sendProblem(request, reply, notFound('user'));
+      const key = { accountId, userId };
+      if (!(await resetSecondFactor(database, key, originOf(request), now())))
+        return sendProblem(request, reply, NO_FACTOR);
+      return reply.code(204).send();
+    },
+  );
+}
+
+const refusedField = (field: string, message: string): Problem =>
+  validationFailed([
+    { field, reason: 'invalid', message: `${field} ${message}`, source: { pointer: `/${field}` } },
+  ]);
+
+const REFUSALS: Readonly<Record<UserRefusal, Problem>> = {
+  email_taken: refusedField('email', 'belongs to a user already: of this account or another'),
+  no_workspace: refusedField('environment_ids', 'must be workspaces of the account'),
+  last_admin: {
+    code: 'conflict',
+    message: 'this is the last active account_admin: make another user one first',
+  },
+  no_user: notFound('user'),
+  no_account: notFound('account'),
+};
+
+const OWN_FACTOR: Problem = {
+  code: 'conflict',
+  message: 'your own second factor you remove in your settings, with a code of it',
+};
+
+const NO_FACTOR: Problem = { code: 'conflict', message: 'the user has no second factor' };
+
+const TOO_MANY: Problem = {
+  code: 'rate_limited',
+  message: `an account may invite ${INVITATIONS_PER_DAY} users a day`,
+};

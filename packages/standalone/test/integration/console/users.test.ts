@@ -1,0 +1,45 @@
+/** Who else may come in? A colleague is invited, changed and removed in the console. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
+import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+test('an account_admin invites a colleague, who signs in; the role is changed, and the colleague removed', async () => {
+  const { page } = await world.userPage('account_admin');
+  await page.getByRole('link', { name: 'Users' }).click();
+  await page.getByRole('button', { name: 'Invite' }).click();
+  const email = `${crypto.randomUUID()}@example.com`;
+  const dialog = page.getByRole('dialog', { name: 'Invite a user' });
+  await dialog.getByLabel('Email').fill(email);
+  await dialog.getByRole('button', { name: 'Invite' }).click();
+  const row = page.getByRole('row').filter({ hasText: email });
+  await row.getByText('invited').waitFor();
+  await vi.waitFor(async () => expect(await world.mailsTo(email)).toHaveLength(1), WAIT);
+
+  const theirs = await world.newPage();
+  await theirs.goto(world.url);
+  await world.giveMailedCode(theirs, email);
+  await theirs.getByRole('heading', { name: 'Send your first event' }).waitFor();
+  // A member has no screen of users.
+  expect(await theirs.getByRole('link', { name: 'Users' }).count()).toBe(0);
+
+  await page.getByRole('button', { name: email }).click();
+  await page.getByLabel('Role', { exact: true }).selectOption('account_admin');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await row.getByText('account_admin').first().waitFor();
+  await theirs.reload();
+  await theirs.getByRole('link', { name: 'Users' }).waitFor();
+
+  await page.getByRole('button', { name: 'Remove …' }).click();
+  await page.getByRole('button', { name: 'Remove the user' }).click();
+  await row.waitFor({ state: 'detached' });
+  await theirs.reload();
+  await theirs.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await page.context().close();
+  await theirs.context().close();
+});

@@ -1,0 +1,105 @@
+/**
+ * `sluice users invite|reset|end-sessions EMAIL`: users of the console, by the database of `DATABASE_URL`. A program of
+ * the operator's and not of the API: for the first user of an account without one, and for users who are locked out.
+ * Without an SMTP server the API writes the mails of the sign-in to its `MAIL_DIRECTORY`.
+ */
+import type { Database } from '@sluice/database/connection/connection';
+import { listEnvironmentIds } from '@sluice/database/accounts/environments';
+import { resetSecondFactor } from '@sluice/database/users/second-factors';
+import { endUserSessions, inviteUser, type UserRefusal } from '@sluice/database/users/user-changes';
+import { findUserOfEmail } from '@sluice/database/users/users';
+import { ROLES, type Role } from '@sluice/domain/accounts/account';
+import { isEmail } from '@sluice/domain/value-rules/identifier-rule';
+import { printable, printableJson } from '@sluice/domain/values/printable';
+import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
+
+const USAGE =
+  'usage: sluice users invite <email> --account <id> [--role <role>], or sluice users reset|end-sessions <email>';
+const BY_OPERATOR = { actor: { type: 'system' } } as const;
+
+const { values, positionals } = readWords(USAGE, {
+  options: {
+    json: { type: 'boolean', default: false },
+    account: { type: 'string' },
+    role: { type: 'string', default: 'account_admin' },
+  },
+  allowPositionals: true,
+});
+const [action, email = '', ...rest] = positionals;
+const accountId = Number(values.account);
+const role = ROLES.find((each) => each === values.role);
+const isInvitation = action === 'invite' && Number.isSafeInteger(accountId) && role !== undefined;
+if (
+  rest.length > 0 ||
+  !isEmail(email) ||
+  (!isInvitation && action !== 'reset' && action !== 'end-sessions')
+) {
+  console.error(USAGE);
+  process.exit(2);
+}
+await actOnDatabase('users', databaseSettings, (database) => {
+  if (isInvitation) return invite(database, role);
+  return action === 'reset' ? reset(database) : endSessions(database);
+});
+
+/** With all workspaces of the account. */
+async function invite(database: Database, wanted: Role): Promise<void> {
+  const user = await inviteUser(
+    database,
+    accountId,
+    {
+      email,
+      firstName: '',
+      lastName: '',
+      role: wanted,
+      environmentIds: await listEnvironmentIds(database, accountId),
+    },
+    BY_OPERATOR,
+    Date.now(),
+  );
+  if (typeof user === 'string') throw new Error(REFUSALS[user]);
+  say(
+    { account_id: accountId, user_id: user.userId, email },
+    `${printable(email)} is invited as ${wanted} of account ${accountId}: open the console and give this address, to which a code is mailed`,
+  );
+}
+
+/** Takes the second factor, and with it all sessions. */
+async function reset(database: Database): Promise<void> {
+  const { accountId: ofAccount, user } = await requireUser(database);
+  const key = { accountId: ofAccount, userId: user.userId };
+  const isReset = await resetSecondFactor(database, key, BY_OPERATOR, Date.now());
+  say(
+    { account_id: ofAccount, user_id: user.userId, reset: isReset },
+    isReset
+      ? `the second factor of ${printable(email)} is removed, and the sessions are ended`
+      : `${printable(email)} has no second factor`,
+  );
+}
+
+async function endSessions(database: Database): Promise<void> {
+  const { accountId: ofAccount, user } = await requireUser(database);
+  const count = await endUserSessions(database, ofAccount, user.userId, BY_OPERATOR, Date.now());
+  say(
+    { account_id: ofAccount, user_id: user.userId, ended: count ?? 0 },
+    `${count ?? 0} sessions of ${printable(email)} are ended`,
+  );
+}
+
+async function requireUser(database: Database) {
+  const found = await findUserOfEmail(database, email);
+  if (!found) throw new Error(`no user has the address ${printable(email)}`);
+  return found;
+}
+
+function say(document: object, text: string): void {
+  console.log(values.json ? printableJson(document) : text);
+}
+
+const REFUSALS: Readonly<Record<UserRefusal, string>> = {
+  email_taken: `${printable(email)} is a user already, of this account or another`,
+  no_account: `there is no open account ${accountId}`,
+  no_workspace: 'a workspace was deleted meanwhile: try again',
+  last_admin: 'the account would have no account_admin',
+  no_user: 'there is no such user',
+};
