@@ -37,6 +37,14 @@ if (
   console.error(USAGE);
   process.exit(2);
 }
+const REFUSALS: Readonly<Record<UserRefusal, string>> = {
+  email_taken: `${printable(email)} is a user already, of this account or another`,
+  no_account: `there is no open account ${accountId}`,
+  no_workspace: 'a workspace was deleted meanwhile: try again',
+  last_admin: 'the account would have no account_admin',
+  no_user: 'there is no such user',
+};
+
 await actOnDatabase('users', databaseSettings, (database) => {
   if (isInvitation) return invite(database, role);
   return action === 'reset' ? reset(database) : endSessions(database);
@@ -95,11 +103,3 @@ async function requireUser(database: Database) {
 function say(document: object, text: string): void {
   console.log(values.json ? printableJson(document) : text);
 }
-
-const REFUSALS: Readonly<Record<UserRefusal, string>> = {
-  email_taken: `${printable(email)} is a user already, of this account or another`,
-  no_account: `there is no open account ${accountId}`,
-  no_workspace: 'a workspace was deleted meanwhile: try again',
-  last_admin: 'the account would have no account_admin',
-  no_user: 'there is no such user',
-};

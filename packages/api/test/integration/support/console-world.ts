@@ -50,7 +50,9 @@ export async function startConsole() {
   const mailedCode = async (email: string): Promise<string> => {
     expect((await call('POST', '/console/session/code', { body: { email } })).statusCode).toBe(200);
     await world.relay();
-    const mail = world.mails.findLast(({ to }) => to === email);
+    const mail = world.mails.findLast(
+      ({ to, text }) => to === email && text.includes('code to sign in'),
+    );
     return /code to sign in is (\d{6})\b/.exec(mail?.text ?? '')?.[1] ?? 'no code';
   };
   const giveCode = (email: string, code: string, cookie?: string) =>

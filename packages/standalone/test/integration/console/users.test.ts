@@ -17,7 +17,7 @@ test('an account_admin invites a colleague, who signs in; the role is changed, a
   const dialog = page.getByRole('dialog', { name: 'Invite a user' });
   await dialog.getByLabel('Email').fill(email);
   await dialog.getByRole('button', { name: 'Invite' }).click();
-  const row = page.getByRole('row').filter({ hasText: email });
+  const row = page.getByRole('row').filter({ hasText: email }).first();
   await row.getByText('invited').waitFor();
   await vi.waitFor(async () => expect(await world.mailsTo(email)).toHaveLength(1), WAIT);
 
@@ -29,7 +29,7 @@ test('an account_admin invites a colleague, who signs in; the role is changed, a
   expect(await theirs.getByRole('link', { name: 'Users' }).count()).toBe(0);
 
   await page.getByRole('button', { name: email }).click();
-  await page.getByLabel('Role', { exact: true }).selectOption('account_admin');
+  await page.getByLabel(/^Role/).selectOption('account_admin');
   await page.getByRole('button', { name: 'Save' }).click();
   await row.getByText('account_admin').first().waitFor();
   await theirs.reload();
@@ -37,7 +37,7 @@ test('an account_admin invites a colleague, who signs in; the role is changed, a
 
   await page.getByRole('button', { name: 'Remove …' }).click();
   await page.getByRole('button', { name: 'Remove the user' }).click();
-  await row.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: email }).waitFor({ state: 'detached' });
   await theirs.reload();
   await theirs.getByRole('heading', { name: 'Sign in' }).waitFor();
   await page.context().close();
