@@ -1,5 +1,5 @@
 /** One delivery: each attempt with the receiver's answer, and the button that sends it again. */
-import { ActionButton } from '../parts/action-button.tsx';
+import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { JsonView } from '../parts/json-view.tsx';

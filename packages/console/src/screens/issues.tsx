@@ -3,7 +3,7 @@ import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../parts/page-buttons.tsx';
 import { Badge } from '../parts/badge.tsx';
-import { FilterText } from '../parts/filter-text.tsx';
+import { FilterText } from '../forms/filter-text.tsx';
 import { JsonView } from '../parts/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';

@@ -2,7 +2,7 @@
 import { useState } from 'react';
 import { announce } from '../parts/announcer.tsx';
 import { Badge } from '../parts/badge.tsx';
-import { FilterText } from '../parts/filter-text.tsx';
+import { FilterText } from '../forms/filter-text.tsx';
 import { JsonView } from '../parts/json-view.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';

@@ -1,6 +1,6 @@
 /** Looks a person up by an identifier. */
 import type { FormEvent } from 'react';
-import { formText } from '../parts/form-text.ts';
+import { formText } from '../forms/form-text.ts';
 import { Empty } from '../parts/states.tsx';
 import { linkTo, segment } from '../routing/location.ts';
 import { navigate, type Route, useRouting } from '../routing/router.tsx';

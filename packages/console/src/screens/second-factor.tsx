@@ -2,9 +2,9 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { request } from '../client/request.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
-import { formText } from '../parts/form-text.ts';
-import { SecretsOnce } from '../parts/secrets-once.tsx';
-import { useWork } from '../parts/use-work.ts';
+import { formText } from '../forms/form-text.ts';
+import { SecretsOnce } from '../forms/secrets-once.tsx';
+import { useWork } from '../forms/use-work.ts';
 import { Mark } from './sign-in.tsx';
 import { FOCUSED } from '../parts/focused.ts';
 

@@ -1,8 +1,8 @@
 /** Sign-in: one click in the demo, else an email and the code that is mailed to it, or a token of the account. */
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { request } from '../client/request.ts';
-import { formText } from '../parts/form-text.ts';
-import { useWork } from '../parts/use-work.ts';
+import { formText } from '../forms/form-text.ts';
+import { useWork } from '../forms/use-work.ts';
 import { FOCUSED } from '../parts/focused.ts';
 
 export interface SignInProps {

@@ -2,7 +2,7 @@
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
-import { ActionButton } from '../parts/action-button.tsx';
+import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { Dialog } from '../parts/dialog.tsx';

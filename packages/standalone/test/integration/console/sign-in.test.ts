@@ -78,6 +78,7 @@ test('where the account requires two factors the sign-in leads through the setup
   await page.getByRole('button', { name: 'Confirm' }).click();
   await page.getByRole('button', { name: 'I have stored them' }).click();
   await page.getByRole('heading', { name: 'Send your first event' }).waitFor();
+  expect(new URL(page.url()).pathname).toBe('/start');
   await setRequired(false);
   await page.context().close();
 });
@@ -104,6 +105,7 @@ test('a pasted token opens the console under its own name, and a session is ende
   await other.getByRole('button', { name: 'End' }).waitFor({ state: 'detached' });
   await page.reload();
   await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  expect(await other.getByText('this one').count()).toBe(1);
   await page.context().close();
   await other.context().close();
 });

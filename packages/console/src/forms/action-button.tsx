@@ -2,7 +2,7 @@
 import { useRef, useState } from 'react';
 import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
 import { type Capability, useSession } from '../client/session.ts';
-import { announce } from './announcer.tsx';
+import { announce } from '../parts/announcer.tsx';
 
 export function ActionButton({
   children,

@@ -1,6 +1,6 @@
 /** Secrets that are shown once: they are in this dialog alone, which closes by its button and not by Escape. */
 import { type ReactNode, useEffect, useRef } from 'react';
-import { CopyButton } from './copy-button.tsx';
+import { CopyButton } from '../parts/copy-button.tsx';
 
 export function SecretsOnce({
   title,

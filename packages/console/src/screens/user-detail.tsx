@@ -1,0 +1,161 @@
+/** One user: the role, the workspaces, and what helps who is locked out. */
+import { useState } from 'react';
+import { useSession } from '../client/session.ts';
+import { ActionButton } from '../forms/action-button.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { visibleText } from '../sentences/visible-text.ts';
+
+export interface User {
+  readonly id: number;
+  readonly email: string;
+  readonly first_name: string;
+  readonly last_name: string;
+  readonly role: string;
+  readonly status: 'active' | 'invited' | 'deactivated';
+  readonly two_factor_enabled: boolean;
+  readonly environment_ids: readonly number[];
+  readonly last_sign_in_at: string | null;
+}
+
+const ROLES = ['member', 'billing_admin', 'account_admin'] as const;
+
+export function UserDetail({
+  user,
+  onChanged,
+}: {
+  readonly user: User;
+  readonly onChanged: () => void;
+}) {
+  const session = useSession();
+  const path = `/v1/accounts/${session.account.id}/users/${user.id}`;
+  const [role, setRole] = useState(user.role);
+  const [environmentIds, setEnvironmentIds] = useState(user.environment_ids);
+  const [isRemoving, setIsRemoving] = useState(false);
+  return (
+    <>
+      <p>
+        {visibleText(`${user.first_name} ${user.last_name}`)}{' '}
+        <span className="faint">{user.id}</span>
+      </p>
+      <div className="filters">
+        <RoleField id={`role-${user.id}`} value={role} onChange={setRole} />
+        <WorkspaceFields value={environmentIds} onChange={setEnvironmentIds} />
+        <ActionButton
+          path={path}
+          method="PUT"
+          body={{ role, environment_ids: environmentIds }}
+          capability="account.manage"
+          isMain
+          done={`${user.email} is changed`}
+          onDone={onChanged}
+        >
+          Save
+        </ActionButton>
+      </div>
+      <div className="actions">
+        <ActionButton
+          path={`${path}/sessions`}
+          method="DELETE"
+          capability="account.manage"
+          done="The sessions are ended"
+          onDone={onChanged}
+        >
+          End all sessions
+        </ActionButton>
+        {user.two_factor_enabled && user.id !== session.user.id && (
+          <ActionButton
+            path={`${path}/second_factor`}
+            method="DELETE"
+            capability="account.manage"
+            done="The second factor is reset"
+            onDone={onChanged}
+          >
+            Reset the second factor
+          </ActionButton>
+        )}
+        <button type="button" onClick={() => setIsRemoving(true)}>
+          Remove …
+        </button>
+      </div>
+      {isRemoving && (
+        <Dialog title={`Remove ${visibleText(user.email)}?`} onClose={() => setIsRemoving(false)}>
+          <p>
+            The user is signed out at once and comes in no more. What the user did stays in the
+            audit log.
+          </p>
+          <div className="actions">
+            <ActionButton
+              path={path}
+              method="DELETE"
+              capability="account.manage"
+              isMain
+              done={`${user.email} is removed`}
+              onDone={() => {
+                setIsRemoving(false);
+                onChanged();
+              }}
+            >
+              Remove the user
+            </ActionButton>
+            <button type="button" onClick={() => setIsRemoving(false)}>
+              Cancel
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+export function RoleField({
+  id,
+  value,
+  onChange,
+}: {
+  readonly id: string;
+  readonly value: string;
+  readonly onChange: (role: string) => void;
+}) {
+  return (
+    <label htmlFor={id}>
+      Role{' '}
+      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {ROLES.map((role) => (
+          <option key={role} value={role}>
+            {role}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Those of the signed-in user; others that the user has already stay. */
+export function WorkspaceFields({
+  value,
+  onChange,
+}: {
+  readonly value: readonly number[];
+  readonly onChange: (environmentIds: readonly number[]) => void;
+}) {
+  const { workspaces } = useSession();
+  return (
+    <fieldset>
+      <legend>Workspaces</legend>
+      {workspaces.map(({ id, name }) => (
+        <label key={id}>
+          <input
+            type="checkbox"
+            checked={value.includes(id)}
+            onChange={(event) =>
+              onChange(
+                event.currentTarget.checked ? [...value, id] : value.filter((each) => each !== id),
+              )
+            }
+          />{' '}
+          {visibleText(name)}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
