@@ -104,7 +104,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'catalogue',
   ],
   chaos: ['order', 'order/model', 'runbooks', 'purchases', 'loss', 'kills'],
-  console: ['screens', 'tail', 'forms', 'parts', 'routing', 'sentences', 'client'],
+  console: ['screens', 'account', 'tail', 'forms', 'parts', 'routing', 'sentences', 'client'],
   standalone: ['services'],
   'command-line': [],
   verify: [],

@@ -7,8 +7,8 @@ import { forgetResources, watchSignedOut } from './client/resource.ts';
 import type { Session } from './client/session.ts';
 import { applyTheme } from './parts/theme.ts';
 import { Failure, Waiting } from './parts/states.tsx';
-import { SecondFactorStep } from './screens/second-factor.tsx';
-import { SignIn } from './screens/sign-in.tsx';
+import { SecondFactorStep } from './account/second-factor.tsx';
+import { SignIn } from './account/sign-in.tsx';
 
 type Standing =
   | { readonly is: 'asking' }

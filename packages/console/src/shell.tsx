@@ -13,10 +13,10 @@ import { issuesRoute } from './screens/issues.tsx';
 import { liveRoute } from './screens/live.tsx';
 import { peopleRoute } from './screens/people.tsx';
 import { personRoute } from './screens/person.tsx';
-import { Mark } from './screens/sign-in.tsx';
-import { settingsRoute } from './screens/settings.tsx';
+import { Mark } from './account/sign-in.tsx';
+import { settingsRoute } from './account/settings.tsx';
 import { startRoute } from './screens/start.tsx';
-import { usersRoute } from './screens/users.tsx';
+import { usersRoute } from './account/users.tsx';
 import { webhookRoute } from './screens/webhook.tsx';
 import { webhooksRoute } from './screens/webhooks.tsx';
 

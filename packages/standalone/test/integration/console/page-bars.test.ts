@@ -166,7 +166,7 @@ test('the API serves the page at the address of each screen, and no other', () =
   const folder = new URL('../../../../console/src/', import.meta.url);
   const screens = readFileSync(new URL('shell.tsx', folder), 'utf8');
   const imported = [
-    ...screens.matchAll(/import \{ \w+Route \} from '(\.\/screens\/[\w-]+\.tsx)'/g),
+    ...screens.matchAll(/import \{ \w+Route \} from '(\.\/(?:screens|account)\/[\w-]+\.tsx)'/g),
   ];
   const patterns = imported.map(([, path = '']) => {
     const [, pattern] =
