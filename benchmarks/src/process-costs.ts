@@ -60,7 +60,18 @@ export interface Counters {
   readonly walSyncs: number;
   readonly redisCommands: number;
   readonly redisScripts: number;
+  /** Postgres' write-ahead log. */
+  readonly walBytes: number;
+  /** Tables and indexes, by their files, which grow by 8 KB at a time. */
+  readonly databaseBytes: number;
+  /** What Redis is sent; what it keeps and appends to its log is about as much. */
+  readonly redisBytes: number;
 }
+
+type PostgresCounters = Pick<
+  Counters,
+  'statements' | 'commits' | 'walSyncs' | 'walBytes' | 'databaseBytes'
+>;
 
 /** Settings of a Postgres whose statements {@link readCounters} can count. */
 export const COUNTING_SETTINGS = {
@@ -70,12 +81,12 @@ export const COUNTING_SETTINGS = {
 
 /** All since the stores began. What this asks itself is among it: some five statements and two commands. */
 export async function readCounters(database: Database, redis: Redis): Promise<Counters> {
-  const { rows } = await sql<Pick<Counters, 'statements' | 'commits' | 'walSyncs'>>`
+  const { rows } = await sql<PostgresCounters>`
     select (select sum(calls) from pg_stat_statements)::float8 as statements,
            (select sum(xact_commit) from pg_stat_database)::float8 as commits,
-           (select sum(fsyncs) from pg_stat_io where object = 'wal')::float8 as "walSyncs"`.execute(
-    database,
-  );
+           (select sum(fsyncs) from pg_stat_io where object = 'wal')::float8 as "walSyncs",
+           pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 as "walBytes",
+           pg_database_size(current_database())::float8 as "databaseBytes"`.execute(database);
   const [row] = rows;
   const stats = await redis.info('stats');
   const commands = await redis.info('commandstats');
@@ -84,7 +95,10 @@ export async function readCounters(database: Database, redis: Redis): Promise<Co
     statements: row?.statements ?? NaN,
     commits: row?.commits ?? NaN,
     walSyncs: row?.walSyncs ?? NaN,
+    walBytes: row?.walBytes ?? NaN,
+    databaseBytes: row?.databaseBytes ?? NaN,
     redisCommands: Number(/total_commands_processed:(\d+)/.exec(stats)?.[1]),
+    redisBytes: Number(/total_net_input_bytes:(\d+)/.exec(stats)?.[1]),
     redisScripts: scripts.reduce((sum, [, calls]) => sum + Number(calls), 0),
   };
 }

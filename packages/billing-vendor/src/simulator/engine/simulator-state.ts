@@ -40,6 +40,8 @@ export class SimulatorState {
   );
   readonly #file: DatabaseSync | undefined;
   readonly #realNow: () => number;
+  /** Called after each event that is saved. */
+  onEventSaved: () => void = () => {};
   #clockOffsetMs = 0;
   #lastId = 0;
 
@@ -78,6 +80,10 @@ export class SimulatorState {
     return typeof id === 'string' ? this.#of(collection).get(id) : undefined;
   }
 
+  has(collection: Collection): boolean {
+    return this.#of(collection).size > 0;
+  }
+
   /** Oldest first. */
   list(collection: Collection): ProviderObject[] {
     return [...this.#of(collection).values()];
@@ -89,6 +95,7 @@ export class SimulatorState {
     this.#file
       ?.prepare('insert or replace into objects (collection, id, json) values (?, ?, ?)')
       .run(collection, object.id, JSON.stringify(object));
+    if (collection === 'event') this.onEventSaved();
     return object;
   }
 
