@@ -20,6 +20,7 @@ import { benchLone } from './lone.ts';
 import { benchMemory } from './memory.ts';
 import { benchMerges, MERGES_BARS } from './merges.ts';
 import { benchOrdinary, ORDINARY_BARS } from './ordinary.ts';
+import { benchPeers } from './peers.ts';
 import { benchProcess } from './process.ts';
 import { benchNeighbour, NEIGHBOUR_BARS } from './neighbour.ts';
 import type { Report } from './report.ts';
@@ -160,6 +161,14 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     short: ['--rates', '20', '--seconds', '5'],
     isApart: true,
     run: benchLone,
+  },
+  peers: {
+    about:
+      'other systems that you have started (--svix URL --svix-token …, --convoy, --outpost, --rudder, --sluice), with the receiver and the load of ordinary, flat out, twenty receivers, one of them hanging, killed',
+    bars: {},
+    short: ['--rates', '20', '--seconds', '3'],
+    isApart: true,
+    run: benchPeers,
   },
   idle: {
     about: 'CPU, broker commands and transactions of an idle fleet',

@@ -18,11 +18,29 @@ export interface Paced {
   readonly seconds: number;
 }
 
+export interface Flooded {
+  readonly takenPerSecond: number;
+  /** From the first call to the last arrival. */
+  readonly deliveredPerSecond: number;
+  readonly refusedCount: number;
+  /** Taken, and not with every receiver in time. */
+  readonly lostCount: number;
+}
+
 /** What takes events. */
 export interface Target {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /**
+   * Of the event of a number, JSON; the delivery has `"delivery_id":"<number>"` somewhere. A report of a message unless told.
+   *
+   * @param person - whom it is about, from 0.
+   */
+  readonly bodyOf?: (number: number, person: number) => object;
 }
+
+/** The receiver never answers here, and counts nothing. */
+export const HANGING_PATH = '/hangs';
 
 export class PacedDeliveries {
   readonly #server: Server;
@@ -42,6 +60,7 @@ export class PacedDeliveries {
       call.setEncoding('utf8');
       call.on('data', (chunk: string) => (body += chunk));
       call.on('end', () => {
+        if (call.url === HANGING_PATH) return;
         this.#arrived(Number(NUMBER.exec(body)?.[1]));
         answer.end('ok');
       });
@@ -97,6 +116,50 @@ export class PacedDeliveries {
     };
   }
 
+  /**
+   * As many as `connectionCount` senders get taken, one after another each. What is refused is not sent again.
+   */
+  async flood(
+    target: Target,
+    connectionCount: number,
+    seconds: number,
+    arrivalCount: number,
+  ): Promise<Flooded> {
+    this.#latenciesMs = [];
+    this.#times = [];
+    const startedAtMs = performance.now();
+    const endsAtMs = startedAtMs + seconds * 1_000;
+    let [takenCount, refusedCount] = [0, 0];
+    const send = async (): Promise<void> => {
+      while (performance.now() < endsAtMs) {
+        const number = ++this.#lastNumber;
+        this.#awaited.set(number, { dueAtMs: performance.now(), leftCount: arrivalCount });
+        try {
+          await this.#post(target, number);
+          takenCount++;
+        } catch {
+          this.#awaited.delete(number);
+          refusedCount++;
+          // One that is away is not asked without a pause.
+          await sleep(20);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: connectionCount }, send));
+    const takenSeconds = (performance.now() - startedAtMs) / 1_000;
+    const deadlineMs = performance.now() + ARRIVED_WITHIN_MS;
+    while (this.#awaited.size > 0 && performance.now() < deadlineMs) await sleep(5);
+    const lastAtMs = (this.#times.at(-1)?.arrivedAtMs ?? NaN) - performance.timeOrigin;
+    const lostCount = this.#awaited.size;
+    this.#awaited.clear();
+    return {
+      takenPerSecond: takenCount / takenSeconds,
+      deliveredPerSecond: this.#times.length / ((lastAtMs - startedAtMs) / 1_000),
+      refusedCount,
+      lostCount,
+    };
+  }
+
   close(): void {
     this.#agent.destroy();
     this.#server.closeAllConnections();
@@ -116,23 +179,24 @@ export class PacedDeliveries {
     if (--awaited.leftCount === 0) this.#awaited.delete(number);
   }
 
-  async #post({ url, headers }: Target, number: number): Promise<void> {
+  async #post({ url, headers, bodyOf = reportOf }: Target, number: number): Promise<void> {
     const call = request(url, {
       agent: this.#agent,
       method: 'POST',
       headers: { 'Content-Type': 'application/json', ...headers },
     });
-    call.end(
-      JSON.stringify({
-        delivery_id: String(number),
-        metric: 'delivered',
-        recipient: `person-${number % this.#peopleCount}@example.com`,
-        timestamp: Math.floor(Date.now() / 1_000),
-      }),
-    );
+    call.end(JSON.stringify(bodyOf(number, number % this.#peopleCount)));
     const [answer] = await once(call, 'response');
     answer.resume();
     await once(answer, 'end');
-    if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}`);
+    if (answer.statusCode < 200 || answer.statusCode > 299)
+      throw new Error(`${url} answered ${answer.statusCode}`);
   }
 }
+
+const reportOf = (number: number, person: number): object => ({
+  delivery_id: String(number),
+  metric: 'delivered',
+  recipient: `person-${person}@example.com`,
+  timestamp: Math.floor(Date.now() / 1_000),
+});
