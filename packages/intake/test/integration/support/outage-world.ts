@@ -40,8 +40,13 @@ export interface OutageWorld {
   /** The names of the events of one person in the order in which they took effect. */
   processed(person: string): string[];
   startIntake(settings?: Record<string, string>): Promise<ServiceUnderTest>;
-  /** From the queues in Redis, or in Postgres. */
-  startConsuming(kind?: 'redis' | 'postgres'): Promise<void>;
+  /** All of them. */
+  applied(): readonly TrackEvent[];
+  /** From the queues in Redis, or in Postgres. @param work - takes the time of so many operations, before they take effect. */
+  startConsuming(
+    kind?: 'redis' | 'postgres',
+    work?: (operationCount: number) => Promise<unknown>,
+  ): Promise<void>;
   killRedis(): Promise<void>;
   /** On the same port and with the same data. */
   restartRedis(): Promise<void>;
@@ -89,16 +94,18 @@ export async function startOutageWorld(): Promise<OutageWorld> {
       intakes.push(intake);
       return intake;
     },
-    async startConsuming(kind = 'redis') {
+    applied: () => effects,
+    async startConsuming(kind = 'redis', work = undefined) {
       const queues = kind === 'redis' ? broker : { ...broker, redisUrl: undefined };
       consumers = await startConsumers(queues, {
-        processCommitBatch(commitBatch) {
+        async processCommitBatch(commitBatch) {
+          await work?.(commitBatch.operations.length);
           // As the worker's claim does: the second copy of a commit batch has no effect.
           if (!claimed.has(commitBatch.id)) {
             claimed.add(commitBatch.id);
             effects.push(...(commitBatch.operations.map(unpackOperation) as TrackEvent[]));
           }
-          return Promise.resolve({ outcome: 'done' });
+          return { outcome: 'done' };
         },
         wakeLane: () => Promise.resolve({ outcome: 'done' }),
         laneConcurrency: 1,
