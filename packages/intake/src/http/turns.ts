@@ -14,6 +14,9 @@
  */
 import { FairQueue } from './fair-queue.ts';
 
+/** Calls that come each 10 ms or more often want the other half of the time, also if none came during the last turn. */
+const CALLS_WITHIN_MS = 10;
+
 /** An honest caller waits for two or three turns: when its call is read, and when the broker has confirmed it. */
 const TURN_MS_MAX = 2;
 
@@ -31,6 +34,7 @@ export class Turns {
   #isScheduled = false;
   #callCount: () => number = () => 0;
   #callCountBefore = 0;
+  #callAtMs = -Infinity;
   #restsUntilMs = -Infinity;
 
   /** @param monotonicNow - milliseconds that never go back. */
@@ -69,9 +73,11 @@ export class Turns {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
+    const nowMs = this.#monotonicNow();
     const callCount = this.#callCount();
-    const mustRest = callCount > this.#callCountBefore && this.#monotonicNow() < this.#restsUntilMs;
+    if (callCount > this.#callCountBefore) this.#callAtMs = nowMs;
     this.#callCountBefore = callCount;
+    const mustRest = nowMs - this.#callAtMs < CALLS_WITHIN_MS && nowMs < this.#restsUntilMs;
     const serve = (): void => {
       this.#isScheduled = false;
       this.#serve();

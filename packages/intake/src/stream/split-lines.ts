@@ -36,6 +36,22 @@ export class LineSplitter {
     this.#position = 0;
   }
 
+  /**
+   * Passes over lines without any byte, as many as come next, at most `countMax`. A megabyte of them is a kilobyte of gzip.
+   *
+   * @returns how many.
+   */
+  passEmpty(countMax: number): number {
+    if (this.#startedSizeBytes > 0 || this.#isSkipping) return 0;
+    const start = this.#position;
+    const end = Math.min(this.#piece.length, start + countMax);
+    let position = start;
+    while (position < end && this.#piece[position] === NEWLINE) position++;
+    this.#position = position;
+    this.#lineNumber += position - start;
+    return position - start;
+  }
+
   /** The next whole line; undefined: more bytes are needed. */
   next(): Line | undefined {
     const end = this.#piece.indexOf(NEWLINE, this.#position);

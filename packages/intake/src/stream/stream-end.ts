@@ -1,7 +1,8 @@
 /** How a stream ended, as its last line says it: the outcome of the taking, and why there were no more bytes. */
 import { isError } from '@sluice/domain/operations/issue';
 import { INFLATION_RATIO_MAX, type BytesEnd } from './stream-bytes.ts';
-import type { LineIssue, StreamOutcome } from './take-stream.ts';
+import type { LineIssue } from './stream-group.ts';
+import type { StreamOutcome } from './take-stream.ts';
 
 export interface StreamEnd {
   readonly end:

@@ -18,7 +18,7 @@
  *
  * Before: `stream-exchange.ts`, `split-lines.ts`, `stream-line.ts`. After: `batcher.ts`.
  */
-import { isError, type Issue } from '@sluice/domain/operations/issue';
+import { isError } from '@sluice/domain/operations/issue';
 import type { AcceptDependencies } from '../calls/accept.ts';
 import { recordIssues } from '../calls/call-issues.ts';
 import { sizeBytesMaxOf } from '../calls/strict-mode.ts';
@@ -27,6 +27,8 @@ import { OperationWriter } from '../commit/operation-writer.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
 import { InflationRatioExceeded } from './stream-bytes.ts';
 import { isBlank, readLine, type LineOrigin } from './stream-line.ts';
+import { GROUP_LINES_MAX, isFull, type Group, type LineIssue } from './stream-group.ts';
+
 import { StreamPace } from './stream-pace.ts';
 import { TailedCall } from '../calls/tailed-call.ts';
 import type { StreamTrace } from '../http/trace-calls.ts';
@@ -37,10 +39,6 @@ export interface StreamRequest extends LineOrigin {
   readonly firstLine: number;
   /** Undefined: not traced. */
   readonly trace: Pick<StreamTrace, 'mark'> | undefined;
-}
-
-export interface LineIssue extends Issue {
-  readonly line: number;
 }
 
 /** Every line up to this one is durable, or is among these issues or those of an earlier one. */
@@ -88,27 +86,11 @@ export interface StreamPort {
   readonly stopReading: () => void;
 }
 
-const GROUP_OPERATIONS_MAX = 1_000;
-const GROUP_SIZE_BYTES_MAX = 512 * 1024;
-/** So that one acknowledgement stays small; a line has at most 20. */
-const GROUP_ISSUES_MAX = 100;
 /** How long a group waits for capacity among the calls of others before the stream is ended. */
 const CAPACITY_WAIT_MS_MAX = 10_000;
 const CAPACITY_RETRY_MS = 50;
-/** So that a sender of blank lines is answered too, and its cut connection noticed. */
-const GROUP_LINES_MAX = 10_000;
 /** A piece of a few lines is read at once; it takes a tenth of a millisecond. */
 const SMALL_PIECE_SIZE_BYTES_MAX = 4_096;
-
-interface Group {
-  /** Given back once the batcher has copied it. */
-  readonly operations: OperationWriter;
-  issues: LineIssue[];
-  sizeBytes: number;
-  /** The last line in it. */
-  line: number;
-  lineCount: number;
-}
 
 /** Takes lines until there are no more, or one of the outcomes ends it. Everything taken is acknowledged when it resolves. */
 export async function takeStream(
@@ -183,6 +165,7 @@ class StreamTaker {
     if (sizeBytes > SMALL_PIECE_SIZE_BYTES_MAX) turn = await turns.next(environmentId);
     let lineCount = 0;
     for (; !this.#isDone(); lineCount++) {
+      if (rateLimiter === undefined) lineCount += this.#passEmpty(splitter);
       const line = splitter.next();
       if (line === undefined) break;
       if (rateLimiter !== undefined) await this.#waitForToken();
@@ -191,6 +174,15 @@ class StreamTaker {
       if (turn?.isOver()) turn = await turns.next(environmentId);
     }
     this.#pace.spend(sizeBytes, lineCount);
+  }
+
+  /** Lines without any byte count as lines, and need nothing else. */
+  #passEmpty(splitter: LineSplitter): number {
+    const group = this.#group;
+    const count = splitter.passEmpty(GROUP_LINES_MAX - 1 - group.lineCount);
+    group.lineCount += count;
+    group.line += count;
+    return count;
   }
 
   /** As for its rate: the sender waits. A stop ends the stream sooner than its pace would. */
@@ -336,9 +328,3 @@ class StreamTaker {
     }
   }
 }
-
-const isFull = (group: Group): boolean =>
-  group.operations.count >= GROUP_OPERATIONS_MAX ||
-  group.sizeBytes >= GROUP_SIZE_BYTES_MAX ||
-  group.issues.length >= GROUP_ISSUES_MAX ||
-  group.lineCount >= GROUP_LINES_MAX;

@@ -66,13 +66,19 @@ test('a turn that is taken whole is shared with nothing behind it', async () => 
 });
 
 describe('while other calls come', () => {
-  /** Iterations of the event loop until the turns after the first one begin. */
-  async function iterationsBetweenTurns(callsBetween: number): Promise<number> {
+  /** Iterations of the event loop until the turns after the first one begin. @param laterMs - after the last call. */
+  async function iterationsBetweenTurns(callsBetween: number, laterMs = 0): Promise<number> {
     let callCount = 0;
-    const turns = new Turns(() => 0);
+    let nowMs = 0;
+    const turns = new Turns(() => nowMs);
     turns.yieldTo(() => callCount);
     await turns.next(1);
     callCount += callsBetween;
+    if (laterMs > 0) {
+      await turns.next(1);
+      nowMs += laterMs;
+      await turns.next(1);
+    }
     let isBegun = false;
     void turns.next(1).then(() => (isBegun = true));
     let count = 0;
@@ -86,5 +92,10 @@ describe('while other calls come', () => {
   test('a turn is followed by a rest; without them by the next one', async () => {
     expect(await iterationsBetweenTurns(0)).toBeLessThanOrEqual(2);
     expect(await iterationsBetweenTurns(1)).toBeGreaterThan(2);
+  });
+
+  test('each of the turns until ten milliseconds after the last call is', async () => {
+    expect(await iterationsBetweenTurns(1, 9)).toBeGreaterThan(2);
+    expect(await iterationsBetweenTurns(1, 11)).toBeLessThanOrEqual(2);
   });
 });

@@ -10,6 +10,7 @@ import { sql } from 'kysely';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { TailHub } from '../../../src/events/tail-hub.ts';
+import { TailPlaces } from '../../../src/events/tail-places.ts';
 import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 import { FIELDS, form } from '../support/import-forms.ts';
 
@@ -17,6 +18,13 @@ const MEBIBYTE = 1_048_576;
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
+
+/** A place that each cut left taken would end in 503 for everybody. */
+const taking = vi.spyOn(TailPlaces.prototype, 'take');
+const releasing = vi.spyOn(TailPlaces.prototype, 'release');
+const takenPlaceCount = (): number =>
+  taking.mock.settledResults.filter(({ value }) => value === true).length -
+  releasing.mock.calls.length;
 
 const listeners = new Map<string, (text: string) => void>();
 let api: ApiUnderTest;
@@ -134,6 +142,7 @@ const isIdle = () =>
       );
       expect(connections).toBe(0);
       expect(hub.readerCount(api.a.environmentId)).toBe(0);
+      expect(takenPlaceCount()).toBe(0);
       expect(await keptCount()).toBe(0);
       const before = performance.eventLoopUtilization();
       await sleep(500);

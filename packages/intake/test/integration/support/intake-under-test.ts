@@ -38,6 +38,10 @@ export interface IntakeUnderTest {
   /** Everything that went through the broker so far, in order. */
   readonly operations: readonly Operation[];
   readonly unauthorized: UnauthorizedRecorder;
+  /** What calls and streams hold of the bounds that all share, and how many are not answered. */
+  held(): Readonly<
+    Record<'collectedSizeBytes' | 'pendingSizeBytes' | 'places' | 'inFlight', number>
+  >;
   close(): Promise<void>;
 }
 
@@ -108,10 +112,12 @@ export async function startIntakeUnderTest(
     now,
     newId,
   };
+  const collected = shared(4 * 1_048_576);
+  const places = shared(4);
   const server = await startServer({
     host: '127.0.0.1',
     port: 0,
-    collected: shared(4 * 1_048_576),
+    collected,
     routes,
     accept: createAccept(deps, {
       listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
@@ -126,7 +132,7 @@ export async function startIntakeUnderTest(
       pause: (durationMs) => sleep(durationMs),
       commitSlots: new CommitSlots(),
       waitingSlots: new CommitSlots(),
-      places: shared(4),
+      places,
       idleTimeoutMs: 60_000,
       ...streams,
     },
@@ -143,6 +149,12 @@ export async function startIntakeUnderTest(
     url: `http://127.0.0.1:${server.port}`,
     operations,
     unauthorized,
+    held: () => ({
+      collectedSizeBytes: collected.totalSize,
+      pendingSizeBytes: batcher.pendingSizeBytes,
+      places: places.totalSize,
+      inFlight: server.inFlightCount(),
+    }),
     async close() {
       server.stopListening();
       await batcher.drain();
