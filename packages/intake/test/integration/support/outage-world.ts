@@ -95,7 +95,7 @@ export async function startOutageWorld(): Promise<OutageWorld> {
       return intake;
     },
     applied: () => effects,
-    async startConsuming(kind = 'redis', work = undefined) {
+    async startConsuming(kind = 'redis', work) {
       const queues = kind === 'redis' ? broker : { ...broker, redisUrl: undefined };
       consumers = await startConsumers(queues, {
         async processCommitBatch(commitBatch) {
