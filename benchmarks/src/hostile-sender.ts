@@ -22,9 +22,15 @@ const batchOf = (item: string): string => {
 };
 const manyKeys = `{"type":"identify","userId":"a","traits":{${Array.from({ length: 2_500 }, (_, key) => `"k${key}":1`).join(',')}}}`;
 
+const manyTraits = `{"type":"identify","userId":"a","traits":{${Array.from({ length: 299 }, (_, key) => `"k${key}":${key}`).join(',')}}}\n`;
+/** Members and blocks that have no content: they inflate to nothing, whatever their number. */
+const emptyMembers = (): Buffer =>
+  Buffer.alloc(10 * MEBIBYTE - ((10 * MEBIBYTE) % 20), gzipSync(''));
+const emptyBlocks = (): Buffer => Buffer.alloc(10 * MEBIBYTE, Buffer.from([0, 0, 0, 0xff, 0xff]));
+
 interface Attack {
   readonly path: string;
-  readonly isGzip: boolean;
+  readonly encoding?: 'gzip' | 'deflate';
   readonly body: () => Buffer;
   readonly senderCount: number;
   /** The connection is cut after so long; otherwise after its answer. */
@@ -33,7 +39,7 @@ interface Attack {
 
 const stream = (body: () => Buffer, more: Partial<Attack> = {}): Attack => ({
   path: '/v1/stream',
-  isGzip: true,
+  encoding: 'gzip',
   body,
   senderCount: 1,
   ...more,
@@ -48,22 +54,24 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'no end of line': stream(() => repeated('x', 800)),
   'batch that inflates': {
     path: '/v1/batch',
-    isGzip: true,
+    encoding: 'gzip',
     body: () => gzipSync(batchOf(LINE.trim())),
     senderCount: 6,
   },
   'batch of many keys': {
     path: '/v1/batch',
-    isGzip: true,
+    encoding: 'gzip',
     body: () => gzipSync(batchOf(manyKeys)),
     senderCount: 2,
   },
   'body that is too large': {
     path: '/v1/batch',
-    isGzip: false,
     body: () => Buffer.alloc(15 * MEBIBYTE, 0x20),
     senderCount: 2,
   },
+  'many traits': stream(() => repeated(manyTraits, 100), { senderCount: 4 }),
+  'empty members': stream(emptyMembers, { senderCount: 4 }),
+  'empty blocks': stream(emptyBlocks, { encoding: 'deflate', senderCount: 4 }),
   'forty held open': stream(() => repeated(LINE, 4), { senderCount: 40, cutAfterMs: 60_000 }),
 };
 
@@ -75,7 +83,7 @@ async function send(attack: Attack, port: number, body: Buffer): Promise<void> {
     `POST ${attack.path} HTTP/1.1`,
     `Host: 127.0.0.1:${port}`,
     `Authorization: ${AUTHORIZATION}`,
-    ...(attack.isGzip ? ['Content-Encoding: gzip'] : []),
+    ...(attack.encoding ? [`Content-Encoding: ${attack.encoding}`] : []),
     // What is held open has said that more will come.
     `Content-Length: ${body.length + (isHeldOpen ? 1 : 0)}`,
     '\r\n',

@@ -146,22 +146,25 @@ export class InflationRatioExceeded extends Error {
 
 /**
  * Inflates on the thread pool, a piece at a time and only while it is read: a bomb costs its lines, not its size. A cut
- * ends the inflation in the middle of a piece. `deflate` is taken with and without the zlib wrapper, as in
+ * ends the inflation in the middle of a piece. Members and blocks without content inflate to nothing, so the speed of what
+ * is made of them does not bound the work: what is given has one too. `deflate` is taken with and without the zlib wrapper, as in
  * `read-body.ts`.
  *
+ * @param given - called with the size of each piece before the inflater gets it, which waits until it resolves.
  * @throws InflationRatioExceeded
  * @throws Error of zlib if the bytes are not what the encoding says; the last pieces before that may be missing.
  */
 export async function* inflated(
   bytes: StreamBytes,
   encoding: 'gzip' | 'deflate',
+  given: (sizeBytes: number) => Promise<void>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const pieces = bytes[Symbol.asyncIterator]();
   const first = await readFirst(pieces);
   if (!first) return;
   const inflater = createInflater(encoding, first);
-  const given = { sizeBytes: 0 };
-  const source = Readable.from(counted(withFirst(first, pieces), given), {
+  const received = { sizeBytes: 0 };
+  const source = Readable.from(counted(withFirst(first, pieces), received, given), {
     objectMode: false,
     highWaterMark: 1,
   });
@@ -178,16 +181,18 @@ export async function* inflated(
     )
       throw new InflationRatioExceeded();
   }
-  if (inflater.bytesWritten < given.sizeBytes) throw new Error(trailingBytes(encoding));
+  if (inflater.bytesWritten < received.sizeBytes) throw new Error(trailingBytes(encoding));
 }
 
-/** Adds up what was handed on. */
+/** Adds up what is handed on. */
 async function* counted(
   pieces: AsyncIterable<Uint8Array>,
-  given: { sizeBytes: number },
+  received: { sizeBytes: number },
+  given: (sizeBytes: number) => Promise<void>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const piece of pieces) {
-    given.sizeBytes += piece.length;
+    received.sizeBytes += piece.length;
+    await given(piece.length);
     yield piece;
   }
 }

@@ -19,6 +19,7 @@ import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from '../http/request-head.ts';
 import { inflated, StreamBytes } from './stream-bytes.ts';
 import { describeEnd, toWire, type StreamEnd } from './stream-end.ts';
+import { StreamPace } from './stream-pace.ts';
 import {
   isStillAuthorized,
   readStreamRequest,
@@ -188,7 +189,10 @@ export class StreamExchange {
     try {
       // Forty that begin at once would take 40 ms.
       await this.#options.turns.next(request.workspace.environmentId);
-      const bytes = encoding === 'identity' ? this.#bytes : inflated(this.#bytes, encoding);
+      const bytes =
+        encoding === 'identity'
+          ? this.#bytes
+          : inflated(this.#bytes, encoding, this.#paceOfInput());
       const outcome = await takeStream(this.#options, request, bytes, {
         acknowledge: (acknowledgement) => this.#acknowledge(acknowledgement),
         writable: () => this.#writable(),
@@ -205,6 +209,16 @@ export class StreamExchange {
       this.#options.places.release(request.workspace.environmentId, 1);
       this.#state.inFlightCount--;
     }
+  }
+
+  /** Half of what may be made of it: 32 MB a second, where one process takes some 20 MB a second of real lines. */
+  #paceOfInput(): (sizeBytes: number) => Promise<void> {
+    const { monotonicNow, pause } = this.#options;
+    const pace = new StreamPace(monotonicNow);
+    return (sizeBytes) => {
+      pace.spend(2 * sizeBytes, 0);
+      return pace.wait(pause, () => this.#bytes.end === 'cut' || this.#bytes.end === 'stopping');
+    };
   }
 
   #acknowledge({ line, issues }: Acknowledgement): void {

@@ -10,6 +10,8 @@ const INFLATED_BYTES_PER_SECOND_MAX = 64 * 1_048_576;
 const LINES_PER_SECOND_MAX = 500_000;
 /** A stream that was slower may be ahead by so much. */
 const BURST_MS = 100;
+/** So that a stop ends a stream sooner than its pace would. */
+const LOOK_INTERVAL_MS = 50;
 
 export class StreamPace {
   readonly #monotonicNow: () => number;
@@ -34,5 +36,14 @@ export class StreamPace {
   /** Milliseconds until more may be read; 0 or less: now. */
   waitMs(): number {
     return this.#paidUntilMs - this.#monotonicNow();
+  }
+
+  /** Waits until more may be read, or `isOver`. */
+  async wait(
+    pause: (durationMs: number) => Promise<unknown>,
+    isOver: () => boolean,
+  ): Promise<void> {
+    for (let waitMs = this.waitMs(); waitMs >= 1 && !isOver(); waitMs = this.waitMs())
+      await pause(Math.min(waitMs, LOOK_INTERVAL_MS));
   }
 }

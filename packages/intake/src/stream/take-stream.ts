@@ -185,12 +185,9 @@ class StreamTaker {
     return count;
   }
 
-  /** As for its rate: the sender waits. A stop ends the stream sooner than its pace would. */
-  async #waitForPace(): Promise<void> {
-    for (let waitMs = this.#pace.waitMs(); waitMs >= 1; waitMs = this.#pace.waitMs()) {
-      if (this.#isDone() || this.#port.isStopping()) return;
-      await this.#deps.pause(Math.min(waitMs, CAPACITY_RETRY_MS));
-    }
+  /** As for its rate: the sender waits. */
+  #waitForPace(): Promise<void> {
+    return this.#pace.wait(this.#deps.pause, () => this.#isDone() || this.#port.isStopping());
   }
 
   /** Nothing more is read: it has ended, or nobody is there. */

@@ -1,8 +1,12 @@
 import { buffer } from 'node:stream/consumers';
+import { setImmediate as iteration } from 'node:timers/promises';
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { InflationRatioExceeded, inflated, StreamBytes } from '../../src/stream/stream-bytes.ts';
+
+/** Whatever is given may be read now. */
+const AT_ONCE = (): Promise<void> => Promise.resolve();
 
 test.each([
   ['gzip', gzipSync],
@@ -20,7 +24,7 @@ test.each([
         const ends = [...places.toSorted((one, other) => one - other), bytes.length];
         for (const [index, end] of ends.entries())
           pieces.push(bytes.subarray(ends[index - 1] ?? 0, end), end === bytes.length);
-        expect((await buffer(inflated(pieces, encoding))).toString()).toBe(text);
+        expect((await buffer(inflated(pieces, encoding, AT_ONCE))).toString()).toBe(text);
       }),
       { examples: [[[1]], [[1, 2]]], numRuns: 30 },
     );
@@ -31,7 +35,7 @@ test('a stream of one byte, or of none, is no deflate and no crash', async () =>
   for (const bytes of [Buffer.of(), Buffer.of(0x78)]) {
     const pieces = new StreamBytes({ pause() {}, resume() {} }, 1_000);
     pieces.push(bytes, true);
-    const reading = buffer(inflated(pieces, 'deflate'));
+    const reading = buffer(inflated(pieces, 'deflate', AT_ONCE));
     if (bytes.length === 0) expect(await reading).toHaveLength(0);
     else await expect(reading).rejects.toThrow(/end of file/);
   }
@@ -44,11 +48,32 @@ test('a body that inflates to more than 500 times its size ends after 1 MB of in
     const pieces = new StreamBytes({ pause() {}, resume() {} }, 1_000);
     for (let n = 0; n < members; n++) pieces.push(bomb, n === members - 1);
     let sizeBytes = 0;
-    for await (const piece of inflated(pieces, 'gzip')) sizeBytes += piece.length;
+    for await (const piece of inflated(pieces, 'gzip', AT_ONCE)) sizeBytes += piece.length;
     return sizeBytes;
   };
   await expect(inflate(count)).rejects.toThrow(InflationRatioExceeded);
   expect(await inflate(1)).toBe(32 * 1_048_576);
+});
+
+test('what inflates to nothing is given to the inflater no faster than it may be', async () => {
+  const pieces = new StreamBytes({ pause() {}, resume() {} }, 1_000);
+  const members = Buffer.alloc(20_000, gzipSync(''));
+  for (let n = 0; n < 10; n++) pieces.push(members, n === 9);
+  const sizes: number[] = [];
+  let goOn = (): void => undefined;
+  const third = new Promise<void>((resolve) => (goOn = resolve));
+  const reading = buffer(
+    inflated(pieces, 'gzip', async (sizeBytes) => {
+      sizes.push(sizeBytes);
+      if (sizes.length === 3) await third;
+    }),
+  );
+  await vi.waitFor(() => expect(sizes).toHaveLength(3), 20_000);
+  for (let turn = 0; turn < 100; turn++) await iteration();
+  expect(sizes).toHaveLength(3);
+  goOn();
+  expect(await reading).toHaveLength(0);
+  expect(sizes).toEqual(Array(10).fill(20_000));
 });
 
 test('a cut ends the inflation in the middle of a piece', async () => {
@@ -56,7 +81,7 @@ test('a cut ends the inflation in the middle of a piece', async () => {
   pieces.push(gzipSync(Buffer.alloc(256 * 1_048_576)), true);
   let sizeBytes = 0;
   const reading = (async () => {
-    for await (const piece of inflated(pieces, 'gzip')) {
+    for await (const piece of inflated(pieces, 'gzip', AT_ONCE)) {
       sizeBytes += piece.length;
       if (sizeBytes > 1_048_576) pieces.finish('cut');
     }
@@ -78,7 +103,7 @@ test.each([
         const bytes = new StreamBytes({ pause() {}, resume() {} }, 1_000);
         for (const [index, piece] of pieces.entries())
           bytes.push(piece, index === pieces.length - 1);
-        await expect(buffer(inflated(bytes, encoding))).rejects.toThrow(
+        await expect(buffer(inflated(bytes, encoding, AT_ONCE))).rejects.toThrow(
           /follow its end|header check/,
         );
       }

@@ -39,3 +39,20 @@ test('a stream that was slow is ahead by a tenth of a second at most', () => {
   pace.spend(64 * MEBIBYTE, 0);
   expect(pace.waitMs()).toBeCloseTo(900, 0);
 });
+
+test('a wait ends with the pace, and sooner where it is over', async () => {
+  let nowMs = 0;
+  const pace = new StreamPace(() => nowMs);
+  const waits: number[] = [];
+  const pause = (durationMs: number): Promise<void> => {
+    waits.push(durationMs);
+    nowMs += durationMs;
+    return Promise.resolve();
+  };
+  pace.spend(64 * MEBIBYTE, 0);
+  await pace.wait(pause, () => nowMs > 120);
+  expect(waits).toEqual([50, 50, 50]);
+  await pace.wait(pause, () => false);
+  expect(nowMs).toBeGreaterThan(899);
+  expect(nowMs).toBeLessThan(901);
+});
