@@ -49,6 +49,7 @@ import { registerLiveTail } from './events/live-tail.ts';
 import { describeApi, serveReference } from './openapi/openapi.ts';
 import { registerProbes, type ProbeEffects } from './serving/probes.ts';
 import { registerReceipts } from './billing/receipts.ts';
+import { registerAttemptRequest } from './webhooks/attempt-request.ts';
 import { registerReportingWebhooks } from './webhooks/reporting-webhooks.ts';
 import { accountValidatorCompiler, validatorCompiler } from './http/request-validation.ts';
 import type { SignupAdmission } from './accounts/signup-admission.ts';
@@ -228,6 +229,7 @@ export async function buildServer(
   await app.register(async (scope: ApiServer) => {
     authenticateCallers(scope, effects);
     registerReportingWebhooks(scope, effects);
+    registerAttemptRequest(scope, effects);
     registerLaneOperations(scope, effects);
     registerWebhookSecrets(scope, effects);
     registerWebhookReplays(scope, effects);

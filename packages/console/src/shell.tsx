@@ -8,8 +8,12 @@ import { KeyList, Palette } from './parts/palette.tsx';
 import { ScreenFailure } from './parts/screen-failure.tsx';
 import { useKeys } from './parts/use-keys.ts';
 import { Link, navigate, type Route, Router, useRouting, useSetQuery } from './routing/router.tsx';
+import { auditRoute } from './account/audit.tsx';
+import { auditEntryRoute } from './account/audit-entry.tsx';
 import { eventRoute } from './screens/event.tsx';
 import { issuesRoute } from './screens/issues.tsx';
+import { keyRoute } from './account/key.tsx';
+import { keysRoute } from './account/keys.tsx';
 import { liveRoute } from './screens/live.tsx';
 import { peopleRoute } from './screens/people.tsx';
 import { personRoute } from './screens/person.tsx';
@@ -29,7 +33,11 @@ const ROUTES: readonly Route[] = [
   webhookRoute,
   peopleRoute,
   personRoute,
+  keysRoute,
+  keyRoute,
   usersRoute,
+  auditRoute,
+  auditEntryRoute,
   settingsRoute,
 ];
 
@@ -40,7 +48,9 @@ const MENU: readonly { path: string; name: string; capability?: Capability }[] =
   { path: '/issues', name: 'Issues' },
   { path: '/webhooks', name: 'Webhooks' },
   { path: '/people', name: 'People' },
+  { path: '/keys', name: 'Keys', capability: 'account.manage' },
   { path: '/users', name: 'Users', capability: 'account.manage' },
+  { path: '/audit', name: 'Audit log', capability: 'account.manage' },
   { path: '/settings', name: 'Settings' },
 ];
 
@@ -187,6 +197,7 @@ function Bar({ onPalette }: { readonly onPalette: () => void }) {
 /** A new screen gets the focus, so that the keyboard and a screen reader go on there. */
 function Screen() {
   const { route, place } = useRouting();
+  const { capabilities, user } = useSession();
   const isFirst = useRef(true);
   const key = `${route?.pattern} ${JSON.stringify(place.params)}`;
   useEffect(() => {
@@ -200,6 +211,12 @@ function Screen() {
         <p>
           <Link to="/start">Start</Link>
         </p>
+      </Empty>
+    );
+  if (route.capability !== undefined && !capabilities.includes(route.capability))
+    return (
+      <Empty title="This is not for your role">
+        <p>You are {user.role}: ask an account_admin of your account.</p>
       </Empty>
     );
   return (

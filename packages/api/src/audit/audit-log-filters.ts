@@ -44,12 +44,14 @@ const filterFields = {
 };
 
 const actor = { description: 'Who made the change.' };
+const credential = { description: 'The key or token that the call was made with.' };
 
 /** For a query. */
 export const filterQuery = {
   ...filterFields,
   user_id: integerInQuery(1, INTEGER_MAX).optional().meta(actor),
   service_account_id: integerInQuery(1, INTEGER_MAX).optional().meta(actor),
+  credential_id: integerInQuery(1, INTEGER_MAX).optional().meta(credential),
 };
 
 /** For a body. */
@@ -57,6 +59,7 @@ export const filterBody = {
   ...filterFields,
   user_id: z.int().min(1).max(INTEGER_MAX).optional().meta(actor),
   service_account_id: z.int().min(1).max(INTEGER_MAX).optional().meta(actor),
+  credential_id: z.int().min(1).max(INTEGER_MAX).optional().meta(credential),
 };
 
 type FilterFields = z.infer<z.ZodObject<typeof filterBody>>;
@@ -85,6 +88,7 @@ export function toFilter(given: FilterFields): AuditLogFilter {
   return {
     userId: given.user_id,
     serviceAccountId: given.service_account_id,
+    credentialId: given.credential_id,
     // Addresses are kept in lower case.
     ipAddrPrefix: given.ip_addr === '' ? undefined : given.ip_addr?.toLowerCase(),
     startMs: given.start_time,

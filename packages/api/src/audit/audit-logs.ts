@@ -22,7 +22,7 @@ const tags = ['audit logs'];
 const config = { access: { role: 'account_admin' } } as const;
 
 const query = z
-  .object({
+  .strictObject({
     ...filterQuery,
     limit: integerInQuery(1, LIMIT_MAX)
       .default(LIMIT_DEFAULT)

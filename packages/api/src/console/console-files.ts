@@ -2,14 +2,13 @@
  * The files of the web console: its one page at the address of each screen, and its assets. Everything is read once and
  * kept in memory (0.2 MB). A console that was not built costs its pages alone: they say so, and each request looks again.
  */
-import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { notFound } from '../http/problem.ts';
+import { sendStaticFile, staticFile, type StaticFile } from '../serving/static-file.ts';
 
 export interface ConsoleFilesEffects {
   /** As `scripts/build-console.mjs` made it. Absent: there is no console. */
@@ -27,16 +26,13 @@ export const SCREEN_PATHS = [
   '/webhooks/:id',
   '/people',
   '/people/:id',
+  '/keys',
+  '/keys/:id',
   '/users',
+  '/audit',
+  '/audit/:id',
   '/settings',
 ] as const;
-
-interface ConsoleFile {
-  readonly contentType: string;
-  readonly etag: string;
-  /** By the name of its coding; `identity` is always there. */
-  readonly bodies: Readonly<Partial<Record<'br' | 'gzip' | 'identity', Buffer>>>;
-}
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -81,7 +77,7 @@ export function registerConsoleFiles(
     app.get(path, { schema: { hide: true } }, (request, reply) => {
       void reply.headers(PAGE_HEADERS);
       const page = find('index.html');
-      if (page) return sendFile(request, reply, page);
+      if (page) return sendStaticFile(request, reply, page);
       return reply.code(503).header('content-type', CONTENT_TYPES['.html']).send(NOT_BUILT);
     });
   }
@@ -97,21 +93,21 @@ export function registerConsoleFiles(
         'cache-control',
         isNamedByContent ? 'public, max-age=31536000, immutable' : 'no-cache',
       );
-      return sendFile(request, reply, asset);
+      return sendStaticFile(request, reply, asset);
     },
   );
 }
 
 /** Paths are looked up among those that the folder had, so no path leads out of it. */
-function createFinder(directory: string): (path: string) => ConsoleFile | undefined {
-  let files: ReadonlyMap<string, ConsoleFile> | undefined;
+function createFinder(directory: string): (path: string) => StaticFile | undefined {
+  let files: ReadonlyMap<string, StaticFile> | undefined;
   return (path) => {
     if (!files && existsSync(join(directory, 'index.html'))) files = readFiles(directory);
     return files?.get(path);
   };
 }
 
-function readFiles(directory: string): Map<string, ConsoleFile> {
+function readFiles(directory: string): Map<string, StaticFile> {
   const names = readdirSync(directory, { recursive: true, encoding: 'utf8' });
   return new Map(
     names.flatMap((name) => {
@@ -121,39 +117,11 @@ function readFiles(directory: string): Map<string, ConsoleFile> {
         names.includes(`${name}${end}`)
           ? readFileSync(join(directory, `${name}${end}`))
           : undefined;
-      const identity = readFileSync(join(directory, name));
-      const [br, gzip] = [read('.br'), read('.gz')];
-      const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 16);
-      const bodies = { identity, ...(br && { br }), ...(gzip && { gzip }) };
-      return [[name, { contentType, etag: `"${hash}"`, bodies }] as const];
+      const coded = { br: read('.br'), gzip: read('.gz') };
+      return [[name, staticFile(contentType, readFileSync(join(directory, name)), coded)] as const];
     }),
   );
 }
-
-function sendFile(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { contentType, etag, bodies }: ConsoleFile,
-): FastifyReply {
-  void reply.headers({ etag, vary: 'accept-encoding' });
-  if (request.headers['if-none-match'] === etag) return reply.code(304).send();
-  const accepted = request.headers['accept-encoding'];
-  const coding = (['br', 'gzip'] as const).find(
-    (each) => bodies[each] && isAccepted(typeof accepted === 'string' ? accepted : '', each),
-  );
-  if (coding) void reply.header('content-encoding', coding);
-  return reply.header('content-type', contentType).send(bodies[coding ?? 'identity']);
-}
-
-/** The coding is named, and not with a weight of zero (RFC 9110 §12.5.3). */
-const isAccepted = (header: string, coding: string): boolean =>
-  header.split(',').some((each) => {
-    const [name, weight = ''] = each
-      .trim()
-      .toLowerCase()
-      .split(/\s*;\s*/);
-    return name === coding && !/^q=0(?:\.0*)?$/.test(weight);
-  });
 
 const NOT_BUILT = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Sluice</title>
 <h1>The console was not built</h1>

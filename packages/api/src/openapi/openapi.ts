@@ -8,6 +8,7 @@ import {
   createJsonSchemaTransform,
   createJsonSchemaTransformObject,
 } from 'fastify-type-provider-zod';
+import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { EVENT_SCHEMAS } from './event-schemas.ts';
 import {
@@ -25,13 +26,14 @@ import {
 } from './reference-page.ts';
 import { withSharedResponses } from './shared-responses.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { sendStaticFile, staticFile, type StaticFile } from '../serving/static-file.ts';
 
 const DESCRIPTION =
   'Events are sent to intake, by the Pipelines API or the Track API. ' +
   'People, activities and reporting webhooks of one workspace: the one whose key you send. ' +
   'The account, its users and its credentials with a token of a service account. ' +
   'Fields of a body that are not described are ignored, or refused where the body says so; parameters that are not ' +
-  'described are ignored. Answers may gain fields. ' +
+  'described are ignored, and refused by the audit log. Answers may gain fields. ' +
   'Every failure has the one body `Problem`; a call that cannot be read is 400, 413 or 415 also where that is not listed. ' +
   'Every POST and PUT takes an `Idempotency-Key` (1 to 255 visible ASCII characters): sent again ' +
   'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +
@@ -97,27 +99,35 @@ export async function describeApi(app: ApiServer): Promise<void> {
 
 /** Declares the routes that show the description. */
 export function serveReference(app: ApiServer): void {
-  let rendered: { readonly documentText: string; readonly page: string } | undefined;
+  let rendered: { readonly document: StaticFile; readonly page: StaticFile } | undefined;
   const render = () => {
     const described = asPublished(withoutUnused(app.swagger() as ApiDocument));
     const document = { ...withIntake(described), webhooks: describeEvents() };
     const documentText = JSON.stringify(withSharedResponses(document));
-    return { documentText, page: renderReferencePage(document) };
+    return {
+      document: compressed('application/json; charset=utf-8', documentText),
+      page: compressed('text/html; charset=utf-8', renderReferencePage(document)),
+    };
   };
 
-  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) =>
-    reply
-      .header('content-type', 'application/json; charset=utf-8')
-      .send((rendered ??= render()).documentText),
-  );
-  app.get('/docs', { schema: { hide: true } }, (_request, reply) =>
-    reply
-      .headers({
-        'content-type': 'text/html; charset=utf-8',
-        'content-security-policy': CONTENT_SECURITY_POLICY,
-      })
-      .send((rendered ??= render()).page),
-  );
+  // It changes with the version: whoever keeps it asks each time whether it is the same.
+  app.get('/openapi.json', { schema: { hide: true } }, (request, reply) => {
+    void reply.header('cache-control', 'no-cache');
+    return sendStaticFile(request, reply, (rendered ??= render()).document);
+  });
+  app.get('/docs', { schema: { hide: true } }, (request, reply) => {
+    void reply.headers({
+      'cache-control': 'no-cache',
+      'content-security-policy': CONTENT_SECURITY_POLICY,
+    });
+    return sendStaticFile(request, reply, (rendered ??= render()).page);
+  });
+}
+
+/** A tenth of the bytes. */
+function compressed(contentType: string, content: string): StaticFile {
+  const identity = Buffer.from(content);
+  return staticFile(contentType, identity, { gzip: gzipSync(identity) });
 }
 
 /** The calls of intake before those of the API: who reads begins with them. */

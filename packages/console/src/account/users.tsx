@@ -19,6 +19,7 @@ export const usersRoute: Route = {
   pattern: '/users',
   title: () => 'Users',
   query: { user: /^[1-9]\d{0,9}$/, removed: ['shown'] },
+  capability: 'account.manage',
   screen: ({ place: { query } }) => <Users query={query} />,
 };
 

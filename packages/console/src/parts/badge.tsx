@@ -14,6 +14,9 @@ const TONES: Readonly<Record<string, 'good' | 'bad' | 'busy' | 'quiet'>> = {
   failing: 'bad',
   error: 'bad',
   disabled: 'quiet',
+  active: 'good',
+  invited: 'busy',
+  'in force': 'good',
 };
 
 export function Badge({ state, text = state }: { readonly state: string; readonly text?: string }) {

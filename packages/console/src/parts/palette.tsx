@@ -19,7 +19,9 @@ const SCREENS: readonly Target[] = [
   { name: 'Issues', path: '/issues' },
   { name: 'Webhooks', path: '/webhooks' },
   { name: 'People', path: '/people' },
+  { name: 'Keys', path: '/keys' },
   { name: 'Users', path: '/users' },
+  { name: 'Audit log', path: '/audit' },
   { name: 'Settings', path: '/settings' },
 ];
 

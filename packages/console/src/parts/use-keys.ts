@@ -12,6 +12,8 @@ export const KEYS = [
   ['g i', 'Issues'],
   ['g w', 'Webhooks'],
   ['g p', 'People'],
+  ['g k', 'Keys'],
+  ['g a', 'Audit log'],
   ['j, k', 'Next row, row before'],
   ['Enter', 'Open the row'],
   ['/', 'First filter'],
@@ -25,6 +27,8 @@ const SCREENS: Readonly<Record<string, string>> = {
   i: '/issues',
   w: '/webhooks',
   p: '/people',
+  k: '/keys',
+  a: '/audit',
 };
 /** How long the second key of two may take. */
 const SECOND_KEY_MS = 1_000;

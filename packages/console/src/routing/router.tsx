@@ -9,6 +9,7 @@ import {
   useMemo,
   useSyncExternalStore,
 } from 'react';
+import type { Capability } from '../client/session.ts';
 import {
   linkTo,
   matchPath,
@@ -24,6 +25,8 @@ export interface Route {
   /** Of the document, before the product's name. */
   readonly title: (params: Readonly<Record<string, string>>) => string;
   readonly query: QueryRules;
+  /** What the user needs for the screen; absent: to be signed in. */
+  readonly capability?: Capability;
   readonly screen: ComponentType<{ readonly place: Place }>;
 }
 

@@ -1,8 +1,11 @@
 /** One delivery: each attempt with the receiver's answer, and the button that sends it again. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { JsonView } from '../parts/json-view.tsx';
+import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
 import { Link, useSetQuery } from '../routing/router.tsx';
@@ -68,11 +71,44 @@ export function DeliveryDetail({
         </div>
       )}
       {shown ? (
-        <AttemptView attempt={shown} />
+        <>
+          <RequestView path={`${base}/deliveries/${sequence}/attempts/${shown.attempt}/request`} />
+          <AttemptView attempt={shown} />
+        </>
       ) : (
         <p>It waits for its turn: no attempt was made yet.</p>
       )}
     </section>
+  );
+}
+
+interface SentRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly size_bytes: number;
+}
+
+/** What was sent: the head, and the body byte for byte. */
+function RequestView({ path }: { readonly path: string }) {
+  const { workspaceId } = useSession();
+  const resource = useResource<{ request: SentRequest }>(path, { workspaceId });
+  return (
+    <Shown resource={resource} lines={3}>
+      {({ request: { method, url, headers, body, size_bytes: size } }) => (
+        <>
+          <JsonView
+            value={[
+              `${method} ${url}`,
+              ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+            ].join('\n')}
+            label="Request line and headers that were sent"
+          />
+          <JsonView value={body} label={`Body that was sent, ${size} bytes`} />
+        </>
+      )}
+    </Shown>
   );
 }
 

@@ -12,6 +12,7 @@ import { Link, type Route } from '../routing/router.tsx';
 import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { DELIVERY_STATES, Deliveries } from './deliveries.tsx';
+import { Replays } from './replays.tsx';
 import type { Webhook } from './webhooks.tsx';
 
 const INTERVAL_MS = 2_000;
@@ -94,6 +95,7 @@ function WebhookView({
             {(state) => <LaneCard state={state} base={base} onChanged={reload} />}
           </Shown>
           <Deliveries base={base} query={query} changeCount={changeCount} />
+          <Replays base={base} />
         </>
       )}
     </Shown>

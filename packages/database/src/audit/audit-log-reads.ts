@@ -22,6 +22,7 @@ import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.t
 export interface AuditLogFilter {
   readonly userId?: number | undefined;
   readonly serviceAccountId?: number | undefined;
+  readonly credentialId?: number | undefined;
   /** The address begins with this text. */
   readonly ipAddrPrefix?: string | undefined;
   /** Inclusive. */
@@ -125,6 +126,7 @@ function conditionsOf(accountId: number, filter: AuditLogFilter): RawBuilder<unk
     value === undefined ? 0 : conditions.push(condition(value));
   add(filter.userId, (id) => sql`user_id = ${id}`);
   add(filter.serviceAccountId, (id) => sql`service_account_id = ${id}`);
+  add(filter.credentialId, (id) => sql`credential_id = ${id}`);
   // A range, not a pattern, so nothing in the text is a wildcard; an index with C collation serves it.
   add(filter.ipAddrPrefix, (prefix) => sql`ip_addr ^@ ${prefix}::text`);
   add(filter.objectType, (type) => sql`object_type = ${type}`);

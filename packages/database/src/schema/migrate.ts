@@ -56,6 +56,7 @@ import { workerProcesses } from '../migrations/0048_worker_processes.ts';
 import { laneMerges } from '../migrations/0049_lane_merges.ts';
 import { consoleSessions } from '../migrations/0050_console_sessions.ts';
 import { secondFactors } from '../migrations/0051_second_factors.ts';
+import { auditLogsByCredential } from '../migrations/0052_audit_logs_by_credential.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -122,6 +123,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0049_lane_merges': laneMerges,
   '0050_console_sessions': consoleSessions,
   '0051_second_factors': secondFactors,
+  '0052_audit_logs_by_credential': auditLogsByCredential,
 };
 
 /**

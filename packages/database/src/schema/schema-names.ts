@@ -58,6 +58,7 @@ export const MIGRATION_NAMES = [
   '0049_lane_merges',
   '0050_console_sessions',
   '0051_second_factors',
+  '0052_audit_logs_by_credential',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -65,6 +65,7 @@ test.each([
   ['user_id=8', [4]],
   ['user_id=7', [5, 3, 2, 1]],
   ['service_account_id=99', [6]],
+  ['credential_id=2147483647', []],
   ['ip_addr=10.', [4, 3, 2, 1]],
   ['ip_addr=10.0.1', [4, 3, 2, 1]],
   ['ip_addr=10.0.1.', [4, 3, 1]],
@@ -154,6 +155,9 @@ test.each([
   ['user_id=2147483648', 422, 'user_id'],
   ['service_account_id=1.0', 400, 'service_account_id'],
   ['service_account_id=0', 422, 'service_account_id'],
+  ['credential_id=x', 400, 'credential_id'],
+  // Left aside, it would show far more than was asked for.
+  ['credential=7', 422, 'credential'],
   ['start_time=yesterday', 400, 'start_time'],
   ['start_time=2026-02-30T00:00:00Z', 400, 'start_time'],
   ['end_time=2026-03-01', 400, 'end_time'],

@@ -62,6 +62,7 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     `PUT ${WEBHOOK}`,
     `DELETE ${WEBHOOK}`,
     `GET ${WEBHOOK}/deliveries`,
+    `GET ${WEBHOOK}/deliveries/:sequence/attempts/:attempt/request`,
     `POST ${WEBHOOK}/deliveries/:sequence/resend`,
     `GET ${WEBHOOK}/state`,
     `POST ${WEBHOOK}/probe`,

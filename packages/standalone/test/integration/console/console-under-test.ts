@@ -181,6 +181,7 @@ export async function startConsole() {
 export async function startReceiver() {
   const answer = { status: 500, body: '{"error":"database down"}' };
   const bodies: string[] = [];
+  const heads: Readonly<Record<string, unknown>>[] = [];
   const reply = (response: ServerResponse): void => {
     response.writeHead(answer.status, { 'content-type': 'application/json' });
     response.end(answer.body);
@@ -190,6 +191,7 @@ export async function startReceiver() {
     request.setEncoding('utf8').on('data', (text: string) => (body += text));
     request.on('end', () => {
       bodies.push(body);
+      heads.push(request.headers);
       reply(response);
     });
   });
@@ -198,6 +200,8 @@ export async function startReceiver() {
   return {
     answer,
     bodies,
+    /** The headers of each request, as `bodies`. */
+    heads,
     url: `http://127.0.0.1:${port}/hook`,
     close(): void {
       server.close();

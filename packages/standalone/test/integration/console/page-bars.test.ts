@@ -33,7 +33,11 @@ beforeAll(async () => {
     `/webhooks/${id}?delivery=1`,
     '/people',
     '/people/ada',
+    '/keys?over=shown',
+    '/keys/1',
     '/users?user=1',
+    '/audit',
+    '/audit/1',
     '/settings',
   ];
 });
@@ -59,7 +63,13 @@ async function violationsOf(page: Page): Promise<string[]> {
 }
 
 const isShown = async (page: Page): Promise<void> => {
-  await page.locator('main h1, main h2').first().waitFor();
+  await page
+    .locator('main h1, main h2')
+    .first()
+    .waitFor()
+    .catch(async (error: unknown) => {
+      throw new Error(`${page.url()}: ${await page.locator('body').innerText()}`, { cause: error });
+    });
   await page.waitForFunction(() => document.querySelector('.waiting') === null);
 };
 

@@ -1,0 +1,47 @@
+/** What is served from memory, as it stands: in each coding that the caller may take, and once to who keeps it. */
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+export interface StaticFile {
+  readonly contentType: string;
+  readonly etag: string;
+  /** By the name of its coding; `identity` is always there. */
+  readonly bodies: Readonly<Partial<Record<'br' | 'gzip' | 'identity', Buffer>>>;
+}
+
+/** @param coded - the same bytes in other codings; absent: none. */
+export function staticFile(
+  contentType: string,
+  identity: Buffer,
+  { br, gzip }: { readonly br?: Buffer | undefined; readonly gzip?: Buffer | undefined } = {},
+): StaticFile {
+  const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 16);
+  const bodies = { identity, ...(br && { br }), ...(gzip && { gzip }) };
+  return { contentType, etag: `"${hash}"`, bodies };
+}
+
+/** Sends it as the caller takes it, or says that the caller has it. */
+export function sendStaticFile(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { contentType, etag, bodies }: StaticFile,
+): FastifyReply {
+  void reply.headers({ etag, vary: 'accept-encoding' });
+  if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+  const accepted = request.headers['accept-encoding'];
+  const coding = (['br', 'gzip'] as const).find(
+    (each) => bodies[each] && isAccepted(typeof accepted === 'string' ? accepted : '', each),
+  );
+  if (coding) void reply.header('content-encoding', coding);
+  return reply.header('content-type', contentType).send(bodies[coding ?? 'identity']);
+}
+
+/** The coding is named, and not with a weight of zero (RFC 9110 §12.5.3). */
+const isAccepted = (header: string, coding: string): boolean =>
+  header.split(',').some((each) => {
+    const [name, weight = ''] = each
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/);
+    return name === coding && !/^q=0(?:\.0*)?$/.test(weight);
+  });

@@ -1,0 +1,79 @@
+/**
+ * `…/deliveries/{sequence}/attempts/{attempt}/request`: what an attempt sent, for the console. The body is as it was sent.
+ * The headers are made again from the webhook as it is configured now: the signature is shown where its key is the one that
+ * signed then, the names of the webhook's own headers without their values.
+ */
+import { createHmac } from 'node:crypto';
+import type { Database } from '@sluice/database/connection/connection';
+import { findSentAttempt } from '@sluice/database/delivery/delivery-bodies';
+import { findSigningKeys } from '@sluice/database/webhooks/signing-keys';
+import { findWebhook } from '@sluice/database/webhooks/webhooks';
+import { deliveryHeaders, secretContext, stringToSign } from '@sluice/domain/delivery/webhook';
+import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
+import { z } from 'zod';
+import type { ApiServer } from '../http/api-server.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { idInPath, sequenceInPath } from '../http/fields.ts';
+import { notFound } from '../http/problem.ts';
+import { laneOf, noWebhook } from './webhook-route.ts';
+
+export interface AttemptRequestEffects {
+  readonly database: Database;
+  readonly encryptedText: EncryptedText;
+  readonly now: () => number;
+}
+
+const params = z.object({ webhook_id: idInPath, sequence: sequenceInPath, attempt: idInPath });
+
+export function registerAttemptRequest(
+  app: ApiServer,
+  { database, encryptedText, now }: AttemptRequestEffects,
+): void {
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id/deliveries/:sequence/attempts/:attempt/request',
+    { schema: { hide: true, params } },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const webhook = await findWebhook(database, lane.environmentId, lane.webhookId);
+      if (!webhook) return noWebhook(request, reply);
+      const { sequence, attempt } = request.params;
+      const sent = await findSentAttempt(database, lane, sequence, attempt);
+      if (!sent) return sendProblem(request, reply, notFound('the attempt was'));
+      const keys = await findSigningKeys(database, lane, now());
+      const timestamp = Math.floor(sent.startedAt.getTime() / 1000);
+      const isOfThisKey = keys !== undefined && keys.madeAt <= sent.startedAt && !keys.next;
+      const signature = isOfThisKey
+        ? createHmac(
+            'sha256',
+            encryptedText.decrypt(keys.signingKey, secretContext(lane.environmentId)),
+          )
+            .update(stringToSign(timestamp, sent.body))
+            .digest('hex')
+        : CHANGED;
+      const own = Object.keys(customHeaders(webhook.customHeaders, lane.environmentId));
+      return reply.send({
+        request: {
+          method: 'POST',
+          url: webhook.endpoint,
+          headers: {
+            ...deliveryHeaders(timestamp, { signature }),
+            ...Object.fromEntries(own.map((name) => [name, NOT_SHOWN])),
+          },
+          body: sent.body,
+          size_bytes: Buffer.byteLength(sent.body),
+        },
+      });
+    },
+  );
+
+  function customHeaders(stored: string | null, environmentId: number): Record<string, string> {
+    if (stored === null) return {};
+    return JSON.parse(encryptedText.decrypt(stored, secretContext(environmentId))) as Record<
+      string,
+      string
+    >;
+  }
+}
+
+const CHANGED = '(the signing key was changed since)';
+const NOT_SHOWN = '(set by you; not shown)';

@@ -1,0 +1,147 @@
+/** One entry of the audit log: who, by which call, from what to what, and its place in the chain. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { Copyable } from '../parts/copy-button.tsx';
+import { Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { Link, type Route } from '../routing/router.tsx';
+import { actorText, type AuditEntry, valueText } from '../sentences/audit-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+
+interface WholeEntry extends AuditEntry {
+  readonly user_agent: string | null;
+  readonly request_id: string | null;
+  readonly environment_id: number | null;
+  readonly changes: readonly {
+    readonly attribute: string;
+    readonly from: unknown;
+    readonly to: unknown;
+    readonly redacted: boolean;
+  }[];
+  readonly context: { readonly credential_id: number | null; readonly run_id: string | null };
+  readonly hash: string;
+  readonly prev_hash: string;
+}
+
+export const auditEntryRoute: Route = {
+  pattern: '/audit/:id',
+  title: ({ id }) => `Change ${id}`,
+  query: {},
+  capability: 'account.manage',
+  screen: ({ place: { params } }) => <Entry key={params['id']} id={params['id'] ?? ''} />,
+};
+
+function Entry({ id }: { readonly id: string }) {
+  const { account } = useSession();
+  const base = `/v1/accounts/${account.id}/audit_log`;
+  const resource = useResource<{ audit_log: WholeEntry }>(`${base}/${encodeURIComponent(id)}`);
+  const before = useResource<{ audit_log: WholeEntry }>(
+    Number(id) > 1 ? `${base}/${Number(id) - 1}` : undefined,
+  );
+  return (
+    <Shown resource={resource} lines={4}>
+      {({ audit_log: entry }) => (
+        <>
+          <header className="title">
+            <p className="above">
+              <Link to="/audit">Audit log</Link>
+            </p>
+            <h1>
+              {visibleText(actorText(entry.actor))} {entry.action}{' '}
+              {entry.object_type.replaceAll('_', ' ')}{' '}
+              {visibleText(entry.object_name ?? entry.object_id)}
+            </h1>
+          </header>
+          <Changes entry={entry} />
+          <section className="card" aria-label="The call">
+            <dl className="pairs">
+              <div>
+                <dt>At</dt>
+                <dd>
+                  <Time atMs={Date.parse(entry.occurred_at)} />
+                </dd>
+              </div>
+              <div>
+                <dt>Object</dt>
+                <dd>
+                  <Link to="/audit" query={{ object: entry.object_type, id: entry.object_id }}>
+                    all changes of {entry.object_type} {visibleText(entry.object_id)}
+                  </Link>
+                </dd>
+              </div>
+              {entry.context.credential_id !== null && (
+                <div>
+                  <dt>Key</dt>
+                  <dd>
+                    <Link to={`/keys/${entry.context.credential_id}`}>
+                      {entry.context.credential_id}
+                    </Link>
+                  </dd>
+                </div>
+              )}
+              <Pair name="Address" text={entry.ip_addr} />
+              <Pair name="Agent" text={entry.user_agent} />
+              <Pair name="Request" text={entry.request_id} />
+              <Pair name="Purchase" text={entry.context.run_id} />
+              <div>
+                <dt>Chain</dt>
+                <dd>
+                  {entry.id === 1 || before.data?.audit_log.hash === entry.prev_hash
+                    ? 'fits the entry before'
+                    : before.data
+                      ? 'does not fit the entry before: run sluice verify'
+                      : ''}{' '}
+                  <Copyable text={entry.hash} what="the hash" />
+                </dd>
+              </div>
+            </dl>
+          </section>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+const Pair = ({ name, text }: { readonly name: string; readonly text: string | null }) =>
+  text === null ? null : (
+    <div>
+      <dt>{name}</dt>
+      <dd>{visibleText(text)}</dd>
+    </div>
+  );
+
+function Changes({ entry }: { readonly entry: WholeEntry }) {
+  return (
+    <table className="list">
+      <caption className="unseen">From what to what</caption>
+      <thead>
+        <tr>
+          <th scope="col">Attribute</th>
+          <th scope="col">Before</th>
+          <th scope="col">After</th>
+        </tr>
+      </thead>
+      <tbody>
+        {entry.changes.map(({ attribute, from, to, redacted }) => (
+          <tr key={attribute}>
+            <th scope="row">{attribute}</th>
+            {redacted ? (
+              <td colSpan={2} className="faint">
+                changed; a secret is not kept
+              </td>
+            ) : (
+              <>
+                <td>
+                  <del>{visibleText(valueText(from))}</del>
+                </td>
+                <td>
+                  <ins>{visibleText(valueText(to))}</ins>
+                </td>
+              </>
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

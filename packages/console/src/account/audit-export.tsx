@@ -1,0 +1,80 @@
+/** The audit log as a file: ordered, waited for with its progress, then fetched by a link that is good for ten minutes. */
+import { useEffect, useState } from 'react';
+import { request, RequestFailed } from '../client/request.ts';
+import { useSession } from '../client/session.ts';
+import { useWork } from '../forms/use-work.ts';
+import { announce } from '../parts/announcer.tsx';
+
+interface Export {
+  readonly id: string;
+  readonly status: 'pending' | 'processing' | 'completed' | 'failed';
+  /** From 0 to 1. */
+  readonly progress: number;
+  readonly row_count: number | null;
+  readonly download_url: string | null;
+}
+
+const POLL_MS = 1_000;
+
+export function AuditExport({ filters }: { readonly filters: Readonly<Record<string, string>> }) {
+  const { account } = useSession();
+  const [ordered, setOrdered] = useState<Export>();
+  const { isRunning, problem, run } = useWork();
+  const base = `/v1/accounts/${account.id}/audit_logs`;
+  const isWaiting = ordered?.status === 'pending' || ordered?.status === 'processing';
+  useEffect(() => {
+    if (!ordered || !isWaiting) return undefined;
+    const timer = setTimeout(async () => {
+      try {
+        const answer = await request<{ export: Export }>(`${base}/exports/${ordered.id}`);
+        if (answer.export.status === 'completed') announce('The file is ready');
+        setOrdered(answer.export);
+      } catch (error) {
+        if (!(error instanceof RequestFailed)) throw error;
+        // Asked again: the order stands.
+        setOrdered({ ...ordered });
+      }
+    }, POLL_MS);
+    return () => clearTimeout(timer);
+  }, [ordered, isWaiting, base]);
+  const order = (format: 'csv' | 'ndjson') => (): void =>
+    void run(async () => {
+      const numbers = ['user_id', 'credential_id'];
+      const body = Object.fromEntries(
+        Object.entries({ format, ...filters }).map(([name, value]) => [
+          name,
+          numbers.includes(name) ? Number(value) : value,
+        ]),
+      );
+      const answer = await request<{ export: Export }>(`${base}/export`, {
+        method: 'POST',
+        body,
+        idempotencyKey: crypto.randomUUID(),
+      });
+      setOrdered(answer.export);
+    });
+  return (
+    <span className="actions">
+      <button type="button" disabled={isRunning || isWaiting} onClick={order('csv')}>
+        Export CSV
+      </button>
+      <button type="button" disabled={isRunning || isWaiting} onClick={order('ndjson')}>
+        Export NDJSON
+      </button>
+      <span role="status">
+        {isWaiting && `writing the file, ${Math.round((ordered?.progress ?? 0) * 100)} %`}
+        {ordered?.status === 'failed' && 'The file could not be written: order it again.'}
+        {ordered?.download_url && (
+          <a href={ordered.download_url} download="">
+            Download {ordered.row_count} entries
+          </a>
+        )}
+      </span>
+      {problem !== undefined && (
+        <span className="refusal" role="alert">
+          {problem}
+        </span>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,226 @@
+/** The audit log: who changed what, newest first, filtered by the address, and as a file. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { FilterText } from '../forms/filter-text.tsx';
+import { Empty, Shown } from '../parts/states.tsx';
+import { PageButtons } from '../parts/page-buttons.tsx';
+import { Time } from '../parts/time.tsx';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { actorText, type AuditEntry } from '../sentences/audit-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import { AuditExport } from './audit-export.tsx';
+
+const ACTIONS = ['created', 'updated', 'deleted'] as const;
+const NUMBER = /^[1-9]\d{0,9}$/;
+const DAY = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ)?$/;
+
+export const auditRoute: Route = {
+  pattern: '/audit',
+  title: () => 'Audit log',
+  query: {
+    object: /^[a-z_]{1,64}$/,
+    id: /^[^]{1,200}$/,
+    action: ACTIONS,
+    user: NUMBER,
+    credential: NUMBER,
+    ip: /^[\d.:a-fA-F]{1,45}$/,
+    from: DAY,
+    to: DAY,
+    start: NUMBER,
+  },
+  capability: 'account.manage',
+  screen: ({ place: { query } }) => <Audit query={query} />,
+};
+
+/** From the parameters of the address to those of the API. */
+const FILTERS = {
+  object: 'object_type',
+  id: 'object_id',
+  action: 'action',
+  user: 'user_id',
+  credential: 'credential_id',
+  ip: 'ip_addr',
+  from: 'start_time',
+  to: 'end_time',
+} as const;
+
+/** The filters of the API; what needs another beside it is left out without that one. */
+export function filterOf(query: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(FILTERS).flatMap(([name, field]) => {
+      const value = query[name];
+      if (value === undefined) return [];
+      const needsObject = name === 'id' || name === 'action';
+      if (needsObject && query['object'] === undefined) return [];
+      // A day begins with its first second and ends with its last.
+      const isDay = value.length === 10 && (name === 'from' || name === 'to');
+      if (!isDay) return [[field, value]];
+      return [[field, `${value}T${name === 'from' ? '00:00:00' : '23:59:59'}Z`]];
+    }),
+  );
+}
+
+interface FieldOptions {
+  readonly object_types: readonly { readonly object_type: string; readonly label: string }[];
+}
+
+function Audit({ query }: { readonly query: Readonly<Record<string, string>> }) {
+  const { account } = useSession();
+  const setQuery = useSetQuery();
+  const base = `/v1/accounts/${account.id}/audit_logs`;
+  const filters = filterOf(query);
+  const { start } = query;
+  const asked = new URLSearchParams({
+    limit: '50',
+    ...filters,
+    ...(start !== undefined && { cursor: start }),
+  });
+  const resource = useResource<{
+    audit_logs: readonly AuditEntry[];
+    meta: { next_cursor: number | null };
+  }>(`${base}?${asked.toString()}`);
+  const options = useResource<FieldOptions>(`${base}/field_options`);
+  const filter = (change: Record<string, string | undefined>): void =>
+    setQuery({ ...change, start: undefined });
+  const labels = new Map(
+    options.data?.object_types.map((each) => [each.object_type, each.label]) ?? [],
+  );
+  return (
+    <>
+      <header className="title">
+        <h1>Audit log</h1>
+        <p className="lead">
+          Every change of the account, in a chain that shows if one was altered.
+        </p>
+      </header>
+      <div className="filters" role="search" aria-label="Filters">
+        <label>
+          Object{' '}
+          <select
+            data-filter=""
+            value={query['object'] ?? ''}
+            onChange={(event) =>
+              filter({
+                object: event.currentTarget.value || undefined,
+                id: undefined,
+                action: undefined,
+              })
+            }
+          >
+            <option value="">all</option>
+            {[...labels].map(([type, label]) => (
+              <option key={type} value={type}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        {query['object'] !== undefined && (
+          <label>
+            Change{' '}
+            <select
+              value={query['action'] ?? ''}
+              onChange={(event) => filter({ action: event.currentTarget.value || undefined })}
+            >
+              <option value="">all</option>
+              {ACTIONS.map((each) => (
+                <option key={each} value={each}>
+                  {each}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        <FilterText
+          label="Key"
+          value={query['credential']}
+          onChange={(text) => filter({ credential: text })}
+        />
+        <FilterText
+          label="User"
+          value={query['user']}
+          onChange={(text) => filter({ user: text })}
+        />
+        <FilterText label="Address" value={query['ip']} onChange={(text) => filter({ ip: text })} />
+        <label>
+          From{' '}
+          <input
+            type="date"
+            value={(query['from'] ?? '').slice(0, 10)}
+            onChange={(event) => filter({ from: event.currentTarget.value || undefined })}
+          />
+        </label>
+        <label>
+          To{' '}
+          <input
+            type="date"
+            value={(query['to'] ?? '').slice(0, 10)}
+            onChange={(event) => filter({ to: event.currentTarget.value || undefined })}
+          />
+        </label>
+        <AuditExport filters={filters} />
+      </div>
+      <Shown resource={resource}>
+        {({ audit_logs: entries, meta }) =>
+          entries.length === 0 ? (
+            <Empty
+              title={Object.keys(filters).length > 0 ? 'No change matches' : 'No change yet'}
+            />
+          ) : (
+            <>
+              <EntryTable entries={entries} labels={labels} />
+              <PageButtons
+                start={start}
+                next={meta.next_cursor === null ? '' : String(meta.next_cursor)}
+                onStart={(to) => setQuery({ start: to }, false)}
+              />
+            </>
+          )
+        }
+      </Shown>
+    </>
+  );
+}
+
+function EntryTable({
+  entries,
+  labels,
+}: {
+  readonly entries: readonly AuditEntry[];
+  readonly labels: ReadonlyMap<string, string>;
+}) {
+  return (
+    <table className="list">
+      <caption className="unseen">Changes, the newest first</caption>
+      <thead>
+        <tr>
+          <th scope="col">At</th>
+          <th scope="col">Who</th>
+          <th scope="col">Did</th>
+          <th scope="col">Changed</th>
+          <th scope="col">Address</th>
+        </tr>
+      </thead>
+      <tbody>
+        {entries.map((entry) => (
+          <tr key={entry.id}>
+            <th scope="row">
+              <Link to={`/audit/${entry.id}`} data-row="">
+                <Time atMs={Date.parse(entry.occurred_at)} />
+              </Link>
+            </th>
+            <td>{visibleText(actorText(entry.actor))}</td>
+            <td>
+              {entry.action} {labels.get(entry.object_type) ?? entry.object_type}{' '}
+              <span className="faint">{visibleText(entry.object_name ?? entry.object_id)}</span>
+            </td>
+            <td>{entry.changed_attributes.join(', ')}</td>
+            <td>
+              <code>{entry.ip_addr ?? ''}</code>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

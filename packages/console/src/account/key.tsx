@@ -1,0 +1,208 @@
+/** One key: what it opens, whether it is still used, what was done with it; a new secret, and its end. */
+import { useRef, useState } from 'react';
+import { request } from '../client/request.ts';
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { ActionButton } from '../forms/action-button.tsx';
+import { SecretsOnce } from '../forms/secrets-once.tsx';
+import { useWork } from '../forms/use-work.ts';
+import { Badge } from '../parts/badge.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { Shown } from '../parts/states.tsx';
+import { Time, useNow } from '../parts/time.tsx';
+import { Link, type Route } from '../routing/router.tsx';
+import { type Credential, KEY_TYPES, stateOfKey } from '../sentences/key-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+
+export const keyRoute: Route = {
+  pattern: '/keys/:id',
+  title: ({ id }) => `Key ${id}`,
+  query: {},
+  capability: 'account.manage',
+  screen: ({ place: { params } }) => <KeyView key={params['id']} id={params['id'] ?? ''} />,
+};
+
+function KeyView({ id }: { readonly id: string }) {
+  const { account } = useSession();
+  const nowMs = useNow(10_000);
+  const path = `/v1/accounts/${account.id}/api_credentials/${encodeURIComponent(id)}`;
+  const resource = useResource<{ api_credential: Credential }>(path);
+  return (
+    <Shown resource={resource} lines={4}>
+      {({ api_credential: key }) => (
+        <>
+          <header className="title">
+            <p className="above">
+              <Link to="/keys">Keys</Link>
+            </p>
+            <div className="row">
+              <h1>{visibleText(key.name)}</h1>
+              <Badge state={stateOfKey(key, nowMs)} />
+            </div>
+          </header>
+          <section className="card" aria-label="The key">
+            <p>
+              <UseSentence credential={key} />{' '}
+              <Link to="/audit" query={{ credential: String(key.id) }}>
+                What was changed with it
+              </Link>
+            </p>
+            <dl className="pairs">
+              <Pair name="Type" text={KEY_TYPES[key.type]} />
+              <Pair name="Ends in" text={`…${key.token_hint}`} />
+              {key.site_id !== null && <Pair name="Site id" text={key.site_id} />}
+              {key.environment_id !== null && (
+                <Pair name="Workspace" text={String(key.environment_id)} />
+              )}
+              {key.role !== null && (
+                <Pair name="Role" text={key.read_only ? `${key.role}, reads only` : key.role} />
+              )}
+              {key.scopes.length > 0 && <Pair name="Scopes" text={key.scopes.join(', ')} />}
+              {key.type === 'service_account' && (
+                <Pair name="Addresses" text={key.ip_allowlist.join(', ') || 'any'} />
+              )}
+              <div>
+                <dt>Made</dt>
+                <dd>
+                  <Time atMs={Date.parse(key.created_at)} isWhole />
+                </dd>
+              </div>
+              {key.expires_at !== null && (
+                <div>
+                  <dt>Expires</dt>
+                  <dd>
+                    <Time atMs={Date.parse(key.expires_at)} isWhole />
+                  </dd>
+                </div>
+              )}
+            </dl>
+            {stateOfKey(key, nowMs) === 'in force' && (
+              <KeyActions credential={key} path={path} onChanged={() => void resource.reload()} />
+            )}
+          </section>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+const Pair = ({ name, text }: { readonly name: string; readonly text: string }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{visibleText(text)}</dd>
+  </div>
+);
+
+/** Whether it is still used. */
+function UseSentence({ credential }: { readonly credential: Credential }) {
+  const { last_used_at: usedAt, last_used_ip: usedIp, revoked_at: revokedAt } = credential;
+  if (revokedAt !== null)
+    return (
+      <>
+        Revoked at <Time atMs={Date.parse(revokedAt)} isWhole />.
+      </>
+    );
+  if (usedAt !== null)
+    return (
+      <>
+        Last used at <Time atMs={Date.parse(usedAt)} isWhole /> from <code>{usedIp}</code>.
+      </>
+    );
+  if (credential.type === 'service_account') return <>It was never used.</>;
+  return (
+    <>
+      {credential.testing && 'No identify call was taken with it yet, so it opens nothing else. '}
+      The last use of a workspace’s keys is not kept: <Link to="/live">live</Link> shows calls as
+      they come.
+    </>
+  );
+}
+
+function KeyActions({
+  credential,
+  path,
+  onChanged,
+}: {
+  readonly credential: Credential;
+  readonly path: string;
+  readonly onChanged: () => void;
+}) {
+  const [asked, setAsked] = useState<'rotation' | 'revocation'>();
+  const [secret, setSecret] = useState<string>();
+  const key = useRef(crypto.randomUUID());
+  const { isRunning, problem, run } = useWork();
+  const name = visibleText(credential.name);
+  const rotate = (): void =>
+    void run(async () => {
+      const idempotencyKey = key.current;
+      key.current = crypto.randomUUID();
+      const made = await request<{ secret: string }>(`${path}/rotate`, {
+        method: 'POST',
+        idempotencyKey,
+      });
+      setSecret(made.secret);
+      onChanged();
+    });
+  const close = (): void => {
+    setAsked(undefined);
+    setSecret(undefined);
+  };
+  return (
+    <>
+      <div className="actions">
+        <button type="button" onClick={() => setAsked('rotation')}>
+          New secret …
+        </button>
+        <button type="button" onClick={() => setAsked('revocation')}>
+          Revoke …
+        </button>
+      </div>
+      {asked === 'rotation' && secret === undefined && (
+        <Dialog title={`A new secret for ${name}?`} onClose={close}>
+          <p>The old one, …{visibleText(credential.token_hint)}, opens nothing within a second.</p>
+          {problem !== undefined && (
+            <p className="refusal" role="alert">
+              {problem}
+            </p>
+          )}
+          <div className="actions">
+            <button type="button" className="main" disabled={isRunning} onClick={rotate}>
+              Make a new secret
+            </button>
+            <button type="button" onClick={close}>
+              Cancel
+            </button>
+          </div>
+        </Dialog>
+      )}
+      {secret !== undefined && (
+        <SecretsOnce title="The new secret" secrets={[secret]} onStored={close}>
+          <p>It is not shown again: put it where your programs keep their secrets.</p>
+        </SecretsOnce>
+      )}
+      {asked === 'revocation' && (
+        <Dialog title={`Revoke ${name} for ever?`} onClose={close}>
+          <p>Programs that use it are refused within a second. It stays in the list.</p>
+          <div className="actions">
+            <ActionButton
+              path={path}
+              method="DELETE"
+              capability="account.manage"
+              isMain
+              done={`${name} is revoked`}
+              onDone={() => {
+                close();
+                onChanged();
+              }}
+            >
+              Revoke the key
+            </ActionButton>
+            <button type="button" onClick={close}>
+              Cancel
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}

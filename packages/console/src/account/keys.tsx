@@ -1,0 +1,251 @@
+/** The keys and tokens of the account: which are in force, and new ones, whose secret is shown once. */
+import { type FormEvent, useRef, useState } from 'react';
+import { request } from '../client/request.ts';
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { formText } from '../forms/form-text.ts';
+import { SecretsOnce } from '../forms/secrets-once.tsx';
+import { useWork } from '../forms/use-work.ts';
+import { Badge } from '../parts/badge.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { FOCUSED } from '../parts/focused.ts';
+import { Empty, Shown } from '../parts/states.tsx';
+import { Time, useNow } from '../parts/time.tsx';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import {
+  type Credential,
+  type CredentialType,
+  KEY_TYPES,
+  stateOfKey,
+} from '../sentences/key-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+
+export const keysRoute: Route = {
+  pattern: '/keys',
+  title: () => 'Keys',
+  query: { type: Object.keys(KEY_TYPES), over: ['shown'] },
+  capability: 'account.manage',
+  screen: ({ place: { query } }) => <Keys query={query} />,
+};
+
+function Keys({ query }: { readonly query: Readonly<Record<string, string>> }) {
+  const { account } = useSession();
+  const setQuery = useSetQuery();
+  const nowMs = useNow(10_000);
+  const [isMaking, setIsMaking] = useState(false);
+  const resource = useResource<{ api_credentials: readonly Credential[] }>(
+    `/v1/accounts/${account.id}/api_credentials`,
+  );
+  const isOverShown = query['over'] === 'shown';
+  return (
+    <>
+      <header className="title">
+        <h1>Keys</h1>
+        <div className="actions">
+          <button type="button" className="main" onClick={() => setIsMaking(true)}>
+            Make a key
+          </button>
+        </div>
+      </header>
+      <div className="filters" role="search" aria-label="Filters">
+        <label>
+          Type{' '}
+          <select
+            data-filter=""
+            value={query['type'] ?? ''}
+            onChange={(event) => setQuery({ type: event.currentTarget.value || undefined })}
+          >
+            <option value="">all</option>
+            {Object.entries(KEY_TYPES).map(([type, text]) => (
+              <option key={type} value={type}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button
+          type="button"
+          aria-pressed={isOverShown}
+          onClick={() => setQuery({ over: isOverShown ? undefined : 'shown' })}
+        >
+          Show revoked and expired ones
+        </button>
+      </div>
+      <Shown resource={resource}>
+        {({ api_credentials: keys }) => (
+          <KeyTable
+            keys={keys.filter(
+              (key) =>
+                (query['type'] === undefined || key.type === query['type']) &&
+                (isOverShown || stateOfKey(key, nowMs) === 'in force'),
+            )}
+            nowMs={nowMs}
+          />
+        )}
+      </Shown>
+      {isMaking && (
+        <MakeKey onClose={() => setIsMaking(false)} onMade={() => void resource.reload()} />
+      )}
+    </>
+  );
+}
+
+function KeyTable({
+  keys,
+  nowMs,
+}: {
+  readonly keys: readonly Credential[];
+  readonly nowMs: number;
+}) {
+  const { workspaces } = useSession();
+  if (keys.length === 0)
+    return (
+      <Empty title="No key matches">
+        <p>Programs send with the keys of a workspace, and manage the account with tokens.</p>
+      </Empty>
+    );
+  const names = new Map(workspaces.map(({ id, name }) => [id, name]));
+  return (
+    <table className="list">
+      <caption className="unseen">Keys and tokens</caption>
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">Type</th>
+          <th scope="col">Ends in</th>
+          <th scope="col">Opens</th>
+          <th scope="col">State</th>
+          <th scope="col">Last used</th>
+        </tr>
+      </thead>
+      <tbody>
+        {keys.toReversed().map((key) => (
+          <tr key={key.id}>
+            <th scope="row">
+              <Link to={`/keys/${key.id}`} data-row="">
+                {visibleText(key.name)}
+              </Link>
+            </th>
+            <td>{KEY_TYPES[key.type]}</td>
+            <td>
+              <code>…{visibleText(key.token_hint)}</code>
+            </td>
+            <td>
+              {key.environment_id === null
+                ? `the account, as ${key.role}`
+                : visibleText(names.get(key.environment_id) ?? `workspace ${key.environment_id}`)}
+            </td>
+            <td>
+              <Badge state={stateOfKey(key, nowMs)} />
+            </td>
+            <td>
+              {key.last_used_at === null ? (
+                <span className="faint">
+                  {key.type === 'service_account' ? 'never' : 'not kept'}
+                </span>
+              ) : (
+                <Time atMs={Date.parse(key.last_used_at)} isWhole />
+              )}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function MakeKey({
+  onClose,
+  onMade,
+}: {
+  readonly onClose: () => void;
+  readonly onMade: () => void;
+}) {
+  const { account, workspaceId } = useSession();
+  const [type, setType] = useState<CredentialType>('pipelines');
+  const [role, setRole] = useState('member');
+  // In the state of this dialog alone, which is gone when it closes.
+  const [secret, setSecret] = useState<string>();
+  const key = useRef(crypto.randomUUID());
+  const { isRunning, problem, run } = useWork();
+  const make = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const name = formText(event.currentTarget, 'name');
+    const body = {
+      name,
+      type,
+      ...(type === 'service_account' ? { role } : { environment_id: workspaceId }),
+    };
+    void run(async () => {
+      const path = `/v1/accounts/${account.id}/api_credentials`;
+      const idempotencyKey = key.current;
+      key.current = crypto.randomUUID();
+      const made = await request<{ secret: string; api_credential: Credential }>(path, {
+        method: 'POST',
+        body,
+        idempotencyKey,
+      });
+      const { site_id: siteId } = made.api_credential;
+      setSecret(siteId === null ? made.secret : `${siteId}:${made.secret}`);
+      onMade();
+    });
+  };
+  if (secret !== undefined)
+    return (
+      <SecretsOnce title="The new key" secrets={[secret]} onStored={onClose}>
+        <p>
+          {type === 'tracking' && 'The site id, a colon, and the key. '}It is not shown again: put
+          it where your programs keep their secrets.
+        </p>
+      </SecretsOnce>
+    );
+  return (
+    <Dialog title="Make a key" onClose={onClose}>
+      <form onSubmit={make}>
+        <label htmlFor="key-name">Name</label>
+        <input id="key-name" name="name" maxLength={100} autoComplete="off" required {...FOCUSED} />
+        <label htmlFor="key-type">Type</label>
+        <select
+          id="key-type"
+          value={type}
+          onChange={(event) => setType(event.currentTarget.value as CredentialType)}
+        >
+          {Object.entries(KEY_TYPES).map(([each, text]) => (
+            <option key={each} value={each}>
+              {text}
+            </option>
+          ))}
+        </select>
+        {type === 'service_account' && (
+          <>
+            <label htmlFor="key-role">Role</label>
+            <select
+              id="key-role"
+              value={role}
+              onChange={(event) => setRole(event.currentTarget.value)}
+            >
+              {['member', 'billing_admin', 'account_admin'].map((each) => (
+                <option key={each} value={each}>
+                  {each}
+                </option>
+              ))}
+            </select>
+          </>
+        )}
+        {problem !== undefined && (
+          <p className="refusal" role="alert">
+            {problem}
+          </p>
+        )}
+        <div className="actions">
+          <button type="submit" className="main" disabled={isRunning}>
+            Make the key
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,32 @@
+/** Entries of the audit log in words. Pure. */
+
+interface Actor {
+  readonly type: 'user' | 'service_account' | 'system';
+  readonly name: string | null;
+  readonly email: string | null;
+}
+
+export interface AuditEntry {
+  readonly id: number;
+  readonly occurred_at: string;
+  readonly action: 'created' | 'updated' | 'deleted';
+  readonly object_type: string;
+  readonly object_id: string;
+  readonly object_name: string | null;
+  readonly actor: Actor;
+  readonly ip_addr: string | null;
+  readonly changed_attributes: readonly string[];
+}
+
+/** Who it was: the email of a user, the name of a token or a key, or the service. */
+export function actorText({ type, name, email }: Actor): string {
+  if (type === 'system') return 'Sluice itself';
+  if (type === 'user') return email ?? 'a user';
+  return name ?? 'a program';
+}
+
+/** A value as a diff shows it; undefined and null: nothing. */
+export function valueText(value: unknown): string {
+  if (value === null || value === undefined) return '–';
+  return typeof value === 'string' ? value : JSON.stringify(value, null, 1);
+}

@@ -1,0 +1,26 @@
+/** What a delivery sends: its body, as it is logged, byte for byte the same in each attempt. */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import type { LaneKey } from './lanes.ts';
+
+export interface SentAttempt {
+  readonly eventId: string;
+  readonly body: string;
+  readonly startedAt: Date;
+}
+
+/** Undefined where there is no such attempt, or it is older than what is kept. Index: primary keys. */
+export async function findSentAttempt(
+  database: DatabaseOrTransaction,
+  { environmentId, webhookId }: LaneKey,
+  sequence: number,
+  attempt: number,
+): Promise<SentAttempt | undefined> {
+  const { rows } = await sql<SentAttempt>`
+    select log.event_id as "eventId", log.body, a.started_at as "startedAt"
+      from delivery_attempts a
+      join delivery_log log using (environment_id, webhook_id, sequence)
+     where a.environment_id = ${environmentId} and a.webhook_id = ${webhookId} and a.sequence = ${sequence}
+       and a.attempt = ${attempt}`.execute(database);
+  return rows[0];
+}

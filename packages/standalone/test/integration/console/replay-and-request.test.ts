@@ -1,0 +1,74 @@
+/** What exactly did you send? How do I send it again, and to how many would that be? Answered in the console. */
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
+import { type ConsoleUnderTest, startConsole, startReceiver } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+let receiver: Awaited<ReturnType<typeof startReceiver>>;
+let id: number;
+beforeAll(async () => {
+  world = await startConsole();
+  receiver = await startReceiver();
+  receiver.answer.status = 200;
+  id = await world.makeWebhook('sent', receiver.url);
+  await fetch(`${world.url}/v1/reporting_webhooks/${id}`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${DEMO.appKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ headers: { 'X-Own': 'a secret of the receiver' } }),
+  });
+  for (const user of ['ada', 'bob', 'eve'])
+    await world.send('/v1/identify', {
+      userId: user,
+      traits: { email: `${user}@example.com`, unsubscribed: false },
+    });
+  await vi.waitFor(() => expect(receiver.bodies).toHaveLength(3), WAIT);
+});
+afterAll(async () => {
+  receiver.close();
+  await world.close();
+});
+
+test('an attempt shows the request as the receiver got it, without the secrets', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}?delivery=1`);
+  const body = page.getByRole('region', { name: /^Body that was sent/ });
+  await body.waitFor();
+  await page.getByRole('button', { name: 'Raw' }).first().click();
+  const shown = (await body.textContent())!;
+  const index = receiver.bodies.indexOf(shown);
+  expect(index).toBeGreaterThanOrEqual(0);
+  const head = (await page
+    .getByRole('region', { name: 'Request line and headers that were sent' })
+    .textContent())!;
+  const got = receiver.heads[index]!;
+  expect(head).toContain(`POST ${receiver.url}`);
+  for (const name of ['content-type', 'user-agent', 'x-svc-timestamp', 'x-svc-signature'])
+    expect(head).toContain(`${name}: ${String(got[name])}`);
+  expect(got['x-own']).toBe('a secret of the receiver');
+  expect(head).toContain('x-own: (set by you; not shown)');
+  expect(await page.content()).not.toContain('a secret of the receiver');
+  await page.context().close();
+});
+
+test('a replay says how many it would send before it sends them, and then how far it is', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}`);
+  await page.getByRole('button', { name: 'Replay …' }).click();
+  await page.getByLabel('About the person').fill('bob@example.com');
+  await page.getByRole('button', { name: 'Count them' }).click();
+  await page.getByText(/^1 delivery matches/).waitFor();
+  expect(receiver.bodies).toHaveLength(3);
+  // Another question: what was counted before is not sent.
+  await page.getByLabel('About the person').fill('');
+  await page.getByText(/^1 delivery matches/).waitFor({ state: 'detached' });
+  await page.getByLabel('Requests a second').fill('1000');
+  await page.getByRole('button', { name: 'Count them' }).click();
+  await page.getByText(/^3 deliveries match/).waitFor();
+  await page.getByRole('button', { name: 'Send 3 again' }).click();
+  await page.getByRole('cell', { name: '3 of 3' }).waitFor();
+  await page.getByRole('cell', { name: 'done' }).waitFor();
+  expect(receiver.bodies).toHaveLength(6);
+  expect(new Set(receiver.bodies).size).toBe(3);
+  await page.context().close();
+});
