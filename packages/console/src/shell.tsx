@@ -11,7 +11,12 @@ import { Link, navigate, type Route, Router, useRouting, useSetQuery } from './r
 import { auditRoute } from './account/audit.tsx';
 import { auditEntryRoute } from './account/audit-entry.tsx';
 import { eventRoute } from './screens/event.tsx';
+import { importsRoute } from './screens/imports.tsx';
 import { issuesRoute } from './screens/issues.tsx';
+import { billingRoute } from './account/billing.tsx';
+import { creditsRoute } from './account/credits.tsx';
+import { purchaseRoute } from './account/purchase.tsx';
+import { usageRoute } from './account/usage.tsx';
 import { keyRoute } from './account/key.tsx';
 import { keysRoute } from './account/keys.tsx';
 import { liveRoute } from './screens/live.tsx';
@@ -33,11 +38,16 @@ const ROUTES: readonly Route[] = [
   webhookRoute,
   peopleRoute,
   personRoute,
+  importsRoute,
   keysRoute,
   keyRoute,
   usersRoute,
   auditRoute,
   auditEntryRoute,
+  billingRoute,
+  creditsRoute,
+  purchaseRoute,
+  usageRoute,
   settingsRoute,
 ];
 
@@ -48,9 +58,11 @@ const MENU: readonly { path: string; name: string; capability?: Capability }[] =
   { path: '/issues', name: 'Issues' },
   { path: '/webhooks', name: 'Webhooks' },
   { path: '/people', name: 'People' },
+  { path: '/imports', name: 'Imports' },
   { path: '/keys', name: 'Keys', capability: 'account.manage' },
   { path: '/users', name: 'Users', capability: 'account.manage' },
   { path: '/audit', name: 'Audit log', capability: 'account.manage' },
+  { path: '/billing', name: 'Billing' },
   { path: '/settings', name: 'Settings' },
 ];
 

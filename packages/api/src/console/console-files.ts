@@ -26,11 +26,16 @@ export const SCREEN_PATHS = [
   '/webhooks/:id',
   '/people',
   '/people/:id',
+  '/imports',
   '/keys',
   '/keys/:id',
   '/users',
   '/audit',
   '/audit/:id',
+  '/billing',
+  '/billing/credits',
+  '/billing/purchases/:run',
+  '/billing/usage',
   '/settings',
 ] as const;
 

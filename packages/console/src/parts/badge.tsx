@@ -15,6 +15,13 @@ const TONES: Readonly<Record<string, 'good' | 'bad' | 'busy' | 'quiet'>> = {
   error: 'bad',
   disabled: 'quiet',
   active: 'good',
+  imported: 'good',
+  importing: 'busy',
+  success: 'good',
+  done: 'good',
+  running: 'busy',
+  declined: 'bad',
+  failed: 'bad',
   invited: 'busy',
   'in force': 'good',
 };

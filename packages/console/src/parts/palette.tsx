@@ -19,9 +19,11 @@ const SCREENS: readonly Target[] = [
   { name: 'Issues', path: '/issues' },
   { name: 'Webhooks', path: '/webhooks' },
   { name: 'People', path: '/people' },
+  { name: 'Imports', path: '/imports' },
   { name: 'Keys', path: '/keys' },
   { name: 'Users', path: '/users' },
   { name: 'Audit log', path: '/audit' },
+  { name: 'Billing', path: '/billing' },
   { name: 'Settings', path: '/settings' },
 ];
 

@@ -14,6 +14,7 @@ export const KEYS = [
   ['g p', 'People'],
   ['g k', 'Keys'],
   ['g a', 'Audit log'],
+  ['g b', 'Billing'],
   ['j, k', 'Next row, row before'],
   ['Enter', 'Open the row'],
   ['/', 'First filter'],
@@ -29,6 +30,7 @@ const SCREENS: Readonly<Record<string, string>> = {
   p: '/people',
   k: '/keys',
   a: '/audit',
+  b: '/billing',
 };
 /** How long the second key of two may take. */
 const SECOND_KEY_MS = 1_000;

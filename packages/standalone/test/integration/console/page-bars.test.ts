@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { SCREEN_PATHS } from '@sluice/api/console/console-files';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { builtConsole, type ConsoleUnderTest, startConsole } from './console-under-test.ts';
@@ -23,6 +24,12 @@ beforeAll(async () => {
   await world.send('/v1/track', { userId: 'ada', event: 'Order', messageId: 'bars-1' });
   await world.send('/v1/track', { event: 'x' }, false);
   await world.fleet.event('ada', 'Order');
+  const [{ keyId } = { keyId: 0 }] = (
+    await sql<{ keyId: number }>`
+      select min(credential_id)::int as "keyId" from api_credentials where account_id = ${DEMO.accountId}`.execute(
+      world.fleet.database,
+    )
+  ).rows;
   paths = [
     '/start',
     '/live',
@@ -33,11 +40,15 @@ beforeAll(async () => {
     `/webhooks/${id}?delivery=1`,
     '/people',
     '/people/ada',
+    '/imports',
     '/keys?over=shown',
-    '/keys/1',
+    `/keys/${keyId}`,
     '/users?user=1',
     '/audit',
     '/audit/1',
+    '/billing',
+    '/billing/credits?type=llm',
+    '/billing/usage?by=week',
     '/settings',
   ];
 });

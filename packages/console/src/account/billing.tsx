@@ -1,0 +1,276 @@
+/** What the account will be charged, and why that is the number: plan, meters, credits, purchases. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { Badge } from '../parts/badge.tsx';
+import { PageButtons } from '../parts/page-buttons.tsx';
+import { Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { countText, type Money, moneyText } from '../sentences/money-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import { PURCHASE_KINDS, type Purchase } from './purchase.tsx';
+
+interface BillingInfo {
+  readonly rail: 'card' | 'invoiced';
+  readonly plan: {
+    readonly name: string;
+    readonly status: string;
+    readonly interval: 'month' | 'year' | null;
+    readonly amount: Money | null;
+  };
+  readonly addons: readonly {
+    readonly sku: string;
+    readonly name: string;
+    readonly quantity: number;
+  }[];
+  readonly balance_due: Money;
+  readonly next_invoice: { readonly date: string; readonly estimated: Money } | null;
+}
+
+interface UsageProfile {
+  readonly billing_period: { readonly start: string; readonly end: string };
+  readonly meters: readonly {
+    readonly meter: string;
+    readonly included: number;
+    readonly used: number;
+    readonly overage: number;
+  }[];
+  readonly estimated_total: Money;
+}
+
+interface Balance {
+  readonly credit_type: string;
+  readonly total_available: number;
+  readonly pools: readonly {
+    readonly pool: string;
+    readonly remaining: number;
+    readonly resets_at: string | null;
+    readonly next_expiry: { readonly amount: number; readonly expires_at: string } | null;
+  }[];
+}
+
+export const billingRoute: Route = {
+  pattern: '/billing',
+  title: () => 'Billing',
+  query: { start: /^[\w-]{1,2048}$/ },
+  screen: ({ place: { query } }) => <Billing start={query['start']} />,
+};
+
+function Billing({ start }: { readonly start: string | undefined }) {
+  const { account } = useSession();
+  const base = `/v1/accounts/${account.id}/billing`;
+  const info = useResource<{ billing: BillingInfo }>(`${base}/info`);
+  const usage = useResource<{ profile: UsageProfile }>(`${base}/usage_profile`);
+  const credits = useResource<{ balances: readonly Balance[] }>(`${base}/credits/balance`);
+  return (
+    <>
+      <header className="title">
+        <h1>Billing</h1>
+      </header>
+      <section className="card" aria-labelledby="plan">
+        <h2 id="plan">Plan and next invoice</h2>
+        <Shown resource={info} lines={3}>
+          {({ billing }) => (
+            <Plan billing={billing} overage={usage.data?.profile.estimated_total} />
+          )}
+        </Shown>
+      </section>
+      <section className="stack" aria-labelledby="meters">
+        <h2 id="meters">Used of what the plan includes</h2>
+        <Shown resource={usage} lines={4}>
+          {({ profile }) => <Meters profile={profile} />}
+        </Shown>
+        <p>
+          <Link to="/billing/usage">Inbox previews by day</Link>
+        </p>
+      </section>
+      <section className="stack" aria-labelledby="credits">
+        <h2 id="credits">Credits</h2>
+        <Shown resource={credits} lines={3}>
+          {({ balances }) => <Credits balances={balances} />}
+        </Shown>
+      </section>
+      <Purchases base={base} start={start} />
+    </>
+  );
+}
+
+/** The number, then what it is made of. */
+function Plan({
+  billing,
+  overage,
+}: {
+  readonly billing: BillingInfo;
+  readonly overage: Money | undefined;
+}) {
+  const { plan, next_invoice: next, addons, balance_due: due } = billing;
+  return (
+    <>
+      <p className="sentence">
+        {visibleText(plan.name)}
+        {plan.amount !== null && ` at ${moneyText(plan.amount)} a ${plan.interval ?? 'month'}`}
+        {plan.status !== 'active' && `, ${plan.status}`}
+        {addons.map(({ sku, name, quantity }) => (
+          <span key={sku}>
+            {' '}
+            + {quantity} {visibleText(name)}
+          </span>
+        ))}
+        .
+      </p>
+      <p>
+        {next === null ? (
+          'There is no subscription, so no invoice comes by itself.'
+        ) : (
+          <>
+            The next invoice, <Time atMs={Date.parse(next.date)} isWhole />, is{' '}
+            {moneyText(next.estimated)}
+            {overage && ` and ${moneyText(overage)} for what is beyond the plan`}: an estimate,
+            before taxes and coupons.
+          </>
+        )}
+        {due.amount > 0 && ` ${moneyText(due)} are due now.`}
+      </p>
+      <p className="faint">
+        {billing.rail === 'card'
+          ? 'Purchases are paid by an invoice that the customer pays.'
+          : 'Purchases charge the card on file.'}
+      </p>
+    </>
+  );
+}
+
+function Meters({ profile }: { readonly profile: UsageProfile }) {
+  const { start, end } = profile.billing_period;
+  return (
+    <table className="list">
+      <caption>
+        From <Time atMs={Date.parse(start)} isWhole /> to <Time atMs={Date.parse(end)} isWhole />
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">Meter</th>
+          <th scope="col">Used</th>
+          <th scope="col">Included</th>
+          <th scope="col">Beyond</th>
+        </tr>
+      </thead>
+      <tbody>
+        {profile.meters.map(({ meter, used, included, overage }) => (
+          <tr key={meter}>
+            <th scope="row">{meter.replaceAll('_', ' ')}</th>
+            <td>
+              {countText(used)}{' '}
+              <meter
+                min={0}
+                max={Math.max(1, included, used)}
+                value={used}
+                aria-label={`${meter.replaceAll('_', ' ')} used`}
+              />
+            </td>
+            <td>{countText(included)}</td>
+            <td>{countText(overage)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Credits({ balances }: { readonly balances: readonly Balance[] }) {
+  return (
+    <table className="list">
+      <caption className="unseen">Credits by type and pool</caption>
+      <thead>
+        <tr>
+          <th scope="col">Type</th>
+          <th scope="col">Left</th>
+          <th scope="col">Pools</th>
+        </tr>
+      </thead>
+      <tbody>
+        {balances.map(({ credit_type: type, total_available: left, pools }) => (
+          <tr key={type}>
+            <th scope="row">
+              <Link to="/billing/credits" query={{ type }} data-row="">
+                {type}
+              </Link>
+            </th>
+            <td>{countText(left)}</td>
+            <td>
+              {pools
+                .filter(({ remaining }) => remaining > 0)
+                .map((pool) => (
+                  <div key={pool.pool}>
+                    {countText(pool.remaining)} {pool.pool.replaceAll('_', ' ')}
+                    {pool.next_expiry !== null && (
+                      <>
+                        , {countText(pool.next_expiry.amount)} till{' '}
+                        <Time atMs={Date.parse(pool.next_expiry.expires_at)} isWhole />
+                      </>
+                    )}
+                  </div>
+                ))}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Purchases({ base, start }: { readonly base: string; readonly start: string | undefined }) {
+  const setQuery = useSetQuery();
+  const asked = new URLSearchParams({ limit: '20', ...(start !== undefined && { start }) });
+  const resource = useResource<{ runs: readonly Purchase[]; next: string }>(
+    `${base}/runs?${asked.toString()}`,
+    { intervalMs: 10_000 },
+  );
+  return (
+    <section className="stack" aria-labelledby="purchases">
+      <h2 id="purchases">Purchases</h2>
+      <Shown resource={resource} lines={3}>
+        {({ runs, next }) =>
+          runs.length === 0 ? (
+            <p className="faint">Nothing was bought yet.</p>
+          ) : (
+            <>
+              <table className="list">
+                <caption className="unseen">Purchases, the newest first</caption>
+                <thead>
+                  <tr>
+                    <th scope="col">Asked for</th>
+                    <th scope="col">What</th>
+                    <th scope="col">State</th>
+                    <th scope="col">Charged</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {runs.map((run) => (
+                    <tr key={run.run_id}>
+                      <th scope="row">
+                        <Link to={`/billing/purchases/${run.run_id}`} data-row="">
+                          <Time atMs={Date.parse(run.created_at)} isWhole />
+                        </Link>
+                      </th>
+                      <td>{PURCHASE_KINDS[run.kind] ?? run.kind}</td>
+                      <td>
+                        <Badge state={run.status} />
+                      </td>
+                      <td>{run.charged ? moneyText(run.charged) : '–'}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+              <PageButtons
+                start={start}
+                next={next}
+                onStart={(to) => setQuery({ start: to }, false)}
+              />
+            </>
+          )
+        }
+      </Shown>
+    </section>
+  );
+}

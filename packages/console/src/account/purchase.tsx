@@ -1,0 +1,129 @@
+/** One purchase: each step with its times, what was charged, and why it waits. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { Badge } from '../parts/badge.tsx';
+import { Copyable } from '../parts/copy-button.tsx';
+import { Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { Link, type Route } from '../routing/router.tsx';
+import { type Money, moneyText } from '../sentences/money-text.ts';
+import { durationText } from '../sentences/time-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+
+export interface Purchase {
+  readonly run_id: string;
+  readonly kind: string;
+  readonly status: 'pending' | 'success' | 'declined' | 'refused' | 'failed';
+  readonly message: string | null;
+  readonly invoice_id: string | null;
+  readonly charged: Money | null;
+  readonly due: Money | null;
+  readonly receipt_id: string | null;
+  readonly created_at: string;
+  readonly completed_at: string | null;
+}
+
+interface WholePurchase extends Purchase {
+  readonly steps: readonly {
+    readonly step: string;
+    readonly attempt: number;
+    readonly state: string;
+    readonly started_at: string;
+    readonly ended_at: string | null;
+  }[];
+}
+
+export const PURCHASE_KINDS: Readonly<Record<string, string>> = {
+  addons: 'add-ons',
+  credits: 'credits',
+  inbox_previews: 'inbox previews',
+  checkout: 'plan',
+};
+
+export const purchaseRoute: Route = {
+  pattern: '/billing/purchases/:run',
+  title: () => 'Purchase',
+  query: {},
+  screen: ({ place: { params } }) => (
+    <PurchaseView key={params['run']} runId={params['run'] ?? ''} />
+  ),
+};
+
+function PurchaseView({ runId }: { readonly runId: string }) {
+  const { account } = useSession();
+  const resource = useResource<WholePurchase>(
+    `/v1/accounts/${account.id}/billing/runs/${encodeURIComponent(runId)}`,
+    { intervalMs: 5_000 },
+  );
+  return (
+    <Shown resource={resource} lines={5}>
+      {(run) => (
+        <>
+          <header className="title">
+            <p className="above">
+              <Link to="/billing">Billing</Link>
+            </p>
+            <div className="row">
+              <h1>Purchase of {PURCHASE_KINDS[run.kind] ?? run.kind}</h1>
+              <Badge state={run.status} />
+            </div>
+          </header>
+          <section className="card" aria-label="What became of it">
+            <p className="sentence">{sentenceOf(run)}</p>
+            {run.message !== null && <p>{visibleText(run.message)}</p>}
+            <p className="facts">
+              <Copyable text={run.run_id} what="the id of the purchase" />
+              {run.invoice_id !== null && (
+                <Copyable text={run.invoice_id} what="the id of the invoice" />
+              )}
+            </p>
+          </section>
+          <section className="stack" aria-labelledby="steps">
+            <h2 id="steps">Steps</h2>
+            <table className="list">
+              <caption className="unseen">Steps, in their order</caption>
+              <thead>
+                <tr>
+                  <th scope="col">Begun</th>
+                  <th scope="col">Step</th>
+                  <th scope="col">State</th>
+                  <th scope="col">Took</th>
+                </tr>
+              </thead>
+              <tbody>
+                {run.steps.map(({ step, attempt, state, started_at: from, ended_at: to }) => (
+                  <tr key={`${step} ${attempt}`}>
+                    <th scope="row">
+                      <Time atMs={Date.parse(from)} />
+                    </th>
+                    <td>
+                      {step.replaceAll('_', ' ')}
+                      {attempt > 1 && `, attempt ${attempt}`}
+                    </td>
+                    <td>{state === 'intent' ? 'begun' : state}</td>
+                    <td>{to === null ? '–' : durationText(Date.parse(to) - Date.parse(from))}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </section>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function sentenceOf({ status, charged, due }: Purchase): string {
+  switch (status) {
+    case 'pending':
+      return due ? `It waits for a bank to pay ${moneyText(due)}.` : 'It waits for its payment.';
+    case 'success':
+      return charged ? `${moneyText(charged)} were charged.` : 'Nothing was charged.';
+    case 'declined':
+      return 'The card was declined: nothing was charged.';
+    case 'refused':
+      return 'It was refused: nothing was charged.';
+    case 'failed':
+      return 'It failed: nothing was charged.';
+  }
+}

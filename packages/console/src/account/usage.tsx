@@ -1,0 +1,107 @@
+/** Inbox previews that were used, by day, week or month: bars, and the same numbers in a table. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { Shown } from '../parts/states.tsx';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { countText } from '../sentences/money-text.ts';
+
+interface Point {
+  readonly bucket_start: string;
+  readonly bucket_end: string;
+  readonly used: number;
+  readonly refunded: number;
+  readonly net: number;
+}
+
+const GRANULARITIES = ['day', 'week', 'month'] as const;
+const WIDTH = 720;
+const HEIGHT = 120;
+
+export const usageRoute: Route = {
+  pattern: '/billing/usage',
+  title: () => 'Usage',
+  query: { by: GRANULARITIES },
+  screen: ({ place: { query } }) => <Usage by={query['by'] ?? 'day'} />,
+};
+
+function Usage({ by }: { readonly by: string }) {
+  const { account } = useSession();
+  const setQuery = useSetQuery();
+  const resource = useResource<{ series: readonly Point[]; totals: { net: number } }>(
+    `/v1/accounts/${account.id}/billing/inbox_previews/usage_summaries?granularity=${by}`,
+  );
+  return (
+    <>
+      <header className="title">
+        <p className="above">
+          <Link to="/billing">Billing</Link>
+        </p>
+        <h1>Inbox previews used</h1>
+        <p className="lead">In the zone of the account, {account.timezone}.</p>
+      </header>
+      <div className="tabs" role="group" aria-label="By">
+        {GRANULARITIES.map((each) => (
+          <button
+            key={each}
+            type="button"
+            aria-pressed={each === by}
+            onClick={() => setQuery({ by: each })}
+          >
+            {each}
+          </button>
+        ))}
+      </div>
+      <Shown resource={resource}>
+        {({ series, totals }) => (
+          <>
+            <p className="sentence">{countText(totals.net)} in all.</p>
+            <Bars points={series} />
+            <table className="list">
+              <caption className="unseen">The same in numbers</caption>
+              <thead>
+                <tr>
+                  <th scope="col">From</th>
+                  <th scope="col">To</th>
+                  <th scope="col">Used</th>
+                  <th scope="col">Refunded</th>
+                </tr>
+              </thead>
+              <tbody>
+                {series.toReversed().map((point) => (
+                  <tr key={point.bucket_start}>
+                    <th scope="row">{point.bucket_start}</th>
+                    <td>{point.bucket_end}</td>
+                    <td>{countText(point.used)}</td>
+                    <td>{countText(point.refunded)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+/** Hidden from screen readers, which have the table. */
+function Bars({ points }: { readonly points: readonly Point[] }) {
+  const most = Math.max(1, ...points.map(({ net }) => net));
+  const width = WIDTH / Math.max(1, points.length);
+  return (
+    <svg className="bars" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
+      {points.map(({ bucket_start: from, net }, index) => {
+        const height = (Math.max(0, net) / most) * HEIGHT;
+        return (
+          <rect
+            key={from}
+            x={index * width}
+            y={HEIGHT - height}
+            width={Math.max(1, width - 2)}
+            height={height}
+          />
+        );
+      })}
+    </svg>
+  );
+}

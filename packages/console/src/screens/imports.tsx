@@ -1,0 +1,177 @@
+/** Files of events: how far each is, what was wrong with its rows, and a new one. */
+import { useState } from 'react';
+import { send } from '../client/request.ts';
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { ActionButton } from '../forms/action-button.tsx';
+import { useWork } from '../forms/use-work.ts';
+import { Badge } from '../parts/badge.tsx';
+import { PageButtons } from '../parts/page-buttons.tsx';
+import { Empty, Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { type Route, useSetQuery } from '../routing/router.tsx';
+import { countText } from '../sentences/money-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import { ImportUpload } from './import-upload.tsx';
+
+interface Import {
+  readonly id: number;
+  readonly name: string;
+  readonly state: string;
+  readonly percent: number;
+  readonly rows_read: number;
+  readonly rows_imported: number;
+  readonly rows_failed: number;
+  readonly rows_with_warnings: number;
+  readonly error: string | null;
+  /** Unix seconds. */
+  readonly created_at: number;
+}
+
+const INTERVAL_MS = 1_000;
+const ENDED = ['imported', 'failed', 'canceled'];
+
+export const importsRoute: Route = {
+  pattern: '/imports',
+  title: () => 'Imports',
+  query: { start: /^[\w-]{1,2048}$/ },
+  screen: ({ place: { query } }) => <Imports start={query['start']} />,
+};
+
+function Imports({ start }: { readonly start: string | undefined }) {
+  const { workspaceId, capabilities } = useSession();
+  const setQuery = useSetQuery();
+  const asked = new URLSearchParams({ limit: '50', ...(start !== undefined && { start }) });
+  const resource = useResource<{ imports: readonly Import[]; next: string }>(
+    `/v1/imports?${asked.toString()}`,
+    { workspaceId, intervalMs: INTERVAL_MS },
+  );
+  return (
+    <>
+      <header className="title">
+        <h1>Imports</h1>
+        <p className="lead">
+          Events from a CSV: the first line names the columns, _svc_name and _svc_customer_id among
+          them.
+        </p>
+      </header>
+      {capabilities.includes('workspace.manage') && (
+        <ImportUpload onUploaded={() => void resource.reload()} />
+      )}
+      <Shown resource={resource}>
+        {({ imports, next }) =>
+          imports.length === 0 ? (
+            <Empty title="Nothing was imported yet" />
+          ) : (
+            <>
+              <table className="list">
+                <caption className="unseen">Imports, the newest first</caption>
+                <thead>
+                  <tr>
+                    <th scope="col">Name</th>
+                    <th scope="col">State</th>
+                    <th scope="col">Read</th>
+                    <th scope="col">Imported</th>
+                    <th scope="col">Not imported</th>
+                    <th scope="col">Begun</th>
+                    <th scope="col">
+                      <span className="unseen">Cancel</span>
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {imports.map((each) => (
+                    <ImportRow key={each.id} row={each} onChanged={() => void resource.reload()} />
+                  ))}
+                </tbody>
+              </table>
+              <PageButtons
+                start={start}
+                next={next}
+                onStart={(to) => setQuery({ start: to }, false)}
+              />
+            </>
+          )
+        }
+      </Shown>
+    </>
+  );
+}
+
+function ImportRow({ row, onChanged }: { readonly row: Import; readonly onChanged: () => void }) {
+  const isEnded = ENDED.includes(row.state);
+  return (
+    <tr>
+      <th scope="row">{visibleText(row.name)}</th>
+      <td>
+        <Badge state={row.state} />
+        {row.error !== null && <div className="refusal">{visibleText(row.error)}</div>}
+      </td>
+      <td>
+        {countText(row.rows_read)}
+        {!isEnded && (
+          <>
+            {' '}
+            <progress max={100} value={row.percent} aria-label={`${row.name}: part that is read`} />
+          </>
+        )}
+      </td>
+      <td>{countText(row.rows_imported)}</td>
+      <td>
+        {row.rows_failed === 0 ? '0' : <Problems row={row} kind="errors" count={row.rows_failed} />}
+        {row.rows_with_warnings > 0 && (
+          <Problems row={row} kind="warnings" count={row.rows_with_warnings} />
+        )}
+      </td>
+      <td>
+        <Time atMs={row.created_at * 1000} isWhole />
+      </td>
+      <td>
+        {!isEnded && (
+          <ActionButton
+            path={`/v1/imports/${row.id}/cancel`}
+            capability="workspace.manage"
+            done={`${row.name} is cancelled`}
+            onDone={onChanged}
+          >
+            Cancel
+          </ActionButton>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+/** The rows as CSV, each with what was wrong. By a call, since a link cannot name the workspace. */
+function Problems({
+  row,
+  kind,
+  count,
+}: {
+  readonly row: Import;
+  readonly kind: 'errors' | 'warnings';
+  readonly count: number;
+}) {
+  const { workspaceId } = useSession();
+  const [url, setUrl] = useState<string>();
+  const { isRunning, problem, run } = useWork();
+  const fetchThem = (): void =>
+    void run(async () => {
+      const answer = await send(`/v1/imports/${row.id}/${kind}`, { workspaceId });
+      setUrl(URL.createObjectURL(await answer.blob()));
+    });
+  return (
+    <div>
+      {url === undefined ? (
+        <button type="button" className="small" disabled={isRunning} onClick={fetchThem}>
+          {countText(count)} {kind}
+        </button>
+      ) : (
+        <a href={url} download={`import-${row.id}-${kind}.csv`}>
+          Download {countText(count)} {kind}
+        </a>
+      )}
+      {problem !== undefined && <span className="refusal">{problem}</span>}
+    </div>
+  );
+}

@@ -1,0 +1,56 @@
+/** What will I be charged, and why is that the number? Answered in the console. */
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+test('billing shows the plan, what is used of it and the purchases; each number leads to what it is made of', async () => {
+  const page = await world.demoPage();
+  await page.keyboard.press('g');
+  await page.keyboard.press('b');
+  await page.getByText(/^Premium/).waitFor();
+  await page
+    .getByText(/invoice/)
+    .first()
+    .waitFor();
+  const profiles = page.getByRole('row').filter({ hasText: 'profiles' });
+  await profiles.waitFor();
+  await page.getByRole('link', { name: 'llm' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Credits' }).waitFor();
+  await page.getByRole('button', { name: 'builder' }).click();
+  expect(new URL(page.url()).searchParams.get('type')).toBe('builder');
+  await page.goto(`${world.url}/billing/usage?by=week`);
+  await page.getByText('0 in all.').waitFor();
+  await page.context().close();
+});
+
+test('a purchase shows its steps with their times, and what became of it', async () => {
+  const runId = `run_${crypto.randomUUID()}`;
+  await sql`
+    with made as (
+      insert into runs
+        (account_id, run_id, lane, kind, rail, fingerprint, status, message, content, origin, created_at, finished_at)
+      values (${DEMO.accountId}, ${runId}, 'invoiced', 'credits', 'invoiced', 'x', 'declined', 'Your card was declined.',
+              '{}', '{}', now() - interval '3 seconds', now())
+    )
+    insert into run_steps
+      (account_id, run_id, step, attempt, state, idempotency_key, input, started_at, ended_at)
+    values (${DEMO.accountId}, ${runId}, 'pay_invoice', 1, 'declined', 'x', '{}', now() - interval '2 seconds', now())`.execute(
+    world.fleet.database,
+  );
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/billing`);
+  await page.getByRole('row').filter({ hasText: 'credits' }).getByRole('link').click();
+  await page.getByText('The card was declined: nothing was charged.').waitFor();
+  await page.getByText('Your card was declined.').waitFor();
+  const step = page.getByRole('row').filter({ hasText: 'pay invoice' });
+  expect(await step.innerText()).toMatch(/declined\s+2 s$/);
+  await page.context().close();
+});
