@@ -20,14 +20,16 @@ import { usageRoute } from './account/usage.tsx';
 import { keyRoute } from './account/key.tsx';
 import { keysRoute } from './account/keys.tsx';
 import { liveRoute } from './screens/live.tsx';
+import { objectRoute } from './screens/object.tsx';
+import { objectsRoute } from './screens/objects.tsx';
 import { peopleRoute } from './screens/people.tsx';
 import { personRoute } from './screens/person.tsx';
 import { Mark } from './account/sign-in.tsx';
 import { settingsRoute } from './account/settings.tsx';
 import { startRoute } from './screens/start.tsx';
 import { usersRoute } from './account/users.tsx';
-import { webhookRoute } from './screens/webhook.tsx';
-import { webhooksRoute } from './screens/webhooks.tsx';
+import { webhookRoute } from './webhooks/webhook.tsx';
+import { webhooksRoute } from './webhooks/webhooks.tsx';
 
 const ROUTES: readonly Route[] = [
   startRoute,
@@ -38,6 +40,8 @@ const ROUTES: readonly Route[] = [
   webhookRoute,
   peopleRoute,
   personRoute,
+  objectsRoute,
+  objectRoute,
   importsRoute,
   keysRoute,
   keyRoute,
@@ -58,6 +62,7 @@ const MENU: readonly { path: string; name: string; capability?: Capability }[] =
   { path: '/issues', name: 'Issues' },
   { path: '/webhooks', name: 'Webhooks' },
   { path: '/people', name: 'People' },
+  { path: '/objects', name: 'Objects' },
   { path: '/imports', name: 'Imports' },
   { path: '/keys', name: 'Keys', capability: 'account.manage' },
   { path: '/users', name: 'Users', capability: 'account.manage' },

@@ -26,6 +26,8 @@ export const SCREEN_PATHS = [
   '/webhooks/:id',
   '/people',
   '/people/:id',
+  '/objects',
+  '/objects/:type/:id',
   '/imports',
   '/keys',
   '/keys/:id',

@@ -19,6 +19,7 @@ const SCREENS: readonly Target[] = [
   { name: 'Issues', path: '/issues' },
   { name: 'Webhooks', path: '/webhooks' },
   { name: 'People', path: '/people' },
+  { name: 'Objects', path: '/objects' },
   { name: 'Imports', path: '/imports' },
   { name: 'Keys', path: '/keys' },
   { name: 'Users', path: '/users' },

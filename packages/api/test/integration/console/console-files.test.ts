@@ -40,7 +40,7 @@ test('a console that was not built says so, the API goes on, and it is served on
   await writeFile(join(directory, 'assets/notes.txt'), 'no part of it');
   await writeFile(join(directory, 'index.html'), PAGE);
   for (const path of SCREEN_PATHS) {
-    const answer = await get(path.replace(/:\w+/, 'a%2Fb'));
+    const answer = await get(path.replaceAll(/:\w+/g, 'a%2Fb'));
     expect({ path, status: answer.statusCode, body: answer.body }).toEqual({
       path,
       status: 200,

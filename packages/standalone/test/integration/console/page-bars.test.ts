@@ -23,6 +23,7 @@ beforeAll(async () => {
   });
   await world.send('/v1/track', { userId: 'ada', event: 'Order', messageId: 'bars-1' });
   await world.send('/v1/track', { event: 'x' }, false);
+  await world.send('/v1/group', { userId: 'ada', groupId: 'acme', traits: { plan: 'pro' } });
   await world.fleet.event('ada', 'Order');
   const [{ keyId } = { keyId: 0 }] = (
     await sql<{ keyId: number }>`
@@ -40,6 +41,8 @@ beforeAll(async () => {
     `/webhooks/${id}?delivery=1`,
     '/people',
     '/people/ada',
+    '/objects',
+    '/objects/1/acme',
     '/imports',
     '/keys?over=shown',
     `/keys/${keyId}`,
@@ -187,7 +190,9 @@ test('the API serves the page at the address of each screen, and no other', () =
   const folder = new URL('../../../../console/src/', import.meta.url);
   const screens = readFileSync(new URL('shell.tsx', folder), 'utf8');
   const imported = [
-    ...screens.matchAll(/import \{ \w+Route \} from '(\.\/(?:screens|account)\/[\w-]+\.tsx)'/g),
+    ...screens.matchAll(
+      /import \{ \w+Route \} from '(\.\/(?:screens|webhooks|account)\/[\w-]+\.tsx)'/g,
+    ),
   ];
   const patterns = imported.map(([, path = '']) => {
     const [, pattern] =

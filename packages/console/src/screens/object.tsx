@@ -1,0 +1,130 @@
+/** One object: its attributes, and the people that are related to it. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { PageButtons } from '../parts/page-buttons.tsx';
+import { Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { segment } from '../routing/location.ts';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { visibleText } from '../sentences/visible-text.ts';
+
+interface ObjectAnswer {
+  readonly object: { readonly attributes: Readonly<Record<string, string>> };
+}
+
+interface People {
+  readonly svc_relationships: readonly {
+    readonly identifiers: {
+      readonly id: string | null;
+      readonly email: string | null;
+      readonly svc_id: string;
+    };
+    readonly timestamps: { readonly created_at: number };
+  }[];
+  readonly next: string;
+}
+
+export const objectRoute: Route = {
+  pattern: '/objects/:type/:id',
+  title: ({ id }) => `Object ${id}`,
+  query: { start: /^[\w-]{1,2048}$/ },
+  screen: ({ place: { params, query } }) => (
+    <ObjectView
+      key={`${params['type']} ${params['id']}`}
+      type={params['type'] ?? ''}
+      id={params['id'] ?? ''}
+      start={query['start']}
+    />
+  ),
+};
+
+function ObjectView({
+  type,
+  id,
+  start,
+}: {
+  readonly type: string;
+  readonly id: string;
+  readonly start: string | undefined;
+}) {
+  const { workspaceId } = useSession();
+  const setQuery = useSetQuery();
+  const base = `/v1/objects/${segment(type)}/${segment(id)}`;
+  const object = useResource<ObjectAnswer>(`${base}/attributes`, { workspaceId });
+  const asked = new URLSearchParams({ limit: '50', ...(start !== undefined && { start }) });
+  const people = useResource<People>(`${base}/relationships?${asked.toString()}`, { workspaceId });
+  return (
+    <>
+      <header className="title">
+        <p className="above">
+          <Link to="/objects" query={{ type }}>
+            Objects
+          </Link>
+        </p>
+        <h1>{visibleText(id)}</h1>
+        <p className="lead">An object of type {visibleText(type)}.</p>
+      </header>
+      <Shown resource={object} lines={3}>
+        {({ object: { attributes } }) => (
+          <section className="card" aria-label="Attributes">
+            <dl className="pairs">
+              {Object.entries(attributes).map(([name, value]) => (
+                <div key={name}>
+                  <dt>{visibleText(name)}</dt>
+                  <dd>{visibleText(value)}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        )}
+      </Shown>
+      <section className="stack" aria-labelledby="related">
+        <h2 id="related">People</h2>
+        <Shown resource={people} lines={3}>
+          {({ svc_relationships: relationships, next }) =>
+            relationships.length === 0 ? (
+              <p className="faint">Nobody is related to it.</p>
+            ) : (
+              <>
+                <table className="list">
+                  <caption className="unseen">People that are related to it</caption>
+                  <thead>
+                    <tr>
+                      <th scope="col">Person</th>
+                      <th scope="col">Email</th>
+                      <th scope="col">Since</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {relationships.map(({ identifiers: person, timestamps }) => (
+                      <tr key={person.svc_id}>
+                        <th scope="row">
+                          <Link
+                            to={`/people/${segment(person.id ?? person.svc_id)}`}
+                            query={person.id === null ? { by: 'svc_id' } : {}}
+                            data-row=""
+                          >
+                            {visibleText(person.id ?? person.svc_id)}
+                          </Link>
+                        </th>
+                        <td>{visibleText(person.email ?? '')}</td>
+                        <td>
+                          <Time atMs={timestamps.created_at * 1000} isWhole />
+                        </td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+                <PageButtons
+                  start={start}
+                  next={next}
+                  onStart={(to) => setQuery({ start: to }, false)}
+                />
+              </>
+            )
+          }
+        </Shown>
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,42 @@
+/** Which companies do we know, and who belongs to one? Answered in the console. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+test('an object is found by an attribute, shows its people, and leads to them', async () => {
+  for (const [groupId, plan] of [
+    ['acme', 'pro'],
+    ['globex', 'free'],
+    ['a/b <i>', 'free'],
+  ])
+    expect(await world.send('/v1/group', { userId: 'ada', groupId, traits: { plan } })).toBe(200);
+  await world.send('/v1/track', { userId: 'ada', event: 'Joined' });
+  await world.fleet.event('ada', 'Joined');
+  const page = await world.demoPage();
+  await page.getByRole('link', { name: 'Objects' }).click();
+  await page.getByRole('link', { name: 'globex' }).waitFor();
+  await page.getByLabel('Attribute').fill('plan');
+  await page.getByLabel('is', { exact: true }).fill('pro');
+  await page.getByRole('link', { name: 'globex' }).waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'acme' }).waitFor();
+  const address = page.url();
+  await page.reload();
+  await page.getByRole('link', { name: 'acme' }).click();
+  await page.getByRole('region', { name: 'Attributes' }).getByText('pro').waitFor();
+  await page.getByRole('link', { name: 'ada' }).click();
+  await page.getByRole('heading', { name: 'ada' }).waitFor();
+  await page.goBack();
+  await page.goBack();
+  expect(page.url()).toBe(address);
+  // Text of others is text, in the path too.
+  await page.goto(`${world.url}/objects`);
+  await page.getByRole('link', { name: 'a/b <i>' }).click();
+  await page.getByRole('heading', { name: 'a/b <i>' }).waitFor();
+  expect(await page.locator('main i').count()).toBe(0);
+  await page.context().close();
+});
