@@ -42,6 +42,12 @@ test('a page of another origin can use no session, start none and end none', asy
     ['POST', '/console/session', { demo: true }],
     ['POST', '/console/session/code', { email: 'a@example.com' }],
     ['DELETE', '/console/session', undefined],
+    ['POST', '/console/session', { token: world.api.a.token }],
+    ['POST', '/console/session/second_factor', { code: '000000' }],
+    ['POST', '/console/second_factor/setup', undefined],
+    ['DELETE', '/console/second_factor', { code: '000000' }],
+    ['POST', `${account}/users`, { email: 'a@evil.example', role: 'account_admin' }],
+    ['DELETE', `${account}/users/1/second_factor`, undefined],
   ] as const;
   for (const headers of foreign) {
     for (const [method, url, body] of writes) {
