@@ -45,7 +45,7 @@ const FILTERS = {
 } as const;
 
 /** The filters of the API; what needs another beside it is left out without that one. */
-export function filterOf(query: Readonly<Record<string, string>>): Record<string, string> {
+function filterOf(query: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(FILTERS).flatMap(([name, field]) => {
       const value = query[name];

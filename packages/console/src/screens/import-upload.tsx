@@ -5,6 +5,7 @@ import { upload } from '../client/upload.ts';
 import { useSession } from '../client/session.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
+import { columnsOf } from '../sentences/csv-head.ts';
 import { formText } from '../forms/form-text.ts';
 
 const HEAD_SIZE_BYTES = 16_384;
@@ -92,14 +93,4 @@ export function ImportUpload({ onUploaded }: { readonly onUploaded: () => void }
       )}
     </form>
   );
-}
-
-/** The names in the first line, by whichever separator it has; empty where it is no text. */
-export function columnsOf(head: string): string[] {
-  const [line = ''] = head.replace(/^\uFEFF/, '').split(/\r?\n/);
-  if (line.includes('\uFFFD') || line.includes('\u0000')) return [];
-  const separator = [',', ';', '\t', '|'].toSorted(
-    (one, other) => line.split(other).length - line.split(one).length,
-  )[0];
-  return line.split(separator ?? ',').map((cell) => cell.trim().replaceAll(/^"|"$/g, ''));
 }

@@ -1,0 +1,11 @@
+/** The first line of a CSV, to show what its columns are before it is sent. Pure. */
+
+/** The names in the first line, by whichever separator it has; empty where it is no text. */
+export function columnsOf(head: string): string[] {
+  const [line = ''] = head.replace(/^\uFEFF/, '').split(/\r?\n/);
+  if (line.includes('\uFFFD') || line.includes('\u0000')) return [];
+  const separator = [',', ';', '\t', '|'].toSorted(
+    (one, other) => line.split(other).length - line.split(one).length,
+  )[0];
+  return line.split(separator ?? ',').map((cell) => cell.trim().replaceAll(/^"|"$/g, ''));
+}

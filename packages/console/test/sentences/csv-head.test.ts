@@ -1,0 +1,17 @@
+/** The names of the columns, by whichever separator the file has; the import itself reads the file anew. */
+import { expect, test } from 'vitest';
+import { columnsOf } from '../../src/sentences/csv-head.ts';
+
+test.each([
+  ['a,b,c\n1,2,3', ['a', 'b', 'c']],
+  ['a;b\r\n1;2', ['a', 'b']],
+  ['a\tb', ['a', 'b']],
+  ['a|b|c,d', ['a', 'b', 'c,d']],
+  ['\uFEFF"a" , "b"', ['a', 'b']],
+  ['one', ['one']],
+  // Packed, or in another encoding: nothing is claimed of it.
+  ['\u001f\uFFFD\u0008', []],
+  ['a\u0000,\u0000b\u0000', []],
+])('%j', (head, columns) => {
+  expect(columnsOf(head)).toEqual(columns);
+});
