@@ -96,9 +96,12 @@ export function useSetQuery(): (
   change: Readonly<Record<string, string | undefined>>,
   isReplaced?: boolean,
 ) => void {
-  const { place } = useRouting();
-  return (change, isReplaced = true) =>
-    navigate(`${location.pathname}${writeQuery({ ...place.query, ...change })}`, isReplaced);
+  const { route } = useRouting();
+  // Of the address as it is by now: two filters that are typed at once must not undo each other.
+  return (change, isReplaced = true) => {
+    const query = readQuery(location.search, route?.query ?? {});
+    navigate(`${location.pathname}${writeQuery({ ...query, ...change })}`, isReplaced);
+  };
 }
 
 /** A link that stays in the page; with a modifier key it is the browser's. */
