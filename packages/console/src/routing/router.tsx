@@ -80,11 +80,12 @@ export function Router({
 
   useEffect(() => {
     const { route, place } = routing;
-    if (!route) return;
+    // An effect of an address that was left meanwhile must not bring it back.
+    if (!route || address !== currentAddress()) return;
     document.title = `${route.title(place.params)} · Sluice`;
     const known = `${location.pathname}${writeQuery(place.query)}${location.hash}`;
     if (known !== `${currentAddress()}${location.hash}`) history.replaceState(null, '', known);
-  }, [routing]);
+  }, [routing, address]);
 
   return <RoutingContext.Provider value={routing}>{children}</RoutingContext.Provider>;
 }
