@@ -1,7 +1,7 @@
 /**
  * The processes that `npm start` has beside itself: one with all services, or one each. And what keeps them small.
  *
- * Idle, PSS of all with the supervisor: 545 MB for four with Node's own heaps, 308 for four with these, 185 for one.
+ * Idle, PSS of all with the supervisor: 545 MB for four with Node's own heaps, 308 for four with these, 201 for one, npm included.
  * Small heaps trade throughput: short-lived objects are looked through more often. Processes that are started one by one,
  * as many as wanted, have the larger heaps (`package.json`, `infra/Dockerfile`).
  *
