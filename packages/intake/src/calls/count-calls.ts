@@ -17,32 +17,28 @@ export class CallCounter {
   #isInText = false;
   #isEscaped = false;
 
-  /** The next bytes of the body. */
+  /** The next bytes of the body. In variables of its own, because 15 MB take 50 ms so and 190 in fields of the object. */
   add(bytes: Uint8Array): void {
-    for (const byte of bytes) {
-      if (this.#isEscaped) this.#isEscaped = false;
-      else if (this.#isInText) {
-        if (byte === 0x5c) this.#isEscaped = true;
-        else if (byte === 0x22) this.#isInText = false;
-      } else this.#addOutsideOfText(byte);
+    let level = this.#level;
+    let count = this.count;
+    let isInText = this.#isInText;
+    let isEscaped = this.#isEscaped;
+    for (let index = 0; index < bytes.length; index++) {
+      const byte = bytes[index] as number;
+      if (isEscaped) isEscaped = false;
+      else if (isInText) {
+        if (byte === 0x5c) isEscaped = true;
+        else if (byte === 0x22) isInText = false;
+      } else if (byte === 0x22) isInText = true;
+      else if (byte === 0x7b) {
+        if (level === ITEM_LEVEL) count++;
+        level++;
+      } else if (byte === 0x5b) level++;
+      else if (byte === 0x7d || byte === 0x5d) level--;
     }
-  }
-
-  #addOutsideOfText(byte: number): void {
-    switch (byte) {
-      case 0x22:
-        this.#isInText = true;
-        break;
-      case 0x7b:
-        if (this.#level === ITEM_LEVEL) this.count++;
-        this.#level++;
-        break;
-      case 0x5b:
-        this.#level++;
-        break;
-      case 0x7d:
-      case 0x5d:
-        this.#level--;
-    }
+    this.#level = level;
+    this.count = count;
+    this.#isInText = isInText;
+    this.#isEscaped = isEscaped;
   }
 }
