@@ -105,17 +105,23 @@ export const newCredentialInput = z
       refuse('environment_id', 'is not for a service account, which belongs to the whole account');
     if (!isServiceAccount && given.environment_id === undefined)
       refuse('environment_id', `is needed for the type ${given.type}`);
-    for (const field of ['role', 'scopes', 'ip_allowlist', 'read_only'] as const) {
+    for (const field of ['role', 'scopes'] as const) {
       if (!isServiceAccount && given[field] !== undefined)
         refuse(field, 'is for the type service_account only');
+    }
+    // Write keys of Pipelines and Track are in pages and apps, which have every address, and only write.
+    for (const field of ['ip_allowlist', 'read_only'] as const) {
+      if (!isServiceAccount && given.type !== 'app' && given[field] !== undefined)
+        refuse(field, 'is for the types service_account and app only');
     }
   })
   .meta({
     id: 'NewApiCredentialInput',
     description:
-      'With `environment_id` for the types app, tracking and pipelines. A service account may have a role (default `member`), scopes, addresses and be read-only.',
+      'With `environment_id` for the types app, tracking and pipelines. A service account may have a role (default `member`) and scopes. It and an app key may be bound to addresses and be read-only.',
     requestExamples: [
       { name: 'Shop', type: 'pipelines', environment_id: 1 },
+      { name: 'Reports', type: 'app', environment_id: 1, read_only: true },
       {
         name: 'Finance',
         type: 'service_account',

@@ -1,7 +1,7 @@
 /**
  * Nobody gives more than they have. A credential that a token makes, or whose new secret it gets, has no scope that
- * the token lacks, may be used from no address that the token may not, and expires no later. Keys of workspaces have
- * no address list, so a token with one makes none. An access token may give what the token it came from may give: its
+ * the token lacks, may be used from no address that the token may not, and expires no later. Write
+ * keys have no address list, so a token with one makes none. An access token may give what the token it came from may give: its
  * 15 minutes limit how long it is lent, not what it may give.
  *
  * Before: `credential-secrets.ts`. The role is the route's to ask for.

@@ -36,7 +36,7 @@ import { takeCallsIn } from './call-limit.ts';
 import { type CallRate, createCallRate } from './call-rate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { heldCallOf } from '../http/idempotency.ts';
-import { isAllowedFrom } from './ip-allowlist.ts';
+import { refuseUse } from './restricted-use.ts';
 import type { Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import { recordMisuse } from './record-misuse.ts';
@@ -285,10 +285,8 @@ function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undef
   const { account_id: accountId } = (request.params ?? {}) as { account_id?: string };
   if (accountId !== undefined && accountId !== String(caller.accountId))
     return { code: 'not_found', message: 'account not found' };
-  if (!isAllowedFrom(request.ip, caller.ipAllowlist))
-    return { code: 'ip_not_allowed', message: 'the token may not be used from this address' };
-  if (caller.isReadOnly && request.method !== 'GET' && request.method !== 'HEAD')
-    return { code: 'read_only', message: 'the token may only read' };
+  const restriction = refuseUse(request, caller, 'token');
+  if (restriction) return restriction;
   const access = request.routeOptions.config.access as Access;
   if (!includesRole(caller.role, access.role))
     return { code: 'forbidden', message: `this needs the role ${access.role}` };

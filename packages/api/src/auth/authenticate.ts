@@ -23,6 +23,7 @@ import { forbidden, tooMany } from '../http/fields.ts';
 import { heldCallOf } from '../http/idempotency.ts';
 import { invalidRequest, type Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
+import { refuseUse } from './restricted-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import {
@@ -75,13 +76,12 @@ export interface AuthenticateEffects {
 
 /**
  * Guards every route that is declared on `scope` from now on with an app key or a session: 401 without one in force,
- * 403 where the user may not, 429 where it calls too often.
+ * 403 where the user or the key may not, 429 where it calls too often.
  */
 export function authenticateCallers(scope: ApiServer, effects: AuthenticateEffects): void {
   scope.addHook('onRoute', (route) => {
     route.schema = {
       ...route.schema,
-      // 403: only a user in the console has a role.
       response: { ...forbidden, ...(route.schema?.response as object | undefined), ...tooMany },
     };
   });
@@ -147,7 +147,8 @@ function authenticateCaller({
         findAppKey(database, secretHash),
       );
       if (key) {
-        const refusal = await countCall(reply, key.credentialId);
+        const refusal =
+          (await countCall(reply, key.credentialId)) ?? refuseUse(request, key, 'key');
         if (refusal) return sendProblem(request, reply, refusal);
         request.caller = {
           environmentId: key.environmentId,

@@ -29,6 +29,7 @@ import {
 } from './webhook-route.ts';
 import { registerWebhookDeliveries } from './webhook-deliveries.ts';
 import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
+import { headerHints } from './webhook-options.ts';
 
 export interface ReportingWebhookEffects {
   readonly database: Database;
@@ -61,6 +62,7 @@ export function registerReportingWebhooks(
         toNew(request.body, environmentId, encryptedText),
         changeOriginOf(request),
         now(),
+        (headers) => headerHints(headers, environmentId, encryptedText),
       );
       if (made === 'too_many') {
         const problem = limitReached('the workspace', 'reporting webhooks', WEBHOOK_COUNT_MAX);
@@ -131,6 +133,7 @@ export function registerReportingWebhooks(
         (before) => toChanges(request.body, before, lane.environmentId, encryptedText),
         changeOriginOf(request),
         now(),
+        { hintsOf: (headers) => headerHints(headers, lane.environmentId, encryptedText) },
       );
       if (!updated) return noWebhook(request, reply);
       if (updated.mustWake) await wakeChanged(request, lane, wakeLane);
@@ -153,12 +156,14 @@ export function registerReportingWebhooks(
       },
     },
     async (request, reply) => {
+      const environmentId = environmentOf(request);
       const isDeleted = await removeWebhook(
         database,
-        environmentOf(request),
+        environmentId,
         request.params.webhook_id,
         changeOriginOf(request),
         now(),
+        (headers) => headerHints(headers, environmentId, encryptedText),
       );
       return isDeleted ? reply.send(undefined) : noWebhook(request, reply);
     },

@@ -1,7 +1,7 @@
 /**
  * How a webhook wants to be sent to (not what it is told), between the wire and the row.
  *
- * Header values are encrypted on their way in, because receivers' tokens are in them.
+ * Header values are encrypted on their way in, because receivers' tokens are in them, and never shown again.
  */
 import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks/webhooks';
 import {
@@ -22,6 +22,11 @@ const HEADER_COUNT_MAX = 20;
 const HEADER_NAME_LENGTH_MAX = 100;
 const HEADER_VALUE_LENGTH_MAX = 2_000;
 const HEADERS_LENGTH_MAX = 8_000;
+/** No character of a header's value: a hint that comes back is known for one. */
+const HIDDEN = '••••';
+const HINT_LENGTH = 4;
+/** Of a shorter value the hint would be too large a part. */
+const HINTED_LENGTH_MIN = 16;
 const FILTER_COUNT_MAX = 20;
 const FILTER_FIELD_LENGTH_MAX = 200;
 const FILTER_VALUE_COUNT_MAX = 1_000;
@@ -80,7 +85,7 @@ const headers = z
     type: 'object',
     additionalProperties: { type: 'string' },
     description:
-      'Headers that each request carries, such as `authorization`; names are kept in lower case. Not those that the service itself sends.',
+      'Headers that each request carries, such as `authorization`; names are kept in lower case. Not those that the service itself sends. Values are not shown again, so a change names all of them with their values; without `headers` all stay.',
     maxProperties: HEADER_COUNT_MAX,
   });
 
@@ -178,7 +183,10 @@ export const shownOptions = {
   rate_limit_per_second: z.int().nullable(),
   window_max: z.int().nullable(),
   ordering: z.enum(['person', 'strict']),
-  headers: z.record(z.string(), z.string()),
+  headers: z.record(z.string(), z.string()).meta({
+    description:
+      'Of each value a hint: its last characters. It is no value that could be sent back.',
+  }),
   attribute_filters: z
     .array(
       z.object({
@@ -255,6 +263,28 @@ function openHeaders(
   return JSON.parse(opened) as Record<string, string>;
 }
 
+/** Name → hint, for the audit log; null where there are none, or the key that encrypted them is lost. */
+export function headerHints(
+  encrypted: string | null,
+  environmentId: number,
+  encryptedText: EncryptedText,
+): Readonly<Record<string, string>> | null {
+  if (encrypted === null) return null;
+  try {
+    return hintsOf(openHeaders(encrypted, environmentId, encryptedText));
+  } catch {
+    return null;
+  }
+}
+
+const hintsOf = (values: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [
+      name,
+      value.length < HINTED_LENGTH_MIN ? HIDDEN : `${HIDDEN}${value.slice(-HINT_LENGTH)}`,
+    ]),
+  );
+
 /** The row as it is shown. */
 export function showOptions(
   row: Webhook,
@@ -267,7 +297,7 @@ export function showOptions(
     rate_limit_per_second: row.rateLimitPerSecond,
     window_max: row.windowMax,
     ordering: row.ordering,
-    headers: openHeaders(customHeaders, environmentId, encryptedText),
+    headers: hintsOf(openHeaders(customHeaders, environmentId, encryptedText)),
     attribute_filters:
       attributeFilters?.map(({ field, operator, values }) => ({
         field,
@@ -292,6 +322,8 @@ function whyNoHeader(lowerCase: string, value: string): string | undefined {
     RESERVED_PREFIXES.some((prefix) => lowerCase.startsWith(prefix))
   )
     return 'is sent by the service itself';
+  if (value.startsWith(HIDDEN))
+    return 'is the hint that is shown in place of the value; send the value, or leave out `headers` to keep all of them';
   if (value.length > HEADER_VALUE_LENGTH_MAX)
     return `must be at most ${HEADER_VALUE_LENGTH_MAX} characters long`;
   if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value))

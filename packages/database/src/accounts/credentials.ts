@@ -7,6 +7,10 @@ export interface AppKey {
   readonly environmentId: number;
   readonly credentialId: number;
   readonly name: string;
+  /** For GET alone. */
+  readonly isReadOnly: boolean;
+  /** Addresses and CIDR blocks that it may be used from; empty: from anywhere. */
+  readonly ipAllowlist: readonly string[];
 }
 
 /**
@@ -18,7 +22,8 @@ export async function findAppKey(
   secretHash: Buffer,
 ): Promise<AppKey | undefined> {
   const { rows } = await sql<AppKey>`
-    select c.environment_id as "environmentId", c.credential_id::int as "credentialId", c.name
+    select c.environment_id as "environmentId", c.credential_id::int as "credentialId", c.name,
+           c.is_read_only as "isReadOnly", c.ip_allowlist as "ipAllowlist"
     from api_credentials c
     join environments e on e.account_id = c.account_id and e.environment_id = c.environment_id
     join accounts a on a.account_id = c.account_id

@@ -23,6 +23,12 @@ import {
 } from './webhooks.ts';
 
 /**
+ * What the audit log says of stored headers: name → what a reader knows the value by, never the value. Whoever cannot
+ * decrypt them leaves it out.
+ */
+export type HeaderHints = (customHeaders: string | null) => Readonly<Record<string, string>> | null;
+
+/**
  * Makes a webhook and its empty lane. Undefined where there is no such workspace; `too_many` where it has as many as
  * it may.
  */
@@ -32,6 +38,7 @@ export async function makeWebhook(
   settings: NewWebhook,
   origin: ChangeOrigin,
   nowMs: number,
+  hintsOf?: HeaderHints,
 ): Promise<Webhook | 'too_many' | undefined> {
   return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await lockEnvironment(transaction, environmentId);
@@ -43,7 +50,7 @@ export async function makeWebhook(
       transaction,
       accountId,
       origin,
-      { ...nameOf(environmentId, made), before: null, after: auditState(made) },
+      { ...nameOf(environmentId, made), before: null, after: auditState(made, hintsOf) },
       nowMs,
     );
     return made;
@@ -64,7 +71,7 @@ export async function changeWebhook(
   changes: Partial<WebhookSettings> | ((before: Webhook) => Partial<WebhookSettings>),
   origin: ChangeOrigin,
   nowMs: number,
-  storedHeaders?: string,
+  { hintsOf, storedHeaders }: { hintsOf?: HeaderHints; storedHeaders?: string } = {},
 ): Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined> {
   return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await findAccountOf(transaction, environmentId);
@@ -80,8 +87,8 @@ export async function changeWebhook(
       origin,
       {
         ...nameOf(environmentId, updated.webhook),
-        before: auditState(before),
-        after: auditState(updated.webhook),
+        before: auditState(before, hintsOf),
+        after: auditState(updated.webhook, hintsOf),
       },
       nowMs,
     );
@@ -96,6 +103,7 @@ export async function removeWebhook(
   webhookId: number,
   origin: ChangeOrigin,
   nowMs: number,
+  hintsOf?: HeaderHints,
 ): Promise<boolean> {
   return database.transaction().execute(async (transaction) => {
     const accountId = await findAccountOf(transaction, environmentId);
@@ -106,7 +114,7 @@ export async function removeWebhook(
       transaction,
       accountId,
       origin,
-      { ...nameOf(environmentId, before), before: auditState(before), after: null },
+      { ...nameOf(environmentId, before), before: auditState(before, hintsOf), after: null },
       nowMs,
     );
     return true;
@@ -123,7 +131,10 @@ const nameOf = (environmentId: number, webhook: Webhook) =>
     environmentId,
   }) as const;
 
-const auditState = (webhook: Webhook): AuditState<'reporting_webhook'> => ({
+const auditState = (
+  webhook: Webhook,
+  hintsOf: HeaderHints | undefined,
+): AuditState<'reporting_webhook'> => ({
   name: webhook.name,
   endpoint: webhook.endpoint,
   events: webhook.events,
@@ -135,5 +146,6 @@ const auditState = (webhook: Webhook): AuditState<'reporting_webhook'> => ({
   window_max: webhook.windowMax,
   ordering: webhook.ordering,
   headers: webhook.customHeaders,
+  ...(hintsOf && { header_hints: hintsOf(webhook.customHeaders) }),
   attribute_filters: webhook.attributeFilters,
 });

@@ -89,6 +89,8 @@ export const AUDIT_OBJECTS = {
       window_max: 'shown',
       ordering: 'shown',
       headers: 'secret',
+      // Names, and of each value what a reader knows it by.
+      header_hints: 'shown',
       attribute_filters: 'shown',
       signing_key: 'secret',
       next_signing_key: 'secret',

@@ -114,7 +114,8 @@ async function replace(
   switch (place) {
     case 'headers': {
       const none = { customHeaders: null };
-      const changed = await changeWebhook(database, environmentId, webhookId, none, ...by, stored);
+      const before = { storedHeaders: stored };
+      const changed = await changeWebhook(database, environmentId, webhookId, none, ...by, before);
       return changed && 'headers_removed';
     }
     case 'next': {

@@ -46,7 +46,8 @@ describe('one made', () => {
     ['from elsewhere too', { ip_allowlist: ['127.0.0.0/8', '10.0.0.1'] }],
     ['from around its own block', { ip_allowlist: ['127.0.0.0/7'] }],
     ['of the other family', { ip_allowlist: ['::ffff:127.0.0.0/104'] }],
-    ['a key, which can have none', { type: 'app', environment_id: 0 }],
+    ['an app key with none', { type: 'app', environment_id: 0 }],
+    ['a write key, which can have none', { type: 'pipelines', environment_id: 0 }],
   ])('by a token with addresses, %s, is refused', async (_what, given) => {
     await limitTo('sa_here', { ipAllowlist: ['127.0.0.0/8', '::1'] });
     const environment = 'environment_id' in given && { environment_id: api.a.environmentId };

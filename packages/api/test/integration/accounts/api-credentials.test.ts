@@ -90,7 +90,29 @@ describe('making one', () => {
     );
   });
 
+  test('an app key that is read-only changes nothing, and one that is bound to addresses opens nothing elsewhere', async () => {
+    const made = async (given: object) => {
+      const own = { name: 'a', type: 'app', environment_id: api.a.environmentId, ...given };
+      const { secret, api_credential } = (await create(own)).json();
+      expect(api_credential).toMatchObject(given);
+      return secret as string;
+    };
+    const url = '/v1/reporting_webhooks';
+    const body = { name: 'a', endpoint: 'https://example.com', events: ['email_sent'] };
+    const reading = await made({ read_only: true });
+    expect((await call('GET', url, { key: reading })).statusCode).toBe(200);
+    expectProblem(await call('POST', url, { key: reading, body }), 403, 'read_only');
+    const elsewhere = await made({ ip_allowlist: ['203.0.113.0/24'] });
+    expectProblem(await call('GET', url, { key: elsewhere }), 403, 'ip_not_allowed');
+    const here = await made({ ip_allowlist: ['203.0.113.0/24', '127.0.0.1'] });
+    expect((await call('POST', url, { key: here, body })).statusCode).toBe(200);
+  });
+
   test.each([
+    [{ name: 'a', type: 'pipelines', environment_id: 1, read_only: true }, 'read_only'],
+    [{ name: 'a', type: 'tracking', environment_id: 1, ip_allowlist: [] }, 'ip_allowlist'],
+    [{ name: 'a', type: 'app', environment_id: 1, role: 'member' }, 'role'],
+    [{ name: 'a', type: 'app', environment_id: 1, scopes: [] }, 'scopes'],
     [{}, 'name'],
     [{ name: 'a' }, 'type'],
     [{ name: 'a', type: 'root' }, 'type'],

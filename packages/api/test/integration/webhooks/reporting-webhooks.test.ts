@@ -177,6 +177,7 @@ describe('PUT', () => {
     test('a configuration that is written back as it is changes no time, headers too', async () => {
       const { id, nextProbe } = await makeBlocked();
       const headers = { authorization: 'Bearer a', 'x-tenant': 'b' };
+      const inOtherCase = { headers: { 'X-Tenant': 'b', Authorization: 'Bearer a' } };
       await api.call('PUT', `${PATH}/${id}`, { body: { headers } });
       await sql`
         update lanes set next_probe_at = ${new Date(api.clock.nowMs + 3_600_000)}
@@ -184,7 +185,9 @@ describe('PUT', () => {
         api.database,
       );
       const asItIs = (await api.call('GET', `${PATH}/${id}`)).json();
-      for (const body of [asItIs, { headers: { 'X-Tenant': 'b', Authorization: 'Bearer a' } }]) {
+      // The values of headers are not shown, so what was read is written back without them.
+      const { headers: _, ...others } = asItIs;
+      for (const body of [others, inOtherCase]) {
         const answer = await api.call('PUT', `${PATH}/${id}`, { body });
         expect(answer.json()).toEqual(asItIs);
       }

@@ -29,7 +29,10 @@ const make = async (options: object) =>
 
 test('all of them are kept when a webhook is made, and taken back one by one', async () => {
   const made = await make(OPTIONS);
-  expect(made).toMatchObject(OPTIONS);
+  expect(made).toMatchObject({
+    ...OPTIONS,
+    headers: { authorization: '••••', 'x-tenant': '••••' },
+  });
   expect((await api.call('GET', PATH)).json().reporting_webhooks).toContainEqual(made);
   for (const [change, shown] of [
     [{ rate_limit_per_second: null }, { rate_limit_per_second: null }],
@@ -44,9 +47,49 @@ test('all of them are kept when a webhook is made, and taken back one by one', a
   }
 });
 
-test('a configuration that is read can be written back as it is', async () => {
+test('a configuration that is read can be written back as it is, without its headers, which stay', async () => {
   const made = await make(OPTIONS);
-  expect((await api.call('PUT', `${PATH}/${made.id}`, { body: made })).json()).toEqual(made);
+  const before = await storedHeaders(made.id);
+  const { headers: _, ...others } = made;
+  expect((await api.call('PUT', `${PATH}/${made.id}`, { body: others })).json()).toEqual(made);
+  expect(await storedHeaders(made.id)).toBe(before);
+});
+
+// Security: whoever may read a webhook, or its audit log, may not be who gave the receiver's token.
+test('of the value of a header nothing is shown but its end, and the hint is no value', async () => {
+  const headers = { authorization: 'Bearer 9f86d081884c7d65', 'x-short': 'open sesame' };
+  const hints = { authorization: '••••7d65', 'x-short': '••••' };
+  const made = await make({ headers });
+  expect(made.headers).toEqual(hints);
+  const path = `${PATH}/${made.id}`;
+  const changed = await api.call('PUT', path, {
+    body: { headers: { authorization: 'Bearer 0000000000007d65' } },
+  });
+  await api.call('PUT', path, { body: { headers: {} } });
+  await api.call('DELETE', path);
+  const { rows } = await sql<{ text: string }>`
+    select audit_logs::text as text from audit_logs where account_id = ${api.a.accountId} and object_type = 'reporting_webhook'
+       and object_id = ${String(made.id)} order by audit_log_id`.execute(api.database);
+  const shown = [changed.body, ...rows.map(({ text }) => text)].join('\n');
+  for (const secret of ['Bearer 9f86', 'Bearer 0000', 'sesame'])
+    expect(shown).not.toContain(secret);
+  // A value with the same end is a change all the same.
+  expect(rows).toHaveLength(4);
+  expect(rows[0]?.text).toContain('••••7d65');
+
+  const other = await make({ headers });
+  const before = await storedHeaders(other.id);
+  for (const value of ['••••7d65', '••••']) {
+    const refused = await api.call('PUT', `${PATH}/${other.id}`, {
+      body: { headers: { authorization: value } },
+    });
+    expectProblem(refused, 400, 'invalid_request');
+    expect(refused.json()).toMatchObject({
+      message: expect.stringContaining('is the hint'),
+      errors: [{ field: 'headers.authorization' }],
+    });
+  }
+  expect(await storedHeaders(other.id)).toBe(before);
 });
 
 test('names of headers are kept in lower case, numbers in filters as text', async () => {
@@ -54,7 +97,7 @@ test('names of headers are kept in lower case, numbers in filters as text', asyn
     headers: { 'X-API-Key': 'K' },
     attribute_filters: [{ field: 'data.campaign_id', operator: 'eq', values: [7, true, 'x'] }],
   });
-  expect(made.headers).toEqual({ 'x-api-key': 'K' });
+  expect(Object.keys(made.headers)).toEqual(['x-api-key']);
   expect(made.attribute_filters[0].values).toEqual(['7', 'true', 'x']);
 });
 
@@ -103,6 +146,15 @@ test('every operator is taken, named as those of segments', async () => {
   ];
   expect((await make({ attribute_filters })).attribute_filters).toEqual(attribute_filters);
 });
+
+const storedHeaders = async (webhookId: number): Promise<string | undefined> => {
+  const { rows } = await sql<{ headers: string }>`
+    select custom_headers as headers from webhooks
+     where environment_id = ${api.a.environmentId} and webhook_id = ${webhookId}`.execute(
+    api.database,
+  );
+  return rows[0]?.headers;
+};
 
 // Security: a header is where a receiver's token is.
 test('headers are stored encrypted', async () => {
