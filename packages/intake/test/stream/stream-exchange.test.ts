@@ -182,6 +182,16 @@ test('a stop ends a stream whose sender reads no answers', async () => {
   expect(stream.answers().at(-1)?.line).toBe(sentCount * 99);
 });
 
+test('a stream whose sender reads no answers and goes away gives back its place', async () => {
+  const places = capacityOfOne(4);
+  const stream = openStream({ places });
+  stream.stopReading();
+  expect(await sendPieces(stream)).toBeLessThan(5);
+  expect(places.totalSize).toBe(1);
+  stream.abort();
+  await vi.waitFor(() => expect(places.totalSize).toBe(0), 10_000);
+});
+
 test('what comes after the last answer is dropped as it comes, not kept', async () => {
   const stream = openStream({ strictMode: '1' });
   stream.push(BAD_LINES);
