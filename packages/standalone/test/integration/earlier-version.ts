@@ -87,6 +87,8 @@ export async function unpackVersion(
     commit,
     'package.json',
     'packages',
+    // `npm start` loads some of them into its services.
+    'scripts',
   ]);
   await run('tar', ['-xf', archive, '-C', folder]);
   await rm(archive);
