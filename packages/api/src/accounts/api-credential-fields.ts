@@ -77,7 +77,10 @@ export const newCredentialInput = z
       description:
         'IP addresses and CIDR blocks that it may be used from. Absent or empty: from anywhere.',
     }),
-    read_only: z.boolean().optional().meta({ description: 'True: for GET alone. Absent: false.' }),
+    read_only: z
+      .boolean()
+      .optional()
+      .meta({ description: 'True: for GET and searches alone. Absent: false.' }),
     expires_at: z
       .string()
       .transform((given, context): Date => {

@@ -23,7 +23,7 @@ import { forbidden, tooMany } from '../http/fields.ts';
 import { heldCallOf } from '../http/idempotency.ts';
 import { invalidRequest, type Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
-import { refuseUse } from './restricted-use.ts';
+import { isRead, refuseUse } from './restricted-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import {
@@ -52,7 +52,7 @@ export interface Caller {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a user needs to make this write of a workspace; absent: `workspace.manage`. */
+    /** What a user needs to make this write of a workspace; absent: `workspace.manage`. `workspace.read`: it is no write. */
     capability?: Capability;
   }
   interface FastifyRequest {
@@ -149,6 +149,8 @@ function authenticateCaller({
       if (key) {
         const refusal =
           (await countCall(reply, key.credentialId)) ?? refuseUse(request, key, 'key');
+        if (refusal?.code === 'ip_not_allowed')
+          return refusedCredentials.refuse(request, reply, token, refusal);
         if (refusal) return sendProblem(request, reply, refusal);
         request.caller = {
           environmentId: key.environmentId,
@@ -193,12 +195,12 @@ const NOT_OWNED: Problem = {
   message: 'X-Sluice-Workspace must be the id of one of your workspaces',
 };
 
-function refuseRole({ method, routeOptions }: FastifyRequest, session: ConsoleSession) {
-  if (method === 'GET' || method === 'HEAD') return undefined;
+function refuseRole(request: FastifyRequest, session: ConsoleSession) {
+  if (isRead(request)) return undefined;
   const { role, isReadOnly } = session;
   if (isReadOnly)
     return { code: 'read_only', message: 'the token of the session may only read' } as const;
-  const needed = CAPABILITIES[routeOptions.config.capability ?? 'workspace.manage'];
+  const needed = CAPABILITIES[request.routeOptions.config.capability ?? 'workspace.manage'];
   if (includesRole(role, needed)) return undefined;
   return { code: 'forbidden', message: `this needs the role ${needed}` } as const;
 }

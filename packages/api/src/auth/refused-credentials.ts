@@ -66,13 +66,20 @@ export class RefusedCredentials {
     );
   }
 
-  /** Answers a call whose credentials open nothing: `problem`, or 429 beyond the limit of its address. */
+  /**
+   * Answers a call whose credentials open nothing: `problem`, or 429 beyond the limit of its address. Right ones from an
+   * address that they do not allow are no guess.
+   */
   refuse(
     request: FastifyRequest,
     reply: FastifyReply,
     text: string | undefined,
     problem: Problem,
   ): ReturnType<typeof sendProblem> {
+    if (problem.code === 'ip_not_allowed') {
+      this.note(request, 'ip_not_allowed', text);
+      return sendProblem(request, reply, problem);
+    }
     // A call without credentials guesses nothing.
     const retryAfterSeconds = text === undefined ? undefined : this.#countGuess(request.ip);
     if (retryAfterSeconds === undefined) {

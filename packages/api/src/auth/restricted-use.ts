@@ -4,11 +4,15 @@ import type { Problem } from '../http/problem.ts';
 import { isAllowedFrom } from './ip-allowlist.ts';
 
 export interface RestrictedUse {
-  /** For GET and HEAD alone. */
+  /** For calls that only read. */
   readonly isReadOnly: boolean;
   /** Addresses and CIDR blocks that it may be used from; empty: from anywhere. */
   readonly ipAllowlist: readonly string[];
 }
+
+/** Whether the call changes nothing: a GET or a HEAD, or a search whose filter is a body. */
+export const isRead = ({ method, routeOptions }: FastifyRequest): boolean =>
+  method === 'GET' || method === 'HEAD' || routeOptions.config.capability === 'workspace.read';
 
 /**
  * Why the call may not be made with it; undefined where it may.
@@ -16,13 +20,13 @@ export interface RestrictedUse {
  * @param what - how the message calls the credential.
  */
 export function refuseUse(
-  { ip, method }: FastifyRequest,
+  request: FastifyRequest,
   { isReadOnly, ipAllowlist }: RestrictedUse,
   what: 'token' | 'key',
 ): Problem | undefined {
-  if (!isAllowedFrom(ip, ipAllowlist))
+  if (!isAllowedFrom(request.ip, ipAllowlist))
     return { code: 'ip_not_allowed', message: `the ${what} may not be used from this address` };
-  if (isReadOnly && method !== 'GET' && method !== 'HEAD')
+  if (isReadOnly && !isRead(request))
     return { code: 'read_only', message: `the ${what} may only read` };
   return undefined;
 }

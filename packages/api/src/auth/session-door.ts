@@ -24,7 +24,7 @@ export type SessionReading =
   | { readonly outcome: 'open'; readonly session: ConsoleSession }
   /** Signed in by one factor where there must be two: it opens the way to the second one, and nothing else. */
   | { readonly outcome: 'incomplete'; readonly session: ConsoleSession }
-  /** @property text - the cookie, where it opens nothing. */
+  /** @property text - the cookie, where it opens nothing, or nothing to this address. */
   | { readonly outcome: 'refused'; readonly problem: Problem; readonly text?: string };
 
 export type ReadSession = (request: FastifyRequest) => Promise<SessionReading>;
@@ -61,6 +61,7 @@ export function createSessionDoor({ database, demoHosts }: SessionDoorEffects): 
           code: 'ip_not_allowed',
           message: 'the token that opened the session may not be used from this address',
         },
+        text,
       };
     return { outcome: session.standing === 'complete' ? 'open' : 'incomplete', session };
   };

@@ -102,8 +102,18 @@ describe('making one', () => {
     const reading = await made({ read_only: true });
     expect((await call('GET', url, { key: reading })).statusCode).toBe(200);
     expectProblem(await call('POST', url, { key: reading, body }), 403, 'read_only');
+    // A search changes nothing, though its filter is a body.
+    const search = {
+      object_type_id: 1,
+      filter: { object_attribute: { field: 'plan', operator: 'eq', value: 'premium' } },
+    };
+    const found = await call('POST', '/v1/objects', { key: reading, body: search });
+    expect(found.statusCode).toBe(200);
     const elsewhere = await made({ ip_allowlist: ['203.0.113.0/24'] });
+    const { counts } = api.refusedCredentials;
+    const noted = counts.get('ip_not_allowed') ?? 0;
     expectProblem(await call('GET', url, { key: elsewhere }), 403, 'ip_not_allowed');
+    expect(counts.get('ip_not_allowed')).toBe(noted + 1);
     const here = await made({ ip_allowlist: ['203.0.113.0/24', '127.0.0.1'] });
     expect((await call('POST', url, { key: here, body })).statusCode).toBe(200);
   });

@@ -1,5 +1,11 @@
 /** Security: the second factor of a user, from its setup to its loss. */
-import { fromBase32, passwordOfStep, STEP_MS } from '@sluice/platform/secrets/one-time-password';
+import {
+  fromBase32,
+  passwordOfStep,
+  plainRecoveryCode,
+  STEP_MS,
+} from '@sluice/platform/secrets/one-time-password';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -61,10 +67,13 @@ test('a user sets a factor up, is mailed a code and gives one of the app, and ha
            (select is_two_factor_enabled from users where user_id = ${userId}) as flags,
            (select string_agg(l::text, ' ') from audit_logs l) as log`.execute(world.api.database);
   expect(rows[0]?.flags).toBe(true);
-  for (const text of [secret, ...codes]) {
+  // As text and as bytes; a recovery code also as it is compared.
+  const texts = [secret, ...codes, ...codes.map(plainRecoveryCode)];
+  for (const text of texts.flatMap((each) => [each, Buffer.from(each).toString('hex')])) {
     expect(rows[0]?.kept).not.toContain(text);
     expect(rows[0]?.log).not.toContain(text);
   }
+  expect(rows[0]?.kept).toContain(hashSecret(plainRecoveryCode(codes[0]!)).toString('hex'));
   expect(rows[0]?.log).toContain('two_factor_enabled');
 });
 

@@ -53,14 +53,18 @@ test('a pasted token opens its account and all its workspaces, under its name, a
     body: { name: 'a', endpoint: 'https://example.com/a', events: ['email_sent'] },
   });
   expect(made.statusCode).toBe(200);
+  const sessions = await sql<{ row: string }>`
+    select s::text as row from console_sessions s where way = 'token'`.execute(api.database);
+  expect(sessions.rows).toHaveLength(1);
+  // As text, and as the bytes that it would be in a column of bytes.
+  for (const kept of [secret, Buffer.from(secret).toString('hex')])
+    expect(sessions.rows[0]?.row).not.toContain(kept);
   expect((await world.call('DELETE', '/console/session', { cookie })).statusCode).toBe(204);
   expectProblem(await me(cookie), 401, 'unauthorized');
 
-  const { rows } = await sql<{ kept: string; log: string }>`
-    select (select string_agg(s::text, ' ') from console_sessions s) as kept,
-           (select string_agg(concat_ws(' ', object_type, action, actor_type, user_id), ',' order by audit_log_id desc)
+  const { rows } = await sql<{ log: string }>`
+    select (select string_agg(concat_ws(' ', object_type, action, actor_type, user_id), ',' order by audit_log_id desc)
               from audit_logs where account_id = ${api.a.accountId}) as log`.execute(api.database);
-  expect(rows[0]?.kept ?? '').not.toContain(secret);
   expect(rows[0]?.log.split(',').slice(0, 3)).toEqual([
     'console_session deleted service_account',
     'reporting_webhook created service_account',
@@ -104,13 +108,23 @@ test('its role, its addresses and that it may only read hold in the session too'
     403,
     'read_only',
   );
+  const filter = { object_attribute: { field: 'plan', operator: 'eq', value: 'premium' } };
+  const found = await world.call('POST', '/v1/objects', {
+    cookie: reader,
+    workspace,
+    body: { object_type_id: 1, filter },
+  });
+  expect(found.statusCode).toBe(200);
 
   const { secret } = await makeToken({ ip_allowlist: ['203.0.113.0/24'] });
   expectProblem(await paste(secret, '198.51.100.1'), 403, 'ip_not_allowed');
   const answer = await paste(secret, '203.0.113.9');
   expect(answer.statusCode).toBe(204);
   expect((await me(cookieOf(answer), '203.0.113.10')).statusCode).toBe(200);
+  const { counts } = api.refusedCredentials;
+  const noted = [counts.get('ip_not_allowed') ?? 0, counts.get('missing')] as const;
   expectProblem(await me(cookieOf(answer), '198.51.100.1'), 403, 'ip_not_allowed');
+  expect([counts.get('ip_not_allowed'), counts.get('missing')]).toEqual([noted[0] + 1, noted[1]]);
 });
 
 test('a session makes no credential that reaches further than its token', async () => {
