@@ -2,7 +2,8 @@
  * Nobody gives more than they have. A credential that a token makes, or whose new secret it gets, has no scope that
  * the token lacks, may be used from no address that the token may not, and expires no later. Write
  * keys have no address list, so a token with one makes none. An access token may give what the token it came from may give: its
- * 15 minutes limit how long it is lent, not what it may give.
+ * 15 minutes limit how long it is lent, not what it may give. A token that is bound to addresses or expires lets no user
+ * in, and changes no user's role or workspaces.
  *
  * Before: `credential-secrets.ts`. The role is the route's to ask for.
  */
@@ -31,6 +32,20 @@ export function refuseBeyond(
     return forbidden(
       `with this token only what expires no later than it does can be ${done}: ${own.expiresAt.toISOString()}`,
     );
+  return undefined;
+}
+
+/** Why the holder must not let users in: a user calls from any address, and has no end. */
+export function refuseBound({
+  ipAllowlist,
+  expiresAt,
+}: Pick<Reach, 'ipAllowlist' | 'expiresAt'>): Problem | undefined {
+  if (ipAllowlist.length > 0)
+    return forbidden(
+      'a token that is bound to addresses lets nobody in: a user may sign in from any address',
+    );
+  if (expiresAt)
+    return forbidden('a token that expires lets nobody in: the role of a user has no end');
   return undefined;
 }
 

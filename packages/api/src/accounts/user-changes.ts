@@ -3,9 +3,12 @@
  * reference leaves them out. What is refused so that an account keeps an account_admin, `user-changes.ts` of `database` says.
  *
  * A new user proves the address by the mailed code of the first sign-in. Invitations are mailed, to anybody's address,
- * so an account sends a hundred a day at most.
+ * so an account sends a hundred a day at most. The demo, which everybody may open, leaves its users to those who sign in by mail: none
+ * of its visitors mails anybody in its name, or takes the demo from the next one. A visitor may make a token too, so no token of
+ * the demo's accounts will do.
  */
 import type { Database } from '@sluice/database/connection/connection';
+import { isDemoAccount } from '@sluice/database/demo/seed-demo';
 import { resetSecondFactor } from '@sluice/database/users/second-factors';
 import {
   changeUser,
@@ -16,6 +19,7 @@ import {
 } from '@sluice/database/users/user-changes';
 import { findUser } from '@sluice/database/users/users';
 import { ROLES } from '@sluice/domain/accounts/account';
+import type { FastifyContextConfig, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
@@ -24,6 +28,7 @@ import { sendProblem } from '../http/error-handling.ts';
 import { idInPath } from '../http/fields.ts';
 import { notFound, type Problem, validationFailed } from '../http/problem.ts';
 import { email, int32, name } from './account-fields.ts';
+import { refuseBound } from './credential-reach.ts';
 import { userToWire } from './users.ts';
 
 export interface UserEffects {
@@ -52,7 +57,18 @@ const ofUser = z.object({ account_id: idInPath, user_id: idInPath });
 
 /** On a scope that `guardAccounts` was called on. */
 export function registerUserChanges(scope: ApiServer, { database, now }: UserEffects): void {
-  const config = { access: { role: 'account_admin' } } as const;
+  const refuseInDemo = async (request: FastifyRequest): Promise<Problem | undefined> => {
+    const { accountId, session } = accountCallerOf(request);
+    if (session?.way === 'code') return undefined;
+    return (await isDemoAccount(database, accountId)) ? OF_DEMO : undefined;
+  };
+  const config = { access: { role: 'account_admin', refuse: refuseInDemo } } as const;
+  const configOfGiving = {
+    access: {
+      role: 'account_admin',
+      refuse: (request) => refuseBound(accountCallerOf(request)) ?? refuseInDemo(request),
+    },
+  } as const satisfies FastifyContextConfig;
   const invitations = new CallLimit({
     name: 'invitations of account',
     countMax: INVITATIONS_PER_DAY,
@@ -64,7 +80,7 @@ export function registerUserChanges(scope: ApiServer, { database, now }: UserEff
   scope.post(
     PATH,
     {
-      config,
+      config: configOfGiving,
       schema: { hide: true, params: z.object({ account_id: idInPath }), body: invitation },
     },
     async (request, reply) => {
@@ -93,7 +109,7 @@ export function registerUserChanges(scope: ApiServer, { database, now }: UserEff
 
   scope.put(
     `${PATH}/:user_id`,
-    { config, schema: { hide: true, params: ofUser, body: change } },
+    { config: configOfGiving, schema: { hide: true, params: ofUser, body: change } },
     async (request, reply) => {
       const user = await changeUser(
         database,
@@ -156,7 +172,7 @@ const refusedField = (field: string, message: string): Problem =>
   ]);
 
 const REFUSALS: Readonly<Record<UserRefusal, Problem>> = {
-  email_taken: refusedField('email', 'belongs to a user already: of this account or another'),
+  email_taken: refusedField('email', 'belongs to a user of this account already'),
   no_workspace: refusedField('environment_ids', 'must be workspaces of the account'),
   last_admin: {
     code: 'conflict',
@@ -164,6 +180,12 @@ const REFUSALS: Readonly<Record<UserRefusal, Problem>> = {
   },
   no_user: notFound('user'),
   no_account: notFound('account'),
+};
+
+const OF_DEMO: Problem = {
+  code: 'forbidden',
+  message:
+    'the demo, which everybody may open, leaves its users to those who sign in to it by mail',
 };
 
 const OWN_FACTOR: Problem = {

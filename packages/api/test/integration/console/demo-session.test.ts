@@ -1,5 +1,6 @@
 /** The demo's button: one click, on this machine alone, for as long as the demo is open. */
-import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { DEMO, revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
@@ -23,7 +24,6 @@ test('a call opens the demo on this machine, and the session ends with it', asyn
   const { database, a, b } = world.api;
   for (const { accountId } of [a, b])
     await database.transaction().execute(async (transaction) => {
-      const { sql } = await import('kysely');
       for (const table of ['api_credentials', 'service_accounts', 'environments', 'accounts'])
         await sql`delete from ${sql.table(table)} where account_id = ${accountId}`.execute(
           transaction,
@@ -48,4 +48,55 @@ test('a call opens the demo on this machine, and the session ends with it', asyn
   await revokeDemoCredentials(database);
   expectProblem(await world.call('GET', '/console/me', { cookie }), 401, 'unauthorized');
   expectProblem(await openDemo(), 403, 'forbidden');
+});
+
+test('whoever opens the demo lets nobody into it, and takes no user from it', async () => {
+  const { app, database } = world.api;
+  await seedDemoWorkspace(database);
+  const cookie = cookieOf(await openDemo());
+  const me = (await world.call('GET', '/console/me', { cookie })).json();
+  const made = await world.call('POST', '/v1/accounts/1/api_credentials', {
+    cookie,
+    body: { type: 'service_account', name: 'Of a visitor', role: 'account_admin' },
+  });
+  // A visitor's own token works from anywhere.
+  const bearers = [DEMO.accountToken, made.json().secret as string];
+  const email = world.newAddress();
+  const calls = [
+    ['POST', '', { email, role: 'account_admin', environment_ids: [] }],
+    ['PUT', `/${me.user.id}`, { role: 'member' }],
+    ['DELETE', `/${me.user.id}`, undefined],
+    ['DELETE', `/${me.user.id}/sessions`, undefined],
+    ['DELETE', `/${me.user.id}/second_factor`, undefined],
+  ] as const;
+  for (const [method, path, body] of calls) {
+    const url = `/v1/accounts/1/users${path}`;
+    const given = { ...(body && { body }) };
+    const answers = [
+      await world.call(method, url, { cookie, ...given }),
+      ...(await Promise.all(
+        bearers.map((token) =>
+          app.inject({
+            method,
+            url,
+            headers: { authorization: `Bearer ${token}` },
+            ...(body && { payload: body }),
+          }),
+        ),
+      )),
+    ];
+    for (const answer of answers) {
+      expectProblem(answer, 403, 'forbidden');
+      expect(answer.json().detail).toContain('the demo, which everybody may open');
+    }
+  }
+  const { rows } = await sql`
+    select email from users where account_id = 1 and status <> 'deactivated'`.execute(database);
+  expect(rows).toEqual([{ email: 'owner1@demo.example' }]);
+  const invited = await world.call('POST', '/v1/accounts/1/users', {
+    cookie: await world.signIn('owner1@demo.example'),
+    body: { email, role: 'member', environment_ids: [] },
+  });
+  expect(invited.statusCode).toBe(200);
+  expect((await openDemo()).statusCode).toBe(204);
 });
