@@ -38,7 +38,7 @@ if (
   process.exit(2);
 }
 const REFUSALS: Readonly<Record<UserRefusal, string>> = {
-  email_taken: `${printable(email)} is a user already, of this account or another`,
+  email_taken: `${printable(email)} is a user already`,
   no_account: `there is no open account ${accountId}`,
   no_workspace: 'a workspace was deleted meanwhile: try again',
   last_admin: 'the account would have no account_admin',
@@ -52,6 +52,9 @@ await actOnDatabase('users', databaseSettings, (database) => {
 
 /** With all workspaces of the account. */
 async function invite(database: Database, wanted: Role): Promise<void> {
+  const found = await findUserOfEmail(database, email);
+  if (found?.user.status === 'active' && found.accountId !== accountId)
+    throw new Error(`${printable(email)} is a user already, of account ${found.accountId}`);
   const user = await inviteUser(
     database,
     accountId,

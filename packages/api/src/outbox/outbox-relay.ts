@@ -18,7 +18,7 @@ import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/prov
 import { SIGN_IN_TOPIC, findSignIn, keepSignInCode } from '@sluice/database/users/sign-in-codes';
 import { findAccount } from '@sluice/database/accounts/accounts';
 import { INVITATION_TOPIC } from '@sluice/database/users/user-changes';
-import { findUser } from '@sluice/database/users/users';
+import { findUser, findUserOfEmail } from '@sluice/database/users/users';
 import { SIGNUP_TOPIC, findSignup, keepSignupCode } from '@sluice/database/accounts/signups';
 import { endProviderTrial, type EndTrialEffects } from './end-provider-trial.ts';
 import type { Mailer } from './mailer.ts';
@@ -141,6 +141,8 @@ async function mailInvitation(
   const user = await findUser(database, accountId, Number(entry.payload['user_id']));
   // Who was removed meanwhile, or has signed in, needs none.
   if (user?.status !== 'invited') return;
+  // Who signs in to another account gets none either: the code would not lead to this one.
+  if ((await findUserOfEmail(database, user.email))?.user.status === 'active') return;
   const account = await findAccount(database, accountId);
   if (!account) return;
   await mailer.send({

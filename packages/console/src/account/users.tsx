@@ -194,7 +194,9 @@ function Invite({
         <RoleField id="invited-role" value={role} onChange={setRole} />
         <WorkspaceFields value={environmentIds} onChange={setEnvironmentIds} />
         <p className="faint">
-          The invitation is mailed. The first sign-in, by a mailed code, proves the address.
+          The invitation is mailed. The first sign-in, by a mailed code, proves the address. Who is
+          a user of another account gets no mail, and signs in there until that account removes
+          them.
         </p>
         {problem !== undefined && (
           <p className="refusal" role="alert">

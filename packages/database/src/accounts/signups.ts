@@ -83,7 +83,7 @@ export async function startSignup(
 export interface StartedSignup {
   readonly email: string;
   readonly startedAt: Date;
-  /** Somebody has an account with this address. */
+  /** An active user has this address. */
   readonly isKnown: boolean;
 }
 
@@ -93,7 +93,7 @@ export async function findSignup(
 ): Promise<StartedSignup | undefined> {
   const { rows } = await sql<StartedSignup>`
     select email, started_at as "startedAt",
-           exists (select from users u where lower(u.email) = lower(s.email)) as "isKnown"
+           exists (select from users u where lower(u.email) = lower(s.email) and u.status = 'active') as "isKnown"
       from signups s where signup_id = ${signupId}`.execute(database);
   return rows[0];
 }

@@ -57,6 +57,7 @@ import { laneMerges } from '../migrations/0049_lane_merges.ts';
 import { consoleSessions } from '../migrations/0050_console_sessions.ts';
 import { secondFactors } from '../migrations/0051_second_factors.ts';
 import { auditLogsByCredential } from '../migrations/0052_audit_logs_by_credential.ts';
+import { addressesOfActiveUsers } from '../migrations/0053_addresses_of_active_users.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -124,6 +125,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0050_console_sessions': consoleSessions,
   '0051_second_factors': secondFactors,
   '0052_audit_logs_by_credential': auditLogsByCredential,
+  '0053_addresses_of_active_users': addressesOfActiveUsers,
 };
 
 /**

@@ -59,6 +59,7 @@ export const MIGRATION_NAMES = [
   '0050_console_sessions',
   '0051_second_factors',
   '0052_audit_logs_by_credential',
+  '0053_addresses_of_active_users',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

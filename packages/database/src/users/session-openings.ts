@@ -8,6 +8,7 @@ import { sql } from 'kysely';
 import { takeCalls } from '../changes/call-counts.ts';
 import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import { isDuplicateOf } from '../connection/statement-failure.ts';
 import {
   auditedSession,
   type ConsoleSession,
@@ -37,7 +38,7 @@ export interface NewUserSession {
  * user, whose address the code has proved, is active from then on.
  *
  * @returns how far the session goes. `used`: the code was used meanwhile. `no_user`: the user or the account is not
- *   active.
+ *   active, or an invited user's address became another's meanwhile.
  */
 export async function openUserSession(
   database: Database,
@@ -45,35 +46,41 @@ export async function openUserSession(
   call: SignInCall,
   nowMs: number,
 ): Promise<SessionStanding | 'used' | 'no_user'> {
-  return database.transaction().execute(async (transaction) => {
-    if (signInId !== undefined) {
-      const { rows } = await sql`
+  try {
+    return await database.transaction().execute(async (transaction) => {
+      if (signInId !== undefined) {
+        const { rows } = await sql`
         update sign_in_codes set used_at = ${new Date(nowMs)}
          where sign_in_id = ${signInId} and used_at is null returning 1`.execute(transaction);
-      if (rows.length === 0) return 'used';
-    }
-    const { rows } = await sql<{
-      email: string;
-      status: string;
-      isEnabled: boolean;
-      isRequired: boolean;
-    }>`
+        if (rows.length === 0) return 'used';
+      }
+      const { rows } = await sql<{
+        email: string;
+        status: string;
+        isEnabled: boolean;
+        isRequired: boolean;
+      }>`
       select u.email, u.status, u.is_two_factor_enabled as "isEnabled", a.is_two_factor_required as "isRequired"
         from users u join accounts a on a.account_id = u.account_id
        where u.account_id = ${accountId} and u.user_id = ${userId} and u.status <> 'deactivated'
          and a.status <> 'closed'
          for no key update of u`.execute(transaction);
-    const [user] = rows;
-    if (!user) return 'no_user';
-    if (user.status === 'invited') await activateUser(transaction, accountId, userId, call, nowMs);
-    const owner = { accountId, userId, credentialId: null };
-    const sessionId = await insertSession(transaction, owner, way, sessionHash, null, call);
-    // What changes beside this transaction each call of the session sees.
-    if (way === 'code' && user.isEnabled) return 'needs_code';
-    if (way === 'code' && user.isRequired) return 'needs_setup';
-    await recordSignIn(transaction, { ...owner, sessionId, name: user.email }, way, call, nowMs);
-    return 'complete';
-  });
+      const [user] = rows;
+      if (!user) return 'no_user';
+      if (user.status === 'invited')
+        await activateUser(transaction, accountId, userId, call, nowMs);
+      const owner = { accountId, userId, credentialId: null };
+      const sessionId = await insertSession(transaction, owner, way, sessionHash, null, call);
+      // What changes beside this transaction each call of the session sees.
+      if (way === 'code' && user.isEnabled) return 'needs_code';
+      if (way === 'code' && user.isRequired) return 'needs_setup';
+      await recordSignIn(transaction, { ...owner, sessionId, name: user.email }, way, call, nowMs);
+      return 'complete';
+    });
+  } catch (error) {
+    if (isDuplicateOf(error, 'users_by_email')) return 'no_user';
+    throw error;
+  }
 }
 
 export interface NewTokenSession {
@@ -227,7 +234,10 @@ async function recordSignIn(
   );
 }
 
-/** Whose address it is, if an active or invited user of an open account has it. Before there is a tenant; index: `users_by_email`. */
+/**
+ * Whose address it is, in an open account: the active user's, else that of whom was invited last. Before there is a tenant;
+ * index: `users_by_email_and_account`.
+ */
 export async function findUserByEmail(
   database: DatabaseOrTransaction,
   email: string,
@@ -235,7 +245,8 @@ export async function findUserByEmail(
   const { rows } = await sql<{ accountId: number; userId: number }>`
     select u.account_id::int as "accountId", u.user_id as "userId"
       from users u join accounts a on a.account_id = u.account_id
-     where lower(u.email) = lower(${email}) and u.status <> 'deactivated' and a.status <> 'closed'`.execute(
+     where lower(u.email) = lower(${email}) and u.status <> 'deactivated' and a.status <> 'closed'
+     order by (u.status = 'active') desc, u.updated_at desc, u.user_id desc limit 1`.execute(
     database,
   );
   return rows[0];

@@ -3,16 +3,17 @@
  *
  *   invited ─first sign-in→ active ─removed→ deactivated ─invited again→ invited
  *
- * A user who is removed keeps the row, which the audit log and the credentials name, and so the email: it can be invited
- * to the same account again, and to no other. An account keeps an active account_admin: who would leave it without one
- * is refused, under the lock of the account's row. Index: primary keys.
+ * An address is one active user's. An invitation holds it from nobody: another account may invite it, its owner may sign up,
+ * and a mailed code opens the account where the user is active, else the latest that invited. To whom an address belongs
+ * elsewhere an account does not learn: its invitation is taken, and no mail is sent. A user who is removed keeps the row,
+ * which the audit log and the credentials name, and can be invited again. An account keeps an active account_admin: who would leave it without one
+ * is refused, under the lock of the account's row. Indexes: primary keys, and `users_by_email_and_account`.
  */
 import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
 import { appendToOutbox } from '../changes/outbox.ts';
 import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import { transactOnce } from '../changes/transact-once.ts';
-import { isDuplicateOf } from '../connection/statement-failure.ts';
 import type { Database, Transaction } from '../connection/connection.ts';
 import { endSessionsOfUser } from './console-sessions.ts';
 import { findUser, type User } from './users.ts';
@@ -27,6 +28,7 @@ export interface Invitation {
   readonly environmentIds: readonly number[];
 }
 
+/** `email_taken`: by a user of the account. */
 export type UserRefusal = 'email_taken' | 'last_admin' | 'no_workspace' | 'no_user' | 'no_account';
 
 /** Invites a user, or one who was removed, and lets the mail be sent. */
@@ -44,10 +46,10 @@ export async function inviteUser(
         insert into users (account_id, email, first_name, last_name, role, status, created_at, updated_at)
         values (${accountId}, ${given.email}, ${given.firstName}, ${given.lastName}, ${given.role}, 'invited',
                 ${new Date(nowMs)}, ${new Date(nowMs)})
-        on conflict (lower(email)) do update
+        on conflict (lower(email), account_id) do update
           set status = 'invited', role = excluded.role, first_name = excluded.first_name,
               last_name = excluded.last_name, updated_at = excluded.updated_at
-          where users.account_id = excluded.account_id and users.status = 'deactivated'
+          where users.status = 'deactivated'
         returning user_id as "userId"`.execute(transaction);
       const userId = rows[0]?.userId;
       if (userId === undefined) return 'email_taken';
@@ -68,7 +70,6 @@ export async function inviteUser(
     });
   } catch (error) {
     if (error instanceof Refused) return error.refusal;
-    if (isDuplicateOf(error, 'users_by_email')) return 'email_taken';
     throw error;
   }
 }

@@ -54,14 +54,20 @@ export async function findUser(
   return rows[0];
 }
 
-/** Whose email it is, for the operator. A statement without a tenant, since whose it is is the question. Index: `users_by_email`. */
+/**
+ * Whose email it is: the active user's, else that of whom was invited or removed last. A statement without a tenant, since
+ * whose it is is the question. Index: `users_by_email_and_account`.
+ */
 export async function findUserOfEmail(
   database: DatabaseOrTransaction,
   email: string,
 ): Promise<{ readonly accountId: number; readonly user: User } | undefined> {
   const { rows } = await sql<User & { accountId: number }>`
     select ${COLUMNS}, u.account_id::int as "accountId" from users u
-     where lower(u.email) = lower(${email})`.execute(database);
+     where lower(u.email) = lower(${email})
+     order by (u.status = 'active') desc, u.updated_at desc, u.user_id desc limit 1`.execute(
+    database,
+  );
   const [row] = rows;
   if (!row) return undefined;
   const { accountId, ...user } = row;

@@ -52,6 +52,8 @@ test('a user is invited with all workspaces, is signed out, and loses the second
   const again = await run('invite', 'ada@example.com', '--account', String(DEMO.accountId));
   expect(again.code).toBe(2);
   expect(again.errors).toContain('is a user already');
+  const elsewhere = await run('invite', 'owner2@demo.example', '--account', '1');
+  expect(elsewhere).toMatchObject({ code: 2, errors: expect.stringContaining('of account 2') });
   expect((await run('reset', 'nobody@example.com')).errors).toContain('no user has the address');
   expect((await run('invite', 'no-address', '--account', '1')).code).toBe(2);
 });

@@ -1,0 +1,107 @@
+/** Security: an invitation takes an address from nobody, and does not tell whose user it is. */
+import { openUserSession } from '@sluice/database/users/session-openings';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import type { Tenant } from '../support/api-under-test.ts';
+import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
+
+let world: ConsoleWorld;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+const usersOf = ({ accountId }: Tenant) => `/v1/accounts/${accountId}/users`;
+
+/** By a token of the account. */
+const invite = (tenant: Tenant, email: string) =>
+  world.api.call('POST', usersOf(tenant), {
+    key: tenant.token,
+    body: { email, role: 'member', environment_ids: [tenant.environmentId] },
+  });
+
+const mailsTo = (email: string) => world.mails.filter(({ to }) => to === email);
+
+async function accountOf(email: string): Promise<number> {
+  const cookie = await world.signIn(email);
+  return (await world.call('GET', '/console/me', { cookie })).json().account.id;
+}
+
+test('whoever was invited by somebody may sign up for an account of their own', async () => {
+  const email = world.newAddress();
+  expect((await invite(world.api.a, email)).statusCode).toBe(200);
+  await world.relay();
+  const signedUp = await world.complete(email, await world.startedCode(email));
+  expect(signedUp.statusCode).toBe(200);
+  const { rows } = await sql<{ accountId: number }>`
+    select account_id::int as "accountId" from users where email = ${email} and status = 'active'`.execute(
+    world.api.database,
+  );
+  expect(rows.map(({ accountId }) => accountId)).toEqual([await accountOf(email)]);
+  expect(rows[0]?.accountId).toBeGreaterThan(world.api.b.accountId);
+});
+
+test('two accounts may invite one address: the code leads to the later, and after a removal to the other', async () => {
+  const { a, b, clock } = world.api;
+  const email = world.newAddress();
+  expect((await invite(b, email)).statusCode).toBe(200);
+  clock.nowMs += 1_000;
+  const latest = await invite(
+    a,
+    email.toUpperCase().replace(/@.*/, (end) => end.toLowerCase()),
+  );
+  expect(latest.statusCode).toBe(200);
+  expect(await accountOf(email)).toBe(a.accountId);
+  clock.nowMs += 3_600_000;
+  // Active there, whatever another account does since.
+  const { id } = latest.json().user;
+  await sql`update users set updated_at = now() + interval '9 years' where account_id = ${b.accountId}`.execute(
+    world.api.database,
+  );
+  expect(await accountOf(email)).toBe(a.accountId);
+  await world.api.call('DELETE', `${usersOf(a)}/${id}`, { key: a.token });
+  clock.nowMs += 3_600_000;
+  expect(await accountOf(email)).toBe(b.accountId);
+  // Who was removed and is a user elsewhere may be invited again, which takes nobody away.
+  expect((await invite(a, email)).json().user).toMatchObject({ id, status: 'invited' });
+  clock.nowMs += 3_600_000;
+  expect(await accountOf(email)).toBe(b.accountId);
+});
+
+test('an address that is a user’s of another account is answered as any other, and gets no mail', async () => {
+  const { a, b } = world.api;
+  const { email } = await world.insertUser(b, 'member');
+  const unknown = world.newAddress();
+  const answers = [await invite(a, email), await invite(a, unknown)];
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+  const told = answers.map((each) => {
+    const { id, email: _own, ...user } = each.json().user;
+    expect(id).toBeGreaterThan(0);
+    return user;
+  });
+  expect(told[0]).toEqual(told[1]);
+  await world.relay();
+  expect([mailsTo(email).length, mailsTo(unknown).length]).toEqual([0, 1]);
+  expect(await accountOf(email)).toBe(b.accountId);
+  // Of its own account an address is told.
+  expectProblem(await invite(b, email), 422, 'validation_failed');
+});
+
+test('an invited user whose address became another’s while the code was looked at is not let in', async () => {
+  const { a, b, database, clock } = world.api;
+  const { email } = await world.insertUser(b, 'member');
+  const { id: userId } = (await invite(a, email)).json().user;
+  const opened = await openUserSession(
+    database,
+    { userId, accountId: a.accountId, sessionHash: Buffer.alloc(32, 1), way: 'code' },
+    { ipAddr: '127.0.0.1' },
+    clock.nowMs,
+  );
+  expect(opened).toBe('no_user');
+  const { rows } = await sql<{ status: string }>`
+    select status from users where account_id = ${a.accountId} and user_id = ${userId}`.execute(
+    database,
+  );
+  expect(rows).toEqual([{ status: 'invited' }]);
+});

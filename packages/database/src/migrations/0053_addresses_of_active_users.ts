@@ -1,0 +1,18 @@
+/** An address is one active user's. Who is invited only, or removed, keeps it from no other account. */
+import { sql, type Kysely } from 'kysely';
+import type { Migration } from 'kysely/migration';
+
+export const addressesOfActiveUsers: Migration = {
+  async up(database: Kysely<unknown>): Promise<void> {
+    // By the address first: it is asked for before there is a tenant.
+    await sql`
+      create unique index users_by_email_and_account on users (lower(email), account_id)`.execute(
+      database,
+    );
+    await sql`drop index users_by_email`.execute(database);
+    await sql`
+      create unique index users_by_email on users (lower(email)) where status = 'active'`.execute(
+      database,
+    );
+  },
+};
