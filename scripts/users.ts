@@ -42,6 +42,7 @@ const REFUSALS: Readonly<Record<UserRefusal, string>> = {
   no_account: `there is no open account ${accountId}`,
   no_workspace: 'a workspace was deleted meanwhile: try again',
   last_admin: 'the account would have no account_admin',
+  owner: 'the user is the owner of the account',
   no_user: 'there is no such user',
 };
 

@@ -41,7 +41,7 @@ import { registerImports } from './imports/imports.ts';
 import { registerEventTrace } from './events/event-trace.ts';
 import type { ApiServer } from './http/api-server.ts';
 import { withoutPorts } from './serving/forwarded-for.ts';
-import { keepAnswers } from './http/idempotency.ts';
+import { keepAnswers, keepNoAnswers } from './http/idempotency.ts';
 import { registerIngestionIssues } from './events/ingestion-issues.ts';
 import { registerLaneOperations } from './webhooks/lane-operations.ts';
 import { registerObjects } from './people/objects.ts';
@@ -258,6 +258,7 @@ export async function buildServer(
   });
   await app.register(async (scope: ApiServer) => {
     const readSession = createSessionDoor(effects);
+    keepNoAnswers(scope);
     registerSignIn(scope, effects, readSession);
     registerSecondFactor(scope, effects, readSession);
   });

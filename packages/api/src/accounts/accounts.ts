@@ -46,7 +46,7 @@ export function registerAccounts(scope: ApiServer, effects: AccountEffects): voi
         tags: ['accounts'],
         summary: 'Require two-factor authentication, or no longer',
         description:
-          'Where it is required nobody signs in to the console with a mailed code, which is one factor, and the sessions that are open are over. Tokens are as before. Asking for what is so already changes nothing.',
+          'Where it is required, a user of the console gives a code of an authenticator app after the mailed code, and a token opens no session there. A change of it, either way, ends the open sessions with one factor. Programs use tokens as before. Asking for what is so already changes nothing.',
         params: z.object({ account_id: idInPath, action: twoFactorAction }),
         response: { 204: z.null().meta({ description: 'Done.' }), ...accountReadFailures },
       },

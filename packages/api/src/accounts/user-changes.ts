@@ -178,6 +178,11 @@ const REFUSALS: Readonly<Record<UserRefusal, Problem>> = {
     code: 'conflict',
     message: 'this is the last active account_admin: make another user one first',
   },
+  owner: {
+    code: 'conflict',
+    message:
+      'the user is the owner of the account: make another active user the owner first, by PUT /v1/accounts/{account_id} with account.owner_user_id',
+  },
   no_user: notFound('user'),
   no_account: notFound('account'),
 };

@@ -28,7 +28,7 @@ import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import {
   createSessionDoor,
-  isSessionOpen,
+  findOpenSession,
   SECOND_FACTOR_MISSING,
   sessionSubject,
 } from './session-door.ts';
@@ -205,13 +205,23 @@ function refuseRole(request: FastifyRequest, session: ConsoleSession) {
   return { code: 'forbidden', message: `this needs the role ${needed}` } as const;
 }
 
-/** Asks anew, for a call that goes on for long: true while its key or session still opens its workspace. */
+/**
+ * Asks anew, for a call that goes on for long: true while its key or session still opens its workspace for such a call,
+ * with the workspaces, the role, the reads and the addresses that it has now.
+ */
 export async function isCallerInForce(
   request: FastifyRequest,
   database: Database,
 ): Promise<boolean> {
-  if (callerOf(request).session) return isSessionOpen(request, database);
-  return (await findAppKey(database, hashSecret(bearerToken(request) ?? ''))) !== undefined;
+  const { session: opened, environmentId } = callerOf(request);
+  if (opened) {
+    const session = await findOpenSession(request, database);
+    return (
+      session?.environmentIds.includes(environmentId) === true && !refuseRole(request, session)
+    );
+  }
+  const key = await findAppKey(database, hashSecret(bearerToken(request) ?? ''));
+  return key !== undefined && !refuseUse(request, key, 'key');
 }
 
 /** The key as it was sent; undefined where there is none. */

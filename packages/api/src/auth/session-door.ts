@@ -76,10 +76,17 @@ export const SECOND_FACTOR_MISSING: Problem = {
 /** What the calls of a session are counted by, together in both halves. */
 export const sessionSubject = ({ sessionId }: ConsoleSession): string => `session ${sessionId}`;
 
-/** Asks anew, for a call that goes on for long: true while its session is open. */
-export async function isSessionOpen(request: FastifyRequest, database: Database): Promise<boolean> {
+/**
+ * Asks anew, for a call that goes on for long: its session as it is now; undefined where it is over, incomplete, or may
+ * not be used from the address of the call any more.
+ */
+export async function findOpenSession(
+  request: FastifyRequest,
+  database: Database,
+): Promise<ConsoleSession | undefined> {
   const session = await findSession(database, readSessionCookie(request) ?? '');
-  return session?.standing === 'complete';
+  if (session?.standing !== 'complete') return undefined;
+  return isAllowedFrom(request.ip, session.ipAllowlist) ? session : undefined;
 }
 
 async function findSession(database: Database, text: string): Promise<ConsoleSession | undefined> {

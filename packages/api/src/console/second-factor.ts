@@ -108,7 +108,7 @@ export function registerSecondFactor(
           originOf(request, session),
           now(),
         );
-        if (outcome === 'used') return sendProblem(request, reply, INVALID_FACTOR);
+        if (outcome === 'used') return refuseFactor(request, reply, session, given);
         return reply.header('set-cookie', setCookieHeader(request, cookie)).code(204).send();
       }),
   );
@@ -167,7 +167,7 @@ export function registerSecondFactor(
           originOf(request, session),
           now(),
         );
-        if (outcome === 'changed') return sendProblem(request, reply, INVALID_FACTOR);
+        if (outcome === 'changed') return refuseFactor(request, reply, session, given);
         return reply.send({ recovery_codes: codes });
       }),
   );
@@ -182,7 +182,7 @@ export function registerSecondFactor(
         const origin = originOf(request, session);
         const outcome = await giveUpSecondFactor(database, session, given, origin, now());
         if (outcome === 'required') return sendProblem(request, reply, REQUIRED);
-        if (outcome === 'changed') return sendProblem(request, reply, INVALID_FACTOR);
+        if (outcome === 'changed') return refuseFactor(request, reply, session, given);
         return reply.code(204).send();
       }),
   );
@@ -233,9 +233,20 @@ export function registerSecondFactor(
     const factor = await findSecondFactor(database, session);
     const step = factor?.isConfirmed ? stepOf(session, factor.secret, code) : undefined;
     if (step !== undefined) return { step };
-    await recordFailedSignIn(database, session, callOf(request), now());
-    await sendProblem(request, reply, INVALID_FACTOR);
+    await refuseFactor(request, reply, session, { step });
     return undefined;
+  }
+
+  /** Answers that it is no good, and leaves a trace of it. */
+  async function refuseFactor(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    session: UserSession,
+    given: GivenFactor | { readonly step: undefined },
+  ): Promise<FastifyReply> {
+    const factor = 'codeHash' in given ? 'recovery_code' : 'app_code';
+    await recordFailedSignIn(database, session, factor, callOf(request), now());
+    return sendProblem(request, reply, INVALID_FACTOR);
   }
 
   function stepOf(session: UserSession, encrypted: string, code: string): number | undefined {

@@ -172,8 +172,8 @@ export function registerSignIn(
   }
 
   function noteFailure(request: FastifyRequest, user: { accountId: number; userId: number }): void {
-    recordFailedSignIn(database, user, callOf(request), now()).catch((error: unknown) =>
-      request.log.warn({ error }, 'a failed sign-in was not recorded'),
+    recordFailedSignIn(database, user, 'mailed_code', callOf(request), now()).catch(
+      (error: unknown) => request.log.warn({ error }, 'a failed sign-in was not recorded'),
     );
   }
 }

@@ -6,6 +6,9 @@
  * key, and a caller with another's key but not its whole body (a mailed code, say) is treated as new. Where a route
  * reads a query, that counts as a part of the body: another page of a search is another call.
  *
+ * Routes that find out by themselves who calls (`/console/session`, `/console/second_factor`) keep no answers
+ * (`keepNoAnswers`): here all their callers are one, and one would be given another's secrets.
+ *
  * Answers 2xx and 402 are kept for seven days. A call that was refused (4xx) or failed (5xx) without a change leaves
  * the key free. The same key with another body is 422; while the first call runs it is 409.
  *
@@ -38,6 +41,10 @@ export interface IdempotencyEffects {
 }
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** False: an `Idempotency-Key` means nothing here, and no answer is kept. */
+    keepsAnswers?: boolean;
+  }
   interface FastifyRequest {
     /** The key that this call holds; null where it has none or does not run. */
     heldCall: ClaimedCall | null;
@@ -78,6 +85,7 @@ export function keepAnswers(app: ApiServer, { database, secret, now }: Idempoten
     const given = request.headers['idempotency-key'];
     if (given === undefined || (request.method !== 'POST' && request.method !== 'PUT'))
       return undefined;
+    if (request.routeOptions.config.keepsAnswers === false) return undefined;
     if (typeof given !== 'string' || !KEY.test(given))
       return sendProblem(request, reply, invalidKey());
     const fingerprint = fingerprintOf(request);
@@ -131,6 +139,13 @@ export function keepAnswers(app: ApiServer, { database, secret, now }: Idempoten
       request.log.error({ error }, 'the answer of an idempotent call was not kept');
     }
     return payload;
+  });
+}
+
+/** For every route of `scope` that is declared from now on. */
+export function keepNoAnswers(scope: ApiServer): void {
+  scope.addHook('onRoute', (route) => {
+    route.config = { ...route.config, keepsAnswers: false };
   });
 }
 

@@ -1,6 +1,6 @@
 /**
- * Calls of the API from the page. The session is a cookie that scripts cannot read, so no secret passes through here.
- * A call about a workspace names it in a header, which no other page can send.
+ * Calls of the API from the page. The session is a cookie that scripts cannot read. Bodies may hold secrets that are
+ * typed or shown once (a pasted token, recovery codes, a new key): nothing of them is kept or logged here. A call about a workspace names it in a header, which no other page can send.
  */
 
 /** What the API refused, with what the page shows of it. */

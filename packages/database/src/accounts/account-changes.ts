@@ -67,7 +67,11 @@ export async function updateAddress(
   return changed?.account;
 }
 
-/** Where it is so already nothing is changed and nothing recorded. */
+/**
+ * Ends the sessions with one factor, both ways: those that were over while two were required stay over afterwards
+ * (`users/console-sessions.ts`). Where it is so already nothing is changed and nothing recorded. Index of the sessions:
+ * the primary key, which begins with the account.
+ */
 export async function requireTwoFactor(
   database: Database,
   accountId: number,
@@ -76,11 +80,16 @@ export async function requireTwoFactor(
   nowMs: number,
 ): Promise<Account | undefined> {
   const changed = await changeAccount(database, accountId, origin, nowMs, async (transaction) => {
-    await sql`
+    const { rows } = await sql`
       update accounts set is_two_factor_required = ${isRequired}, updated_at = ${new Date(nowMs)}
-       where account_id = ${accountId} and is_two_factor_required <> ${isRequired}`.execute(
-      transaction,
-    );
+       where account_id = ${accountId} and is_two_factor_required <> ${isRequired}
+      returning 1`.execute(transaction);
+    if (rows.length > 0)
+      await sql`
+        delete from console_sessions
+         where account_id = ${accountId} and way <> 'demo' and not has_second_factor`.execute(
+        transaction,
+      );
     return undefined;
   });
   return changed?.account;

@@ -5,8 +5,10 @@
  * force.
  *
  * A mailed code is one factor. Where the user has a second one, or the account requires one, the session is incomplete
- * until that is given (`session-openings.ts`): for ten minutes from the code, then it is over. So sessions from before are over
- * when an account begins to require two. A token is one factor and has no second one: no session is open by it there.
+ * until that is given (`session-openings.ts`): for ten minutes from the code, then it is over. The standing is asked anew
+ * at each call. So whatever changes what is required ends the sessions with one factor: else one that was over would be
+ * complete as soon as less is required. A token is one factor and has no second one: no session is open by it where two
+ * are required.
  *
  * Each change has its entry of the audit log in one transaction. Index: the primary key, which begins with the account.
  */
@@ -63,6 +65,10 @@ const STANDING = sql`
        when a.is_two_factor_required then 'needs_setup'
        else 'complete' end`;
 
+/** In a statement with the tables `s`, `u` and `a`. */
+const IS_IN_TIME = sql`
+  (${STANDING} = 'complete' or s.created_at > now() - make_interval(mins => ${INCOMPLETE_MINUTES_MAX}))`;
+
 /** @param demoTokenHash - SHA-256 of the account token of the demo. */
 export async function findConsoleSession(
   database: DatabaseOrTransaction,
@@ -71,11 +77,7 @@ export async function findConsoleSession(
   demoTokenHash: Buffer,
 ): Promise<ConsoleSession | undefined> {
   const { rows } = await sql<ConsoleSession>`
-    with seen as (
-      update console_sessions set last_seen_at = now()
-       where account_id = ${accountId} and session_hash = ${sessionHash}
-         and last_seen_at < now() - make_interval(secs => ${SEEN_INTERVAL_SECONDS})
-         and last_seen_at > now() - make_interval(hours => ${IDLE_HOURS_MAX}) and ends_at > now())
+    with found as materialized (
     select s.session_id::int as "sessionId", s.account_id::int as "accountId", s.user_id as "userId",
            s.credential_id::int as "credentialId", coalesce(u.role, t.role) as role, coalesce(u.email, c.name) as name,
            s.way, ${STANDING} as standing, t.service_account_id as "serviceAccountId",
@@ -99,12 +101,16 @@ export async function findConsoleSession(
         on (t.account_id, t.service_account_id) = (c.account_id, c.service_account_id)
      where s.account_id = ${accountId} and s.session_hash = ${sessionHash} and ${IS_OPEN} and a.status <> 'closed'
        and coalesce(u.user_id, t.service_account_id) is not null
-       and (${STANDING} = 'complete' or s.created_at > now() - make_interval(mins => ${INCOMPLETE_MINUTES_MAX}))
+       and ${IS_IN_TIME}
        and (s.way <> 'demo' or exists (
              select from api_credentials d
-              where (d.account_id, d.secret_hash) = (s.account_id, ${demoTokenHash}) and d.revoked_at is null))`.execute(
-    database,
-  );
+              where (d.account_id, d.secret_hash) = (s.account_id, ${demoTokenHash}) and d.revoked_at is null))
+    ), seen as (
+      update console_sessions set last_seen_at = now()
+       where account_id = ${accountId} and session_hash = ${sessionHash}
+         and last_seen_at < now() - make_interval(secs => ${SEEN_INTERVAL_SECONDS})
+         and exists (select from found))
+    select * from found`.execute(database);
   return rows[0];
 }
 
@@ -172,17 +178,42 @@ export async function endConsoleSession(
   });
 }
 
-/** Ends all sessions of a user, in the transaction that is the reason, which has its own entry. Index: `console_sessions_by_user`. */
+/**
+ * Ends all sessions of a user, in the transaction that is the reason, which has its own entry. Where none may be left, it
+ * locks the user's row before: a sign-in that runs holds that, and its session would be missed. Index:
+ * `console_sessions_by_user`.
+ *
+ * @returns how many were open.
+ */
 export async function endSessionsOfUser(
   transaction: DatabaseOrTransaction,
   accountId: number,
   userId: number,
 ): Promise<number> {
-  const { rows } = await sql`
-    delete from console_sessions where account_id = ${accountId} and user_id = ${userId} returning 1`.execute(
+  const { rows } = await sql<{ isOpen: boolean }>`
+    delete from console_sessions s using users u join accounts a on a.account_id = u.account_id
+     where s.account_id = ${accountId} and s.user_id = ${userId}
+       and (u.account_id, u.user_id) = (s.account_id, s.user_id)
+    returning ${IS_OPEN} and ${IS_IN_TIME} as "isOpen"`.execute(transaction);
+  return rows.filter(({ isOpen }) => isOpen).length;
+}
+
+/**
+ * The user has no second factor any more: ends the sessions that waited for it, and makes the others sessions with one
+ * factor. In the transaction that is the reason, which has locked the user's row. Index: `console_sessions_by_user`.
+ */
+export async function forgetFactorOfSessions(
+  transaction: DatabaseOrTransaction,
+  { accountId, userId }: { readonly accountId: number; readonly userId: number },
+): Promise<void> {
+  await sql`
+    with ended as (
+      delete from console_sessions
+       where account_id = ${accountId} and user_id = ${userId} and way = 'code' and not has_second_factor)
+    update console_sessions set has_second_factor = false
+     where account_id = ${accountId} and user_id = ${userId} and has_second_factor`.execute(
     transaction,
   );
-  return rows.length;
 }
 
 /** As the audit log keeps it. */

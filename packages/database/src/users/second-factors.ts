@@ -5,11 +5,18 @@
  *                     └ set up again: another secret
  *
  * A code is used once: the step of the latest one is kept, and one statement moves it on. Index: the primary keys.
+ *
+ * What changes a factor and sessions locks the user's row, then the factor, then the sessions, as a sign-in and the
+ * removal of a user do (`session-openings.ts`, `user-changes.ts`): in one order none waits for another for ever.
  */
 import { sql } from 'kysely';
 import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
-import { type ConsoleSession, endSessionsOfUser } from './console-sessions.ts';
+import {
+  type ConsoleSession,
+  endSessionsOfUser,
+  forgetFactorOfSessions,
+} from './console-sessions.ts';
 import { completeSession } from './session-openings.ts';
 
 interface UserKey {
@@ -83,6 +90,7 @@ export async function confirmSecondFactor(
 ): Promise<'confirmed' | 'changed'> {
   const { accountId, userId } = session;
   return unlessChanged(database, async (transaction) => {
+    await lockUser(transaction, session);
     const { rows } = await sql`
       update second_factors set confirmed_at = ${new Date(nowMs)}, last_step = ${given.step}
        where account_id = ${accountId} and user_id = ${userId} and secret = ${given.secret}
@@ -106,6 +114,7 @@ export async function passSecondFactor(
   nowMs: number,
 ): Promise<'passed' | 'used'> {
   const outcome = await unlessChanged(database, async (transaction) => {
+    await lockUser(transaction, session);
     if (!(await useFactor(transaction, session, given, nowMs))) return 'changed';
     const isOpen = await completeSession(transaction, session, sessionHash, origin, nowMs);
     return isOpen ? 'passed' : 'changed';
@@ -146,7 +155,10 @@ export async function replaceRecoveryCodes(
   });
 }
 
-/** Removes the own factor for a code of it. `required`: the account has none without. */
+/**
+ * Removes the own factor for a code of it, and ends the user's sessions that were waiting for one. `required`: the
+ * account has none without.
+ */
 export async function giveUpSecondFactor(
   database: Database,
   user: UserKey,
@@ -160,8 +172,10 @@ export async function giveUpSecondFactor(
       transaction,
     );
     if (rows.length > 0) return 'required';
+    await lockUser(transaction, user);
     if (!(await useFactor(transaction, user, given, nowMs))) return 'changed';
     await deleteFactor(transaction, user);
+    await forgetFactorOfSessions(transaction, user);
     await recordEnabled(transaction, user, false, origin, nowMs);
     return 'removed';
   });
@@ -171,7 +185,8 @@ export async function giveUpSecondFactor(
  * Takes the factor from a user who has lost it, and ends the user's sessions: the next mailed code leads to a new setup
  * where the account requires one.
  *
- * @param secret - given: only while it is still this one.
+ * @param secret - given: only while it is still this one, and also one that is being set up, which opens nothing: that
+ *   goes without an end of sessions and without an entry.
  * @returns false where the user has none.
  */
 export async function resetSecondFactor(
@@ -182,24 +197,35 @@ export async function resetSecondFactor(
   secret?: string,
 ): Promise<boolean> {
   return database.transaction().execute(async (transaction) => {
-    if (!(await deleteFactor(transaction, user, secret))) return false;
+    await lockUser(transaction, user);
+    const deleted = await deleteFactor(transaction, user, secret);
+    if (deleted !== 'confirmed') return deleted === 'being_set_up';
     await endSessionsOfUser(transaction, user.accountId, user.userId);
     await recordEnabled(transaction, user, false, origin, nowMs);
     return true;
   });
 }
 
+async function lockUser(transaction: Transaction, { accountId, userId }: UserKey): Promise<void> {
+  await sql`
+    select from users where account_id = ${accountId} and user_id = ${userId}
+       for no key update`.execute(transaction);
+}
+
+/** @returns what it was. `none`: there is no such factor. */
 async function deleteFactor(
   transaction: Transaction,
   { accountId, userId }: UserKey,
   secret?: string,
-): Promise<boolean> {
-  const { rows } = await sql`
+): Promise<'confirmed' | 'being_set_up' | 'none'> {
+  const { rows } = await sql<{ wasConfirmed: boolean }>`
     delete from second_factors where account_id = ${accountId} and user_id = ${userId}
-       and (${secret ?? null}::text is null or secret = ${secret ?? null}) returning 1`.execute(
-    transaction,
-  );
-  return rows.length > 0;
+       and case when ${secret ?? null}::text is null then confirmed_at is not null
+                else secret = ${secret ?? null} end
+    returning confirmed_at is not null as "wasConfirmed"`.execute(transaction);
+  const [deleted] = rows;
+  if (!deleted) return 'none';
+  return deleted.wasConfirmed ? 'confirmed' : 'being_set_up';
 }
 
 /** One statement, so that of two calls with the same code one uses it. */

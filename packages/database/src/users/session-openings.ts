@@ -269,19 +269,24 @@ export async function findDemoUser(
   return rows[0];
 }
 
+/** What was given at a sign-in. */
+export type SignInFactor = 'mailed_code' | 'app_code' | 'recovery_code';
+
 /**
- * Records that a wrong code was given for the address of a user: once an hour for each user at most, since anybody
- * could fill the log.
+ * Records that a code was no good, wrong or used before, for a user: once an hour for each user and kind of code at most,
+ * since anybody could fill the log. Whoever knows an address gives wrong mailed codes, and they must not hide the others,
+ * which are given by somebody who has the mails of the user.
  */
 export async function recordFailedSignIn(
   database: Database,
   { accountId, userId }: { readonly accountId: number; readonly userId: number },
+  factor: SignInFactor,
   call: SignInCall,
   nowMs: number,
 ): Promise<void> {
   const hourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
   await database.transaction().execute(async (transaction) => {
-    if ((await takeCalls(transaction, `failed sign-in ${userId}`, 1, hourMs)) > 1) return;
+    if ((await takeCalls(transaction, `failed sign-in ${userId} ${factor}`, 1, hourMs)) > 1) return;
     await recordChange(
       transaction,
       accountId,
@@ -291,7 +296,7 @@ export async function recordFailedSignIn(
         objectType: 'failed_sign_in',
         objectId: userId,
         before: null,
-        after: { user_id: userId },
+        after: { user_id: userId, factor },
       },
       nowMs,
     );

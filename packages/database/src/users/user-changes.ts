@@ -6,8 +6,9 @@
  * An address is one active user's. An invitation holds it from nobody: another account may invite it, its owner may sign up,
  * and a mailed code opens the account where the user is active, else the latest that invited. To whom an address belongs
  * elsewhere an account does not learn: its invitation is taken, and no mail is sent. A user who is removed keeps the row,
- * which the audit log and the credentials name, and can be invited again. An account keeps an active account_admin: who would leave it without one
- * is refused, under the lock of the account's row. Indexes: primary keys, and `users_by_email_and_account`.
+ * which the audit log and the credentials name, and can be invited again. An account keeps an active account_admin and
+ * its owner: who would leave it without one is refused, under the lock of the account's row. Indexes: primary keys, and
+ * `users_by_email_and_account`.
  */
 import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
@@ -29,7 +30,13 @@ export interface Invitation {
 }
 
 /** `email_taken`: by a user of the account. */
-export type UserRefusal = 'email_taken' | 'last_admin' | 'no_workspace' | 'no_user' | 'no_account';
+export type UserRefusal =
+  | 'email_taken'
+  | 'last_admin'
+  | 'owner'
+  | 'no_workspace'
+  | 'no_user'
+  | 'no_account';
 
 /** Invites a user, or one who was removed, and lets the mail be sent. */
 export async function inviteUser(
@@ -100,7 +107,10 @@ export async function changeUser(
   });
 }
 
-/** Ends the user's sessions and takes the second factor and the workspaces. */
+/**
+ * Ends the user's sessions and takes the second factor and the workspaces. `owner`: an account's owner is an active user,
+ * so another one becomes it first.
+ */
 export async function removeUser(
   database: Database,
   accountId: number,
@@ -109,22 +119,24 @@ export async function removeUser(
   nowMs: number,
 ): Promise<User | UserRefusal> {
   return changeLockedUser(database, accountId, userId, origin, nowMs, async (transaction) => {
-    await endSessionsOfUser(transaction, accountId, userId);
+    if (await isOwner(transaction, accountId, userId)) throw new Refused('owner');
+    // First, so that a sign-in that runs is waited for, and the session that it opens is seen below.
+    await sql`
+      update users set status = 'deactivated', is_two_factor_enabled = false, updated_at = ${new Date(nowMs)}
+       where account_id = ${accountId} and user_id = ${userId}`.execute(transaction);
     await sql`
       delete from second_factors where account_id = ${accountId} and user_id = ${userId}`.execute(
       transaction,
     );
+    await endSessionsOfUser(transaction, accountId, userId);
     await replaceMemberships(transaction, accountId, userId, []);
-    await sql`
-      update users set status = 'deactivated', is_two_factor_enabled = false, updated_at = ${new Date(nowMs)}
-       where account_id = ${accountId} and user_id = ${userId}`.execute(transaction);
   });
 }
 
 /**
  * Ends all sessions of a user, with one entry of the audit log.
  *
- * @returns how many; undefined where there is no such user.
+ * @returns how many were open; undefined where there is no such user.
  */
 export async function endUserSessions(
   database: Database,
@@ -199,6 +211,18 @@ async function hasAdmin(transaction: Transaction, accountId: number): Promise<bo
   const { rows } = await sql`
     select from users
      where account_id = ${accountId} and role = 'account_admin' and status = 'active' limit 1`.execute(
+    transaction,
+  );
+  return rows.length > 0;
+}
+
+async function isOwner(
+  transaction: Transaction,
+  accountId: number,
+  userId: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from accounts where account_id = ${accountId} and owner_user_id = ${userId}`.execute(
     transaction,
   );
   return rows.length > 0;

@@ -162,8 +162,11 @@ export const AUDIT_OBJECTS = {
     label: 'Session in the console',
     fields: { user_id: 'shown', credential_id: 'shown', way: 'shown' },
   },
-  /** A wrong code was given for the address of a user. */
-  failed_sign_in: { label: 'Failed sign-in', fields: { user_id: 'shown' } },
+  /** A code that is no good was given for a user. */
+  failed_sign_in: {
+    label: 'Failed sign-in',
+    fields: { user_id: 'shown', factor: 'shown' },
+  },
   /** A token was used on an account that is not its own, and refused. */
   credential_misuse: {
     label: 'Refused use of a credential',

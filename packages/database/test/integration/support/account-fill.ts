@@ -13,6 +13,13 @@ export async function fillAccounts(database: Database, count: number): Promise<v
     `insert into users (account_id, user_id, email, first_name, last_name, role, status)
      select n, n, n || '@example.com', 'A', 'B', 'member', 'active'`,
   );
+  await fill(
+    `insert into console_sessions (account_id, user_id, session_hash, way, ends_at, ip_addr)
+     select n, n, sha256(n::text::bytea), 'code', now() + interval '1 day', '10.0.0.1'`,
+  );
+  await fill(
+    `insert into second_factors (account_id, user_id, secret, confirmed_at) select n, n, 'a', now()`,
+  );
   await fill(`insert into memberships (account_id, user_id, environment_id) select n, n, n`);
   await fill(
     `insert into account_products (account_id, product, is_active) select n, 'pipelines', true`,

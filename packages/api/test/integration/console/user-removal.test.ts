@@ -1,0 +1,154 @@
+/** Security: the removal of a user beside a sign-in of the same user, of the owner, and the count of sessions that end. */
+import { passSecondFactor } from '@sluice/database/users/second-factors';
+import { findConsoleSession } from '@sluice/database/users/console-sessions';
+import { removeUser } from '@sluice/database/users/user-changes';
+import type { Transaction } from '@sluice/database/connection/connection';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
+import { secondFactorsOf } from '../support/second-factor-world.ts';
+
+let world: ConsoleWorld;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+const { enrolled } = secondFactorsOf(() => world);
+const BY_SYSTEM = { actor: { type: 'system' } } as const;
+
+/** Resolves once `count` statements of this database wait for locks. */
+const waitForLockWaits = (count: number) =>
+  vi.waitFor(
+    async () => {
+      const { rows } = await sql`
+        select 1 from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'`.execute(
+        world.api.database,
+      );
+      expect(rows).toHaveLength(count);
+    },
+    { timeout: 20_000, interval: 10 },
+  );
+
+/** Holds what `lock` locks until it is let go, after `last`. */
+async function hold(lock: (transaction: Transaction) => Promise<unknown>) {
+  const held = Promise.withResolvers<void>();
+  const letGo = Promise.withResolvers<(transaction: Transaction) => Promise<unknown>>();
+  const ended = world.api.database.transaction().execute(async (transaction) => {
+    await lock(transaction);
+    held.resolve();
+    await (
+      await letGo.promise
+    )(transaction);
+  });
+  await Promise.race([held.promise, ended]);
+  return {
+    letGo: async (last: (transaction: Transaction) => Promise<unknown> = async () => undefined) => {
+      letGo.resolve(last);
+      await ended;
+    },
+  };
+}
+
+const remove = (userId: number) =>
+  removeUser(world.api.database, world.api.a.accountId, userId, BY_SYSTEM, world.api.clock.nowMs);
+
+test('no session outlives the removal, also none that a sign-in opens meanwhile', async () => {
+  const { accountId } = world.api.a;
+  const { userId } = await world.insertUser(world.api.a, 'member');
+  // As a sign-in does: the user's row, then the session.
+  const signIn = await hold((transaction) =>
+    sql`select from users where user_id = ${userId} for no key update`.execute(transaction),
+  );
+  const removed = remove(userId);
+  await waitForLockWaits(1);
+  await signIn.letGo((transaction) =>
+    sql`insert into console_sessions (account_id, user_id, session_hash, way, ends_at, ip_addr)
+        values (${accountId}, ${userId}, ${hashSecret('late')}, 'code', now() + interval '1 day', '127.0.0.1')`.execute(
+      transaction,
+    ),
+  );
+  expect(await removed).toMatchObject({ status: 'deactivated' });
+  const { rows } = await sql`select 1 from console_sessions where user_id = ${userId}`.execute(
+    world.api.database,
+  );
+  expect(rows).toEqual([]);
+});
+
+test('a removal and a sign-in with two factors do not wait for each other for ever', async () => {
+  const { database, clock, a } = world.api;
+  const { email, userId } = await enrolled();
+  const half = (await world.signIn(email)).split('=')[1]!;
+  const session = await findConsoleSession(
+    database,
+    a.accountId,
+    hashSecret(half),
+    hashSecret('no demo'),
+  );
+  expect(session?.standing).toBe('needs_code');
+  const factor = await hold((transaction) =>
+    sql`select from second_factors where user_id = ${userId} for update`.execute(transaction),
+  );
+  const passed = passSecondFactor(
+    database,
+    { session: { ...session!, userId }, sessionHash: hashSecret('other') },
+    { step: Number.MAX_SAFE_INTEGER },
+    BY_SYSTEM,
+    clock.nowMs,
+  );
+  await waitForLockWaits(1);
+  const removed = remove(userId);
+  await waitForLockWaits(2);
+  await factor.letGo();
+  expect(await passed).toBe('passed');
+  expect(await removed).toMatchObject({ status: 'deactivated' });
+  const { rows } = await sql`select 1 from console_sessions where user_id = ${userId}`.execute(
+    database,
+  );
+  expect(rows).toEqual([]);
+});
+
+test('the owner is removed once another user is the owner, and not before', async () => {
+  const { a } = world.api;
+  const account = `/v1/accounts/${a.accountId}`;
+  const owner = await world.insertUser(a, 'member');
+  const admin = await world.insertUser(a, 'account_admin');
+  const cookie = await world.signIn(admin.email);
+  const ownedBy = (userId: number) =>
+    world.call('PUT', account, { cookie, body: { account: { owner_user_id: userId } } });
+  expect((await ownedBy(owner.userId)).statusCode).toBe(200);
+  const path = `${account}/users/${owner.userId}`;
+  const refused = await world.call('DELETE', path, { cookie });
+  expectProblem(refused, 409, 'conflict');
+  expect(refused.json().detail).toContain('owner');
+  expect((await world.call('GET', account, { cookie })).json().account.owner_user_id).toBe(
+    owner.userId,
+  );
+  expect((await ownedBy(admin.userId)).statusCode).toBe(200);
+  expect((await world.call('DELETE', path, { cookie })).statusCode).toBe(204);
+});
+
+test('the sessions that are ended are counted while they are open', async () => {
+  const { a, clock, database } = world.api;
+  const admin = await world.signIn((await world.insertUser(a, 'account_admin')).email);
+  const { email, userId } = await enrolled();
+  clock.nowMs += 3_600_000;
+  const idle = await world.signIn(email);
+  const late = await world.signIn(email);
+  await world.signIn(email);
+  await sql`
+    update console_sessions set last_seen_at = now() - interval '13 hours'
+     where session_hash = ${hashSecret(idle.split('=')[1]!)}`.execute(database);
+  // Incomplete, and ten minutes are over.
+  await sql`
+    update console_sessions set created_at = now() - interval '11 minutes'
+     where session_hash = ${hashSecret(late.split('=')[1]!)}`.execute(database);
+  const path = `/v1/accounts/${a.accountId}/users/${userId}/sessions`;
+  const end = async () => (await world.call('DELETE', path, { cookie: admin })).json();
+  // The one that set the factor up, and one that waits for a code.
+  expect(await end()).toEqual({ ended: 2 });
+  expect(await end()).toEqual({ ended: 0 });
+});
