@@ -6,7 +6,8 @@
  * it, `held-by.json`, is for people and for finding services that outlived their supervisor.
  */
 import { renameSync, writeFileSync } from 'node:fs';
-import { chmod, mkdir, readFile, realpath, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, readFile, realpath, rm } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/values/errors';
@@ -75,7 +76,7 @@ async function openLock(wantedPath: string): Promise<{ path: string; lock: Datab
   try {
     await mkdir(wantedPath, { recursive: true, mode: FOLDER_MODE });
     const path = await realpath(wantedPath);
-    await chmod(path, (await stat(path)).uid === 0 ? ROOT_FOLDER_MODE : FOLDER_MODE);
+    await chmod(path, userInfo().uid === 0 ? ROOT_FOLDER_MODE : FOLDER_MODE);
     const lockFile = join(path, 'lock');
     keepFilePrivate(lockFile);
     return { path, lock: new DatabaseSync(lockFile, { timeout: 0 }) };

@@ -15,8 +15,12 @@ import type { StandaloneSettings } from './settings.ts';
  */
 export const SMALL_HEAP_ARGUMENTS = ['--max-semi-space-size=2', '--v8-pool-size=1'] as const;
 
-/** One heap of glibc for all threads, not eight a core: each keeps what it has freed. -90 MB of all. */
-export const SMALL_HEAP_ENVIRONMENT = { MALLOC_ARENA_MAX: '1' } as const;
+/**
+ * - One heap of glibc for all threads, not eight a core: each keeps what it has freed. -90 MB of all.
+ * - Half of libuv's threads look names up. Of the usual four that is two, and two names of a customer's whose servers do
+ *   not answer would hold up the look-ups of all services, and the inflating of what intake is sent.
+ */
+export const SMALL_HEAP_ENVIRONMENT = { MALLOC_ARENA_MAX: '1', UV_THREADPOOL_SIZE: '16' } as const;
 
 /** The program of the one process, below `packages/`. */
 const ALL_SERVICES = 'standalone/src/services/main.ts';

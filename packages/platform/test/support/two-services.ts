@@ -13,9 +13,9 @@ const worker = beginProcess(process, 'worker', settings);
 const intake = beginProcess(process, 'intake', settings);
 /** The times of two lines differ: their order is not that of the output, since each service has a buffer of its own. */
 async function finish({ logger }: typeof worker): Promise<void> {
-  await sleep(20);
+  await sleep(5);
   logger.info('finished');
-  await sleep(20);
+  await sleep(5);
 }
 worker.lifecycle.defer('worker', () => finish(worker));
 setTimeout(() => {}, 60_000);

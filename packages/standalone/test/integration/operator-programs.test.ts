@@ -239,6 +239,8 @@ test('secrets lost names what does not open and changes it only when told to, an
     place: 'environment',
     environmentId: DEMO.environmentId,
     webhookId: 0,
+    accountId: 0,
+    userId: 0,
     name: 'Demo',
     keyId: 'lost',
     change: 'key_replaced',

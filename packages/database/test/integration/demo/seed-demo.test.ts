@@ -27,6 +27,8 @@ test('the demo workspace is made once, however often it is seeded, and its keys 
     environmentId: 1,
     credentialId: expect.any(Number),
     name: 'Demo',
+    isReadOnly: false,
+    ipAllowlist: [],
   });
   for (const [token, accountId] of [
     [DEMO.accountToken, 1],
