@@ -28,6 +28,12 @@ export class AdmissionLines {
     return this.#operationCount;
   }
 
+  /** Operations that are admitted before what the workspace sends next, as lines take turns: as many of each line. */
+  countBefore(environmentId: number): number {
+    const own = this.#lines.get(environmentId) ?? [];
+    return own.reduce((sum, group) => sum + group.operationCount, 0) * this.#lines.size;
+  }
+
   /** True where calls of the workspace wait: what it sends next comes behind them. */
   has(environmentId: number): boolean {
     return this.#lines.has(environmentId);

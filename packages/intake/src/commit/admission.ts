@@ -1,7 +1,8 @@
 /**
- * Admits to the queues what workspaces send that send much, while others send too: as much at a time as keeps
- * the time until it is applied within two or three times of the usual. Else a workspace that sends faster than the workers apply has the calls of all others wait behind its own, for
- * as long as that is: 8 s in the middle of 300 calls, 21 s at their end (`npm run bench -- neighbour`).
+ * Admits to the queues what workspaces send that send much, while others send too: as much at a time as keeps the time
+ * until it is applied within two or three times of the usual. Else a workspace that sends faster than the workers apply
+ * has the calls of all others wait behind its own, for as long as that is: 8 s in the middle of 300 calls, 21 s at their
+ * end (`npm run bench -- neighbour`).
  *
  * ```
  *   call ─▶ sends little, or is the only one ─────────────────────────────▶ next flush
@@ -9,7 +10,8 @@
  * ```
  *
  * What waits in a line is not answered yet, so a sender of any number of connections becomes as fast as the workers. The calls
- * of one workspace keep their order. Where workers apply nothing at all, as during an outage, nobody waits for them.
+ * of one workspace keep their order. Where workers apply nothing at all, as during an outage, nobody waits for them, nor
+ * until they have caught up. A shard that stands still while others do not is not waited for.
  *
  * `batcher.ts` has the lines; this knows who sends much, and what of it is not applied.
  */
@@ -40,6 +42,8 @@ export interface AdmissionOptions {
 /** What of a flush is watched. */
 interface Watched {
   batches: readonly QueuedBatch[];
+  /** So many they were at first. */
+  readonly batchCount: number;
   /** Of those that waited to be admitted; 0: a sample of what nobody waited for. */
   readonly operationCount: number;
   readonly atMs: number;
@@ -58,12 +62,19 @@ const IDLE_INTERVAL_MS = 1_000;
 const SAMPLE_INTERVAL_MS = 1_000;
 /** Of the time, for the broker to answer: on Postgres that takes long where it is busy. */
 const ASKING_SHARE_MAX = 0.1;
+/** However long one answer took: a pause of this process is no slow broker. */
+const SLOW_LOOK_INTERVAL_MS = 100;
 /** Where nothing of what was admitted is applied for so long, the heads of the queues are looked at, each time after so long. */
 const HEADS_LOOK_INTERVAL_MS = 250;
 /** Longer than any transaction of a worker that is at work: workers that take nothing for so long are away. */
 const STALLED_AFTER_MS = 2_000;
-/** A sender waits so long at most, as the time of late is: before most clients give a call up. */
+/** Catching up goes on from one round to the next as long as each is so much shorter, and until one is short. */
+const ROUND_SHRINKS_BELOW = 0.75;
+const ROUND_MS_MIN = 500;
+/** A sender waits so long at most, as far as is known: before most clients give a call up. */
 const WAIT_MS_MAX = 5_000;
+/** What was applied counts for about so long: a pause of a second changes little. */
+const RATE_OVER_MS = 5_000;
 
 export class Admission {
   readonly #options: AdmissionOptions;
@@ -81,8 +92,16 @@ export class Admission {
   #sampledAtMs = -Infinity;
   #heads: string | undefined;
   #progressAtMs = -Infinity;
-  /** Workers apply nothing, or the broker does not answer. */
+  /** Of those that were admitted: how many are applied, a decaying count, and until when it is counted. */
+  #rate = { operationCount: 0, atMs: 0 };
+  /** Workers apply nothing, or the broker does not answer; or they have not caught up since. */
   #isOpen = false;
+  #isCatchingUp = false;
+  #round = { atMs: 0, beforeMs: Infinity };
+  /** Until when a shard counts as one that stands still. */
+  readonly #stalledUntilMs = new Map<number, number>();
+  /** Of those admitted while it is open, the latest: when it is applied, workers have caught up. */
+  #latest: readonly QueuedBatch[] | undefined;
   #askingMs = 0;
 
   constructor(options: AdmissionOptions) {
@@ -128,17 +147,24 @@ export class Admission {
     return this.#isOpen || waitingCount === 0 || waitingCount + operationCount <= this.#window;
   }
 
-  /** Milliseconds for which a call would wait behind so many operations of lines, as long as it goes on as it does. */
-  waitMsBehind(operationCount: number): number {
-    if (this.#isOpen) return 0;
-    const [oldest] = this.#watched;
-    const agedMs = oldest === undefined ? 0 : this.#options.monotonicNow() - oldest.atMs;
-    return (operationCount / this.#window) * Math.max(this.#appliedAfterMs, agedMs);
+  /**
+   * True where a call may join a line before which so many operations are admitted. Otherwise its sender would wait for
+   * too long, by the latest time and by what was applied of late: after a pause of the workers the first is long, and at
+   * the beginning the second is little.
+   */
+  mayJoin(operationCount: number): boolean {
+    if (this.#isOpen || operationCount === 0) return true;
+    const nowMs = this.#options.monotonicNow();
+    // Until a time is known, that of what is not applied yet.
+    const latestMs = this.#appliedAfterMs || nowMs - (this.#watched[0]?.atMs ?? nowMs);
+    const byLatestMs = (operationCount / this.#window) * latestMs;
+    const byRateMs = operationCount / this.#operationsAMs(nowMs);
+    return Math.min(byLatestMs, byRateMs) <= WAIT_MS_MAX;
   }
 
-  /** True where a call may join the lines, which have so many operations. Otherwise its sender would wait for too long. */
-  mayJoin(operationCount: number): boolean {
-    return this.waitMsBehind(operationCount) <= WAIT_MS_MAX;
+  #operationsAMs(nowMs: number): number {
+    const { operationCount, atMs } = this.#rate;
+    return (operationCount * Math.exp((atMs - nowMs) / RATE_OVER_MS)) / RATE_OVER_MS;
   }
 
   /** The broker has a flush without any that waited: once in a while its time tells what is usual. */
@@ -152,13 +178,19 @@ export class Admission {
 
   /** The broker has those that were admitted. @param isLimiting - more wait in the lines. */
   admitted(batches: readonly QueuedBatch[], operationCount: number, isLimiting: boolean): void {
-    if (this.#isOpen && this.#watched.length > 0) return;
+    if (this.#isOpen) {
+      this.#latest = batches;
+      if (this.#watched.length > 0) return;
+    }
+    const atMs = this.#options.monotonicNow();
+    const moving = batches.filter(({ shard }) => (this.#stalledUntilMs.get(shard) ?? 0) <= atMs);
+    if (moving.length === 0) return;
     this.#unappliedCount += operationCount;
-    this.#watch({ batches, operationCount, atMs: this.#options.monotonicNow(), isLimiting });
+    this.#watch({ batches: moving, operationCount, atMs, isLimiting });
   }
 
-  #watch(watched: Watched): void {
-    this.#watched.push(watched);
+  #watch(watched: Omit<Watched, 'batchCount'>): void {
+    this.#watched.push({ ...watched, batchCount: watched.batches.length });
     if (this.#watched.length > 1) return;
     this.#progressAtMs = watched.atMs;
     this.#options.wake();
@@ -168,7 +200,8 @@ export class Admission {
   get intervalMs(): number {
     if (this.#watched.length === 0) return IDLE_INTERVAL_MS;
     const intervalMs = this.#heads === undefined ? LOOK_INTERVAL_MS : HEADS_LOOK_INTERVAL_MS;
-    return Math.max(intervalMs, this.#askingMs / ASKING_SHARE_MAX);
+    const askingMs = Math.min(SLOW_LOOK_INTERVAL_MS, this.#askingMs / ASKING_SHARE_MAX);
+    return Math.max(intervalMs, askingMs);
   }
 
   /** Looks at what has been applied of what was admitted. */
@@ -180,7 +213,9 @@ export class Admission {
     try {
       const queued = await listQueued(asked);
       this.#askingMs = monotonicNow() - askedAtMs;
-      if (this.#remove(new Set(asked), queued)) this.#progressed(undefined);
+      // On average it was applied in the middle between two looks.
+      const halfMs = this.intervalMs / 2;
+      if (this.#remove(new Set(asked), queued, halfMs)) this.#progressed(undefined);
       else if (monotonicNow() - this.#progressAtMs >= HEADS_LOOK_INTERVAL_MS)
         await this.#lookAtHeads();
     } catch {
@@ -191,23 +226,33 @@ export class Admission {
   }
 
   /** @returns true where one of those that were asked for is applied. */
-  #remove(asked: ReadonlySet<QueuedBatch>, queued: ReadonlySet<string>): boolean {
+  #remove(asked: ReadonlySet<QueuedBatch>, queued: ReadonlySet<string>, halfMs: number): boolean {
     const nowMs = this.#options.monotonicNow();
     let isProgress = false;
     this.#watched = this.#watched.filter((each) => {
       const left = each.batches.filter((batch) => !asked.has(batch) || queued.has(batch.id));
       if (left.length < each.batches.length) isProgress = true;
       each.batches = left;
-      if (left.length > 0) return true;
-      this.#applied(each, nowMs - each.atMs);
+      const ageMs = nowMs - each.atMs;
+      if (left.length > 0 && (this.#isOpen || ageMs < STALLED_AFTER_MS)) return true;
+      // Where others are applied, what is left is of shards that stand still, and the others are not to wait for them.
+      if (left.length < each.batchCount)
+        for (const { shard } of left) this.#stalledUntilMs.set(shard, nowMs + STALLED_AFTER_MS);
+      this.#applied(each, ageMs - halfMs, left.length === 0 ? nowMs : undefined);
       return false;
     });
     return isProgress;
   }
 
-  #applied({ operationCount, isLimiting }: Watched, appliedAfterMs: number): void {
+  #applied({ operationCount, isLimiting }: Watched, appliedAfterMs: number, atMs?: number): void {
+    this.#unappliedCount -= operationCount;
+    // What spans a pause of the workers says nothing of their speed.
+    if (this.#isOpen) return;
     if (operationCount > 0) {
-      this.#unappliedCount -= operationCount;
+      if (atMs !== undefined) {
+        const before = this.#operationsAMs(atMs) * RATE_OVER_MS;
+        this.#rate = { operationCount: before + operationCount, atMs };
+      }
       this.#appliedAfterMs = appliedAfterMs;
       this.#window = nextAdmissionWindow(this.#window, appliedAfterMs, this.#usualMs, isLimiting);
     } else if (this.#unappliedCount === 0) {
@@ -216,9 +261,34 @@ export class Admission {
   }
 
   #progressed(heads: string | undefined): void {
-    this.#isOpen = false;
     this.#heads = heads;
     this.#progressAtMs = this.#options.monotonicNow();
+    if (this.#isOpen) this.#catchUp(this.#progressAtMs);
+  }
+
+  /**
+   * Workers are back, with all that came meanwhile before them. Nobody waits until that is applied, then until what came
+   * in that time is, and so on: for good only where less comes than they apply.
+   */
+  #catchUp(nowMs: number): void {
+    if (this.#isCatchingUp && this.#watched.length > 0) return;
+    const lastedMs = this.#isCatchingUp ? nowMs - this.#round.atMs : Infinity;
+    const goesOn =
+      lastedMs === Infinity ||
+      (lastedMs > ROUND_MS_MIN && lastedMs < ROUND_SHRINKS_BELOW * this.#round.beforeMs);
+    if (goesOn && this.#latest !== undefined) {
+      this.#round = { atMs: nowMs, beforeMs: lastedMs };
+      this.#watched.push({
+        batches: this.#latest,
+        batchCount: this.#latest.length,
+        operationCount: 0,
+        atMs: nowMs,
+        isLimiting: false,
+      });
+    }
+    this.#latest = undefined;
+    this.#isCatchingUp = this.#watched.length > 0;
+    this.#isOpen = this.#isCatchingUp;
   }
 
   /** Workers may be at what came before: nothing of what was admitted is applied. */

@@ -204,7 +204,7 @@ export class Batcher {
       admission !== undefined &&
       (admission.mustWait(environmentId, sizeBytes) ||
         (sizeBytes > 0 && this.#lines.has(environmentId)));
-    if (mustWait && !admission.mayJoin(this.#lines.operationCount)) return undefined;
+    if (mustWait && !admission.mayJoin(this.#lines.countBefore(environmentId))) return undefined;
     if (!pending.take(environmentId, sizeBytes)) return undefined;
     if (
       hasDiskCapacity !== undefined &&

@@ -241,6 +241,69 @@ test('who would wait for longer than five seconds is refused; another one is not
   expect(world.batcher.lineOperationCount).toBeLessThan(12_000);
 });
 
+// Somebody who sends a tenth of what the workers apply, beside one who sends a call now and then.
+test.each([500, 1_500, 2_500, 30_000])(
+  'workers that are away for %d ms and then catch up have nobody refused',
+  async (awayMs) => {
+    const world = openWorld();
+    let refusedCount = 0;
+    const sendFor = async (durationMs: number, isWorking: boolean): Promise<void> => {
+      for (let ms = 0; ms < durationMs; ms += 20) {
+        if (!world.send(FLOOD, 20, 6_000)) refusedCount++;
+        if (ms % 1_000 === 0 && !world.other()) refusedCount++;
+        await world.pass(20, isWorking);
+      }
+    };
+    await sendFor(2_000, true);
+    await sendFor(awayMs, false);
+    await sendFor(awayMs < 5_000 ? 4_000 : 10_000, true);
+    expect(refusedCount).toBe(0);
+    expect(world.batcher.lineOperationCount).toBeLessThan(1_000);
+  },
+);
+
+test('a batch beside a flood is taken: it waits behind as much of each line, not behind all of the flood', async () => {
+  const world = openWorld({ perMs: 1 });
+  world.other();
+  await world.pass(20);
+  let refusedCount = 0;
+  for (let round = 0; round < 100; round++) {
+    for (let call = 0; call < 20; call++) if (!world.flood()) refusedCount++;
+    if (round % 50 === 49) expect(world.send(OTHER, 100, 120_000)).toBe(true);
+    await world.pass(20);
+  }
+  expect(refusedCount).toBeGreaterThan(0);
+});
+
+test('a shard that stands still does not hold up what goes to the others', async () => {
+  let nowMs = 0;
+  const stuckShard = 0;
+  let queued = new Set<string>();
+  const admission: Admission = new Admission({
+    isAlone: () => false,
+    listQueued: (batches) =>
+      Promise.resolve(new Set(batches.map(({ id }) => id).filter((id) => queued.has(id)))),
+    readHeads: () => Promise.resolve(String(nowMs)),
+    wake: () => undefined,
+    onCapacity: () => undefined,
+    monotonicNow: () => nowMs,
+  });
+  let admittedCount = 0;
+  for (; nowMs < 12_000; nowMs += 10) {
+    // What was added before is applied, but for one shard.
+    queued = new Set([...queued].filter((id) => id.endsWith(`-${stuckShard}`)));
+    await admission.look();
+    const count = admission.groupCountMax;
+    if (!admission.mayAdmit(count, 0)) continue;
+    const batches = [0, 1, 2, 3].map((shard) => ({ shard, id: `${nowMs}-${shard}` }));
+    for (const { id } of batches) queued.add(id);
+    admission.admitted(batches, count, true);
+    admittedCount += count;
+  }
+  // With all waiting for the one: a window each two seconds, 3,000.
+  expect(admittedCount).toBeGreaterThan(50_000);
+});
+
 test('a stop waits for nobody to be admitted', async () => {
   const world = openWorld();
   world.other();
