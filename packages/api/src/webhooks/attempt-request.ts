@@ -15,6 +15,7 @@ import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { idInPath, sequenceInPath } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
+import { openHeaders } from './webhook-headers.ts';
 import { laneOf, noWebhook } from './webhook-route.ts';
 
 export interface AttemptRequestEffects {
@@ -50,7 +51,9 @@ export function registerAttemptRequest(
             .update(stringToSign(timestamp, sent.body))
             .digest('hex')
         : CHANGED;
-      const own = Object.keys(customHeaders(webhook.customHeaders, lane.environmentId));
+      const own = Object.keys(
+        openHeaders(webhook.customHeaders, lane.environmentId, encryptedText),
+      );
       return reply.send({
         request: {
           method: 'POST',
@@ -65,14 +68,6 @@ export function registerAttemptRequest(
       });
     },
   );
-
-  function customHeaders(stored: string | null, environmentId: number): Record<string, string> {
-    if (stored === null) return {};
-    return JSON.parse(encryptedText.decrypt(stored, secretContext(environmentId))) as Record<
-      string,
-      string
-    >;
-  }
 }
 
 const CHANGED = '(the signing key was changed since)';

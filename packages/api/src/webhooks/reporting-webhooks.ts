@@ -17,7 +17,7 @@ import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { atLimit, badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
-import { limitReached, notFound } from '../http/problem.ts';
+import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import {
   laneOf,
@@ -29,7 +29,7 @@ import {
 } from './webhook-route.ts';
 import { registerWebhookDeliveries } from './webhook-deliveries.ts';
 import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
-import { headerHints } from './webhook-options.ts';
+import { exposesHeaders, headerHints } from './webhook-headers.ts';
 
 export interface ReportingWebhookEffects {
   readonly database: Database;
@@ -38,6 +38,16 @@ export interface ReportingWebhookEffects {
   readonly encryptedText: EncryptedText;
   readonly now: () => number;
 }
+
+const HEADERS_NEEDED = invalidRequest([
+  {
+    field: 'headers',
+    reason: 'required',
+    message:
+      'headers is required with an endpoint on another server: the stored values were given for the former one; send those of the new one, or {} for none',
+    source: { pointer: '/headers' },
+  },
+]);
 
 export function registerReportingWebhooks(
   app: ApiServer,
@@ -118,7 +128,7 @@ export function registerReportingWebhooks(
         tags: webhookTags,
         summary: 'Change a reporting webhook',
         description:
-          'After a change of the endpoint, the headers or `standard_webhooks`, or enabling, blocked deliveries are tried at once.',
+          'After a change of the endpoint, the headers or `standard_webhooks`, or enabling, blocked deliveries are tried at once. With an endpoint on another server (scheme, host, port), stored headers must be given again.',
         params: webhookParams,
         body: webhookChanges,
         response: { 200: webhook, ...badRequest, ...missing, ...badBody, ...commonFailures },
@@ -126,16 +136,22 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
+      let isExposing = false;
       const updated = await changeWebhook(
         database,
         lane.environmentId,
         lane.webhookId,
-        (before) => toChanges(request.body, before, lane.environmentId, encryptedText),
+        (before) => {
+          isExposing = exposesHeaders(request.body, before);
+          if (isExposing) return {};
+          return toChanges(request.body, before, lane.environmentId, encryptedText);
+        },
         changeOriginOf(request),
         now(),
         { hintsOf: (headers) => headerHints(headers, lane.environmentId, encryptedText) },
       );
       if (!updated) return noWebhook(request, reply);
+      if (isExposing) return sendProblem(request, reply, HEADERS_NEEDED);
       if (updated.mustWake) await wakeChanged(request, lane, wakeLane);
       return reply.send(toWire(updated.webhook, lane.environmentId, encryptedText));
     },

@@ -1,7 +1,7 @@
 /**
  * How a webhook wants to be sent to (not what it is told), between the wire and the row.
  *
- * Header values are encrypted on their way in, because receivers' tokens are in them, and never shown again.
+ * Its headers: `webhook-headers.ts`.
  */
 import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks/webhooks';
 import {
@@ -10,84 +10,20 @@ import {
   valuesOfOperator,
   type FilterOperator,
 } from '@sluice/domain/delivery/attribute-filter';
-import { isJsonObject } from '@sluice/domain/values/json';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
+import { headersInBody, hintsOf, openHeaders } from './webhook-headers.ts';
 
 const RATE_PER_SECOND_MAX = 10_000;
 const WINDOW_MAX = 1_000;
-const HEADER_COUNT_MAX = 20;
-const HEADER_NAME_LENGTH_MAX = 100;
-const HEADER_VALUE_LENGTH_MAX = 2_000;
-const HEADERS_LENGTH_MAX = 8_000;
-/** No character of a header's value: a hint that comes back is known for one. */
-const HIDDEN = '••••';
-const HINT_LENGTH = 4;
-/** Of a shorter value the hint would be too large a part. */
-const HINTED_LENGTH_MIN = 16;
 const FILTER_COUNT_MAX = 20;
 const FILTER_FIELD_LENGTH_MAX = 200;
 const FILTER_VALUE_COUNT_MAX = 1_000;
 /** Of one filter, all values together: filters are read for each commit batch with reporting events. */
 const FILTER_VALUES_LENGTH_MAX = 32_000;
 const FILTER_VALUE_LENGTH_MAX = 1_000;
-
-/** Our own headers, the connection's, and those that could contradict the body. */
-const RESERVED_HEADERS = new Set([
-  'accept-encoding',
-  'connection',
-  'content-encoding',
-  'content-length',
-  'content-type',
-  'date',
-  'expect',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'user-agent',
-  'via',
-]);
-const RESERVED_PREFIXES = ['x-svc-', 'x-cio-', 'webhook-', 'proxy-', 'sec-', ':'];
-
-// Not `z.record`: it drops a name that is `__proto__` without a word.
-const headers = z
-  .custom<Record<string, string>>(isJsonObject, 'must be a JSON object')
-  .superRefine((given, context) => {
-    const entries: [name: string, value: unknown][] = Object.entries(given);
-    const refuse = (message: string, name?: string): void =>
-      context.addIssue({ code: 'custom', message, path: name === undefined ? [] : [name] });
-    if (entries.length > HEADER_COUNT_MAX) {
-      return refuse(`must hold at most ${HEADER_COUNT_MAX} headers`);
-    }
-    const seen = new Set<string>();
-    for (const [name, value] of entries) {
-      const lowerCase = name.toLowerCase();
-      const why =
-        (typeof value === 'string' ? whyNoHeader(lowerCase, value) : 'must be a string') ??
-        (seen.has(lowerCase) ? 'must be given once, whatever its letter case' : undefined);
-      if (why !== undefined) refuse(why, name);
-      seen.add(lowerCase);
-    }
-    if (
-      entries.reduce((sum, [name, value]) => sum + name.length + lengthOf(value), 0) >
-      HEADERS_LENGTH_MAX
-    ) {
-      refuse(`must be at most ${HEADERS_LENGTH_MAX} characters long, all of them together`);
-    }
-  })
-  .meta({
-    type: 'object',
-    additionalProperties: { type: 'string' },
-    description:
-      'Headers that each request carries, such as `authorization`; names are kept in lower case. Not those that the service itself sends. Values are not shown again, so a change names all of them with their values; without `headers` all stay.',
-    maxProperties: HEADER_COUNT_MAX,
-  });
 
 const filterValue = z
   .union([
@@ -160,7 +96,7 @@ export const optionFields = {
     description:
       '`person`: deliveries about one person are never reordered. `strict`: none is, because only one request is in flight, whatever `window_max` says.',
   }),
-  headers,
+  headers: headersInBody,
   attribute_filters: z.array(attributeFilter).max(FILTER_COUNT_MAX).nullable().meta({
     description:
       'Only events of the chosen types for which all of these hold are sent. Null or empty: every one.',
@@ -253,38 +189,6 @@ export function changedOptionsOf(
   return isSame ? changes : { ...changes, customHeaders };
 }
 
-function openHeaders(
-  encrypted: string | null,
-  environmentId: number,
-  encryptedText: EncryptedText,
-): Record<string, string> {
-  if (encrypted === null) return {};
-  const opened = encryptedText.decrypt(encrypted, secretContext(environmentId));
-  return JSON.parse(opened) as Record<string, string>;
-}
-
-/** Name → hint, for the audit log; null where there are none, or the key that encrypted them is lost. */
-export function headerHints(
-  encrypted: string | null,
-  environmentId: number,
-  encryptedText: EncryptedText,
-): Readonly<Record<string, string>> | null {
-  if (encrypted === null) return null;
-  try {
-    return hintsOf(openHeaders(encrypted, environmentId, encryptedText));
-  } catch {
-    return null;
-  }
-}
-
-const hintsOf = (values: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [
-      name,
-      value.length < HINTED_LENGTH_MIN ? HIDDEN : `${HIDDEN}${value.slice(-HINT_LENGTH)}`,
-    ]),
-  );
-
 /** The row as it is shown. */
 export function showOptions(
   row: Webhook,
@@ -305,28 +209,4 @@ export function showOptions(
         ...(values && { values: [...values] }),
       })) ?? null,
   };
-}
-
-const lengthOf = (value: unknown): number => (typeof value === 'string' ? value.length : 0);
-
-/** Worded to follow the header's name; undefined where nothing is wrong with it. */
-function whyNoHeader(lowerCase: string, value: string): string | undefined {
-  // RFC 9110: a token, and visible characters with blanks between. No line break ends a header early.
-  if (lowerCase.length > HEADER_NAME_LENGTH_MAX)
-    return `must have a name of at most ${HEADER_NAME_LENGTH_MAX} characters`;
-  // A token, but no name that languages of receivers treat as another thing than a name.
-  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(lowerCase) || lowerCase === '__proto__')
-    return 'is not the name of a header';
-  if (
-    RESERVED_HEADERS.has(lowerCase) ||
-    RESERVED_PREFIXES.some((prefix) => lowerCase.startsWith(prefix))
-  )
-    return 'is sent by the service itself';
-  if (value.startsWith(HIDDEN))
-    return 'is the hint that is shown in place of the value; send the value, or leave out `headers` to keep all of them';
-  if (value.length > HEADER_VALUE_LENGTH_MAX)
-    return `must be at most ${HEADER_VALUE_LENGTH_MAX} characters long`;
-  if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value))
-    return 'must be visible ASCII characters, with blanks only between them';
-  return undefined;
 }

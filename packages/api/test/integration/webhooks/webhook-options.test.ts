@@ -147,6 +147,37 @@ test('every operator is taken, named as those of segments', async () => {
   expect((await make({ attribute_filters })).attribute_filters).toEqual(attribute_filters);
 });
 
+// Security: who may change a webhook would read them at a server of their own.
+test('stored headers go to no other server than the one that they were given for', async () => {
+  const { id } = await make({ headers: { authorization: 'Bearer 9f86d081884c7d65' } });
+  const path = `${PATH}/${id}`;
+  const change = (body: object) => api.call('PUT', path, { body });
+  for (const endpoint of [
+    'https://evil.example',
+    'http://example.com',
+    'https://example.com:8443',
+    'https://example.com.evil.example/',
+    'https://example.com@evil.example/',
+  ]) {
+    const answer = await change({ endpoint });
+    expect(answer.statusCode, endpoint).toBe(400);
+    expect((await api.call('GET', path)).json().endpoint).toBe(CONFIGURATION.endpoint);
+  }
+  const refused = await change({ endpoint: 'https://evil.example', name: 'b' });
+  expectProblem(refused, 400, 'invalid_request');
+  expect(refused.json().errors).toMatchObject([{ field: 'headers' }]);
+  const moved = await change({ endpoint: 'https://EXAMPLE.com/elsewhere' });
+  expect(moved.json()).toMatchObject({ name: 'a', headers: { authorization: '••••7d65' } });
+  const headers = {
+    authorization: `Basic ${btoa('ada:a long password')}`,
+    'x-key': 'Bearer short',
+  };
+  const other = await change({ endpoint: 'https://other.example', headers });
+  expect(other.json().headers).toEqual({ authorization: '••••', 'x-key': '••••' });
+  expect((await change({ endpoint: 'https://third.example', headers: {} })).statusCode).toBe(200);
+  expect((await change({ endpoint: 'https://fourth.example' })).statusCode).toBe(200);
+});
+
 const storedHeaders = async (webhookId: number): Promise<string | undefined> => {
   const { rows } = await sql<{ headers: string }>`
     select custom_headers as headers from webhooks
