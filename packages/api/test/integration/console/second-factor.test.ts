@@ -1,15 +1,11 @@
 /** Security: the second factor of a user, from its setup to its loss. */
-import {
-  fromBase32,
-  passwordOfStep,
-  plainRecoveryCode,
-  STEP_MS,
-} from '@sluice/platform/secrets/one-time-password';
+import { plainRecoveryCode, STEP_MS } from '@sluice/platform/secrets/one-time-password';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
+import { secondFactorsOf } from '../support/second-factor-world.ts';
 import { otherThan } from '../support/signup-world.ts';
 
 let world: ConsoleWorld;
@@ -18,31 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const call = (method: 'GET' | 'POST' | 'DELETE', url: string, cookie: string, body?: unknown) =>
-  world.call(method, url, { cookie, ...(body !== undefined && { body }) });
-
-const codeOf = (secret: string, stepsLater = 0): string =>
-  passwordOfStep(fromBase32(secret), Math.floor(world.api.clock.nowMs / STEP_MS) + stepsLater);
-
-const require2fa = (action: 'enable' | 'disable', tenant = world.api.a) =>
-  world.api.call('POST', `/v1/accounts/${tenant.accountId}/2fa_required/${action}`, {
-    key: tenant.token,
-  });
-
-/** A new user who has set up a second factor. */
-async function enrolled(role: 'member' | 'account_admin' = 'member', tenant = world.api.a) {
-  const user = await world.insertUser(tenant, role);
-  const first = await world.signIn(user.email);
-  const { secret } = (await call('POST', '/console/second_factor/setup', first)).json();
-  const confirmed = await call('POST', '/console/second_factor', first, { code: codeOf(secret) });
-  expect(confirmed.statusCode).toBe(200);
-  const codes = confirmed.json().recovery_codes as string[];
-  world.api.clock.nowMs += STEP_MS;
-  return { ...user, secret: secret as string, codes, first, cookie: cookieOf(confirmed) };
-}
-
-const give = (cookie: string, body: object) =>
-  call('POST', '/console/session/second_factor', cookie, body);
+const { call, codeOf, require2fa, enrolled, give } = secondFactorsOf(() => world);
 
 test('a user sets a factor up, is mailed a code and gives one of the app, and has a new session each time', async () => {
   const { email, userId, secret, codes, first, cookie } = await enrolled();

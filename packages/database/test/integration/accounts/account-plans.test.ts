@@ -85,11 +85,10 @@ import {
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { HeldCall } from '@sluice/database/changes/transact-once';
 import { listUsers } from '@sluice/database/users/users';
-import { CompiledQuery } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { fillAccounts } from '../support/account-fill.ts';
-import type { Plan } from '../support/explain.ts';
-import { type SentStatement, statementsSentBy } from '@sluice/database/testing/statements-sent';
+import { planOf } from '../support/explain.ts';
+import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 
 const ACCOUNT = 2_500;
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
@@ -320,7 +319,7 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   const sent = await statementsSentBy(() => use(database));
   expect(sent.length).toBeGreaterThan(0);
   for (const statement of sent) {
-    const nodes = await planOf(statement);
+    const nodes = await planOf(database, statement);
     const scanned = nodes.filter((node) => node['Node Type'] === 'Seq Scan');
     expect(
       scanned.map((node) => node['Relation Name']),
@@ -328,11 +327,3 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
     ).toEqual([]);
   }
 });
-
-async function planOf({ text, values }: SentStatement): Promise<Plan[]> {
-  const { rows } = await database.executeQuery<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
-    CompiledQuery.raw(`explain (format json) ${text}`, [...values]),
-  );
-  const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
-  return nodesOf(rows[0]!['QUERY PLAN'][0].Plan);
-}

@@ -2,6 +2,7 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { CompiledQuery } from 'kysely';
 import { expect } from 'vitest';
+import type { SentStatement } from '@sluice/database/testing/statements-sent';
 
 export interface Plan {
   readonly 'Node Type': string;
@@ -39,9 +40,18 @@ export async function explain(
   const { rows } = await database.executeQuery<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
     CompiledQuery.raw(`explain (analyze, format json) ${query.sql}`, [...query.parameters]),
   );
-  const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
   return nodesOf(rows[0]!['QUERY PLAN'][0].Plan);
 }
+
+/** The nodes of the plan that a statement would have; nothing is run. */
+export async function planOf(database: Database, { text, values }: SentStatement): Promise<Plan[]> {
+  const { rows } = await database.executeQuery<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+    CompiledQuery.raw(`explain (format json) ${text}`, [...values]),
+  );
+  return nodesOf(rows[0]!['QUERY PLAN'][0].Plan);
+}
+
+const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 
 /** Rows that were fetched, also those that a filter threw away. */
 export const rowsRead = (nodes: readonly Plan[]): number =>

@@ -245,6 +245,13 @@ test('a webhook that was deleted keeps nobody from starting, though its secrets 
   await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
 });
 
+const leftOf = (userId: number) =>
+  sql`
+    select is_two_factor_enabled as "isEnabled",
+           (select count(*)::int from console_sessions where user_id = u.user_id) as sessions,
+           (select count(*)::int from second_factors where user_id = u.user_id) as factors
+      from users u where user_id = ${userId}`.execute(database);
+
 test('a second factor that is lost is removed with the sessions of its user, who sets up another', async () => {
   await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
   const accountId = (await findAccountOf(database, world.environmentId))!;
@@ -269,11 +276,19 @@ test('a second factor that is lost is removed with the sessions of its user, who
     { place: 'second_factor', accountId, userId, name: 'ada@example.com', keyId: 'lost' },
   ]);
   expect(await replaceAll()).toEqual(['second_factor 0 second_factor_removed']);
-  const left = await sql`
-    select is_two_factor_enabled as "isEnabled",
-           (select count(*)::int from console_sessions where user_id = u.user_id) as sessions,
-           (select count(*)::int from second_factors where user_id = u.user_id) as factors
-      from users u where user_id = ${userId}`.execute(database);
-  expect(left.rows).toEqual([{ isEnabled: false, sessions: 0, factors: 0 }]);
+  expect((await leftOf(userId)).rows).toEqual([{ isEnabled: false, sessions: 0, factors: 0 }]);
+
+  // One that is being set up opens nothing, so its sessions stay.
+  await sql`
+    insert into second_factors (account_id, user_id, secret) values (${accountId}, ${userId}, ${stored})`.execute(
+    database,
+  );
+  await sql`
+    insert into console_sessions (account_id, user_id, session_hash, way, ends_at, ip_addr)
+    values (${accountId}, ${userId}, '\\x01', 'code', now() + interval '1 day', '127.0.0.1')`.execute(
+    database,
+  );
+  expect(await replaceAll()).toEqual(['second_factor 0 second_factor_removed']);
+  expect((await leftOf(userId)).rows).toEqual([{ isEnabled: false, sessions: 1, factors: 0 }]);
   expect((await findLostSecrets(database, encryptedText)).lost).toEqual([]);
 });
