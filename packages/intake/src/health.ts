@@ -45,7 +45,8 @@ export function createHealth({
   let lastProgressAtMs = monotonicNow();
   return async () => {
     // Calls that wait to be admitted wait for workers, not for a flush.
-    const mayRest = batcher.pendingSizeBytes === 0 || batcher.lineOperationCount > 0;
+    const mayRest =
+      batcher.pendingSizeBytes === 0 || (batcher.lineOperationCount > 0 && !batcher.isFlushing);
     if (batcher.flushCount !== lastFlushCount || mayRest) {
       lastFlushCount = batcher.flushCount;
       lastProgressAtMs = monotonicNow();

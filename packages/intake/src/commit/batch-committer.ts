@@ -60,8 +60,11 @@ const PROBE_DELAY_MS_MAX = 1_000;
 const STOP_DRAIN_MS_MAX = 5_000;
 const RETRY_AFTER_SECONDS_MAX = 60;
 
-/** `spill`: a copy is on disk, and the broker's client may still hold the bytes and send them. */
-export type CommittedTo = 'broker' | 'spill';
+/**
+ * `stage`: the broker has it, behind what other intakes have yet to hand over, in no queue. `spill`: a copy is on disk, and
+ * the broker's client may still hold the bytes and send them.
+ */
+export type CommittedTo = 'broker' | 'stage' | 'spill';
 
 export interface BatchCommitterOptions {
   readonly producer: Pick<Producer, 'addFlush' | 'durability' | 'isAtomicAcrossShards'> & {
@@ -148,10 +151,10 @@ export class BatchCommitter {
     try {
       const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
       const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
-      await within(waitMs, this.#addOrStage(commitBatches));
+      const committedTo = await within(waitMs, this.#addOrStage(commitBatches));
       if (kept) diskBuffer.deleteOldest([kept]);
       this.#awaySinceMs = undefined;
-      return 'broker';
+      return committedTo;
     } catch (error) {
       this.#isBrokerBack = false;
       if (this.#awaySinceMs === undefined) {
@@ -176,7 +179,7 @@ export class BatchCommitter {
   }
 
   /** In the queues, or behind what other intakes have acknowledged and not handed over yet. */
-  async #addOrStage(commitBatches: readonly ShardCommitBatch[]): Promise<void> {
+  async #addOrStage(commitBatches: readonly ShardCommitBatch[]): Promise<'broker' | 'stage'> {
     const { producer, lease, pause } = this.#options;
     let outcome = await producer.addFlush(commitBatches);
     for (let waitedMs = 0; outcome === 'ending' && waitedMs < STEP_WAIT_MS_MAX;) {
@@ -185,9 +188,10 @@ export class BatchCommitter {
       waitedMs += ENDING_WAIT_MS;
       outcome = await producer.addFlush(commitBatches);
     }
-    if (outcome === 'added') return;
+    if (outcome === 'added') return 'broker';
     await producer.stage.put([{ atMs: undefined, text: writeFlush(commitBatches) }]);
     lease.staged();
+    return 'stage';
   }
 
   /**

@@ -171,6 +171,11 @@ export class Batcher {
     return this.#lines.operationCount;
   }
 
+  /** A flush is being made durable, or begins in this turn of the event loop. */
+  get isFlushing(): boolean {
+    return this.#isFlushing;
+  }
+
   /** True where the next call of a workspace will wait to be admitted, as far as is known without it. */
   mustWait(environmentId: number): boolean {
     return (
@@ -298,7 +303,9 @@ export class Batcher {
         Math.min(...flush.map((group) => (group.isAdmitted ? Infinity : group.arrivedAtMs))),
         sizesOf(flush),
       );
-      if (committedTo === 'broker') this.#committed(flush);
+      if (committedTo !== 'spill') for (const group of flush) group.release();
+      // What is staged is in no queue yet: its time would be no time of the workers.
+      if (committedTo === 'broker') this.#inQueues(flush);
     } catch (error) {
       onCommitFailure(error, commitBatches);
       outcome = 'unavailable';
@@ -307,9 +314,7 @@ export class Batcher {
     return outcome;
   }
 
-  /** The broker has all of it. */
-  #committed(flush: readonly CommitGroup[]): void {
-    for (const group of flush) group.release();
+  #inQueues(flush: readonly CommitGroup[]): void {
     const { admission } = this.#options;
     if (admission === undefined) return;
     const admitted = flush.filter(({ isAdmitted }) => isAdmitted);

@@ -88,6 +88,7 @@ function openWorld({ perMs = 10, isAlone = false, pendingSizeBytes = 1e9 } = {})
     send,
     leave: () => void (isAway = true),
     keepOnDisk: () => void (committedTo = 'spill'),
+    stage: () => void (committedTo = 'stage'),
     /** @param isWorking - false: the workers apply nothing. */
     async pass(durationMs: number, isWorking = true) {
       for (let ms = 0; ms < durationMs; ms++) {
@@ -214,7 +215,7 @@ test('workers who are at what was queued before are at work: nothing more is put
 });
 
 test('a broker that does not answer has nobody wait, and what goes to the disk is not waited for', async () => {
-  for (const act of ['leave', 'keepOnDisk'] as const) {
+  for (const act of ['leave', 'keepOnDisk', 'stage'] as const) {
     const world = openWorld();
     world.other();
     await world.pass(20);

@@ -166,7 +166,7 @@ describe('a flush', () => {
   test('that must wait for what other intakes have on their disks is staged, and that is enough', async () => {
     const committer = world.start();
     world.broker.heldBack = ['held'];
-    expect(await committer.commit(flush('a'), false, world.nowMs, OWNERS)).toBe('broker');
+    expect(await committer.commit(flush('a'), false, world.nowMs, OWNERS)).toBe('stage');
     expect(world.broker.staged).toEqual([{ atMs: undefined, text: JSON.stringify(flush('a')) }]);
     expect(world.diskBuffer.isEmpty).toBe(true);
   });
