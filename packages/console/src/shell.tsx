@@ -55,6 +55,20 @@ const ROUTES: readonly Route[] = [
   settingsRoute,
 ];
 
+/** These show the account, and need no workspace. */
+const OF_ACCOUNT: ReadonlySet<Route | undefined> = new Set([
+  keysRoute,
+  keyRoute,
+  usersRoute,
+  auditRoute,
+  auditEntryRoute,
+  billingRoute,
+  creditsRoute,
+  purchaseRoute,
+  usageRoute,
+  settingsRoute,
+]);
+
 /** With what the user needs for the screen; absent: to be signed in. */
 const MENU: readonly { path: string; name: string; capability?: Capability }[] = [
   { path: '/start', name: 'Start' },
@@ -95,7 +109,7 @@ function SignedIn({
   readonly session: Session;
   readonly onSignOut: () => Promise<void>;
 }) {
-  const { place } = useRouting();
+  const { place, route } = useRouting();
   const wanted = session.workspaces.find(({ id }) => String(id) === place.query['workspace']);
   const workspaceId = (wanted ?? session.workspaces[0])?.id;
   const state = useMemo(
@@ -113,9 +127,13 @@ function SignedIn({
         <Menu />
         <Bar onPalette={() => setShown('palette')} />
         <main id="screen" tabIndex={-1}>
-          {workspaceId === undefined ? (
+          {workspaceId === undefined && !OF_ACCOUNT.has(route) ? (
             <Empty title="You are in no workspace">
-              <p>Ask an account_admin of {session.account.name} to add you to one.</p>
+              <p>
+                {session.session.way === 'token'
+                  ? `A token of a ${session.user.role} opens the account alone: its billing and its settings.`
+                  : `Ask an account_admin of ${session.account.name} to add you to one.`}
+              </p>
             </Empty>
           ) : (
             <Screen />

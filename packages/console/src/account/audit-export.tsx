@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'react';
 import { request, RequestFailed } from '../client/request.ts';
 import { useSession } from '../client/session.ts';
+import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 
@@ -19,6 +20,7 @@ const POLL_MS = 1_000;
 export function AuditExport({ filters }: { readonly filters: Readonly<Record<string, string>> }) {
   const { account } = useSession();
   const [ordered, setOrdered] = useState<Export>();
+  const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
   const base = `/v1/accounts/${account.id}/audit_logs`;
   const isWaiting = ordered?.status === 'pending' || ordered?.status === 'processing';
@@ -46,10 +48,9 @@ export function AuditExport({ filters }: { readonly filters: Readonly<Record<str
           numbers.includes(name) ? Number(value) : value,
         ]),
       );
-      const answer = await request<{ export: Export }>(`${base}/export`, {
+      const answer = await callOnce<{ export: Export }>(`${base}/export`, {
         method: 'POST',
         body,
-        idempotencyKey: crypto.randomUUID(),
       });
       setOrdered(answer.export);
     });

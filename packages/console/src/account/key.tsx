@@ -1,10 +1,10 @@
 /** One key: what it opens, whether it is still used, what was done with it; a new secret, and its end. */
-import { useRef, useState } from 'react';
-import { request } from '../client/request.ts';
+import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
+import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { Badge } from '../parts/badge.tsx';
 import { Dialog } from '../parts/dialog.tsx';
@@ -54,12 +54,13 @@ function KeyView({ id }: { readonly id: string }) {
               {key.environment_id !== null && (
                 <Pair name="Workspace" text={String(key.environment_id)} />
               )}
-              {key.role !== null && (
-                <Pair name="Role" text={key.read_only ? `${key.role}, reads only` : key.role} />
-              )}
+              {key.role !== null && <Pair name="Role" text={key.role} />}
               {key.scopes.length > 0 && <Pair name="Scopes" text={key.scopes.join(', ')} />}
-              {key.type === 'service_account' && (
-                <Pair name="Addresses" text={key.ip_allowlist.join(', ') || 'any'} />
+              {isBindable(key) && (
+                <>
+                  <Pair name="May" text={key.read_only ? 'read only' : 'read and change'} />
+                  <Pair name="Addresses" text={key.ip_allowlist.join(', ') || 'any'} />
+                </>
               )}
               <div>
                 <dt>Made</dt>
@@ -85,6 +86,9 @@ function KeyView({ id }: { readonly id: string }) {
     </Shown>
   );
 }
+
+/** The keys of intake are bound to nothing. */
+const isBindable = ({ type }: Credential): boolean => type === 'service_account' || type === 'app';
 
 const Pair = ({ name, text }: { readonly name: string; readonly text: string }) => (
   <div>
@@ -129,17 +133,12 @@ function KeyActions({
 }) {
   const [asked, setAsked] = useState<'rotation' | 'revocation'>();
   const [secret, setSecret] = useState<string>();
-  const key = useRef(crypto.randomUUID());
+  const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
   const name = visibleText(credential.name);
   const rotate = (): void =>
     void run(async () => {
-      const idempotencyKey = key.current;
-      key.current = crypto.randomUUID();
-      const made = await request<{ secret: string }>(`${path}/rotate`, {
-        method: 'POST',
-        idempotencyKey,
-      });
+      const made = await callOnce<{ secret: string }>(`${path}/rotate`, { method: 'POST' });
       setSecret(made.secret);
       onChanged();
     });

@@ -1,10 +1,10 @@
 /** The keys and tokens of the account: which are in force, and new ones, whose secret is shown once. */
-import { type FormEvent, useRef, useState } from 'react';
-import { request } from '../client/request.ts';
+import { type FormEvent, useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { formText } from '../forms/form-text.ts';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
+import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { Badge } from '../parts/badge.tsx';
 import { Dialog } from '../parts/dialog.tsx';
@@ -166,7 +166,7 @@ function MakeKey({
   const [role, setRole] = useState('member');
   // In the state of this dialog alone, which is gone when it closes.
   const [secret, setSecret] = useState<string>();
-  const key = useRef(crypto.randomUUID());
+  const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
   const make = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
@@ -178,12 +178,9 @@ function MakeKey({
     };
     void run(async () => {
       const path = `/v1/accounts/${account.id}/api_credentials`;
-      const idempotencyKey = key.current;
-      key.current = crypto.randomUUID();
-      const made = await request<{ secret: string; api_credential: Credential }>(path, {
+      const made = await callOnce<{ secret: string; api_credential: Credential }>(path, {
         method: 'POST',
         body,
-        idempotencyKey,
       });
       const { site_id: siteId } = made.api_credential;
       setSecret(siteId === null ? made.secret : `${siteId}:${made.secret}`);

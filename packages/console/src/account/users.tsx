@@ -1,6 +1,5 @@
 /** Who may sign in to the account, with which role; for an account_admin. */
-import { type FormEvent, useRef, useState } from 'react';
-import { request, RequestFailed } from '../client/request.ts';
+import { type FormEvent, useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { announce } from '../parts/announcer.tsx';
@@ -10,6 +9,7 @@ import { FOCUSED } from '../parts/focused.ts';
 import { formText } from '../forms/form-text.ts';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
+import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { type Route, useSetQuery } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
@@ -158,23 +158,16 @@ function Invite({
   const [environmentIds, setEnvironmentIds] = useState<readonly number[]>(
     workspaces.map(({ id }) => id),
   );
-  const key = useRef(crypto.randomUUID());
+  const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
   const invite = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const email = formText(event.currentTarget, 'email');
     void run(async () => {
-      try {
-        await request(`/v1/accounts/${account.id}/users`, {
-          method: 'POST',
-          body: { email, role, environment_ids: environmentIds },
-          idempotencyKey: key.current,
-        });
-      } catch (error) {
-        // Another try is another call, unless it is not known what became of this one.
-        if (error instanceof RequestFailed && error.status !== 0) key.current = crypto.randomUUID();
-        throw error;
-      }
+      await callOnce(`/v1/accounts/${account.id}/users`, {
+        method: 'POST',
+        body: { email, role, environment_ids: environmentIds },
+      });
       announce(`${email} is invited`);
       onInvited();
     });

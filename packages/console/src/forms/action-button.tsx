@@ -1,8 +1,9 @@
 /** A button that changes something by one call. While the call runs, and by a double click, nothing is sent twice. */
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
 import { type Capability, useSession } from '../client/session.ts';
 import { announce } from '../parts/announcer.tsx';
+import { useCallOnce } from './use-call-once.ts';
 
 export function ActionButton({
   children,
@@ -28,25 +29,18 @@ export function ActionButton({
   const { workspaceId, capabilities, user } = useSession();
   const [failure, setFailure] = useState<RequestFailed>();
   const [isRunning, setIsRunning] = useState(false);
-  const key = useRef(crypto.randomUUID());
+  const callOnce = useCallOnce();
   const isAllowed = capability === undefined || capabilities.includes(capability);
   const run = async (): Promise<void> => {
     setIsRunning(true);
     setFailure(undefined);
     try {
-      await request(path, {
-        ...(method && { method }),
-        body,
-        workspaceId,
-        ...(method !== 'DELETE' && { idempotencyKey: key.current }),
-      });
-      // The next click is another call.
-      key.current = crypto.randomUUID();
+      // A DELETE is done once however often it is sent.
+      await (method === 'DELETE' ? request : callOnce)(path, { method, body, workspaceId });
       announce(done);
       onDone();
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error;
-      if (error.status !== 0) key.current = crypto.randomUUID();
       setFailure(error);
       announce(error.message);
     } finally {

@@ -1,6 +1,5 @@
 /** A file that is sent: its first line is checked before, and how much of it is sent is shown meanwhile. */
 import { type FormEvent, useState } from 'react';
-import { RequestFailed } from '../client/request.ts';
 import { upload } from '../client/upload.ts';
 import { useSession } from '../client/session.ts';
 import { useWork } from '../forms/use-work.ts';
@@ -41,8 +40,6 @@ export function ImportUpload({ onUploaded }: { readonly onUploaded: () => void }
       form.reset();
       await choose(undefined);
       onUploaded();
-    }).catch((error: unknown) => {
-      if (!(error instanceof RequestFailed)) throw error;
     });
   };
   const missing = NEEDED.filter((name) => !columns.includes(name));

@@ -1,10 +1,11 @@
 /** Sends deliveries of a webhook again: how many that would be, the start, and how far it is. */
-import { type FormEvent, useRef, useState } from 'react';
-import { request, RequestFailed } from '../client/request.ts';
+import { type FormEvent, useState } from 'react';
+import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { formText } from '../forms/form-text.ts';
+import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Badge } from '../parts/badge.tsx';
@@ -149,7 +150,7 @@ function NewReplay({
   const { workspaceId } = useSession();
   const [asked, setAsked] = useState<Record<string, unknown>>();
   const [plan, setPlan] = useState<Plan>();
-  const key = useRef(crypto.randomUUID());
+  const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
   const count = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
@@ -182,13 +183,7 @@ function NewReplay({
   };
   const start = (): void =>
     void run(async () => {
-      try {
-        const options = { body: asked, workspaceId, idempotencyKey: key.current };
-        await request(path, { method: 'POST', ...options });
-      } catch (error) {
-        if (error instanceof RequestFailed && error.status !== 0) key.current = crypto.randomUUID();
-        throw error;
-      }
+      await callOnce(path, { method: 'POST', body: asked, workspaceId });
       announce('The replay has begun');
       onStarted();
     });

@@ -1,6 +1,9 @@
 /** What did that key do, and is it still used? Who changed this setting, from what to what? Answered in the console. */
 import { readFile } from 'node:fs/promises';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
+import { sql } from 'kysely';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
@@ -17,6 +20,17 @@ const call = (method: string, path: string, token: string, body?: object) =>
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     ...(body && { body: JSON.stringify(body) }),
   });
+
+/** The API makes the change, and the answer does not arrive. */
+const loseAnswer = (page: Page, path: RegExp) =>
+  page.route(
+    path,
+    async (route) => {
+      await route.fetch();
+      await route.abort('connectionaborted');
+    },
+    { times: 1 },
+  );
 
 test('a key is made by keyboard, its secret is shown once and works, and it is revoked', async () => {
   const { page } = await world.userPage('account_admin');
@@ -56,6 +70,61 @@ test('a key is made by keyboard, its secret is shown once and works, and it is r
   await page.context().close();
 });
 
+test('a key whose answer was lost is made once, and a new secret is made once', async () => {
+  const { page } = await world.userPage('account_admin');
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
+  const lost = page.getByText('The API does not answer.');
+  await page.getByRole('link', { name: 'Keys' }).click();
+  await press('Make a key');
+  const name = crypto.randomUUID();
+  await page.getByLabel('Name').fill(name);
+  await loseAnswer(page, /\/api_credentials$/);
+  await press('Make the key');
+  await lost.waitFor();
+  await press('Make the key');
+  const made = (await page.getByRole('region', { name: 'The new key' }).textContent())!;
+  await press('I have stored it');
+  const { rows: keys } = await sql<{ hash: Buffer }>`
+    select secret_hash as hash from api_credentials where name = ${name}`.execute(
+    world.fleet.database,
+  );
+  expect(keys.map(({ hash }) => hash)).toEqual([hashSecret(made)]);
+
+  await page.getByRole('link', { name }).click();
+  await press('New secret …');
+  await loseAnswer(page, /\/rotate$/);
+  await press('Make a new secret');
+  await lost.waitFor();
+  await press('Make a new secret');
+  await page.getByRole('region', { name: 'The new secret' }).waitFor();
+  await press('I have stored it');
+  const { rows } = await sql<{ rotations: number }>`
+    select count(*)::int as rotations from audit_logs l join api_credentials c
+        on c.account_id = l.account_id and c.credential_id::text = l.object_id
+     where c.name = ${name} and l.object_type = 'api_credential' and l.action = 'updated'`.execute(
+    world.fleet.database,
+  );
+  expect(rows).toEqual([{ rotations: 1 }]);
+  await page.context().close();
+});
+
+test('what an app key may do, and from where, is shown', async () => {
+  const made = await call('POST', `${account}/api_credentials`, DEMO.accountToken, {
+    type: 'app',
+    name: 'Dashboard',
+    environment_id: DEMO.environmentId,
+    read_only: true,
+    ip_allowlist: ['203.0.113.0/24'],
+  });
+  const { api_credential: key } = (await made.json()) as { api_credential: { id: number } };
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/keys/${key.id}`);
+  const shown = page.getByRole('region', { name: 'The key' });
+  await shown.getByText('203.0.113.0/24').waitFor();
+  expect(await shown.getByText('read only', { exact: true }).count()).toBe(1);
+  await page.context().close();
+});
+
 test('a key leads to its last use and to what was changed with it, and that to the change itself', async () => {
   const made = await call('POST', `${account}/api_credentials`, DEMO.accountToken, {
     type: 'service_account',
@@ -90,10 +159,13 @@ test('a key leads to its last use and to what was changed with it, and that to t
   await page.context().close();
 });
 
-test('the audit log is exported as it is filtered', async () => {
+test('the audit log is exported as it is filtered, once though the first answer was lost', async () => {
   const page = await world.demoPage({ acceptDownloads: true });
   await page.getByRole('link', { name: 'Audit log' }).click();
   await page.getByLabel('Object').selectOption('console_session');
+  await loseAnswer(page, /\/audit_logs\/export$/);
+  await page.getByRole('button', { name: 'Export CSV' }).click();
+  await page.getByText('The API does not answer.').waitFor();
   await page.getByRole('button', { name: 'Export CSV' }).click();
   const link = page.getByRole('link', { name: /^Download \d+ entries/ });
   await link.waitFor();
@@ -106,6 +178,11 @@ test('the audit log is exported as it is filtered', async () => {
   expect(new Set(lines.map((line) => line.split(',')[column]))).toEqual(
     new Set(['console_session']),
   );
+  const { rows } = await sql<{ exports: number }>`
+    select count(*)::int as exports from audit_log_exports where account_id = ${DEMO.accountId}`.execute(
+    world.fleet.database,
+  );
+  expect(rows).toEqual([{ exports: 1 }]);
   await page.context().close();
 });
 

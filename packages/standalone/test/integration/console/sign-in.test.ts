@@ -83,6 +83,26 @@ test('where the account requires two factors the sign-in leads through the setup
   await page.context().close();
 });
 
+test('a pasted token that opens no workspace leads to the billing and the settings of the account', async () => {
+  const answer = await fetch(`${world.url}/v1/accounts/${DEMO.accountId}/api_credentials`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${DEMO.accountToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ type: 'service_account', name: 'Buyer', role: 'billing_admin' }),
+  });
+  const page = await world.newPage();
+  await page.goto(world.url);
+  await page.getByRole('button', { name: 'Use a token' }).click();
+  const { secret } = (await answer.json()) as { secret: string };
+  await page.getByLabel('Token of a service account').fill(secret);
+  await page.keyboard.press('Enter');
+  await page.getByText('A token of a billing_admin opens the account alone').waitFor();
+  await page.getByRole('link', { name: 'Billing' }).click();
+  await page.getByRole('heading', { name: 'Billing' }).waitFor();
+  await page.getByRole('link', { name: 'Settings' }).click();
+  await page.getByText('Buyer, billing_admin of Demo').waitFor();
+  await page.context().close();
+});
+
 test('a pasted token opens the console under its own name, and a session is ended from another', async () => {
   const answer = await fetch(`${world.url}/v1/accounts/${DEMO.accountId}/api_credentials`, {
     method: 'POST',

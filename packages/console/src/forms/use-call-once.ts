@@ -1,0 +1,34 @@
+/**
+ * A call that must not be made twice, such as one that makes a key: sent again after an answer that was lost, it is answered
+ * as the first time. Another call, or the same one after an answer, has another key.
+ */
+import { useRef } from 'react';
+import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
+
+/** As `request`. */
+export type CallOnce = <Answer>(
+  path: string,
+  options: Omit<RequestOptions, 'idempotencyKey'>,
+) => Promise<Answer>;
+
+export function useCallOnce(): CallOnce {
+  const unanswered = useRef<{ readonly call: string; readonly key: string }>(undefined);
+  return async <Answer>(path: string, options: Omit<RequestOptions, 'idempotencyKey'>) => {
+    const call = JSON.stringify([path, options.method, options.workspaceId, options.body]);
+    const { key } =
+      unanswered.current?.call === call ? unanswered.current : { key: crypto.randomUUID() };
+    unanswered.current = { call, key };
+    try {
+      const answer = await request<Answer>(path, { ...options, idempotencyKey: key });
+      unanswered.current = undefined;
+      return answer;
+    } catch (error) {
+      if (error instanceof RequestFailed && isSettled(error)) unanswered.current = undefined;
+      throw error;
+    }
+  };
+}
+
+/** Whether it is known what became of the call: not without an answer, nor by one of a proxy, nor while it still runs. */
+const isSettled = ({ status, code }: RequestFailed): boolean =>
+  status > 0 && status < 500 && code !== 'idempotency_key_in_use';
