@@ -25,7 +25,6 @@ import {
   type AccountToken,
   findAccountToken,
   findAccountTokenById,
-  recordCredentialUse,
 } from '@sluice/database/accounts/account-tokens';
 import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import { includesRole, ROLES, type Role, type Scope } from '@sluice/domain/accounts/account';
@@ -40,6 +39,7 @@ import { refuseUse } from './restricted-use.ts';
 import type { Problem } from '../http/problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import { recordMisuse } from './record-misuse.ts';
+import { createUseRecorder } from './record-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
 import { createSessionDoor, SECOND_FACTOR_MISSING, sessionSubject } from './session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -97,8 +97,6 @@ declare module 'fastify' {
 const MINUTE_MS = 60_000;
 const TOKEN_TTL_MS = 1_000;
 const TOKEN_COUNT_MAX = 10_000;
-/** How often the last use of a token is written, at most. */
-const USE_INTERVAL_MS = 60_000;
 
 /** The scheme in any case (RFC 9110 §11.1), then one token. */
 const BEARER = /^bearer +([\w.~+/=-]{1,1024}) *$/i;
@@ -219,8 +217,12 @@ const callerOfSession = (session: ConsoleSession): AccountCaller => ({
   session,
 });
 
-/** Counts the calls of a token together with those of the access tokens made from it. */
-export function createTokenRate({ database, ratePerMinute, now }: AccountGuardEffects): CallRate {
+/** Counts the calls of a token together with those of the access tokens made from it, and of the sessions that it opened. */
+export function createTokenRate({
+  database,
+  ratePerMinute,
+  now,
+}: Pick<AccountGuardEffects, 'database' | 'ratePerMinute' | 'now'>): CallRate {
   return createCallRate(
     {
       name: 'token',
@@ -293,18 +295,4 @@ function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undef
   if (access.scope !== undefined && !caller.scopes.includes(access.scope))
     return { code: 'forbidden', message: `this needs a token with the scope ${access.scope}` };
   return undefined;
-}
-
-/** Not awaited: a call must neither wait for it nor fail with it. */
-function createUseRecorder({ database, now, monotonicNow }: AccountGuardEffects) {
-  const recordedAtMs = new Map<number, number>();
-  return (request: FastifyRequest, { accountId, credentialId }: AccountToken): void => {
-    const atMs = monotonicNow();
-    if (atMs - (recordedAtMs.get(credentialId) ?? -Infinity) < USE_INTERVAL_MS) return;
-    if (recordedAtMs.size >= TOKEN_COUNT_MAX) recordedAtMs.clear();
-    recordedAtMs.set(credentialId, atMs);
-    recordCredentialUse(database, accountId, credentialId, request.ip, now()).catch(
-      (error: unknown) => request.log.warn({ error }, 'the last use of a token was not written'),
-    );
-  };
 }

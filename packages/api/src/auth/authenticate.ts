@@ -97,7 +97,7 @@ function authenticateCaller({
   refusedCredentials,
   demoHosts,
 }: AuthenticateEffects): onRequestAsyncHookHandler {
-  const readSession = createSessionDoor({ database, demoHosts });
+  const readSession = createSessionDoor({ database, demoHosts, now, monotonicNow });
   const keys = new RecentAnswers<AppKey>({
     ttlMs: KEY_TTL_MS,
     countMax: KEY_COUNT_MAX,

@@ -10,10 +10,10 @@ import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
 import type { Problem } from '../http/problem.ts';
 import { isAllowedFrom } from './ip-allowlist.ts';
+import { createUseRecorder, type UseRecorderEffects } from './record-use.ts';
 import { accountOfCookie, readSessionCookie, refuseVisit, TWO_CALLERS } from './session-cookie.ts';
 
-export interface SessionDoorEffects {
-  readonly database: Database;
+export interface SessionDoorEffects extends UseRecorderEffects {
   /** Names for which the demo opens however a call came (`DEMO_HOSTS`). */
   readonly demoHosts: readonly string[];
 }
@@ -39,7 +39,9 @@ export const isForDemo = (request: FastifyRequest, demoHosts: readonly string[])
     demoHosts,
   );
 
-export function createSessionDoor({ database, demoHosts }: SessionDoorEffects): ReadSession {
+export function createSessionDoor(effects: SessionDoorEffects): ReadSession {
+  const { database, demoHosts } = effects;
+  const noteUse = createUseRecorder(effects);
   return async (request) => {
     const text = readSessionCookie(request);
     if (text === undefined) return { outcome: 'none' };
@@ -63,6 +65,8 @@ export function createSessionDoor({ database, demoHosts }: SessionDoorEffects): 
         },
         text,
       };
+    const { accountId, credentialId } = session;
+    if (credentialId !== null) noteUse(request, { accountId, credentialId });
     return { outcome: session.standing === 'complete' ? 'open' : 'incomplete', session };
   };
 }
@@ -73,8 +77,12 @@ export const SECOND_FACTOR_MISSING: Problem = {
   message: 'the sign-in is not complete: the second factor is missing; the console asks for it',
 };
 
-/** What the calls of a session are counted by, together in both halves. */
-export const sessionSubject = ({ sessionId }: ConsoleSession): string => `session ${sessionId}`;
+/**
+ * What the calls of a session are counted by, together in both halves: those of a token's sessions with the token's own, so
+ * that a token may not call more often by having opened many.
+ */
+export const sessionSubject = ({ sessionId, credentialId }: ConsoleSession): number | string =>
+  credentialId ?? `session ${sessionId}`;
 
 /**
  * Asks anew, for a call that goes on for long: its session as it is now; undefined where it is over, incomplete, or may

@@ -7,7 +7,8 @@
  * secret that was put into a browser beforehand opens nothing. Where a second factor is missing the session is
  * incomplete, and goes on with `second-factor.ts`.
  *
- * A token of the account that is pasted opens a session too. The token itself is not kept.
+ * A token of the account that is pasted opens a session too, which counts among the token's calls. The token itself is not
+ * kept.
  */
 import { findAccountToken } from '@sluice/database/accounts/account-tokens';
 import { type ConsoleSession, endConsoleSession } from '@sluice/database/users/console-sessions';
@@ -28,8 +29,10 @@ import { z } from 'zod';
 import { email } from '../accounts/account-fields.ts';
 import { SIGNUP_LIMITS, TRIES_PER_HOUR_AND_IP } from '../accounts/signup.ts';
 import { CODE_LIFETIME_MS, isCode } from '../accounts/signup-code.ts';
+import { createTokenRate } from '../auth/account-guard.ts';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
 import { isAllowedFrom } from '../auth/ip-allowlist.ts';
+import { createUseRecorder } from '../auth/record-use.ts';
 import type { RefusedCredentials } from '../auth/refused-credentials.ts';
 import { newSessionCookie, refuseVisit, setCookieHeader } from '../auth/session-cookie.ts';
 import { DEMO_TOKEN_HASH, isForDemo, type ReadSession } from '../auth/session-door.ts';
@@ -43,7 +46,10 @@ export interface SignInEffects {
   readonly secret: string;
   readonly now: () => number;
   readonly demoHosts: readonly string[];
+  readonly monotonicNow: () => number;
   readonly refusedCredentials: RefusedCredentials;
+  /** Calls that one token may make a minute, at all processes together; 0: as many as it likes. */
+  readonly ratePerMinute: number;
 }
 
 const HOUR_MS = 3_600_000;
@@ -68,6 +74,8 @@ export function registerSignIn(
     now,
     takeCalls: takeCallsIn(database),
   });
+  const countCall = createTokenRate(effects);
+  const noteUse = createUseRecorder(effects);
   // Also before there is a session: another page must not sign a browser in, nor send mails by it.
   scope.addHook('onRequest', async (request, reply) => {
     const refusal = refuseVisit(request);
@@ -145,6 +153,8 @@ export function registerSignIn(
     const secretHash = hashSecret(text);
     const token = await findAccountToken(database, secretHash);
     if (!token) return effects.refusedCredentials.refuse(request, reply, text, INVALID_TOKEN);
+    const refusal = await countCall(reply, token.credentialId);
+    if (refusal) return sendProblem(request, reply, refusal);
     if (!isAllowedFrom(request.ip, token.ipAllowlist)) {
       effects.refusedCredentials.note(request, 'ip_not_allowed', text);
       return sendProblem(request, reply, TOKEN_FROM_ELSEWHERE);
@@ -154,6 +164,7 @@ export function registerSignIn(
     const outcome = await openTokenSession(database, opened, callOf(request), now());
     if (outcome === 'two_factors') return sendProblem(request, reply, TOKEN_IS_ONE_FACTOR);
     if (outcome === 'no_token') return sendProblem(request, reply, INVALID_TOKEN);
+    noteUse(request, token);
     return begin(request, reply, cookie);
   }
 

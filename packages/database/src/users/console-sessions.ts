@@ -37,7 +37,10 @@ export interface ConsoleSession extends SessionOwner {
   readonly name: string;
   readonly way: SignInWay;
   readonly standing: SessionStanding;
-  /** Workspaces of the user, all of the account for a token; deleted ones left out; ascending. */
+  /**
+   * Workspaces of the user, and all of the account for a token of an account_admin, who may make keys of them; deleted ones
+   * left out; ascending.
+   */
   readonly environmentIds: readonly number[];
   /** Of a token; null for a user. */
   readonly serviceAccountId: number | null;
@@ -56,7 +59,7 @@ const INCOMPLETE_MINUTES_MAX = 10;
 const SEEN_INTERVAL_SECONDS = 60;
 
 /** In a statement whose table of sessions is `s`. */
-const IS_OPEN = sql`s.ends_at > now() and s.last_seen_at > now() - make_interval(hours => ${IDLE_HOURS_MAX})`;
+export const IS_OPEN = sql`s.ends_at > now() and s.last_seen_at > now() - make_interval(hours => ${IDLE_HOURS_MAX})`;
 
 /** In a statement with the tables `s`, `u` and `a`. */
 const STANDING = sql`
@@ -86,7 +89,7 @@ export async function findConsoleSession(
            (select coalesce(array_agg(e.environment_id order by e.environment_id), '{}')
               from environments e
              where e.account_id = s.account_id and e.deleted_at is null
-               and (s.user_id is null or exists (
+               and (s.user_id is null and t.role = 'account_admin' or exists (
                      select from memberships m
                       where (m.account_id, m.user_id, m.environment_id) = (s.account_id, s.user_id, e.environment_id)))
            ) as "environmentIds"

@@ -12,6 +12,7 @@ import { isDuplicateOf } from '../connection/statement-failure.ts';
 import {
   auditedSession,
   type ConsoleSession,
+  IS_OPEN,
   type SessionOwner,
   type SessionStanding,
   type SignInWay,
@@ -21,6 +22,8 @@ import {
 export type SignInCall = Pick<ChangeOrigin, 'ipAddr' | 'userAgent' | 'requestId'>;
 
 const DAYS_MAX = 7;
+/** Open at a time by one token: more than a team has browsers that share one. */
+const SESSIONS_OF_TOKEN_MAX = 20;
 const USER_AGENT_LENGTH_MAX = 512;
 const HOUR_MS = 3_600_000;
 
@@ -92,7 +95,7 @@ export interface NewTokenSession {
   readonly sessionHash: Buffer;
 }
 
-/** @returns `two_factors`: the account requires two, and a token is one. `no_token`: it was revoked or rotated meanwhile. */
+/** Past 20 open ones of the token the oldest ends. @returns `two_factors`: the account requires two, and a token is one. `no_token`: it was revoked or rotated meanwhile. */
 export async function openTokenSession(
   database: Database,
   { accountId, credentialId, serviceAccountId, secretHash, sessionHash }: NewTokenSession,
@@ -104,7 +107,8 @@ export async function openTokenSession(
       select c.name, a.is_two_factor_required as "isRequired"
         from api_credentials c join accounts a on a.account_id = c.account_id
        where c.account_id = ${accountId} and c.credential_id = ${credentialId} and c.secret_hash = ${secretHash}
-         and c.revoked_at is null and a.status <> 'closed'`.execute(transaction);
+         and c.revoked_at is null and a.status <> 'closed'
+         for no key update of c`.execute(transaction);
     const [token] = rows;
     if (!token) return 'no_token';
     if (token.isRequired) return 'two_factors';
@@ -117,21 +121,46 @@ export async function openTokenSession(
       secretHash,
       call,
     );
+    const origin = {
+      ...call,
+      actor: { type: 'service_account', serviceAccountId },
+      credentialId,
+    } as const;
+    const change = { objectType: 'console_session', objectName: token.name } as const;
+    const audited = auditedSession(owner, 'token');
+    for (const objectId of await endOldestSessions(transaction, accountId, credentialId))
+      await recordChange(
+        transaction,
+        accountId,
+        origin,
+        { ...change, objectId, before: audited, after: null },
+        nowMs,
+      );
     await recordChange(
       transaction,
       accountId,
-      { ...call, actor: { type: 'service_account', serviceAccountId }, credentialId },
-      {
-        objectType: 'console_session',
-        objectId: sessionId,
-        objectName: token.name,
-        before: null,
-        after: auditedSession(owner, 'token'),
-      },
+      origin,
+      { ...change, objectId: sessionId, before: null, after: audited },
       nowMs,
     );
     return 'complete';
   });
+}
+
+/** Under the lock of the token's row: one at most, but for the first time after a change of the number. */
+async function endOldestSessions(
+  transaction: Transaction,
+  accountId: number,
+  credentialId: number,
+): Promise<number[]> {
+  const { rows } = await sql<{ sessionId: number }>`
+    delete from console_sessions
+     where account_id = ${accountId} and credential_id = ${credentialId} and session_id in (
+           select s.session_id from console_sessions s
+            where s.account_id = ${accountId} and s.credential_id = ${credentialId} and ${IS_OPEN}
+            order by s.session_id desc offset ${SESSIONS_OF_TOKEN_MAX})
+    returning session_id::int as "sessionId"`.execute(transaction);
+  return rows.map(({ sessionId }) => sessionId);
 }
 
 async function insertSession(

@@ -2,7 +2,7 @@
 import { seedDemoWorkspace, DEMO_SECRETS } from '@sluice/database/demo/seed-demo';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { startApi } from '../support/api-under-test.ts';
 import { cookieOf, ORIGIN, startConsole, type ConsoleWorld } from '../support/console-world.ts';
@@ -174,4 +174,83 @@ test('a token has no second factor of its own', async () => {
     ['POST', '/console/second_factor/setup'],
   ] as const)
     expectProblem(await world.call(method, url, { cookie }), 403, 'forbidden');
+});
+
+test('a token opens the workspaces only where it could make keys of them', async () => {
+  const workspace = world.api.a.environmentId;
+  for (const [role, ids] of [
+    ['member', []],
+    ['billing_admin', []],
+    ['account_admin', [workspace]],
+  ] as const) {
+    const cookie = await signIn((await makeToken({ role })).secret);
+    const { workspaces } = (await me(cookie)).json();
+    expect(workspaces.map(({ id }: { id: number }) => id)).toEqual(ids);
+    const read = await world.call('GET', '/v1/workspaces', { cookie, workspace });
+    if (role === 'account_admin') expect(read.statusCode).toBe(200);
+    else expectProblem(read, 403, 'environment_not_owned');
+  }
+});
+
+test('its sessions count among the calls of the token, and are a use of it', async () => {
+  const api = await startApi({ ratePerMinute: 5 });
+  const headers = { origin: ORIGIN, 'sec-fetch-site': 'same-origin' };
+  const bearer = { authorization: `Bearer ${api.a.token}` };
+  const url = `/v1/accounts/${api.a.accountId}`;
+  const open = () =>
+    api.app.inject({
+      method: 'POST',
+      url: '/console/session',
+      headers,
+      payload: { token: api.a.token },
+    });
+  const opened = [await open(), await open()];
+  expect(opened.map(({ statusCode }) => statusCode)).toEqual([204, 204]);
+  /** It is written beside the answer. */
+  const waitForUse = () =>
+    vi.waitFor(async () => {
+      const { rows } = await sql`
+        update api_credentials set last_used_ip = null
+         where secret_hash = ${hashSecret(api.a.token)} and last_used_ip = '127.0.0.1'
+        returning 1`.execute(api.database);
+      expect(rows).toHaveLength(1);
+    }, 20_000);
+  await waitForUse();
+  const [one, other] = opened.map((each) => ({ ...headers, cookie: cookieOf(each) }));
+  const workspace = { 'x-sluice-workspace': String(api.a.environmentId) };
+  const calls = [
+    { url: '/v1/workspaces', headers: { ...one, ...workspace } },
+    { url: '/console/me', headers: { ...other } },
+    { url, headers: bearer },
+    { url: '/console/me', headers: { ...one } },
+    { url: '/v1/workspaces', headers: { ...other, ...workspace } },
+    { url, headers: bearer },
+  ];
+  const statuses = [];
+  for (const each of calls) {
+    statuses.push((await api.app.inject(each)).statusCode);
+    if (statuses.length < 3) await waitForUse();
+  }
+  expect(statuses).toEqual([200, 200, 200, 429, 429, 429]);
+  expectProblem(await open(), 429, 'rate_limited');
+  await api.close();
+});
+
+test('of 21 sessions of a token the oldest ends, which the log says', async () => {
+  const { id, secret } = await makeToken();
+  const cookies: string[] = [];
+  for (let n = 0; n < 20; n++) cookies.push(await signIn(secret));
+  expect((await me(cookies[0]!)).statusCode).toBe(200);
+  cookies.push(await signIn(secret));
+  expectProblem(await me(cookies[0]!), 401, 'unauthorized');
+  for (const cookie of [cookies[1]!, cookies[20]!]) expect((await me(cookie)).statusCode).toBe(200);
+  // At the same time too, of which each sees the others.
+  await Promise.all(Array.from({ length: 5 }, () => signIn(secret)));
+  const { rows } = await sql<{ open: number; ended: number }>`
+    select (select count(*)::int from console_sessions where credential_id = ${id}) as open,
+           (select count(*)::int from audit_logs where credential_id = ${id}
+               and object_type = 'console_session' and action = 'deleted') as ended`.execute(
+    world.api.database,
+  );
+  expect(rows).toEqual([{ open: 20, ended: 6 }]);
 });

@@ -1,0 +1,33 @@
+/** When and from where a token was last used, by its own calls and by those of the sessions that it opened. */
+import { recordCredentialUse } from '@sluice/database/accounts/account-tokens';
+import type { Database } from '@sluice/database/connection/connection';
+import type { FastifyRequest } from 'fastify';
+
+/** How often the last use of a token is written, at most. */
+const USE_INTERVAL_MS = 60_000;
+const TOKEN_COUNT_MAX = 10_000;
+
+export interface UseRecorderEffects {
+  readonly database: Database;
+  readonly now: () => number;
+  readonly monotonicNow: () => number;
+}
+
+export type NoteUse = (
+  request: FastifyRequest,
+  token: { readonly accountId: number; readonly credentialId: number },
+) => void;
+
+/** Not awaited: a call must neither wait for it nor fail with it. */
+export function createUseRecorder({ database, now, monotonicNow }: UseRecorderEffects): NoteUse {
+  const recordedAtMs = new Map<number, number>();
+  return (request, { accountId, credentialId }) => {
+    const atMs = monotonicNow();
+    if (atMs - (recordedAtMs.get(credentialId) ?? -Infinity) < USE_INTERVAL_MS) return;
+    if (recordedAtMs.size >= TOKEN_COUNT_MAX) recordedAtMs.clear();
+    recordedAtMs.set(credentialId, atMs);
+    recordCredentialUse(database, accountId, credentialId, request.ip, now()).catch(
+      (error: unknown) => request.log.warn({ error }, 'the last use of a token was not written'),
+    );
+  };
+}
