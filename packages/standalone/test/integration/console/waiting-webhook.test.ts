@@ -61,12 +61,15 @@ test('a delivery is skipped only after its number was repeated, and the others g
   const { id, receiver } = await blockedWebhook('skipped');
   const page = await world.demoPage();
   await page.goto(`${world.url}/webhooks/${id}`);
+  const skip = page.getByRole('button', { name: 'Skip delivery 1 for ever' });
   await page.getByRole('button', { name: 'Skip delivery 1 …' }).click();
+  await skip.waitFor();
   await page.keyboard.press('Escape');
+  await skip.waitFor({ state: 'detached' });
   await page.getByText(/^Delivery 1 gets 500/).waitFor();
   receiver.answer.status = 200;
   await page.getByRole('button', { name: 'Skip delivery 1 …' }).click();
-  await page.getByRole('button', { name: 'Skip delivery 1 for ever' }).click();
+  await skip.click();
   await page.getByText('Everything is delivered.').waitFor();
   await page.getByLabel('State').selectOption('abandoned');
   await page.getByRole('row').filter({ hasText: 'abandoned' }).waitFor();
