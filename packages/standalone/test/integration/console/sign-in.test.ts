@@ -100,6 +100,7 @@ test('a pasted token that opens no workspace leads to the billing and the settin
   await page.getByRole('heading', { name: 'Billing' }).waitFor();
   await page.getByRole('link', { name: 'Settings' }).click();
   await page.getByText('Buyer, billing_admin of Demo').waitFor();
+  expect(await page.getByText('opens the account alone').count()).toBe(0);
   await page.context().close();
 });
 
