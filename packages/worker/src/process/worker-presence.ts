@@ -3,8 +3,8 @@
  * (`database/src/maintenance/worker-processes.ts`). When the process is killed, they take up its work within seconds.
  *
  * A session can also end while the process lives: Postgres restarts, an operator ends it. Then this process sends
- * nothing new until it has a session again, which takes milliseconds where Postgres is there. The others look
- * twice, half a second apart. So two processes send one lane at the same time only where a network lets one of them through
+ * nothing new until it has a session again, which takes milliseconds where Postgres is there. The others look for half a
+ * second before they believe it. So two processes send one lane at the same time only where a network lets one of them through
  * to Postgres and resets the connections of the other: what is in flight there is then sent twice, with the same event
  * ids.
  */
