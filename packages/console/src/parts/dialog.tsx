@@ -1,5 +1,5 @@
 /** A question before something is done: the browser's own dialog, which keeps the focus and closes by Escape. */
-import { type ReactNode, useEffect, useRef } from 'react';
+import { type ReactNode, useLayoutEffect, useRef } from 'react';
 
 export function Dialog({
   title,
@@ -11,7 +11,8 @@ export function Dialog({
   readonly onClose: () => void;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before the next frame: what is typed at once after the key that opens it goes into its field.
+  useLayoutEffect(() => {
     const element = dialog.current;
     if (element && !element.open) element.showModal();
   }, []);
