@@ -92,8 +92,8 @@ export class Admission {
   #sampledAtMs = -Infinity;
   #heads: string | undefined;
   #progressAtMs = -Infinity;
-  /** Of those that were admitted: how many are applied, a decaying count, and until when it is counted. */
-  #rate = { operationCount: 0, atMs: 0 };
+  /** Of those that were admitted: how many are applied, a decaying count, from when and until when it is counted. */
+  #rate = { operationCount: 0, sinceMs: 0, atMs: 0 };
   /** Workers apply nothing, or the broker does not answer; or they have not caught up since. */
   #isOpen = false;
   #isCatchingUp = false;
@@ -163,8 +163,10 @@ export class Admission {
   }
 
   #operationsAMs(nowMs: number): number {
-    const { operationCount, atMs } = this.#rate;
-    return (operationCount * Math.exp((atMs - nowMs) / RATE_OVER_MS)) / RATE_OVER_MS;
+    const { operationCount, sinceMs, atMs } = this.#rate;
+    // What is counted for less than that has not decayed so far.
+    const overMs = RATE_OVER_MS * (1 - Math.exp((sinceMs - nowMs) / RATE_OVER_MS));
+    return overMs <= 0 ? 0 : (operationCount * Math.exp((atMs - nowMs) / RATE_OVER_MS)) / overMs;
   }
 
   /** The broker has a flush without any that waited: once in a while its time tells what is usual. */
@@ -244,14 +246,24 @@ export class Admission {
     return isProgress;
   }
 
-  #applied({ operationCount, isLimiting }: Watched, appliedAfterMs: number, atMs?: number): void {
+  #applied(
+    { operationCount, isLimiting, atMs: admittedAtMs }: Watched,
+    appliedAfterMs: number,
+    atMs?: number,
+  ): void {
     this.#unappliedCount -= operationCount;
     // What spans a pause of the workers says nothing of their speed.
     if (this.#isOpen) return;
     if (operationCount > 0) {
       if (atMs !== undefined) {
-        const before = this.#operationsAMs(atMs) * RATE_OVER_MS;
-        this.#rate = { operationCount: before + operationCount, atMs };
+        const { operationCount: counted, sinceMs, atMs: countedAtMs } = this.#rate;
+        const before = counted * Math.exp((countedAtMs - atMs) / RATE_OVER_MS);
+        const isFirst = before < 1;
+        this.#rate = {
+          operationCount: before + operationCount,
+          sinceMs: isFirst ? admittedAtMs : sinceMs,
+          atMs,
+        };
       }
       this.#appliedAfterMs = appliedAfterMs;
       this.#window = nextAdmissionWindow(this.#window, appliedAfterMs, this.#usualMs, isLimiting);
