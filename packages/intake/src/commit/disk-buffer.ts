@@ -75,8 +75,6 @@ export class DiskBuffer {
       `select ${WRITTEN_AT} as at_ms from flushes where position <> ? ${IN_ORDER} limit 1`,
     );
     this.#identities = readIdentities(database);
-    const last = database.prepare(`select max(${WRITTEN_AT}) as at_ms from flushes`).get();
-    this.#lastWrittenAtMs = (last?.['at_ms'] as number | null | undefined) ?? -Infinity;
     this.#count();
   }
 
@@ -251,12 +249,14 @@ export class DiskBuffer {
     const row = this.#database
       .prepare(
         `select count(*) as flushes, coalesce(sum(size_bytes), 0) as size,
-                coalesce(sum(envelope_count), 0) as envelopes from flushes`,
+                coalesce(sum(envelope_count), 0) as envelopes, max(${WRITTEN_AT}) as at_ms from flushes`,
       )
-      .get() as { flushes: number; size: number; envelopes: number };
+      .get() as { flushes: number; size: number; envelopes: number; at_ms: number | null };
     this.#flushCount = row.flushes;
     this.#sizeBytes = row.size;
     this.#commitBatchCount = row.envelopes;
+    // Also of what was taken over: a clock that was set back must not put a later call before it.
+    this.#lastWrittenAtMs = row.at_ms ?? -Infinity;
     this.#shares.count(row.size);
   }
 

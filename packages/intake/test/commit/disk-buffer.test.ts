@@ -117,6 +117,21 @@ describe('the disk buffer', () => {
     expect(open()).toMatchObject({ id: ids[0], formerIds: [] });
   });
 
+  test('flushes of one moment keep their order when another process takes over their file', () => {
+    const [first, second] = [open(), open()];
+    // The clock stands still, or is set back: the file's own order is what is left.
+    for (const id of ['a', 'b', 'c', 'd']) second.append(flush(id), NOBODY, 7, 7);
+    close(first);
+    close(second);
+    const next = open();
+    expect(idsOf(next)).toEqual(['a', 'b', 'c', 'd']);
+    next.append(flush('e'), NOBODY, 1, 1);
+    expect(idsOf(next)).toEqual(['a', 'b', 'c', 'd', 'e']);
+    close(next);
+    // Nothing is left behind in the file that it was in, to come a second time.
+    expect(idsOf(open())).toEqual(['a', 'b', 'c', 'd', 'e']);
+  });
+
   test('takes over a file of a version that wrote no times of the broker', () => {
     const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
     database.exec(`create table flushes (
