@@ -270,4 +270,23 @@ describe('a delivery that is tried once', () => {
     expect(startAll(run, 300)).toEqual([]);
     expect(startAll(run, nextProbeAtMs!)).toEqual([1]);
   });
+
+  test('that is the head ends the wait of the others with its failure, and they follow in order', () => {
+    const run = withOnce(4, 2, {
+      state: 'failing',
+      cursor: 1,
+      attemptedThrough: 2,
+      nextProbeAtMs: 500,
+      concurrencyLimit: 4,
+    });
+    expect(startAll(run, 500)).toEqual([2]);
+    expect(run.fail(2, refusedAt(500), 600, 0)).toBe('abandoned');
+    expect(run.snapshot()).toMatchObject({
+      state: 'healthy',
+      cursor: 2,
+      nextProbeAtMs: null,
+      concurrencyLimit: 1,
+    });
+    expect(startAll(run, 600)).toEqual([3]);
+  });
 });

@@ -116,6 +116,46 @@ describe('permits', () => {
     expect(world.permits.waitingCount).toBe(1);
   });
 
+  test('that slow requests held come back when these end, also as places for further slow ones', () => {
+    const world = createWorld({ permitsMax: 1, slowMax: 1, slowAfterMs: 50 });
+    for (let round = 1; round <= 5; round++) {
+      const hangs = world.permits.tryAcquire({ accountId: 1, lane: 'hangs' }) as Permit;
+      expect(hangs).toBeDefined();
+      world.setNow(round * 1_000);
+      let served = 0;
+      let next: Permit | undefined;
+      world.permits.wait({ accountId: 2, lane: 'well' }, () => {
+        served++;
+        next = world.permits.takeTurn({ accountId: 2, lane: 'well' });
+      });
+      // The one place for slow requests is free in each round.
+      expect([served, world.permits.slowCount, world.permits.heldCount]).toEqual([1, 1, 1]);
+      hangs.release();
+      expect([world.permits.slowCount, world.permits.heldCount]).toEqual([0, 1]);
+      next?.release();
+      expect([world.permits.slowCount, world.permits.heldCount]).toEqual([0, 0]);
+    }
+  });
+
+  test('go to those who wait before those who ask anew, however many come free', () => {
+    const { permits } = createWorld({ permitsMax: 2 });
+    const held = [1, 2].map((accountId) => permits.tryAcquire({ accountId, lane: 'a' }) as Permit);
+    const served: number[] = [];
+    const asksAnew: (Permit | undefined)[] = [];
+    for (const accountId of [3, 4, 5])
+      permits.wait({ accountId, lane: 'a' }, () => {
+        // There may be a place, and somebody waits for it.
+        asksAnew.push(permits.tryAcquire({ accountId: 9, lane: 'a' }));
+        served.push(accountId);
+        permits.takeTurn({ accountId, lane: 'a' });
+      });
+    for (const permit of held) permit.release();
+    expect(served).toEqual([3, 4]);
+    expect(asksAnew).toEqual([undefined, undefined]);
+    expect(permits.tryAcquire({ accountId: 9, lane: 'a' })).toBeUndefined();
+    expect(permits.waitingCount).toBe(1);
+  });
+
   test('stay with a request that waits for a busy process: that says nothing of its endpoint', () => {
     const world = createWorld({ permitsMax: 1, slowMax: 10, slowAfterMs: 50 });
     const first = world.permits.tryAcquire({ accountId: 1, lane: 'a' });

@@ -5,12 +5,13 @@ import {
   expireAccountCredits,
   grantCredits,
   refundCredits,
+  reverseGrant,
   type NewGrant,
 } from '@sluice/database/credits/credits';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 
 const NOW_MS = Date.parse('2026-03-01T00:00:00Z');
 let database: Database;
@@ -48,6 +49,10 @@ const refund = (amount: number, debitKey: string, key: string, nowMs = NOW_MS) =
     .execute((transaction) =>
       refundCredits(transaction, account, { amount, debitKey, key }, nowMs),
     );
+const reverse = (grantKey: string, nowMs = NOW_MS) =>
+  database
+    .transaction()
+    .execute((transaction) => reverseGrant(transaction, account, grantKey, nowMs));
 const grants = async () => (await listBalances(database, account.accountId, ['llm'])).get('llm')!;
 const available = async () => (await grants()).reduce((sum, each) => sum + each.available, 0);
 
@@ -151,4 +156,66 @@ test('a grant that is not the sum of its moves is found', async () => {
   expect(await listCreditDifferences(database)).toEqual([
     { ...account, grantId: 1, kept: '2 0 3 0', recomputed: '5 0 0 0' },
   ]);
+});
+
+describe('a grant whose price went back', () => {
+  test('is taken back alone: others of its kind, and of other kinds and accounts, keep all they have', async () => {
+    const own = account;
+    const beside = { accountId: own.accountId, kind: 'inbox_previews' } as const;
+    await database
+      .transaction()
+      .execute((transaction) =>
+        grantCredits(
+          transaction,
+          beside,
+          { pool: 'purchased', amount: 9, expiresAtMs: null, key: 'grant:invoice:in_1' },
+          NOW_MS,
+        ),
+      );
+    await grant({ amount: 7, key: 'grant:invoice:in_0', expiresAtMs: NOW_MS + 86_400_000 });
+    await grant({ amount: 5, key: 'grant:invoice:in_1' });
+    await grant({ amount: 3, key: 'grant:invoice:in_2', pool: 'goodwill' });
+    expect(await reverse('grant:invoice:in_1')).toBe(5);
+    expect(await grants()).toMatchObject([
+      { available: 7, expired: 0, expiresAtMs: NOW_MS + 86_400_000 },
+      { available: 0, expired: 5, expiresAtMs: NOW_MS },
+      { available: 3, expired: 0, expiresAtMs: null },
+    ]);
+    const balances = await listBalances(database, own.accountId, ['inbox_previews']);
+    expect(balances.get('inbox_previews')).toMatchObject([{ available: 9, expiresAtMs: null }]);
+    // What is left may be spent, and no more than that.
+    expect(await debit(11, 'preview:1')).toEqual({ outcome: 'insufficient', available: 10 });
+    expect(await debit(10, 'preview:2')).toEqual({ outcome: 'debited' });
+    await expectLedgerToAgree();
+  });
+
+  test('is taken back once, whatever comes later', async () => {
+    await grant({ amount: 5, key: 'a' });
+    await debit(2, 'preview:1');
+    const taken = await Promise.all([reverse('a'), reverse('a'), reverse('a')]);
+    expect(taken.toSorted()).toEqual([0, 0, 3]);
+    // What was spent of it stays spent, and comes back to nobody.
+    expect(await refund(2, 'preview:1', 'preview:1:refund:1', NOW_MS + 1)).toEqual({
+      outcome: 'refunded',
+    });
+    expect(await available()).toBe(0);
+    expect(await grants()).toMatchObject([{ granted: 5, available: 0, used: 0, expired: 5 }]);
+    await expectLedgerToAgree();
+  });
+
+  test('that ended before keeps its end', async () => {
+    await grant({ amount: 5, key: 'a', expiresAtMs: NOW_MS - 1_000 });
+    expect(await reverse('a')).toBe(5);
+    expect(await grants()).toMatchObject([{ expiresAtMs: NOW_MS - 1_000 }]);
+    await expectLedgerToAgree();
+  });
+
+  test('that there is not changes nothing', async () => {
+    await grant({ amount: 5, key: 'a' });
+    expect(await reverse('b')).toBe(0);
+    expect(await available()).toBe(5);
+    // Nor does it keep a later grant of that name from coming.
+    expect(await grant({ amount: 4, key: 'b' })).toBe(true);
+    expect(await reverse('b')).toBe(4);
+  });
 });

@@ -3,7 +3,11 @@ import { createDatabase, type Database } from '@sluice/database/connection/conne
 import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { createLogger } from '@sluice/platform/process/logger';
 import { leasesOf } from '../../../src/delivery/deliver-webhook.ts';
+import type { LaneDrainDeps } from '../../../src/lane/lane-drain-deps.ts';
+import { LaneLease } from '../../../src/lane/lane-lease.ts';
+import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import {
   createGate,
   createLaneWorld,
@@ -92,6 +96,71 @@ describe('a worker that is lost', () => {
       await world.deliver({ leases: { timeoutMs: 500, leaseMs: 400, timeSliceMs: 1_000 } }),
     ).toEqual({ outcome: 'more' });
     expect(world.sent).toEqual([]);
+  });
+});
+
+describe('a lease that was lost', () => {
+  /** Of a machine that was suspended: by its own clock the lease has just begun. */
+  async function loseLease() {
+    const world = await createLaneWorld(database);
+    await world.log(3);
+    const store = storeOf(world);
+    const claim = { lane: world.key, leaseMs: 15_000 };
+    const first = (await store.claim(claim))!;
+    const deps = {
+      store,
+      leases: { timeoutMs: 1_000, leaseMs: 15_000, timeSliceMs: 1_000 },
+      presence: { processId: 0, isShown: true, shown: () => Promise.resolve() },
+      monotonicNow: () => 0,
+      pause: () => Promise.resolve(),
+      confirmFailure: () => Promise.resolve(),
+      confirmGivingUp: () => Promise.resolve(),
+      idleTime: new IdleTime({ idleMs: () => 0, monotonicNow: () => 0 }),
+      logger: createLogger('test', 'silent'),
+    } as unknown as LaneDrainDeps;
+    const lease = new LaneLease(deps, world.key, { fencing: first.fencing, atMs: 0 }, () => {});
+    closes.push(() => lease.close());
+    expect(lease.mayStart(0)).toBe(true);
+    await sql`update lanes set lease_until = clock_timestamp() - interval '1 ms'
+               where environment_id = ${world.environmentId}`.execute(database);
+    expect(await store.claim(claim)).toMatchObject({ fencing: first.fencing + 1 });
+    return { world, lease };
+  }
+
+  const delivered = {
+    attempt: 1,
+    startedAtMs: 1_800_000_000_000,
+    durationMs: 3,
+    status: 200,
+    outcome: 'delivered',
+    failure: null,
+    failureMessage: null,
+    responseHead: null,
+    responseBody: null,
+  } as const;
+  const progress = {
+    snapshot: {
+      state: 'healthy',
+      cursor: 1,
+      attemptedThrough: 1,
+      nextProbeAtMs: null,
+      concurrencyLimit: 1,
+    },
+    endpointVersion: 1,
+    isLast: false,
+  } as const;
+
+  test('lets its worker start nothing more as soon as that hears of it, and keeps nothing of it', async () => {
+    const { world, lease } = await loseLease();
+    lease.add({ ...delivered, sequence: 1 });
+    expect(await lease.keep(progress)).toBeUndefined();
+    expect(lease.isFenced).toBe(true);
+    expect(lease.mayStart(0)).toBe(false);
+    expect(await world.attempts(1)).toEqual([]);
+    expect(await world.lane()).toMatchObject({ cursor: 0, isHeld: true });
+    // Nor by trying again.
+    expect(await lease.keep({ ...progress, isLast: true })).toBeUndefined();
+    expect(await world.lane()).toMatchObject({ cursor: 0, isHeld: true });
   });
 });
 

@@ -183,6 +183,33 @@ test('I3: events that come again after they were forgotten grant nothing again, 
   expect(await world.balance(accountId)).toBe(100);
 });
 
+test('an event that the payment provider cannot be asked about waits, and is applied once it can', async () => {
+  const { world, accountId, workflow, events } = await startPaid();
+  for (const event of events) await insertProviderEvent(world.database, event, Date.now() - 1_000);
+  const waiting = async () => {
+    const { rows } = await sql<{ eventId: string }>`
+      select event_id as "eventId" from vendor_events where settled_at is null order by 1`.execute(
+      world.database,
+    );
+    return rows.map(({ eventId }) => eventId);
+  };
+  const eventIds = events.map(({ eventId }) => eventId).toSorted();
+  world.simulator.faults.add({ kind: 'error', method: 'GET', path: '/invoices', count: 1_000 });
+  expect(await world.settleEvents()).toBe(0);
+  expect(await waiting()).toEqual(eventIds);
+  expect(await world.balance(accountId)).toBe(0);
+  // Again at once it is not asked: the events wait for their time.
+  world.simulator.faults.clear();
+  expect(await world.settleEvents()).toBe(0);
+  world.clock.aheadMs += 600_000;
+  expect(await world.settleEvents()).toBe(events.length);
+  expect(await waiting()).toEqual([]);
+  expect(await world.balance(accountId)).toBe(100);
+  expect(await findPurchaseWorkflow(world.database, accountId, workflow.runId)).toMatchObject({
+    status: 'success',
+  });
+});
+
 test('an event that cannot be read does not keep those behind it from being worked off, and is looked at ever less often', async () => {
   const { world, accountId, events } = await startPaid();
   const [{ objectId }] = events as [ProviderEvent];

@@ -1,0 +1,204 @@
+/** What a merge leaves to the primary, what it takes from the secondary, and what it tells (`ingestion-conventions.md` §1.6). */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { STORED_ATTRIBUTE_COUNT_MAX } from '../../src/state/merge-attributes.ts';
+import { svcId } from '../../src/values/svc-id.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import { MemoryStore } from '../support/memory-store.ts';
+import {
+  addDevice,
+  identify,
+  merge,
+  relate,
+  segment,
+  track,
+  NOW_MS,
+} from '../../src/testing/sample-operations.ts';
+
+let store: MemoryStore;
+beforeEach(() => {
+  store = new MemoryStore();
+});
+
+/** Later than everything before it. */
+const LATER_MS = NOW_MS + 5_000;
+const mergeLater = (primary: string, secondary: string): Operation => ({
+  ...merge(primary, secondary),
+  receivedAtMs: LATER_MS,
+});
+const alias = (primary: string, secondary: string): Operation =>
+  ({ ...merge(primary, secondary), isAlias: true }) as Operation;
+const whoIs = (): object[] => store.people.map(({ id, email, phone }) => ({ id, email, phone }));
+
+describe('of what both have, the primary keeps its own', () => {
+  test('a device of the same token', () => {
+    store.apply(
+      addDevice('id:1', 't', { of: 'primary' }),
+      addDevice('id:2', 't', { of: 'secondary' }),
+    );
+    store.apply(addDevice('id:2', 'u', { of: 'secondary' }));
+    store.apply(merge('id:1', 'id:2'));
+    expect(store.devices).toMatchObject([
+      { personId: 1, token: 't', attributes: { of: 'primary' } },
+      { personId: 1, token: 'u', attributes: { of: 'secondary' } },
+    ]);
+    expect(store.devices).toHaveLength(2);
+  });
+
+  test('a relationship with the same object', () => {
+    store.apply(
+      relate('id:1', 'acme', { role: 'boss' }),
+      relate('id:2', 'acme', { role: 'clerk' }),
+    );
+    store.apply(relate('id:2', 'other', { role: 'guest' }));
+    store.apply(merge('id:1', 'id:2'));
+    const [primary] = store.people;
+    expect(
+      store.relationships.map(({ personId, attributes }) => ({ personId, attributes })),
+    ).toEqual([
+      { personId: primary?.personId, attributes: { role: 'boss' } },
+      { personId: primary?.personId, attributes: { role: 'guest' } },
+    ]);
+  });
+
+  test('membership of the same segment, once', () => {
+    store.apply(identify('id:1'), identify('id:2'));
+    store.apply(segment('add', 7, 'id:1', 'id:2'), segment('add', 8, 'id:2'));
+    store.apply(merge('id:1', 'id:2'));
+    expect(
+      store.segmentMembers.map(({ segmentId, personId }) => `${segmentId} ${personId}`).toSorted(),
+    ).toEqual(['7 1', '8 1']);
+  });
+
+  test.each([
+    ['id', '1', '2'],
+    ['email', '1@x', '2@x'],
+    ['phone', '+49301', '+49302'],
+  ] as const)('its %s: the secondary’s is free again', (kind, own, freed) => {
+    store.apply(identify(`${kind}:${own}`), identify(`${kind}:${freed}`));
+    store.apply(merge(`${kind}:${own}`, `${kind}:${freed}`));
+    expect(store.people.map((person) => person[kind])).toEqual([own]);
+    store.apply(identify(`${kind}:${freed}`, { is: 'new' }));
+    expect(store.people.map((person) => person[kind])).toEqual([own, freed]);
+    expect(store.people[0]?.attributes).not.toHaveProperty('is');
+  });
+
+  test('its answer to messages: one who wants them is not made to leave by the other', () => {
+    store.apply(
+      identify('id:1', { unsubscribed: false }),
+      identify('id:2', { unsubscribed: true }),
+    );
+    const changes = store.apply(merge('id:1', 'id:2'));
+    expect(store.people).toMatchObject([{ id: '1', unsubscribed: false }]);
+    expect(changes.reports).toEqual([]);
+  });
+});
+
+describe('what the primary lacks it takes', () => {
+  test('each kind of identifier that it has none of, by which it is found from then on', () => {
+    store.apply(identify('email:a@x'), identify('phone:+49301', { id: '2' }));
+    store.apply(merge('email:a@x', 'id:2'));
+    expect(whoIs()).toEqual([{ id: '2', email: 'a@x', phone: '+49301' }]);
+    store.apply(
+      identify('id:2', { found: 'by id' }),
+      identify('phone:+49301', { also: 'by phone' }),
+    );
+    expect(store.people).toMatchObject([{ attributes: { found: 'by id', also: 'by phone' } }]);
+  });
+
+  test.each([
+    [true, 'customer_unsubscribed'],
+    [false, 'customer_subscribed'],
+  ])(
+    'the answer to messages (unsubscribed: %j), and reports it as %s',
+    (unsubscribed, eventType) => {
+      store.apply(identify('id:1', { email: 'a@x' }), identify('id:2', { unsubscribed }));
+      const changes = store.apply(merge('id:1', 'id:2'));
+      expect(store.people).toMatchObject([{ unsubscribed }]);
+      expect(changes.reports).toMatchObject([
+        { eventType, objectType: 'customer', personId: 1, data: { customer_id: '1' } },
+      ]);
+    },
+  );
+
+  test('attributes up to as many as a person can have, its own first', () => {
+    const named = (prefix: string, count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`${prefix}${index}`, index]));
+    store.apply(
+      identify('id:1', named('own', STORED_ATTRIBUTE_COUNT_MAX - 1)),
+      identify('id:2', named('taken', 3)),
+    );
+    store.apply(merge('id:1', 'id:2'));
+    const names = Object.keys(store.people[0]?.attributes ?? {});
+    expect(names).toHaveLength(STORED_ATTRIBUTE_COUNT_MAX);
+    expect(names).toContain(`own${STORED_ATTRIBUTE_COUNT_MAX - 2}`);
+    expect(names.filter((name) => name.startsWith('taken'))).toEqual(['taken0']);
+  });
+});
+
+test('the primary is as new as the merge, and its history says who was merged into it', () => {
+  store.apply(identify('id:1', { a: 1 }), identify('id:2', { email: 'b@x' }));
+  const changes = store.apply(mergeLater('id:1', 'id:2'));
+  expect(store.people).toMatchObject([{ id: '1', updatedAtMs: LATER_MS }]);
+  expect(changes.events).toMatchObject([
+    {
+      kind: 'profile_merge',
+      personId: 1,
+      data: { secondary: { id: '2', email: 'b@x', svc_id: svcId(2) } },
+    },
+  ]);
+});
+
+test('a merge with oneself changes nothing and is no part of the history', () => {
+  store.apply(identify('id:1', { email: 'a@x' }), addDevice('id:1', 't'));
+  const before = structuredClone({ people: store.people, devices: store.devices });
+  const changes = store.apply(mergeLater('id:1', 'email:a@x'));
+  expect({ people: store.people, devices: store.devices }).toEqual(before);
+  expect(changes).toMatchObject({ events: [], issues: [], moves: [] });
+});
+
+describe('an alias', () => {
+  test('for an id that nobody has gives it to the person, who is the same person', () => {
+    store.apply(identify('id:old', { email: 'a@x', plan: 'pro' }), track('id:old', 'seen'));
+    const changes = store.apply(alias('id:new', 'id:old'));
+    expect(store.people).toMatchObject([
+      { personId: 1, id: 'new', email: 'a@x', attributes: { plan: 'pro' } },
+    ]);
+    expect(changes.events).toMatchObject([{ kind: 'attribute_change', personId: 1 }]);
+    // The old one is free again.
+    store.apply(identify('id:old'));
+    expect(store.people).toHaveLength(2);
+  });
+
+  test('a merge is none: for an id that nobody has nothing happens', () => {
+    store.apply(identify('id:old'));
+    const changes = store.apply(merge('id:new', 'id:old'));
+    expect(store.people).toMatchObject([{ id: 'old' }]);
+    expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
+  });
+
+  test('for an anonymous id that nobody has makes it the person’s', () => {
+    store.apply(identify('id:1'));
+    store.apply(alias('anonymous_id:z', 'id:1'));
+    store.apply(track('anonymous_id:z', 'later'));
+    expect(store.events.find(({ name }) => name === 'later')?.personId).toBe(1);
+  });
+
+  test('between two who are there is a merge', () => {
+    store.apply(identify('id:1', { a: 1 }), identify('id:2', { b: 2 }));
+    store.apply(alias('id:1', 'id:2'));
+    expect(store.people).toMatchObject([{ id: '1', attributes: { a: 1, b: 2 } }]);
+  });
+
+  test('of whom nobody knows, for an id that nobody has, is recorded and makes nobody', () => {
+    const changes = store.apply(alias('id:new', 'id:nobody'));
+    expect(store.people).toEqual([]);
+    expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
+  });
+
+  test('for a svc_id that nobody has makes nobody', () => {
+    store.apply(identify('id:1'));
+    store.apply(alias(`svc_id:${svcId(99)}`, 'id:1'));
+    expect(store.people).toMatchObject([{ id: '1' }]);
+    expect(store.people).toHaveLength(1);
+  });
+});

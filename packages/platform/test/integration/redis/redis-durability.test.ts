@@ -1,0 +1,137 @@
+/** What an acknowledgement of Redis is worth: real servers, a master and its replica. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { readRedisDurability, ReplicaConfirmation } from '../../../src/redis/redis-durability.ts';
+import { startRedisServer, type RedisServer } from '../../../src/testing/redis-server.ts';
+import { logger } from '../support/broker-world.ts';
+
+/** On a busy machine. */
+const WAIT = { timeout: 30_000, interval: 20 };
+
+let master: RedisServer;
+let replica: RedisServer;
+let redis: Redis;
+let onReplica: Redis;
+
+beforeAll(async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-test-durability-'));
+  master = await startRedisServer({ directory: join(directory, 'master') });
+  replica = await startRedisServer({
+    directory: join(directory, 'replica'),
+    extraArguments: ['--replicaof', '127.0.0.1', String(master.port)],
+  });
+  return async () => {
+    await Promise.all([master.kill(), replica.kill()]);
+    await rm(directory, { recursive: true, force: true });
+  };
+});
+
+beforeEach(async () => {
+  redis = new Redis(master.url);
+  onReplica = new Redis(replica.url);
+  await vi.waitFor(
+    async () => expect(await onReplica.info('replication')).toContain('master_link_status:up'),
+    WAIT,
+  );
+  return () => {
+    redis.disconnect();
+    onReplica.disconnect();
+  };
+});
+
+function confirmation(overrides: { replicasMin?: number; timeoutMs?: number } = {}) {
+  const replicas = new ReplicaConfirmation({
+    redis,
+    replicasMin: 1,
+    graceMs: 60_000,
+    timeoutMs: 20_000,
+    monotonicNow: () => performance.now(),
+    logger,
+    ...overrides,
+  });
+  return replicas;
+}
+
+describe('a write is confirmed', () => {
+  test('once the replica has it, with its own result', async () => {
+    const result = await confirmation().confirm(() => redis.set('written', 'yes'));
+    expect(result).toBe('OK');
+    expect(await onReplica.get('written')).toBe('yes');
+  });
+
+  test('not by fewer replicas than are asked for', async () => {
+    await expect(
+      confirmation({ replicasMin: 2, timeoutMs: 50 }).confirm(() => redis.set('written', 'once')),
+    ).rejects.toThrow('1 of 2 replicas confirmed within 50 ms');
+  });
+
+  test('not where it failed itself', async () => {
+    await expect(
+      confirmation().confirm(() => Promise.reject(new Error('refused'))),
+    ).rejects.toThrow('refused');
+  });
+
+  test('not over a connection that was opened anew meanwhile: it may lead to a master that never had the write', async () => {
+    await redis.ping();
+    const reconnected = confirmation().confirm(async () => {
+      await redis.set('written', 'before');
+      redis.disconnect(true);
+      // A command waits for the next connection.
+      await redis.ping();
+    });
+    await expect(reconnected).rejects.toThrow('masters of Redis changed');
+    expect(await confirmation().confirm(() => redis.set('written', 'after'))).toBe('OK');
+  });
+});
+
+describe('what an acknowledgement is worth', () => {
+  const SAFE = {
+    appendonly: 'yes',
+    appendfsync: 'always',
+    'no-appendfsync-on-rewrite': 'no',
+    'maxmemory-policy': 'noeviction',
+  };
+  const setAll = async (settings: Partial<typeof SAFE>): Promise<void> => {
+    for (const [name, value] of Object.entries({ ...SAFE, ...settings }))
+      await redis.config('SET', name, value);
+  };
+
+  test('is told safe where everything acknowledged is on disk', async () => {
+    await setAll({});
+    expect(await readRedisDurability(redis, 0)).toEqual({
+      isSafe: true,
+      description: expect.stringContaining('what is acknowledged is on disk'),
+    });
+  });
+
+  test.each<[Partial<typeof SAFE>, string]>([
+    [{ appendonly: 'no' }, 'loses everything since the last snapshot'],
+    [{ appendfsync: 'everysec' }, 'loses about the last second'],
+    [{ appendfsync: 'no' }, 'loses about the last second'],
+    [{ 'no-appendfsync-on-rewrite': 'yes' }, 'while the file was rewritten'],
+    [{ 'maxmemory-policy': 'allkeys-lru' }, 'can be evicted'],
+  ])('is told unsafe with %j', async (settings, reason) => {
+    await setAll(settings);
+    expect(await readRedisDurability(redis, 0)).toEqual({
+      isSafe: false,
+      description: expect.stringContaining(reason),
+    });
+    await setAll({});
+  });
+
+  test('is told unsafe where the settings are hidden', async () => {
+    await redis.call('ACL', 'SETUSER', 'reader', 'on', '>secret', '~*', '+@all', '-config');
+    const reader = new Redis(master.url.replace('//', '//reader:secret@'));
+    try {
+      expect(await readRedisDurability(reader, 0)).toEqual({
+        isSafe: false,
+        description: expect.stringContaining('settings cannot be read'),
+      });
+    } finally {
+      reader.disconnect();
+    }
+  });
+});
