@@ -52,6 +52,7 @@ const checks = [
     'npm',
     ...['ci', '--dry-run', '--offline', '--ignore-scripts', '--loglevel=error'],
   ),
+  program('packages: licences, origins, install scripts', 'node', 'scripts/check-packages.ts'),
   program('dead code (knip)', 'knip', '--no-progress', '--no-config-hints'),
   program(
     'generated docs ("npm run docs" mends them)',

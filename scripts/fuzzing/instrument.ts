@@ -1,0 +1,63 @@
+/** Counts which parts of a file an input reaches: the beginning of every block, branch and right-hand side sets a flag of its own. */
+import { registerHooks, stripTypeScriptTypes } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { childrenOf, nodeAt, parseTypeScript, type SyntaxNode } from '../mutation/syntax-tree.ts';
+
+/** As many flags as all instrumented files have; each is 1 once its part was reached. */
+const REACHED_MAX = 65_536;
+export const reached = new Uint8Array(REACHED_MAX);
+let flagCount = 0;
+
+/** Files whose address ends like one of these are instrumented when they are loaded. Call it before they are. */
+export function instrumentOnLoad(ends: readonly string[]): void {
+  (globalThis as { reachedParts?: Uint8Array }).reachedParts = reached;
+  registerHooks({
+    load(url, context, nextLoad) {
+      if (!ends.some((end) => url.endsWith(end))) return nextLoad(url, context);
+      const path = fileURLToPath(url);
+      const text = instrument(path, readFileSync(path, 'utf8'));
+      return { format: 'module', source: stripTypeScriptTypes(text), shortCircuit: true };
+    },
+  });
+}
+
+/** @returns the text, still TypeScript, with its flags. */
+export function instrument(path: string, text: string): string {
+  const insertions: { at: number; text: string }[] = [];
+  const flag = (): string => `globalThis.reachedParts[${flagCount++ % REACHED_MAX}] = 1`;
+  visit(parseTypeScript(path, text));
+  return insertions
+    .toSorted((one, other) => other.at - one.at)
+    .reduce((done, { at, text: added }) => done.slice(0, at) + added + done.slice(at), text);
+
+  function visit(node: SyntaxNode): void {
+    if (node.type === 'BlockStatement')
+      insertions.push({ at: node.start + 1, text: ` ${flag()}; ` });
+    if (node.type === 'SwitchCase') {
+      const [first] = childrenOf(node).filter(({ property }) => property === 'consequent');
+      if (first) insertions.push({ at: first.child.start, text: `${flag()}; ` });
+    }
+    if (node.type === 'ConditionalExpression') {
+      wrap(nodeAt(node, 'consequent'));
+      wrap(nodeAt(node, 'alternate'));
+    }
+    if (node.type === 'LogicalExpression') wrap(nodeAt(node, 'right'));
+    if (node.type === 'IfStatement') {
+      begin(nodeAt(node, 'consequent'));
+      begin(nodeAt(node, 'alternate'));
+    }
+    for (const { child } of childrenOf(node)) if (!child.type.startsWith('TSType')) visit(child);
+  }
+
+  /** Of the branch of an `if` without braces. */
+  function begin(branch: SyntaxNode | undefined): void {
+    if (!branch || branch.type === 'BlockStatement' || branch.type === 'IfStatement') return;
+    insertions.push({ at: branch.start, text: `{ ${flag()}; ` }, { at: branch.end, text: ' }' });
+  }
+
+  function wrap(part: SyntaxNode | undefined): void {
+    if (!part) return;
+    insertions.push({ at: part.start, text: `(${flag()}, ` }, { at: part.end, text: ')' });
+  }
+}

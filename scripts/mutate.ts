@@ -1,0 +1,195 @@
+/**
+ * `npm run mutate -- FILE…`: changes a file in many small ways, one at a time, and runs the tests nearest to it on each.
+ * A change that no test notices survives: it is printed as a diff, and the command ends with 1.
+ *
+ *     npm run mutate -- credit-ledger                    # every mutant of the file
+ *     npm run mutate -- lane-lease --count 30 --seed 7   # 30 of them, the same for the same seed
+ *     npm run mutate -- credits --line 272               # those that begin in one line
+ *
+ * No file of the checkout is written (`mutation/active-mutant.mjs`). Mutants are made by `mutation/mutants.ts`. What is
+ * judged equivalent stands with its reason in `mutation/equivalent-mutants.json`, and is not run.
+ *
+ * A runner of our own, not Stryker: to Stryker a template is one string, so it changes no condition of an `sql` template,
+ * where most of the rules of `database` are. This one changes the text that Vitest or Node is about to load, in the
+ * processes that tests start too, and needs no dependency but the parser that knip has already.
+ */
+import { readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { seededRandom } from '@sluice/domain/values/seeded-random';
+import { readImportGraph } from './import-graph.ts';
+import { changedLines, readEquivalentMutants } from './mutation/equivalent-mutants.ts';
+import { openMutantRuns, type MutantRuns } from './mutation/mutant-runs.ts';
+import { mutantsOf, mutate, type Mutant } from './mutation/mutants.ts';
+import { nearestTests } from './mutation/nearest-tests.ts';
+
+const USAGE = `usage: npm run mutate -- FILE… [--count N] [--seed N] [--line N] [--tests FILE]… [--tests-max N] [--list]
+FILE: a path, or the end of one that only one file has, as credit-ledger`;
+
+/** Beyond this a test's own limits have not ended it. */
+const TIMEOUT = { baseMs: 60_000, factor: 4 };
+/** Tests that run on each mutant, the two that killed most first. */
+const FIRST_COUNT = 2;
+
+const { values, positionals } = readCommandLine();
+const root = fileURLToPath(new URL(values.in ?? '..', import.meta.url)).replace(/\/$/, '');
+const config = join(
+  root,
+  values.in === undefined ? 'scripts/mutation/vitest.config.ts' : 'vitest.config.ts',
+);
+const equivalentMutants = readEquivalentMutants(
+  new URL('mutation/equivalent-mutants.json', import.meta.url),
+);
+const graph = readImportGraph(root, values.in === undefined ? ['packages', 'scripts'] : ['.']).map(
+  ({ path, imports }) => ({ path: path.replace(/^\.\//, ''), imports }),
+);
+const paths = positionals.map(findFile);
+// Found by their own names: no file of a run may start a second one.
+process.env['CI'] ??= '1';
+const runs = values.list ? undefined : await openMutantRuns(root, config);
+let survivorCount = 0;
+try {
+  for (const path of paths) survivorCount += await mutateFile(path, runs);
+} finally {
+  await runs?.close();
+}
+process.exit(survivorCount > 0 ? 1 : 0);
+
+function readCommandLine() {
+  try {
+    const parsed = parseArgs({
+      allowPositionals: true,
+      options: {
+        count: { type: 'string' },
+        seed: { type: 'string', default: '1' },
+        line: { type: 'string', multiple: true },
+        tests: { type: 'string', multiple: true },
+        'tests-max': { type: 'string', default: '8' },
+        list: { type: 'boolean', default: false },
+        in: { type: 'string' },
+      },
+    });
+    if (parsed.positionals.length > 0) return parsed;
+    console.error(USAGE);
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${USAGE}`);
+  }
+  return process.exit(2);
+}
+
+function findFile(name: string): string {
+  const ends = [name, `/${name}`, `/${name}.ts`, `${name}.ts`];
+  const isTest = (path: string): boolean => /(^|\/)test\//.test(path);
+  const found = graph.filter(
+    ({ path }) =>
+      path === name ||
+      (!isTest(path) &&
+        ends.some((end) => path === end || (end.startsWith('/') && path.endsWith(end)))),
+  );
+  const [file] = found;
+  if (file && found.length === 1) return file.path;
+  console.error(
+    file
+      ? `${name} may be ${found.map(({ path }) => path).join(' or ')}`
+      : `there is no file ${name}`,
+  );
+  return process.exit(2);
+}
+
+/** @returns how many mutants survived. */
+async function mutateFile(path: string, mutantRuns: MutantRuns | undefined): Promise<number> {
+  const text = readFileSync(join(root, path), 'utf8');
+  const equivalents = equivalentMutants.filter(({ file }) => file === path);
+  const chosen = choose(mutantsOf(path, text), text);
+  const mutants = chosen.filter((mutant) => {
+    const { from, to } = changedLines(text, mutant);
+    return !equivalents.some((each) => each.from === from && each.to === to);
+  });
+  const tests = testsOf(path);
+  console.log(`${path}: ${mutants.length} mutants, ${tests.join(' ')}`);
+  if (!mutantRuns) {
+    for (const mutant of mutants) console.log(describe(path, text, mutant));
+    return 0;
+  }
+  const startedAtMs = performance.now();
+  const usual = await mutantRuns.run(undefined, tests.map(absolute), TIMEOUT.baseMs * 10);
+  if (usual.outcome !== 'passed')
+    throw new Error(`the tests fail without a mutant: ${usual.failed?.path} ${usual.failed?.test}`);
+  const timeoutMs = TIMEOUT.baseMs + TIMEOUT.factor * usual.durationMs;
+  const killCounts = new Map(tests.map((test) => [test, 0]));
+  let survivors = 0;
+  for (const mutant of mutants) {
+    const killer = await killerOf(mutantRuns, path, mutate(text, mutant), killCounts, timeoutMs);
+    if (killer === undefined) {
+      survivors++;
+      console.log(`survived  ${describe(path, text, mutant)}`);
+    } else if (values.line) console.log(`killed    ${describe(path, text, mutant)}  by ${killer}`);
+  }
+  const seconds = Math.round((performance.now() - startedAtMs) / 1000);
+  console.log(
+    `${path}: ${mutants.length - survivors} killed, ${survivors} survived, ${chosen.length - mutants.length} equivalent, ${seconds} s`,
+  );
+  return survivors;
+}
+
+/** In the order of the text; with `--count` as many as that, by the seed. */
+function choose(mutants: readonly Mutant[], text: string): Mutant[] {
+  const lines = values.line?.map(Number);
+  const wanted = lines
+    ? mutants.filter((mutant) => lines.includes(changedLines(text, mutant).line))
+    : mutants;
+  const random = seededRandom(Number(values.seed));
+  const drawn = wanted.map((mutant) => ({ mutant, place: random() }));
+  return drawn
+    .toSorted((one, other) => one.place - other.place)
+    .slice(0, values.count === undefined ? undefined : Number(values.count))
+    .map(({ mutant }) => mutant)
+    .toSorted((one, other) => one.start - other.start);
+}
+
+function testsOf(path: string): string[] {
+  if (values.tests) return values.tests.map((name) => relative(root, join(process.cwd(), name)));
+  const near = nearestTests(graph, path).slice(0, Number(values['tests-max']));
+  if (near.length === 0) throw new Error(`no test imports ${path}`);
+  return near.map((test) => test.path);
+}
+
+/** @returns the test that noticed; undefined: none did. */
+async function killerOf(
+  mutantRuns: MutantRuns,
+  path: string,
+  text: string,
+  killCounts: Map<string, number>,
+  timeoutMs: number,
+): Promise<string | undefined> {
+  const byKills = [...killCounts.keys()].toSorted(
+    (one, other) => (killCounts.get(other) ?? 0) - (killCounts.get(one) ?? 0),
+  );
+  for (const part of [byKills.slice(0, FIRST_COUNT), byKills.slice(FIRST_COUNT)]) {
+    if (part.length === 0) continue;
+    const mutated = { path: absolute(path), text };
+    const { outcome, failed } = await mutantRuns.run(mutated, part.map(absolute), timeoutMs);
+    if (outcome === 'passed') continue;
+    const killer = failed && relative(root, failed.path);
+    if (killer !== undefined) killCounts.set(killer, (killCounts.get(killer) ?? 0) + 1);
+    return outcome === 'timed-out'
+      ? 'its time'
+      : `${killer ?? 'an error outside the tests'}: ${failed?.test ?? ''}`;
+  }
+  return undefined;
+}
+
+function absolute(path: string): string {
+  return join(root, path);
+}
+
+function describe(path: string, text: string, mutant: Mutant): string {
+  const { line, from, to } = changedLines(text, mutant);
+  const mark = (lines: string, sign: string) =>
+    lines
+      .split('\n')
+      .map((each) => `    ${sign} ${each.trim()}`)
+      .join('\n');
+  return `${path}:${line} ${mutant.kind}\n${mark(from, '-')}\n${mark(to, '+')}`;
+}

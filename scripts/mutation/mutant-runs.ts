@@ -1,0 +1,120 @@
+/**
+ * Runs test files on one mutant after another, in one Vitest that starts Postgres and Redis once. Only the module of the
+ * mutant is transformed anew; every test file runs in a process of its own.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { createVitest, type TestSpecification, type Vitest } from 'vitest/node';
+
+export interface RunResult {
+  readonly outcome: 'passed' | 'failed' | 'timed-out';
+  /** The test file that failed, and the name of its first failed test, as far as they are known. */
+  readonly failed: { readonly path: string; readonly test: string } | undefined;
+  readonly durationMs: number;
+}
+
+export interface MutantRuns {
+  /**
+   * @param mutated - the file's path and its text with a mutant; undefined: the tests run on the code as it is.
+   * @param testPaths - absolute.
+   * @param timeoutMs - after which the run is cancelled.
+   */
+  run(
+    mutated: { readonly path: string; readonly text: string } | undefined,
+    testPaths: readonly string[],
+    timeoutMs: number,
+  ): Promise<RunResult>;
+  close(): Promise<void>;
+}
+
+/** @param config - of Vitest: the project's for mutants, or a sample's. */
+export async function openMutantRuns(root: string, config: string): Promise<MutantRuns> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-mutant-'));
+  const mutantFile = join(folder, 'mutant');
+  const hook = fileURLToPath(new URL('load-mutant.mjs', import.meta.url));
+  const nodeOptions = `--disable-warning=ExperimentalWarning --import=${hook}`;
+  const vitest = await createVitest({ root, config, watch: false, reporters: [{}] });
+  await vitest.standalone();
+  process.env['NODE_OPTIONS'] = nodeOptions;
+  let mutatedBefore: string | undefined;
+
+  return {
+    async run(mutated, testPaths, timeoutMs) {
+      if (mutated) {
+        writeFileSync(
+          mutantFile,
+          `${JSON.stringify(mutated.path)}\n${JSON.stringify(mutated.text)}`,
+        );
+        process.env['MUTANT_FILE'] = mutantFile;
+      } else delete process.env['MUTANT_FILE'];
+      for (const path of new Set([mutatedBefore, mutated?.path]))
+        if (path !== undefined) vitest.invalidateFile(path);
+      mutatedBefore = mutated?.path;
+      const result = await runTests(vitest, testPaths, timeoutMs);
+      if (result.outcome !== 'passed') await dropKeptDatabases(vitest);
+      return result;
+    },
+    async close() {
+      await vitest.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function runTests(
+  vitest: Vitest,
+  testPaths: readonly string[],
+  timeoutMs: number,
+): Promise<RunResult> {
+  // `bail` counts every failure that it finds there, also of the mutant before.
+  vitest.state.idMap.clear();
+  vitest.state.filesMap.clear();
+  const wanted = new Set(testPaths);
+  const specifications = (await vitest.globTestSpecifications([...testPaths])).filter(
+    ({ moduleId }: TestSpecification) => wanted.has(moduleId),
+  );
+  if (specifications.length !== wanted.size)
+    throw new Error(`no tests of this configuration: ${testPaths.join(', ')}`);
+  const startedAtMs = performance.now();
+  let isTimedOut = false;
+  const timer = setTimeout(() => {
+    isTimedOut = true;
+    void vitest.cancelCurrentRun('test-failure');
+  }, timeoutMs);
+  const { testModules, unhandledErrors } = await vitest
+    .runTestSpecifications(specifications)
+    .finally(() => clearTimeout(timer));
+  const durationMs = performance.now() - startedAtMs;
+  const failed = testModules.find((each) => each.state() === 'failed');
+  if (failed || unhandledErrors.length > 0) {
+    const [test] = failed?.children.allTests('failed') ?? [];
+    return {
+      outcome: 'failed',
+      failed: failed && { path: failed.moduleId, test: test?.fullName ?? 'the file itself' },
+      durationMs,
+    };
+  }
+  if (isTimedOut) return { outcome: 'timed-out', failed: undefined, durationMs };
+  if (testModules.some((each) => each.state() !== 'passed'))
+    throw new Error(`tests did not run: ${testPaths.join(', ')}`);
+  return { outcome: 'passed', failed: undefined, durationMs };
+}
+
+/** Files that failed keep their databases for a person to look into; here each mutant would keep some. */
+async function dropKeptDatabases(vitest: Vitest): Promise<void> {
+  const { testServerUrl } = vitest.getRootProject().getProvidedContext();
+  if (testServerUrl === undefined) return;
+  const client = new pg.Client({ connectionString: testServerUrl });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ datname: string }>(
+      `select datname from pg_database where datname like 'test\\_%'`,
+    );
+    for (const { datname } of rows) await client.query(`drop database ${datname} with (force)`);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,130 @@
+/** `npm run mutate`: the mutants that it makes, and that it tells those that a test notices from those that none does. */
+import { execFile, execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { changedLines } from '../mutation/equivalent-mutants.ts';
+import { mutantsOf, mutate } from '../mutation/mutants.ts';
+import { nearestTests } from '../mutation/nearest-tests.ts';
+
+const SCRIPTS = fileURLToPath(new URL('..', import.meta.url));
+
+const mutatedTexts = (text: string): string[] =>
+  mutantsOf('a.ts', text).map((mutant) => mutate(text, mutant));
+
+describe('mutants', () => {
+  test.each<[string, string[]]>([
+    ['a < b;', ['a <= b;', 'a >= b;']],
+    ['if (a) b();', ['if (true) b();', 'if (false) b();', 'if (a) ;']],
+    ['const a = b ?? c;', ['const a = (b);', 'const a = (c);']],
+    ['const a = !b;', ['const a = b;']],
+    ['const a = 5_000;', ['const a = (5_000 * 2);']],
+    ['const a = b.filter(c);', ['const a = b;']],
+    ['const a = b.some(c);', ['const a = b.every(c);']],
+    ["const a: 'x' | 'y' = 'x';", ["const a: 'x' | 'y' = '';"]],
+    ['function a() { return b; }', ['function a() { return undefined; }']],
+    [
+      'const a = (b as number) + 1;',
+      ['const a = (b as number) - 1;', 'const a = (b as number) + 0;'],
+    ],
+  ])('of %s', (text, expected) => {
+    expect(mutatedTexts(text)).toEqual(expect.arrayContaining(expected));
+  });
+
+  test.each([
+    "import a from 'a';",
+    'throw new TypeError(`no ${a}`);',
+    "logger.warn({ a: 1 }, 'no');",
+    "type A = 'a' | 1;",
+    "'use strict';",
+  ])('none of %s', (text) => {
+    expect(mutatedTexts(text).filter((mutated) => mutated !== ';')).toEqual([]);
+  });
+
+  test('of SQL: conditions, comparisons, arguments, assignments and locks, with the values in them', () => {
+    const text =
+      'sql`update t set a = ${a}, b = null where x <= ${y} and z = coalesce(${p}, q) returning a`;';
+    expect(mutatedTexts(text)).toEqual(
+      expect.arrayContaining([
+        'sql`update t set  b = null where x <= ${y} and z = coalesce(${p}, q) returning a`;',
+        'sql`update t set a = ${a} where x <= ${y} and z = coalesce(${p}, q) returning a`;'.replace(
+          '} where',
+          '}where',
+        ),
+        'sql`update t set a = ${a}, b = null where true and z = coalesce(${p}, q) returning a`;',
+        'sql`update t set a = ${a}, b = null where x < ${y} and z = coalesce(${p}, q) returning a`;',
+        'sql`update t set a = ${a}, b = null where x <= ${y} returning a`;',
+        'sql`update t set a = ${a}, b = null where x <= ${y} and z = coalesce( q, ${p}) returning a`;',
+      ]),
+    );
+    expect(mutatedTexts('sql`select a from t for update`;')).toContain('sql`select a from t `;');
+  });
+
+  test('the lines that one changes say which it is, wherever it stands', () => {
+    const text = '\n  const a = 1;\n  const b = a <\n    2;\n';
+    const [mutant] = mutantsOf('a.ts', text).filter(({ kind }) => kind === 'operator');
+    expect(mutant && changedLines(text, mutant)).toEqual({
+      line: 3,
+      from: 'const b = a <\n    2;',
+      to: 'const b = a <= 2;',
+    });
+  });
+});
+
+test('tests are found by imports, also through other files, the nearest first', () => {
+  const imports = (...targets: string[]) =>
+    targets.map((target) => ({ specifier: target, target }));
+  const graph = [
+    { path: 'packages/a/src/rule.ts', imports: [] },
+    { path: 'packages/a/src/use.ts', imports: imports('packages/a/src/rule.ts') },
+    { path: 'packages/b/test/use.test.ts', imports: imports('packages/a/src/use.ts') },
+    { path: 'packages/a/test/other.test.ts', imports: imports('packages/a/src/rule.ts') },
+    { path: 'packages/a/test/rule.test.ts', imports: imports('packages/a/src/rule.ts') },
+    { path: 'packages/a/test/none.test.ts', imports: [] },
+  ];
+  expect(nearestTests(graph, 'packages/a/src/rule.ts')).toEqual([
+    { path: 'packages/a/test/rule.test.ts', distance: 1 },
+    { path: 'packages/a/test/other.test.ts', distance: 1 },
+  ]);
+  // Of a file that no test of its own package reaches.
+  expect(nearestTests(graph, 'packages/a/src/use.ts')).toEqual([
+    { path: 'packages/b/test/use.test.ts', distance: 1 },
+  ]);
+});
+
+test(
+  'a run tells what survives from what is killed, and writes no file',
+  { timeout: 120_000 },
+  async () => {
+    const stateOfTree = () =>
+      execFileSync('git', ['status', '--porcelain', 'mutation/sample'], {
+        cwd: SCRIPTS,
+        encoding: 'utf8',
+      });
+    const before = stateOfTree();
+    // Of a nested run nothing of this one may be left in the environment.
+    const env = Object.fromEntries(
+      Object.entries(process.env).filter(
+        ([name]) => !name.startsWith('VITEST') && name !== 'NODE_ENV',
+      ),
+    );
+    const args = ['mutate.ts', '--in', 'mutation/sample', 'price', '--line', '3', '--line', '4'];
+    const { code, stdout } = await promisify(execFile)(process.execPath, args, {
+      cwd: SCRIPTS,
+      env,
+    }).then(
+      (ended) => ({ code: 0, ...ended }),
+      (error: { code: number; stdout: string }) => error,
+    );
+    const results = stdout.split(/^(?=survived|killed)/m).map((part) => part.trim());
+    const resultOf = (mutated: string) =>
+      results.find((part) => part.includes(`+ ${mutated}`)) ?? stdout;
+    expect(resultOf('if (units > 100) return')).toMatch(/^survived/);
+    expect(resultOf('if (false) return')).toMatch(/^killed/);
+    // Each mutant by itself: after one that was killed the next runs on the code as it is.
+    expect(resultOf('if (units >= (100 * 2)) return')).toMatch(/^survived/);
+    expect(resultOf('return units / unitCents;')).toMatch(/^killed[^]*price\.test\.ts: a price/);
+    expect(code).toBe(1);
+    expect(stateOfTree()).toBe(before);
+  },
+);
