@@ -278,7 +278,7 @@ test('a bank’s payment is waited for while it may still come, of purchases tha
     const workflow = await started({}, atMs);
     const result = { charged: null, invoiceId: `in_${workflow.runId}` };
     const due = isAwaited ? { due: { amount: 100, currency: 'usd' } } : {};
-    await finish(workflow, { status, message: null, result: { ...result, ...due } as never });
+    await finish(workflow, { status, message: null, result: { ...result, ...due } });
     return workflow.runId;
   };
   const awaited = await awaits(NOW_MS - 30 * day + 1, true, 'success');

@@ -193,7 +193,7 @@ describe('a grant whose price went back', () => {
     await grant({ amount: 5, key: 'a' });
     await debit(2, 'preview:1');
     const taken = await Promise.all([reverse('a'), reverse('a'), reverse('a')]);
-    expect(taken.toSorted()).toEqual([0, 0, 3]);
+    expect(taken.toSorted((one, other) => one - other)).toEqual([0, 0, 3]);
     // What was spent of it stays spent, and comes back to nobody.
     expect(await refund(2, 'preview:1', 'preview:1:refund:1', NOW_MS + 1)).toEqual({
       outcome: 'refunded',

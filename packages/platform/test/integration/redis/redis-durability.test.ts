@@ -32,8 +32,8 @@ beforeAll(async () => {
 beforeEach(async () => {
   redis = new Redis(master.url);
   onReplica = new Redis(replica.url);
-  await vi.waitFor(
-    async () => expect(await onReplica.info('replication')).toContain('master_link_status:up'),
+  await vi.waitUntil(
+    async () => (await onReplica.info('replication')).includes('master_link_status:up'),
     WAIT,
   );
   return () => {
