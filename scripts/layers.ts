@@ -18,6 +18,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   domain: [
     'testing',
     'apply',
+    'reports',
     'track',
     'pipelines',
     'imports',

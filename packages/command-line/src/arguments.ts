@@ -51,6 +51,24 @@ export const gather = (text: string, earlier: string[] = []): string[] => [
   address(text),
 ];
 
+/** A condition on a member of a delivery's body. */
+export interface Condition {
+  readonly field: string;
+  readonly operator: string;
+  readonly values?: readonly string[];
+}
+
+/** `data.properties.total gte 100`, `metric in order_placed,order_paid`, `data.properties.coupon exists`. */
+export const condition = (text: string, earlier: readonly Condition[] = []): Condition[] => {
+  const [, field, operator, values] = /^\s*(\S+)\s+(\S+)(?:\s+(.*\S))?\s*$/.exec(text) ?? [];
+  if (field === undefined || operator === undefined)
+    throw new InvalidArgumentError('It must be a field, an operator and values: "metric in a,b".');
+  return [
+    ...earlier,
+    { field, operator, ...(values !== undefined && { values: values.split(',') }) },
+  ];
+};
+
 const DAY_LENGTH = '2026-11-20'.length;
 
 /**

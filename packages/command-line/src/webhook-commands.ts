@@ -2,7 +2,7 @@
 import { AppError } from '@sluice/domain/values/errors';
 import type { Command } from 'commander';
 import type { ApiClient } from './api-client.ts';
-import { instantSeconds, positiveInteger } from './arguments.ts';
+import { condition, instantSeconds, positiveInteger, type Condition } from './arguments.ts';
 import { writeFields, writeRows, type Terminal } from './terminal.ts';
 
 export function addWebhookCommands(
@@ -38,6 +38,37 @@ export function addWebhookCommands(
         api().request('GET', path(id, '/state')),
       ]);
       writeFields(terminal(), { ...settings, lane: state });
+    });
+  webhooks
+    .command('create')
+    .argument('<name>', 'for people')
+    .argument('<endpoint>', 'an http or https URL')
+    .requiredOption(
+      '--event <type...>',
+      'event, page, screen, identify, group, delete, email_sent, …; "*" is each of them',
+    )
+    .option('--event-name <name...>', 'of tracked events only those with one of these names')
+    .option(
+      '--filter <condition>',
+      'only what fits, as "data.properties.total gte 100"; may be repeated',
+      condition,
+    )
+    .option('--with-imports', 'also rows of imports')
+    .option('--with-late', 'also events of more than 72 hours ago')
+    .option('--with-person-attributes', 'with the attributes of the person')
+    .description('makes one, which is sent what happens from now on')
+    .action(async (name: string, endpoint: string, options: CreateOptions) => {
+      const body = {
+        name,
+        endpoint,
+        events: options.event,
+        ...(options.eventName && { event_names: options.eventName }),
+        ...(options.filter && { attribute_filters: options.filter }),
+        ...(options.withImports && { with_imports: true }),
+        ...(options.withLate && { with_late: true }),
+        ...(options.withPersonAttributes && { with_person_attributes: true }),
+      };
+      writeFields(terminal(), await api().request('POST', '/v1/reporting_webhooks', body));
     });
   webhooks
     .command('probe')
@@ -138,6 +169,15 @@ export function addWebhookCommands(
     .action(async (id: number, replayId: number) => {
       writeFields(terminal(), await api().request('POST', path(id, `/replays/${replayId}/cancel`)));
     });
+}
+
+interface CreateOptions {
+  readonly event: readonly string[];
+  readonly eventName?: readonly string[];
+  readonly filter?: readonly Condition[];
+  readonly withImports?: true;
+  readonly withLate?: true;
+  readonly withPersonAttributes?: true;
 }
 
 interface ReplayOptions {

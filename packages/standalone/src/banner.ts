@@ -52,7 +52,7 @@ Demo workspace (account ${DEMO.accountId}, environment ${DEMO.environmentId})
   Account bearer        ${DEMO.accountToken}   account ${DEMO.accountId}, pays by card
                         ${DEMO.invoicedAccountToken}   account ${DEMO.invoicedAccountId}, pays by invoice
 ${facts.simulator === undefined ? '' : `                        ${DEMO.paidAccountToken}   account ${DEMO.paidAccountId}, pays by card, with a plan and a card on file\n`}
-Try it in another terminal, line by line or all at once: a receiver of webhooks, a webhook to it, a person, the person read back.
+Try it in another terminal, line by line or all at once: a receiver of webhooks, a webhook to it, a person who places an order, the person read back.
 
 ${demoCommands(facts)
   .map((command) => `  ${command}`)
@@ -84,19 +84,22 @@ function demoCommands({ intake, api, root }: BannerFacts): string[] {
   const curl = String.raw`curl -s -w '\n'`;
   const json = `-H 'Content-Type: application/json'`;
   const bearer = `-H 'Authorization: Bearer ${DEMO.appKey}'`;
-  const person = JSON.stringify({
-    userId: 'ada',
-    traits: { email: 'ada@example.com', plan: 'pro', unsubscribed: false },
+  const order = JSON.stringify({
+    batch: [
+      { type: 'identify', userId: 'ada', traits: { email: 'ada@example.com', plan: 'pro' } },
+      { type: 'track', userId: 'ada', event: 'order_placed', properties: { total: 42 } },
+    ],
   });
   const webhook = JSON.stringify({
     name: 'My receiver',
     endpoint: `${RECEIVER}/hook`,
-    events: ['customer_subscribed', 'customer_unsubscribed'],
+    events: ['event'],
+    event_names: ['order_placed'],
   });
   return [
     `${sluiceOf(root)} listen --secret ${DEMO.signingKey} & curl -s --retry 30 --retry-delay 1 --retry-connrefused ${RECEIVER}/`,
     `${curl} ${bearer} ${json} -d '${webhook}' ${api}/v1/reporting_webhooks`,
-    `${curl} -u ${DEMO.writeKey}: -H 'X-Strict-Mode: 1' ${json} -d '${person}' ${intake}/v1/identify`,
+    `${curl} -u ${DEMO.writeKey}: -H 'X-Strict-Mode: 1' ${json} -d '${order}' ${intake}/v1/batch`,
     `${curl} -f --retry 30 --retry-delay 1 --retry-all-errors ${bearer} ${api}/v1/customers/ada/attributes`,
   ];
 }

@@ -1,5 +1,5 @@
 /**
- * What each of the 72 reporting event types, and each of our own, puts on the wire (`ingestion-conventions.md` §4.2–4.4):
+ * What each of the 72 reporting event types, each of our own and each incoming one (`incoming-schemas.ts`) puts on the wire (`ingestion-conventions.md` §4.2–4.4):
  * a schema, and a sample that fits it.
  *
  * The schemas describe and do not check: what is sent was made from types. A test checks every event that the apply
@@ -9,6 +9,10 @@
  * Used by `openapi.ts` (the document's `webhooks`) and by `lane-operations.ts` (test events).
  */
 import {
+  isIncomingEventType,
+  type IncomingEventType,
+} from '@sluice/domain/delivery/incoming-event';
+import {
   isOwnEventType,
   SELECTABLE_EVENT_TYPES,
   splitOwnEventType,
@@ -17,6 +21,7 @@ import {
   type SelectableEventType,
 } from '@sluice/domain/delivery/reporting-event';
 import { z } from 'zod';
+import { INCOMING_SCHEMAS } from './incoming-schemas.ts';
 
 type Channel = 'email' | 'push' | 'sms' | 'whatsapp' | 'in_app' | 'slack' | 'webhook';
 
@@ -200,8 +205,9 @@ function channelOf(type: ReportingEventType): Channel | undefined {
   return CHANNELS.find((channel) => type.startsWith(`${channel}_`));
 }
 
-/** The value of `metric`, which is the type without its family, but for one. */
+/** The value of `metric`, which is the type without its family, but for one; of incoming events a sample. */
 export function metricOf(type: SelectableEventType): string {
+  if (isIncomingEventType(type)) return INCOMING_SCHEMAS[type].sampleMetric;
   if (isOwnEventType(type)) return splitOwnEventType(type).metric;
   if (type === PREFERENCES) return 'svc_subscription_preferences_changed';
   return type.slice((channelOf(type) ?? 'customer').length + 1);
@@ -216,6 +222,7 @@ function membersOf(type: ReportingEventType, channel: Channel): Member[] {
 }
 
 function schemaOf(type: SelectableEventType) {
+  if (isIncomingEventType(type)) return incomingBodyOf(type);
   if (isOwnEventType(type))
     return bodyOf(z.literal(splitOwnEventType(type).family), type, OWN_DATA[type][0]);
   const channel = channelOf(type);
@@ -231,11 +238,26 @@ function messageDataOf(type: ReportingEventType, channel: Channel) {
   );
 }
 
-function bodyOf(objectType: z.ZodType<string>, type: SelectableEventType, data: z.ZodObject) {
+function incomingBodyOf(type: IncomingEventType) {
+  const { metrics, data } = INCOMING_SCHEMAS[type];
+  const metric = metrics ? z.enum(metrics) : z.string().meta({ description: 'Its name.' });
+  return bodyOf(z.literal(type), type, data, metric);
+}
+
+const ULID_IN_BODY = 'A ULID, the same in every attempt and resend.';
+const ID_OF_EVENT = 'The id of the event, the same in every attempt and resend.';
+
+function bodyOf(
+  objectType: z.ZodType<string>,
+  type: SelectableEventType,
+  data: z.ZodObject,
+  metric: z.ZodType<string> = z.literal(metricOf(type)),
+) {
+  const isIncoming = isIncomingEventType(type);
   return z.looseObject({
-    event_id: z.string().meta({ description: 'A ULID, the same in every attempt and resend.' }),
+    event_id: z.string().meta({ description: isIncoming ? ID_OF_EVENT : ULID_IN_BODY }),
     object_type: objectType,
-    metric: z.literal(metricOf(type)),
+    metric,
     timestamp: z.int().meta({ description: 'Unix seconds.' }),
     test: z.literal(true).optional().meta({ description: 'Present in test events only.' }),
     data,
@@ -249,9 +271,7 @@ export const EVENT_SCHEMAS: ReadonlyMap<SelectableEventType, ReturnType<typeof s
 
 /** The body of a test event: as if it had happened to a person who does not exist. */
 export function sampleBody(type: SelectableEventType, eventId: string, nowMs: number): string {
-  const [objectType, data] = isOwnEventType(type)
-    ? [splitOwnEventType(type).family, OWN_DATA[type][1]]
-    : sampleOf(type);
+  const [objectType, data] = sampleDataOf(type);
   return JSON.stringify({
     event_id: eventId,
     object_type: objectType,
@@ -260,6 +280,13 @@ export function sampleBody(type: SelectableEventType, eventId: string, nowMs: nu
     test: true,
     data,
   });
+}
+
+function sampleDataOf(type: SelectableEventType): [objectType: string, data: object] {
+  if (isIncomingEventType(type)) return [type, INCOMING_SCHEMAS[type].sample];
+  return isOwnEventType(type)
+    ? [splitOwnEventType(type).family, OWN_DATA[type][1]]
+    : sampleOf(type);
 }
 
 function sampleOf(type: ReportingEventType): [objectType: string, data: object] {

@@ -5,17 +5,21 @@
  * `{disabled: true}` alone (ingestion-conventions.md §4.6); unknown fields are ignored. Strict where a mistake would
  * go unnoticed: an event type that does not exist is refused by name.
  *
- * How it wants to be sent to: `webhook-options.ts`.
+ * How it wants to be sent to: `webhook-options.ts`. Of which incoming events: `incoming-options.ts`.
  */
 import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
-import {
-  isSelectableEventType,
-  SELECTABLE_EVENT_TYPES,
-} from '@sluice/domain/delivery/reporting-event';
+import { isListableEventType, LISTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
 import { reachableAddress } from '../http/url-field.ts';
+import {
+  incomingFields,
+  incomingOf,
+  newIncomingFields,
+  showIncoming,
+  shownIncoming,
+} from './incoming-options.ts';
 import {
   changedOptionsOf,
   newOptionFields,
@@ -27,7 +31,7 @@ import {
 
 const NAME_LENGTH_MAX = 200;
 /** Room for every type twice; duplicates are collapsed. */
-const EVENT_COUNT_MAX = 2 * SELECTABLE_EVENT_TYPES.length;
+const EVENT_COUNT_MAX = 2 * LISTABLE_EVENT_TYPES.length;
 
 const endpoint = reachableAddress.meta({
   format: 'uri',
@@ -38,7 +42,7 @@ const endpoint = reachableAddress.meta({
 const events = z
   .array(
     z.string().superRefine((value, context) => {
-      if (isSelectableEventType(value)) return;
+      if (isListableEventType(value)) return;
       context.addIssue({
         code: 'custom',
         params: { reason: 'unsupported' },
@@ -50,8 +54,9 @@ const events = z
   .max(EVENT_COUNT_MAX)
   .transform((types) => [...new Set(types)])
   .meta({
-    items: { type: 'string', enum: [...SELECTABLE_EVENT_TYPES] },
-    description: 'Which events are sent.',
+    items: { type: 'string', enum: [...LISTABLE_EVENT_TYPES] },
+    description:
+      'Which events are sent. `event`, `page`, `screen`, `identify`, `group` and `delete` are what comes in, each once, when it is applied; `*` is every type, also of later versions.',
   });
 
 const fields = {
@@ -66,6 +71,7 @@ const fields = {
     .meta({ description: 'False sends only the first open and click of a message.' }),
   with_content: z.boolean().meta({ description: "True includes the message's body." }),
   ...optionFields,
+  ...incomingFields,
 };
 
 /** The body that asks for one. */
@@ -76,6 +82,7 @@ export const newWebhook = z
     full_resolution: fields.full_resolution.default(false),
     with_content: fields.with_content.default(false),
     ...newOptionFields,
+    ...newIncomingFields,
   })
   .meta({
     id: 'NewReportingWebhook',
@@ -86,6 +93,13 @@ export const newWebhook = z
         endpoint: 'https://example.com/webhooks',
         events: ['customer_subscribed', 'customer_unsubscribed', 'email_bounced'],
         headers: { authorization: 'Bearer 9f86d081884c7d65' },
+      },
+      {
+        name: 'Orders',
+        endpoint: 'https://example.com/orders',
+        events: ['event'],
+        event_names: ['order_placed'],
+        attribute_filters: [{ field: 'data.properties.total', operator: 'gte', values: ['100'] }],
       },
     ],
   });
@@ -112,6 +126,7 @@ export const webhook = z
     full_resolution: z.boolean(),
     with_content: z.boolean(),
     ...shownOptions,
+    ...shownIncoming,
   })
   .meta({ id: 'ReportingWebhook', description: 'A webhook as it stands.' });
 
@@ -129,6 +144,7 @@ export function toNew(
     fullResolution: body.full_resolution,
     withContent: body.with_content,
     ...optionsOf(body, environmentId, encryptedText),
+    ...incomingOf(body),
   };
 }
 
@@ -149,6 +165,7 @@ export function toChanges(
     ...(fullResolution !== undefined && { fullResolution }),
     ...(withContent !== undefined && { withContent }),
     ...changedOptionsOf(body, before, environmentId, encryptedText),
+    ...incomingOf(body),
   };
 }
 
@@ -166,4 +183,5 @@ export const toWire = (
   full_resolution: row.fullResolution,
   with_content: row.withContent,
   ...showOptions(row, environmentId, encryptedText),
+  ...showIncoming(row),
 });

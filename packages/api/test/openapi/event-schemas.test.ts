@@ -1,4 +1,6 @@
 import { applyOperations } from '@sluice/domain/apply/apply-operations';
+import { INCOMING_EVENT_TYPES } from '@sluice/domain/delivery/incoming-event';
+import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
@@ -8,13 +10,27 @@ import {
   type ReportingEvent,
   type ReportingEventType,
 } from '@sluice/domain/delivery/reporting-event';
-import { identify, metric, NOW_MS } from '@sluice/domain/testing/sample-operations';
+import {
+  deleteObject,
+  form,
+  identify,
+  identifyObject,
+  metric,
+  NOW_MS,
+  relate,
+  relateObject,
+  remove,
+  suppress,
+  track,
+} from '@sluice/domain/testing/sample-operations';
 import { deliveryBody } from '@sluice/domain/delivery/webhook';
 import { describe, expect, test } from 'vitest';
 import { EVENT_SCHEMAS, metricOf, sampleBody } from '../../src/openapi/event-schemas.ts';
 
 const channelOf = (type: ReportingEventType) =>
   type.startsWith('in_app_') ? 'in_app' : (type.split('_')[0] ?? '');
+
+const entryOf = (id: string) => ({ person: { kind: 'id', value: id } as const, attributes: {} });
 
 /** Everything that the apply step can report, from calls that tell all there is to tell. */
 function reportEverything(): readonly ReportingEvent[] {
@@ -32,8 +48,32 @@ function reportEverything(): readonly ReportingEvent[] {
         deviceToken: 'device-1',
       }),
     ),
+    track('id:1', 'order_placed', { source: 'pipelines.track', data: { total: 5 } }),
+    track('anonymous_id:v', 'Home', { kind: 'page' }),
+    track(null, 'Cart', { kind: 'screen' }),
+    identify('anonymous_id:v', { plan: 'pro' }),
+    form('id:1', 'form-1', { city: 'Rome' }),
+    identifyObject('acme', { name: 'Acme' }, { relationships: [entryOf('1')] }),
+    relate('id:1', 'acme', { role: 'owner' }),
+    relateObject('acme', 'id:1', {}, 'delete'),
+    deleteObject('acme'),
+    remove('id:1'),
+    identify('id:2', {}),
+    suppress('id:2'),
   ];
   let last = 0;
+  const subscriptions = new IncomingSubscriptions([
+    {
+      environmentId: 1,
+      webhookId: 1,
+      events: INCOMING_EVENT_TYPES,
+      eventNames: null,
+      attributeFilters: null,
+      withImports: true,
+      withLate: true,
+      withPersonAttributes: true,
+    },
+  ]);
   const nothing = {
     identifiers: [],
     people: [],
@@ -46,6 +86,7 @@ function reportEverything(): readonly ReportingEvent[] {
     visitors: [],
     deletedIdentifiers: [],
     newestVisitorPlaces: [],
+    incoming: { subscriptions, people: new Map() },
   };
   return applyOperations(nothing, operations, {
     newPersonId: () => ++last,
@@ -56,15 +97,15 @@ function reportEverything(): readonly ReportingEvent[] {
 }
 
 describe('the schema of every event type', () => {
-  test('there is one for each of the 72 and of our own', () => {
+  test('there is one for each of the 72, of our own and of what comes in', () => {
     expect([...EVENT_SCHEMAS.keys()]).toEqual(SELECTABLE_EVENT_TYPES);
-    expect(EVENT_SCHEMAS.size).toBe(72 + 3);
+    expect(EVENT_SCHEMAS.size).toBe(72 + 3 + INCOMING_EVENT_TYPES.length);
   });
 
   test('every event that the apply step makes fits its schema, with content and without, and holds nothing undescribed', () => {
     const reports = reportEverything();
     expect(new Set(reports.map((report) => report.eventType))).toEqual(
-      new Set(REPORTING_EVENT_TYPES),
+      new Set([...REPORTING_EVENT_TYPES, ...INCOMING_EVENT_TYPES]),
     );
     for (const report of reports) {
       const schema = EVENT_SCHEMAS.get(report.eventType)!;

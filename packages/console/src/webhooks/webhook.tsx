@@ -10,10 +10,12 @@ import { Shown } from '../parts/states.tsx';
 import { useIsLocal, useNow } from '../parts/time.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
+import { sampleType, subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
+import type { Webhook } from './configuration.ts';
 import { DELIVERY_STATES, Deliveries } from './deliveries.tsx';
 import { Replays } from './replays.tsx';
-import type { Webhook } from './webhooks.tsx';
+import { WebhookForm } from './webhook-form.tsx';
 
 const INTERVAL_MS = 2_000;
 
@@ -38,7 +40,9 @@ function WebhookView({
   readonly id: string;
   readonly query: Readonly<Record<string, string>>;
 }) {
-  const { workspaceId } = useSession();
+  const { workspaceId, capabilities, user } = useSession();
+  const isAllowed = capabilities.includes('workspace.manage');
+  const [isChanging, setIsChanging] = useState(false);
   const base = `/v1/reporting_webhooks/${encodeURIComponent(id)}`;
   const webhook = useResource<Webhook>(base, { workspaceId });
   const lane = useResource<LaneState>(`${base}/state`, { workspaceId, intervalMs: INTERVAL_MS });
@@ -50,14 +54,14 @@ function WebhookView({
   };
   return (
     <Shown resource={webhook} lines={3}>
-      {({ name, endpoint, events, disabled }) => (
+      {(shown) => (
         <>
           <header className="title">
             <p className="above">
               <Link to="/webhooks">Webhooks</Link>
             </p>
             <div className="row">
-              <h1>{visibleText(name)}</h1>
+              <h1>{visibleText(shown.name)}</h1>
               {lane.data && (
                 <Badge
                   state={lane.data.state}
@@ -67,6 +71,7 @@ function WebhookView({
               <span className="grow" />
               <ActionButton
                 path={`${base}/test`}
+                body={{ event_type: sampleType(shown) }}
                 capability="deliveries.retry"
                 done="A test is on its way"
                 onDone={reload}
@@ -76,19 +81,27 @@ function WebhookView({
               <ActionButton
                 path={base}
                 method="PUT"
-                body={{ disabled: !disabled }}
+                body={{ disabled: !shown.disabled }}
                 capability="workspace.manage"
-                done={disabled ? 'Resumed' : 'Paused'}
+                done={shown.disabled ? 'Resumed' : 'Paused'}
                 onDone={reload}
               >
-                {disabled ? 'Resume' : 'Pause'}
+                {shown.disabled ? 'Resume' : 'Pause'}
               </ActionButton>
+              <button
+                type="button"
+                disabled={!isAllowed}
+                title={
+                  isAllowed ? undefined : `Your role, ${user.role}, may not: ask an account_admin`
+                }
+                onClick={() => setIsChanging(true)}
+              >
+                Change …
+              </button>
             </div>
             <p className="facts">
-              <Copyable text={visibleText(endpoint)} what="the endpoint" />
-              <span title={events.join(', ')}>
-                {events.length === 1 ? events[0] : `${events.length} event types`}
-              </span>
+              <Copyable text={visibleText(shown.endpoint)} what="the endpoint" />
+              <span title={shown.events.join(', ')}>{visibleText(subscriptionText(shown))}</span>
             </p>
           </header>
           <Shown resource={lane} lines={2}>
@@ -96,6 +109,16 @@ function WebhookView({
           </Shown>
           <Deliveries base={base} query={query} changeCount={changeCount} />
           <Replays base={base} />
+          {isChanging && (
+            <WebhookForm
+              webhook={shown}
+              onClose={() => setIsChanging(false)}
+              onSaved={() => {
+                setIsChanging(false);
+                reload();
+              }}
+            />
+          )}
         </>
       )}
     </Shown>

@@ -1,4 +1,5 @@
 /** The webhooks of the workspace, each with the state of its deliveries. */
+import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Badge } from '../parts/badge.tsx';
@@ -6,15 +7,10 @@ import { Empty, Shown } from '../parts/states.tsx';
 import { useIsLocal, useNow } from '../parts/time.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
+import { subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
-
-export interface Webhook {
-  readonly id: number;
-  readonly name: string;
-  readonly endpoint: string;
-  readonly events: readonly string[];
-  readonly disabled: boolean;
-}
+import type { Webhook } from './configuration.ts';
+import { WebhookForm } from './webhook-form.tsx';
 
 const INTERVAL_MS = 5_000;
 
@@ -26,7 +22,9 @@ export const webhooksRoute: Route = {
 };
 
 function Webhooks() {
-  const { workspaceId } = useSession();
+  const { workspaceId, capabilities, user } = useSession();
+  const [isMaking, setIsMaking] = useState(false);
+  const isAllowed = capabilities.includes('workspace.manage');
   const resource = useResource<{ reporting_webhooks: readonly Webhook[] }>(
     '/v1/reporting_webhooks',
     { workspaceId, intervalMs: INTERVAL_MS },
@@ -35,14 +33,25 @@ function Webhooks() {
     <>
       <header className="title">
         <h1>Webhooks</h1>
+        <div className="actions">
+          <button
+            type="button"
+            className="main"
+            disabled={!isAllowed}
+            title={isAllowed ? undefined : `Your role, ${user.role}, may not: ask an account_admin`}
+            onClick={() => setIsMaking(true)}
+          >
+            Make a webhook
+          </button>
+        </div>
       </header>
       <Shown resource={resource}>
         {({ reporting_webhooks: webhooks }) =>
           webhooks.length === 0 ? (
             <Empty title="There is no webhook yet">
               <p>
-                Make one with <a href="/docs">POST /v1/reporting_webhooks</a>: it reports what
-                happens to people and messages.
+                Make one here, or with <a href="/docs">POST /v1/reporting_webhooks</a>: it is sent
+                your events, and what happens to people and messages.
               </p>
             </Empty>
           ) : (
@@ -51,6 +60,7 @@ function Webhooks() {
               <thead>
                 <tr>
                   <th scope="col">Name</th>
+                  <th scope="col">Is sent</th>
                   <th scope="col">State</th>
                   <th scope="col">Deliveries</th>
                   <th scope="col">Endpoint</th>
@@ -65,6 +75,15 @@ function Webhooks() {
           )
         }
       </Shown>
+      {isMaking && (
+        <WebhookForm
+          onClose={() => setIsMaking(false)}
+          onSaved={() => {
+            setIsMaking(false);
+            void resource.reload();
+          }}
+        />
+      )}
     </>
   );
 }
@@ -84,6 +103,7 @@ function WebhookRow({ webhook }: { readonly webhook: Webhook }) {
           {visibleText(webhook.name)}
         </Link>
       </th>
+      <td className="clip">{visibleText(subscriptionText(webhook))}</td>
       <td>
         {data && (
           <Badge state={data.state} text={data.state === 'disabled' ? 'paused' : data.state} />

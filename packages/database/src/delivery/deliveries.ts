@@ -35,8 +35,8 @@ import {
 } from './logged-lanes.ts';
 
 /**
- * Logs a delivery of each event to each enabled webhook that chose its type. One statement, whatever the number; where
- * a webhook has filters, two more; and one where there are opens or clicks, of which webhooks
+ * Logs a delivery of each event to each enabled webhook that chose its type, or to those that the event names. One
+ * statement, whatever the number; where a webhook has filters, two more; and one where there are opens or clicks, of which webhooks
  * without `full_resolution` get only the first. Call it last in the transaction: it locks the lanes' rows until the
  * commit, in order of their key, so that two commit batches never deadlock.
  *
@@ -55,6 +55,9 @@ export async function appendDeliveries(
   if (events.length === 0) return [];
   const repeats = await takeFirstEngagements(transaction, events);
   const logging = { events, repeats, taking };
+  // Those that name their webhooks have passed the filters.
+  if (events.every(({ webhookIds }) => webhookIds !== undefined))
+    return (await logOnce(transaction, { ...logging, filteredOut: [] })).lanes;
   // Hardly any webhook has filters: they are looked at where the statement tells that one has.
   const unfiltered = await logOnce(transaction, { ...logging, filteredOut: undefined });
   if (!unfiltered.hasFilters) return unfiltered.lanes;
@@ -98,8 +101,10 @@ async function logOnce(
         ${booleanColumn([...events.keys()], (place) => repeats.has(place))}::boolean[],
         ${textColumn(events, (event) => event.causeEventId ?? null)}::text[],
         ${bigintColumn(events, (event) => event.envelopeNumber ?? null)}::bigint[],
-        ${bigintColumn(events, (event) => event.personId ?? null)}::bigint[]
-      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, cause_event_id, envelope_number, person_id, place)
+        ${bigintColumn(events, (event) => event.personId ?? null)}::bigint[],
+        -- A list a row: an array of lists would have to be rectangular.
+        ${textColumn(events, ({ webhookIds }) => (webhookIds ? `{${webhookIds.join(',')}}` : null))}::text[]
+      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, cause_event_id, envelope_number, person_id, webhook_ids, place)
     ), unwanted as (
       select * from unnest(
         ${integerColumn(unwanted, (pair) => pair.environmentId)}::int[],
@@ -112,12 +117,14 @@ async function logOnce(
                 where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and not disabled) as are_needed
     ), matched as (
       select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id, r.envelope_number, r.person_id, r.place,
-             case when webhooks.with_content then coalesce(r.body_with_content, r.body) else r.body end as body,
+             case when case when r.webhook_ids is null then webhooks.with_content else webhooks.with_person_attributes end then coalesce(r.body_with_content, r.body) else r.body end as body,
              row_number() over (partition by webhooks.environment_id, webhooks.webhook_id order by r.place) as step
         from reported r
         join filters on not filters.are_needed
         join webhooks on webhooks.environment_id = r.environment_id
-                     and not webhooks.disabled and r.event_type = any (webhooks.events)
+                     and not webhooks.disabled
+                     and case when r.webhook_ids is null then r.event_type = any (webhooks.events) or '*' = any (webhooks.events)
+                              else webhooks.webhook_id = any (r.webhook_ids::int[]) end
                      and (webhooks.full_resolution or not r.is_repeat)
                      and not exists (
                        select from unwanted u
@@ -152,7 +159,7 @@ async function logOnce(
         from matched join advanced using (environment_id, webhook_id)
     )
     select advanced.environment_id as "environmentId", advanced.webhook_id as "webhookId", is_claimed as "isClaimed",
-           account_id::float8 as "accountId", read_from_day::text as "readFromDay", places, with_content as "withContent",
+           account_id::float8 as "accountId", read_from_day::text as "readFromDay", places, with_content as "withContent", with_person_attributes as "withPersonAttributes",
            ((now() at time zone 'UTC')::date - 1)::text as "dayBefore", state, cursor, "attemptedThrough", "nextProbeAt",
            "concurrencyLimit", "lastSequence", fencing, "nextStartAt", ${TARGET},
            exists (
@@ -167,9 +174,11 @@ async function logOnce(
   const lanes = logged.map((row) => {
     const { environmentId, webhookId, lastSequence } = row;
     if (!taking) return { environmentId, webhookId, lastSequence: Number(lastSequence) };
-    return handedLane(row, events, (place, withContent) =>
-      String((withContent && bodiesWithContent[place]) || bodies[place]),
-    );
+    return handedLane(row, events, (place) => {
+      const isIncoming = events[place]?.webhookIds !== undefined;
+      const withContent = isIncoming ? row.withPersonAttributes : row.withContent;
+      return String((withContent && bodiesWithContent[place]) || bodies[place]);
+    });
   });
   return { lanes, hasFilters: rows[0]?.hasFilters === true };
 }
@@ -201,7 +210,9 @@ async function listFilteredOut(
   );
   return rows.flatMap(({ environmentId, webhookId, filters }) =>
     events.flatMap((event, index) =>
-      event.environmentId === environmentId && !matchesFilters(event, filters)
+      event.environmentId === environmentId &&
+      event.webhookIds === undefined &&
+      !matchesFilters(event, filters)
         ? [{ environmentId, webhookId, place: index + 1 }]
         : [],
     ),

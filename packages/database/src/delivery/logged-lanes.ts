@@ -81,6 +81,7 @@ export interface LoggedLaneRow extends LaneKey, LaneRow, LaneTarget {
   /** Places of the events that were logged, from 1; null where they are many. */
   readonly places: readonly number[] | null;
   readonly withContent: boolean;
+  readonly withPersonAttributes: boolean;
   readonly hasMerges: boolean;
   /** The day before that of the log's new rows. */
   readonly dayBefore: string;
@@ -90,18 +91,18 @@ export interface LoggedLaneRow extends LaneKey, LaneRow, LaneTarget {
 export function handedLane(
   row: LoggedLaneRow,
   events: readonly ReportingEvent[],
-  bodyOf: (place: number, withContent: boolean) => string,
+  bodyOf: (place: number) => string,
 ): LoggedLane {
   const { environmentId, webhookId, accountId, readFromDay } = row;
   const snapshot = snapshotOf(row);
   const { lastSequence } = snapshot;
-  const { places, withContent, dayBefore } = row;
+  const { places, dayBefore } = row;
   const deliveries =
     places === null || row.hasMerges
       ? undefined
       : places.map((place, index): LoggedDelivery => {
           const event = events[place - 1] as ReportingEvent;
-          const body = bodyOf(place - 1, withContent);
+          const body = bodyOf(place - 1);
           return {
             sequence: lastSequence - places.length + 1 + index,
             eventId: event.eventId,

@@ -5,6 +5,7 @@
 import { sql } from 'kysely';
 import { integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+import { takersOfIncoming } from '../delivery/incoming-subscriptions.ts';
 import type { LaneKey } from '../delivery/lanes.ts';
 import { MERGES_ARE_KEPT_OFF, tryToKeepMergesOff } from '../people/merge-gate.ts';
 
@@ -24,6 +25,8 @@ export interface ClaimedCommitBatches {
   readonly numbers: readonly (number | undefined)[];
   /** True where no merge goes on or begins before this transaction has ended (`merge-gate.ts`). */
   readonly keepsMergesOff: boolean;
+  /** Those of the workspaces that have a webhook for incoming events. */
+  readonly reportingIncoming: readonly number[];
 }
 
 /**
@@ -36,13 +39,16 @@ export interface ClaimedCommitBatches {
  * Also tells the planner, for this transaction, that all its statements look keys up by index: a
  * set of keys comes from `unnest`, of which it knows too little. Left alone, it read all of 200,000
  * identifiers to find 2,000 of them (109 ms instead of 14) and all people to update 1,000 (50 ms
- * instead of 8). Settings are part of this statement, so that they cost no round trip; so is the gate.
+ * instead of 8). Settings are part of this statement, so that they cost no round trip; so is the gate, and the question
+ * who takes incoming events.
  *
+ * @param environmentIds - workspaces of the operations, each once.
  * @param triesToKeepMergesOff - keeps merges off, if that needs no waiting.
  */
 export async function claimCommitBatches(
   transaction: DatabaseOrTransaction,
   claims: readonly CommitBatchClaim[],
+  environmentIds: readonly number[],
   triesToKeepMergesOff: boolean,
   isOfOneShard = true,
 ): Promise<ClaimedCommitBatches> {
@@ -50,6 +56,7 @@ export async function claimCommitBatches(
     envelopeId: string;
     envelopeNumber: string;
     keepsMergesOff: boolean;
+    reportingIncoming: number[] | null;
   }>`${PREPARED}
     insert into envelopes (envelope_id, operation_count, traceparent)
     select c.envelope_id, c.operation_count, c.traceparent
@@ -65,7 +72,9 @@ export async function claimCommitBatches(
     order by c.place
     on conflict (envelope_id) do nothing
     returning envelope_id as "envelopeId", envelope_number as "envelopeNumber",
-      ${MERGES_ARE_KEPT_OFF} as "keepsMergesOff"`.execute(transaction);
+      ${MERGES_ARE_KEPT_OFF} as "keepsMergesOff", ${takersOfIncoming(environmentIds)} as "reportingIncoming"`.execute(
+    transaction,
+  );
   const numbers = new Map(rows.map((row) => [row.envelopeId, Number(row.envelopeNumber)]));
   if (isOfOneShard && claims[0] && !numbers.has(claims[0].envelopeId)) {
     await releaseClaims(transaction, [...numbers.keys()]);
@@ -74,6 +83,7 @@ export async function claimCommitBatches(
   return {
     numbers: claims.map(({ envelopeId }) => numbers.get(envelopeId)),
     keepsMergesOff: rows[0]?.keepsMergesOff === true,
+    reportingIncoming: rows[0]?.reportingIncoming ?? [],
   };
 }
 

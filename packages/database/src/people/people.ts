@@ -28,6 +28,11 @@ interface StoredPerson {
   readonly updatedAt: Date;
 }
 
+const COLUMNS = sql`
+  p.environment_id as "environmentId", p.person_id as "personId", p.id, p.email, p.phone, p.attributes,
+  p.unsubscribed, p.attributes_at as "attributesAt",
+  p.attribute_places as "attributePlaces", p.created_at as "createdAt", p.updated_at as "updatedAt"`;
+
 /**
  * Locks those who exist of the people named, in order of the primary key. Gives each row as it is
  * once the lock is held, so that nothing another shard just wrote is lost.
@@ -40,21 +45,40 @@ export async function lockPeople(
 ): Promise<PersonRow[]> {
   if (keys.length === 0) return [];
   const { rows } = await sql<StoredPerson>`${PREPARED}
-    select p.environment_id as "environmentId", p.person_id as "personId", p.id, p.email, p.phone, p.attributes,
-           p.unsubscribed, p.attributes_at as "attributesAt",
-           p.attribute_places as "attributePlaces", p.created_at as "createdAt", p.updated_at as "updatedAt"
+    select ${COLUMNS}
     from ${keyRows(keys)}
     join people p using (environment_id, person_id)
     order by p.environment_id, p.person_id
     for update of p`.execute(transaction);
-  return rows.map(({ personId, attributesAt, createdAt, updatedAt, ...row }) => ({
-    ...row,
-    personId: Number(personId),
-    attributesAtMs: attributesAt?.getTime() ?? null,
-    createdAtMs: createdAt.getTime(),
-    updatedAtMs: updatedAt.getTime(),
-  }));
+  return rows.map(personOf);
 }
+
+/** Reads those who exist of the people named, without a lock: another transaction may change them. By the primary key. */
+export async function readPeople(
+  transaction: DatabaseOrTransaction,
+  keys: readonly PersonKey[],
+): Promise<PersonRow[]> {
+  if (keys.length === 0) return [];
+  const { rows } = await sql<StoredPerson>`${PREPARED}
+    select ${COLUMNS}
+    from ${keyRows(keys)}
+    join people p using (environment_id, person_id)`.execute(transaction);
+  return rows.map(personOf);
+}
+
+const personOf = ({
+  personId,
+  attributesAt,
+  createdAt,
+  updatedAt,
+  ...row
+}: StoredPerson): PersonRow => ({
+  ...row,
+  personId: Number(personId),
+  attributesAtMs: attributesAt?.getTime() ?? null,
+  createdAtMs: createdAt.getTime(),
+  updatedAtMs: updatedAt.getTime(),
+});
 
 /** Inserts people whose numbers are new. */
 export async function insertPeople(

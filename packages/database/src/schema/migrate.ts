@@ -58,6 +58,7 @@ import { consoleSessions } from '../migrations/0050_console_sessions.ts';
 import { secondFactors } from '../migrations/0051_second_factors.ts';
 import { auditLogsByCredential } from '../migrations/0052_audit_logs_by_credential.ts';
 import { addressesOfActiveUsers } from '../migrations/0053_addresses_of_active_users.ts';
+import { incomingEvents } from '../migrations/0054_incoming_events.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -126,6 +127,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0051_second_factors': secondFactors,
   '0052_audit_logs_by_credential': auditLogsByCredential,
   '0053_addresses_of_active_users': addressesOfActiveUsers,
+  '0054_incoming_events': incomingEvents,
 };
 
 /**

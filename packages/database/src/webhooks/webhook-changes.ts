@@ -148,4 +148,8 @@ const auditState = (
   headers: webhook.customHeaders,
   ...(hintsOf && { header_hints: hintsOf(webhook.customHeaders) }),
   attribute_filters: webhook.attributeFilters,
+  event_names: webhook.eventNames,
+  with_imports: webhook.withImports,
+  with_late: webhook.withLate,
+  with_person_attributes: webhook.withPersonAttributes,
 });

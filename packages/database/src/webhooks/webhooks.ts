@@ -24,6 +24,14 @@ export interface DeliveryOptions {
   readonly customHeaders: string | null;
   /** Null: every event of the chosen types. */
   readonly attributeFilters: readonly AttributeFilter[] | null;
+  /** Of tracked events those with one of these names; null: all. */
+  readonly eventNames: readonly string[] | null;
+  /** Incoming events that came as rows of a file. */
+  readonly withImports: boolean;
+  /** Incoming events that happened more than 72 hours before they came. */
+  readonly withLate: boolean;
+  /** Incoming events have the person's attributes. */
+  readonly withPersonAttributes: boolean;
 }
 
 export interface WebhookSettings extends DeliveryOptions {
@@ -47,7 +55,8 @@ const COLUMNS = sql`
   webhook_id as "webhookId", name, endpoint, events, disabled, full_resolution as "fullResolution",
   with_content as "withContent", standard_webhooks as "standardWebhooks",
   rate_limit_per_second as "rateLimitPerSecond", window_max as "windowMax", ordering, custom_headers as "customHeaders",
-  attribute_filters as "attributeFilters", created_at as "createdAt", updated_at as "updatedAt"`;
+  attribute_filters as "attributeFilters", event_names as "eventNames", with_imports as "withImports", with_late as "withLate",
+  with_person_attributes as "withPersonAttributes", created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** Makes a webhook, signing with its workspace's key, and its empty lane. Undefined where there is no such workspace. */
 export async function insertWebhook(
@@ -59,11 +68,13 @@ export async function insertWebhook(
     with made as (
       insert into webhooks
         (environment_id, name, endpoint, events, disabled, full_resolution, with_content, standard_webhooks,
-         rate_limit_per_second, window_max, ordering, custom_headers, attribute_filters, signing_key)
+         rate_limit_per_second, window_max, ordering, custom_headers, attribute_filters, event_names, with_imports, with_late,
+         with_person_attributes, signing_key)
       select environment_id, ${settings.name}, ${settings.endpoint}, ${settings.events}::text[], ${settings.disabled},
              ${settings.fullResolution}, ${settings.withContent}, ${settings.standardWebhooks ?? false},
              ${settings.rateLimitPerSecond ?? null}::int, ${settings.windowMax ?? null}::int, ${settings.ordering ?? 'person'}, ${settings.customHeaders ?? null},
-             ${jsonOf(settings.attributeFilters)}::jsonb, webhook_signing_key
+             ${jsonOf(settings.attributeFilters)}::jsonb, ${settings.eventNames ?? null}::text[], ${settings.withImports ?? false},
+             ${settings.withLate ?? false}, ${settings.withPersonAttributes ?? false}, webhook_signing_key
         from environments where environment_id = ${environmentId}
       returning *
     ), lane as (
@@ -162,6 +173,10 @@ export async function updateWebhook(
              ordering = coalesce(${changes.ordering ?? null}, ordering),
              custom_headers = case when ${changes.customHeaders !== undefined} then ${changes.customHeaders ?? null} else custom_headers end,
              attribute_filters = case when ${changes.attributeFilters !== undefined} then ${jsonOf(changes.attributeFilters)}::jsonb else attribute_filters end,
+             event_names = case when ${changes.eventNames !== undefined} then ${changes.eventNames ?? null}::text[] else event_names end,
+             with_imports = coalesce(${changes.withImports ?? null}::boolean, with_imports),
+             with_late = coalesce(${changes.withLate ?? null}::boolean, with_late),
+             with_person_attributes = coalesce(${changes.withPersonAttributes ?? null}::boolean, with_person_attributes),
              updated_at = ${new Date(nowMs)},
              endpoint_version = endpoint_version + is_fresh::int
         from before

@@ -92,6 +92,10 @@ export const AUDIT_OBJECTS = {
       // Names, and of each value what a reader knows it by.
       header_hints: 'shown',
       attribute_filters: 'shown',
+      event_names: 'shown',
+      with_imports: 'shown',
+      with_late: 'shown',
+      with_person_attributes: 'shown',
       signing_key: 'secret',
       next_signing_key: 'secret',
     },

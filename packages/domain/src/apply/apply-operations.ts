@@ -30,6 +30,7 @@ import { reportMetric, unsubscribeDelivery } from './report-metric.ts';
 import type { LoadedState, StateChanges } from '../state/loaded-state.ts';
 import { trackEvent } from './track-event.ts';
 import { isVisitor } from './visitors.ts';
+import { reportObject, reportObjectsOfPerson } from '../reports/incoming-report.ts';
 import { WorkingSet, type ApplyEffects } from '../state/working-set.ts';
 
 /** Applies operations to the loaded state that holds all that `findStateNeeds` asked for. */
@@ -89,19 +90,25 @@ function apply(set: WorkingSet, operation: Operation): void {
 }
 
 function changePersonRelationships(set: WorkingSet, operation: ChangePersonRelationships): void {
-  if (isVisitor(set, operation.environmentId, operation.person))
-    return changeObjectsOfVisitor(set, operation, operation.person, operation);
+  if (isVisitor(set, operation.environmentId, operation.person)) {
+    changeObjectsOfVisitor(set, operation, operation.person, operation);
+    return reportObjectsOfPerson(set, operation, undefined);
+  }
   const find = operation.action === 'add' ? findOrCreatePerson : findPerson;
   const resolution = find(set, operation, operation.person);
-  if (resolution.outcome === 'found')
-    changeObjectsOfPerson(set, operation, resolution.person, operation);
+  if (resolution.outcome !== 'found') return;
+  changeObjectsOfPerson(set, operation, resolution.person, operation);
+  reportObjectsOfPerson(set, operation, resolution.person);
 }
 
 function changeObjectRelationships(set: WorkingSet, operation: ChangeObjectRelationships): void {
   if (isRefusedByPerson(set, operation)) return;
   const find = operation.action === 'add' ? findOrCreateObject : findObject;
   const object = find(set, operation, operation.object);
-  if (object) changePeopleOfObject(set, operation, object, operation);
+  if (!object) return;
+  changePeopleOfObject(set, operation, object, operation);
+  // The person's half reports such a call.
+  if (!operation.named) reportObject(set, operation);
 }
 
 /** The half of the person tells of it. */

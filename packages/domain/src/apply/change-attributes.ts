@@ -19,7 +19,7 @@ import { isTrue } from '../value-rules/boolean-rule.ts';
 import { setKey, type Json, type JsonObject } from '../values/json.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { LoadedPerson } from '../state/person-directory.ts';
-import { reportPreferences, reportSubscription } from './person-report.ts';
+import { reportPreferences, reportSubscription } from '../reports/person-report.ts';
 import { mergePreferences, type PreferenceChange } from '../state/subscription.ts';
 import { namesPreferences, PREFERENCES_ATTRIBUTE } from '../parsing/read-preferences.ts';
 import type { MessageChannel } from '../delivery/reporting-event.ts';

@@ -15,7 +15,7 @@ import type { OrderPlace } from '../operations/order-place.ts';
 import { namesAbove, type AttributePlaces } from '../state/attribute-places.ts';
 import type { PersonRow } from '../state/loaded-state.ts';
 import { loaded, type LoadedPerson } from '../state/person-directory.ts';
-import { identifiersOf, reportSubscription } from './person-report.ts';
+import { identifiersOf, reportSubscription } from '../reports/person-report.ts';
 import { relationshipText, deviceText, type WorkingSet } from '../state/working-set.ts';
 
 const NAMED_KINDS: readonly NamedKind[] = ['id', 'email', 'phone'];

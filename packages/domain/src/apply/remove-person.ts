@@ -7,6 +7,7 @@
  */
 import { addPerson, findPerson } from './find-person.ts';
 import type { DeletePerson, SuppressPerson, UnsuppressPerson } from '../operations/operation.ts';
+import { reportPersonDeletion } from '../reports/incoming-report.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** Deletes a person; recorded where there is none. */
@@ -15,6 +16,7 @@ export function deletePerson(set: WorkingSet, operation: DeletePerson): void {
   if (resolution.outcome !== 'found') return;
   set.addDeletion(resolution.person, operation.receivedAtMs);
   set.addActivity(resolution.person, operation, 'profile_delete', null, {});
+  reportPersonDeletion(set, operation, resolution.person, 'delete');
   resolution.person.fate = 'removed';
 }
 
@@ -26,6 +28,7 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
   if (resolution.outcome === 'suppressed') return;
   if (resolution.outcome === 'found') {
     set.addActivity(resolution.person, operation, 'profile_delete', null, { suppressed: true });
+    reportPersonDeletion(set, operation, resolution.person, 'suppress');
     resolution.person.fate = 'suppressed';
   } else if (kind === 'svc_id') {
     findPerson(set, operation, operation.person);

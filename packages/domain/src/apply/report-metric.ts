@@ -9,7 +9,7 @@ import { unsubscribe } from './change-attributes.ts';
 import type { JsonObject } from '../values/json.ts';
 import type { ReportMetric, UnsubscribeDelivery } from '../operations/operation.ts';
 import { loaded, type LoadedPerson } from '../state/person-directory.ts';
-import { identifiersOf } from './person-report.ts';
+import { identifiersOf } from '../reports/person-report.ts';
 import {
   isMessageChannel,
   isReportingEventType,

@@ -7,6 +7,7 @@ import { identifyVisitor } from './visitors.ts';
 import { findOrCreatePerson } from './find-person.ts';
 import type { Operation, TrackEvent } from '../operations/operation.ts';
 import type { PersonState } from '../state/person-directory.ts';
+import { reportTracked } from '../reports/incoming-report.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** Applies one event. */
@@ -68,4 +69,5 @@ function addEvent(
   const { occurredAtMs, receivedAtMs, envelopeNumber, flushIndex } = operation;
   const when = { occurredAtMs, receivedAtMs, envelopeNumber, flushIndex };
   set.addEvent({ environmentId, eventId, kind, anonymousId, name, data, ...when }, person);
+  reportTracked(set, operation, person);
 }

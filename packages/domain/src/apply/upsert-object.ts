@@ -4,6 +4,7 @@ import { changePeopleOfObject, findObject, findOrCreateObject } from './change-r
 import type { DeleteObject, IdentifyObject } from '../operations/operation.ts';
 import type { ObjectRow } from '../state/loaded-state.ts';
 import { isOlderWrite } from '../value-rules/time-rule.ts';
+import { reportObject, reportObjectDeletion } from '../reports/incoming-report.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** Applies an object's attributes and adds its relationships. */
@@ -12,22 +13,31 @@ export function identifyObject(set: WorkingSet, operation: IdentifyObject): void
   if (!object) return;
   const { relationships, isHalf } = operation;
   const change = { action: 'add', entries: relationships, ...(isHalf && { isHalf }) } as const;
-  changePeopleOfObject(set, operation, changeAttributes(set, operation, object), change);
+  const isOlder = isOlderWrite(
+    operation.attributesAtMs,
+    object.attributesAtMs,
+    operation.receivedAtMs,
+  );
+  changePeopleOfObject(set, operation, changeAttributes(set, operation, object, isOlder), change);
+  reportObject(set, operation, !isOlder);
 }
 
 /** Deletes an object; recorded where there is none. */
 export function deleteObject(set: WorkingSet, operation: DeleteObject): void {
   const object = findObject(set, operation, operation.object);
-  if (object) set.deleteObject(object);
+  if (!object) return;
+  set.deleteObject(object);
+  reportObjectDeletion(set, operation);
 }
 
 function changeAttributes(
   set: WorkingSet,
   operation: IdentifyObject,
   object: ObjectRow,
+  isOlder: boolean,
 ): ObjectRow {
   const { attributesAtMs, receivedAtMs } = operation;
-  if (isOlderWrite(attributesAtMs, object.attributesAtMs, receivedAtMs)) {
+  if (isOlder) {
     set.addIssue(operation, {
       code: 'skipped_update',
       field: 'timestamp',

@@ -26,6 +26,7 @@ import { attachAnonymousId, keepAttributes } from './visitors.ts';
 import { loaded, type LoadedPerson } from '../state/person-directory.ts';
 import { identifierIn } from '../operations/state-keys.ts';
 import { isOlderWrite } from '../value-rules/time-rule.ts';
+import { reportIdentify } from '../reports/incoming-report.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** The part of an identify that says whom and what, for calls that identify among other things. */
@@ -52,7 +53,12 @@ export function identifyPerson(
   let { changes } = target;
   for (const anonymousId of anonymousIdsOf(call))
     changes = attachAnonymousId(set, operation, person, anonymousId, changes);
-  if (isOlderWrite(call.attributesAtMs, person.row.attributesAtMs, operation.receivedAtMs)) {
+  const isOlder = isOlderWrite(
+    call.attributesAtMs,
+    person.row.attributesAtMs,
+    operation.receivedAtMs,
+  );
+  if (isOlder) {
     skipAttributes(set, operation, person, call);
   } else {
     const mayReplace = call.person.kind === 'svc_id';
@@ -67,6 +73,7 @@ export function identifyPerson(
   const { relationships, isHalf } = call;
   if (relationships)
     changeObjectsOfPerson(set, operation, person, { ...relationships, ...(isHalf && { isHalf }) });
+  if (!isOlder) reportIdentify(set, operation, call, person);
   return person;
 }
 
@@ -142,8 +149,9 @@ function findReceiver(
  */
 function keepForVisitor(set: WorkingSet, operation: Operation, call: Identification): void {
   const { person, attributes, attributesAtMs, relationships } = call;
-  keepAttributes(set, operation, person.value, attributes, attributesAtMs);
+  const isKept = keepAttributes(set, operation, person.value, attributes, attributesAtMs);
   if (relationships) changeObjectsOfVisitor(set, operation, person, relationships);
+  if (isKept) reportIdentify(set, operation, call, undefined);
 }
 
 /** Those that become the person's. */

@@ -102,14 +102,14 @@ export function isVisitor(
   );
 }
 
-/** Keeps attributes of a call under an anonymous id that is nobody's. */
+/** Keeps attributes of a call under an anonymous id that is nobody's; false, and recorded, where newer ones are kept. */
 export function keepAttributes(
   set: WorkingSet,
   operation: Operation,
   anonymousId: string,
   attributes: JsonObject,
   timestampMs: number | undefined,
-): void {
+): boolean {
   const before = profileOf(set, operation, anonymousId);
   const newestMs = timestampIn(before);
   if (timestampMs !== undefined && newestMs !== undefined && timestampMs < newestMs) {
@@ -119,7 +119,7 @@ export function keepAttributes(
       message: 'The attributes are older than the kept ones of the visitor and were skipped.',
       sample: anonymousId,
     });
-    return;
+    return false;
   }
   const { place = '', receivedAtMs: atMs } = operation;
   const { profile, refused } = writeVisitorAttributes(before, leavesOf(attributes), {
@@ -129,6 +129,7 @@ export function keepAttributes(
   });
   if (refused.length > 0) refuseExcess(set, operation, 'attributes', refused);
   keep(set, operation, anonymousId, profile);
+  return true;
 }
 
 /** Keeps a relationship to an object. Adding again merges its attributes. */

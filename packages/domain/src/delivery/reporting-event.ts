@@ -6,6 +6,11 @@
  * (step 10) writes one delivery for each webhook that selected the type.
  */
 import type { JsonObject } from '../values/json.ts';
+import {
+  EVERY_EVENT_TYPE,
+  INCOMING_EVENT_TYPES,
+  type IncomingEventType,
+} from './incoming-event.ts';
 
 const SUFFIXES = {
   customer: ['subscribed', 'unsubscribed', 'subscription_preferences_changed'],
@@ -107,12 +112,19 @@ export type OwnEventType = AlertEventType | (typeof ACCOUNT_EVENT_TYPES)[number]
 
 const OWN_EVENT_TYPES: readonly OwnEventType[] = [...ALERT_EVENT_TYPES, ...ACCOUNT_EVENT_TYPES];
 
-export type SelectableEventType = ReportingEventType | OwnEventType;
+export type SelectableEventType = ReportingEventType | OwnEventType | IncomingEventType;
 
-/** All that a webhook may select. */
+/** Every type that a webhook may select. */
 export const SELECTABLE_EVENT_TYPES: readonly SelectableEventType[] = [
   ...REPORTING_EVENT_TYPES,
   ...OWN_EVENT_TYPES,
+  ...INCOMING_EVENT_TYPES,
+];
+
+/** What a webhook's list may hold: a type, or `*` for each of them. */
+export const LISTABLE_EVENT_TYPES: readonly (SelectableEventType | typeof EVERY_EVENT_TYPE)[] = [
+  ...SELECTABLE_EVENT_TYPES,
+  EVERY_EVENT_TYPE,
 ];
 
 const SELECTABLE: ReadonlySet<string> = new Set(SELECTABLE_EVENT_TYPES);
@@ -121,6 +133,10 @@ const SELECTABLE: ReadonlySet<string> = new Set(SELECTABLE_EVENT_TYPES);
 export function isSelectableEventType(type: string): type is SelectableEventType {
   return SELECTABLE.has(type);
 }
+
+/** True for a type that a webhook may select, and for `*`. */
+export const isListableEventType = (type: string): boolean =>
+  type === EVERY_EVENT_TYPE || isSelectableEventType(type);
 
 /** The first part of each: what it is about. */
 const OWN_FAMILIES = {
@@ -160,7 +176,7 @@ export function isMessageChannel(channel: string): channel is MessageChannel {
 /** Something that happened once, for whichever webhooks want to know. */
 export interface ReportingEvent {
   readonly environmentId: number;
-  /** ULID, the same in every delivery of it. */
+  /** The same in every delivery of it: a ULID, or the id of the tracked event that is reported. */
   readonly eventId: string;
   readonly eventType: SelectableEventType;
   /** The client's event that it reports; absent where that has no id. */
@@ -168,11 +184,13 @@ export interface ReportingEvent {
   /** Of the commit batch that it was found in; absent where it came in none. */
   readonly envelopeNumber?: number;
   /** The channel that caused it, or `customer` where that is not known. */
-  readonly objectType: MessageChannel | 'customer' | OwnFamily;
-  /** The type's suffix, but for `svc_subscription_preferences_changed`. */
+  readonly objectType: MessageChannel | 'customer' | OwnFamily | IncomingEventType;
+  /** The type's suffix, but for `svc_subscription_preferences_changed`; of an incoming event its name or what is done. */
   readonly metric: string;
   readonly occurredAtMs: number;
   readonly personId?: number;
+  /** The webhooks that are told, of an incoming event; absent: each that chose the type. */
+  readonly webhookIds?: readonly number[];
   /** The one webhook that is not told. */
   readonly exceptWebhookId?: number;
   /** Set for opens and clicks: two with the same value count as the same one. */
@@ -182,6 +200,6 @@ export interface ReportingEvent {
     readonly link: string;
   };
   readonly data: JsonObject;
-  /** Members of `data` that only webhooks with `with_content` get. */
+  /** Members of `data` that only webhooks with `with_content` get; of an incoming event, those with `with_person_attributes`. */
   readonly content?: JsonObject;
 }

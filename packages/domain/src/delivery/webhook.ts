@@ -60,6 +60,17 @@ export function standardStringToSign(eventId: string, timestamp: number, body: s
   return `${eventId}.${timestamp}.${body}`;
 }
 
+const MESSAGE_ID = /^[\w:-]+$/;
+
+/**
+ * The id of a delivery as Standard Webhooks signs it: of an id that a client made, each character that a header may not
+ * hold, or that separates the parts of the signed text, stands in percent form.
+ */
+export const standardMessageId = (eventId: string): string =>
+  MESSAGE_ID.test(eventId)
+    ? eventId
+    : encodeURIComponent(eventId.toWellFormed()).replaceAll('.', '%2E');
+
 /** The workspace of an encrypted signing key. It is encrypted into the text, so that it opens in no other workspace. */
 export const secretContext = (environmentId: number): string => `environment ${environmentId}`;
 

@@ -21,7 +21,7 @@ import {
   ID_SIZE_BYTES_MAX,
   PIPELINES_REQUEST_SIZE_BYTES_MAX,
 } from '../operations/limits.ts';
-import type { TrackEvent } from '../operations/operation.ts';
+import { IMPORT_SOURCE, type TrackEvent } from '../operations/operation.ts';
 import { CallDraft } from '../parsing/parse.ts';
 import { isAbsent, trimmed } from '../value-rules/verdict.ts';
 import { readInstantMs } from '../parsing/timestamps.ts';
@@ -57,8 +57,6 @@ export interface RowContext {
   readonly receivedAtMs: number;
 }
 
-/** The source that the trace of such an event, and the live tail, show. */
-export const IMPORT_SOURCE = 'imports';
 const COLUMN_COUNT_MAX = 100;
 const COLUMN_NAME_LENGTH_MAX = 150;
 

@@ -36,6 +36,9 @@ export interface PersonRelationship {
   readonly attributes: JsonObject;
 }
 
+/** The `source` of events that came as rows of a file. */
+export const IMPORT_SOURCE = 'imports';
+
 interface OperationBase {
   /** The workspace that the credentials named. */
   readonly environmentId: number;

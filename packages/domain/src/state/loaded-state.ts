@@ -8,6 +8,7 @@
  */
 import type { Issue } from '../operations/issue.ts';
 import type { JsonObject } from '../values/json.ts';
+import type { IncomingSubscriptions } from '../delivery/incoming-subscription.ts';
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
 import type { OrderPlace } from '../operations/order-place.ts';
 import type { StoredIdentifierKind } from '../operations/state-keys.ts';
@@ -139,6 +140,13 @@ export interface EventClaim extends EventKey {
   readonly envelopeNumber: number | null;
 }
 
+/** Who wants the incoming events of these operations. */
+export interface LoadedIncoming {
+  readonly subscriptions: IncomingSubscriptions;
+  /** People whom only events name, as they were read without a lock, by number. */
+  readonly people: ReadonlyMap<number, PersonRow>;
+}
+
 /** What is stored about these operations. What is not there does not exist, except people that only events name. */
 export interface LoadedState {
   readonly identifiers: readonly IdentifierRow[];
@@ -156,6 +164,8 @@ export interface LoadedState {
   readonly newestVisitorPlaces: readonly NewestVisitorPlace[];
   /** Event ids of the operations that earlier commit batches took. */
   readonly takenEvents: readonly EventKey[];
+  /** Absent: no webhook of these workspaces takes incoming events, and nothing is made of them. */
+  readonly incoming?: LoadedIncoming;
 }
 
 /** What a row of `events` is: a client's event, or an activity of ours (`ingestion-conventions.md` §5.3). */

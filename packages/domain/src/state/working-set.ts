@@ -23,6 +23,7 @@ import type {
   SegmentMemberRow,
   DeletedIdentifier,
   VisitorRow,
+  LoadedIncoming,
   LoadedState,
   StateChanges,
 } from './loaded-state.ts';
@@ -53,6 +54,7 @@ export class WorkingSet {
   readonly messageDeliveries: TrackedRows<MessageDeliveryRow>;
   readonly deletions: Deletions;
   readonly visitors: TrackedRows<VisitorRow>;
+  readonly incoming: LoadedIncoming | undefined;
   /** Each identifier once, with its last deletion. */
   readonly #deleted = new Map<string, DeletedIdentifier>();
   readonly #newestVisitorPlaces: Map<number, OrderPlace>;
@@ -68,6 +70,7 @@ export class WorkingSet {
 
   constructor(state: LoadedState, effects: ApplyEffects) {
     this.effects = effects;
+    this.incoming = state.incoming;
     this.directory = new PersonDirectory(state.identifiers, state.people);
     this.relationships = new RowsOfPeople(relationshipText, state.relationships);
     this.devices = new RowsOfPeople((row) => deviceText(row, row.token), state.devices);

@@ -1,6 +1,7 @@
 /** svc_ids and the registry of reporting events. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { isIncomingEventType } from '../../src/delivery/incoming-event.ts';
 import {
   isMessageChannel,
   isOwnEventType,
@@ -49,7 +50,9 @@ describe('reporting event types', () => {
 
   it('and our own are each a family and a metric', () => {
     const own = SELECTABLE_EVENT_TYPES.filter(isOwnEventType);
-    expect(own).toHaveLength(SELECTABLE_EVENT_TYPES.length - 72);
+    const incoming = SELECTABLE_EVENT_TYPES.filter(isIncomingEventType);
+    expect(incoming).toEqual(['event', 'page', 'screen', 'identify', 'group', 'delete']);
+    expect(own).toHaveLength(SELECTABLE_EVENT_TYPES.length - 72 - incoming.length);
     for (const type of own) {
       const { family, metric } = splitOwnEventType(type);
       expect(`${family}_${metric}`).toBe(type);

@@ -23,6 +23,8 @@ import type {
 import { NOW_MS } from '../../src/testing/sample-operations.ts';
 import { eventText, identifierText } from '../../src/operations/state-keys.ts';
 import { orderPlaceOf } from '../../src/operations/order-place.ts';
+import { NO_SUBSCRIPTIONS } from '../../src/delivery/incoming-subscription.ts';
+import { peopleToReport } from '../../src/reports/people-to-report.ts';
 import { findStateNeeds } from '../../src/state/find-state-needs.ts';
 import type { StateNeeds } from '../../src/state/state-needs.ts';
 
@@ -45,6 +47,8 @@ export class MemoryStore {
   visitors: VisitorRow[] = [];
   deletedIdentifiers: DeletedIdentifier[] = [];
   events: EventRow[] = [];
+  /** Of webhooks that take incoming events. */
+  subscriptions = NO_SUBSCRIPTIONS;
   readonly #eventIds = new Set<string>();
   #lastNumber = 0;
   #lastId = 0;
@@ -57,7 +61,8 @@ export class MemoryStore {
       ...operation,
       place: orderPlaceOf(flushPlace, index),
     }));
-    const changes = applyOperations(this.#load(findStateNeeds(operations)), operations, {
+    const state = this.#load(findStateNeeds(operations));
+    const changes = applyOperations(this.#withIncoming(state, operations), operations, {
       newPersonId: () => ++this.#lastNumber,
       newObjectNumber: () => ++this.#lastNumber,
       newId: () => `made-${++this.#lastId}`,
@@ -71,6 +76,17 @@ export class MemoryStore {
   applyEach(isTogether: boolean, ...operations: Operation[]): void {
     if (isTogether) this.apply(...operations);
     else for (const operation of operations) this.apply(operation);
+  }
+
+  #withIncoming(state: LoadedState, operations: readonly Operation[]): LoadedState {
+    const { subscriptions } = this;
+    if (subscriptions.isEmpty) return state;
+    const numbers = new Set(
+      peopleToReport(operations, subscriptions, state).map(({ personId }) => personId),
+    );
+    const read = this.people.filter(({ personId }) => numbers.has(personId));
+    const people = new Map(read.map((row) => [row.personId, row]));
+    return { ...state, incoming: { subscriptions, people } };
   }
 
   #load(needs: StateNeeds): LoadedState {

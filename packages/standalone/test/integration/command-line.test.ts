@@ -68,6 +68,38 @@ test('without a command it teaches, and a wrong one is told', async () => {
   expect(wrong.errors).toContain('Did you mean status?');
 });
 
+test('webhooks create makes one for events of one’s own, and says which word is wrong', async () => {
+  const made = await sluice(
+    ...['--json', 'webhooks', 'create', 'Orders', 'http://127.0.0.1:9/hook', '--event', 'event'],
+    ...['--event-name', 'order_placed', '--with-person-attributes'],
+    ...['--filter', 'data.properties.total gte 100', '--filter', 'metric in order_placed,paid'],
+  );
+  expect(made.errors).toBe('');
+  const webhook = JSON.parse(made.output) as { id: number };
+  expect(webhook).toMatchObject({
+    name: 'Orders',
+    events: ['event'],
+    event_names: ['order_placed'],
+    with_person_attributes: true,
+    with_late: false,
+    attribute_filters: [
+      { field: 'data.properties.total', operator: 'gte', values: ['100'] },
+      { field: 'metric', operator: 'in', values: ['order_placed', 'paid'] },
+    ],
+  });
+  const wrong = await sluice('webhooks', 'create', 'A', 'http://a.example/', '--event', 'evnt');
+  expect(wrong.exitCode).not.toBe(0);
+  expect(wrong.errors).toContain('evnt');
+  const half = await sluice(
+    ...['webhooks', 'create', 'A', 'http://a.example/', '--event', 'event', '--filter', 'metric'],
+  );
+  expect(half).toMatchObject({ exitCode: 2, errors: expect.stringContaining('an operator') });
+  await fetch(`${fleet.api.url}/v1/reporting_webhooks/${webhook.id}`, {
+    method: 'DELETE',
+    headers: { Authorization: `Bearer ${DEMO.appKey}` },
+  });
+});
+
 test('import sends a file, and waits until its rows are events', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-import-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -138,7 +138,7 @@ test(
     expect(await shell.says('"plan":"pro"')).toMatch(
       /sluice listens here\n.*"name":"My receiver".*\}\n\{\}\n.*"customer":\{"id":"ada"/s,
     );
-    expect(await shell.says('"metric":"subscribed"')).toMatch(
+    expect(await shell.says('"metric":"order_placed"')).toMatch(
       / 200 genuine \{.*"ada@example\.com"/,
     );
     // Beside a start that has ports of its own.

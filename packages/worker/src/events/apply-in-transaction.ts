@@ -11,10 +11,17 @@ import type { NumberStock } from '@sluice/database/people/numbers';
 import { insertDeadLetteredOperation } from '@sluice/database/events/dead-lettered-operations';
 import { inSavepoint } from '@sluice/database/connection/savepoint';
 import { isRefusedData } from '@sluice/database/connection/statement-failure';
+import { readPeople } from '@sluice/database/people/people';
 import { applyOperations } from '@sluice/domain/apply/apply-operations';
+import {
+  NO_SUBSCRIPTIONS,
+  type IncomingSubscriptions,
+} from '@sluice/domain/delivery/incoming-subscription';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
+import { peopleToReport } from '@sluice/domain/reports/people-to-report';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
+import type { LoadedState } from '@sluice/domain/state/loaded-state';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 import { loadState, SAFEST, type LoadOptions } from './load-state.ts';
 import type { TakenIdWatch } from './taken-id-watch.ts';
@@ -72,11 +79,28 @@ export const NOTHING: Applied = {
   counts: { events: 0, reports: 0, issues: 0, parked: 0 },
 };
 
+/**
+ * Adds who wants the incoming events of operations, and the people whom they name, to the state; where nobody wants them it
+ * stays as it is, without a statement.
+ */
+export async function withIncoming(
+  transaction: DatabaseOrTransaction,
+  state: LoadedState,
+  operations: readonly Operation[],
+  subscriptions: IncomingSubscriptions,
+): Promise<LoadedState> {
+  if (subscriptions.isEmpty) return state;
+  const people = await readPeople(transaction, peopleToReport(operations, subscriptions, state));
+  const incoming = { subscriptions, people: new Map(people.map((row) => [row.personId, row])) };
+  return { ...state, incoming };
+}
+
 /** Applies operations in order. */
 export async function applyTogether(
   deps: ProcessCommitBatchDeps,
   transaction: DatabaseOrTransaction,
   operations: readonly Operation[],
+  subscriptions: IncomingSubscriptions,
   options: LoadOptions = SAFEST,
   taking?: LaneTaking,
 ): Promise<Applied> {
@@ -85,7 +109,8 @@ export async function applyTogether(
   if (state.takenEvents.length > 0) deps.takenIds.proved(deps.now());
   await deps.numbers.reserve(transaction, needs.newNumbersMax);
   const takeNumber = () => deps.numbers.take();
-  const changes = applyOperations(state, operations, {
+  const complete = await withIncoming(transaction, state, operations, subscriptions);
+  const changes = applyOperations(complete, operations, {
     newPersonId: takeNumber,
     newObjectNumber: takeNumber,
     newId: deps.newId,
@@ -119,10 +144,11 @@ export async function applyIsolated(
   transaction: DatabaseOrTransaction,
   envelopeIds: ReadonlyMap<number | undefined, string>,
   operations: readonly Operation[],
+  subscriptions: IncomingSubscriptions,
 ): Promise<Applied> {
   try {
     return await inSavepoint(transaction, isContained, () =>
-      applyTogether(deps, transaction, operations),
+      applyTogether(deps, transaction, operations, subscriptions),
     );
   } catch (error) {
     if (!isContained(error)) throw error;
@@ -137,9 +163,10 @@ export async function applyIsolated(
       );
   }
   const middle = Math.ceil(operations.length / 2);
-  const first = await applyIsolated(deps, transaction, envelopeIds, operations.slice(0, middle));
-  const second = await applyIsolated(deps, transaction, envelopeIds, operations.slice(middle));
-  return both(first, second);
+  const applyPart = (part: readonly Operation[]) =>
+    applyIsolated(deps, transaction, envelopeIds, part, subscriptions);
+  const first = await applyPart(operations.slice(0, middle));
+  return both(first, await applyPart(operations.slice(middle)));
 }
 
 async function deadLetter(
@@ -177,7 +204,7 @@ async function deadLetter(
       sample: JSON.stringify(operation).slice(0, 200),
     },
   };
-  const { lanes, counts } = await applyTogether(deps, transaction, [record]);
+  const { lanes, counts } = await applyTogether(deps, transaction, [record], NO_SUBSCRIPTIONS);
   return { lanes, counts: { ...counts, parked: 1 } };
 }
 

@@ -6,15 +6,17 @@
  * Part of step 9 of the walk.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import { listIncomingSubscriptions } from '@sluice/database/delivery/incoming-subscriptions';
 import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { waitToMerge } from '@sluice/database/people/merge-gate';
+import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { readPlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { orderPlaceOf, type BatchPlace } from '@sluice/domain/operations/order-place';
-import { unpackOperation } from '@sluice/domain/operations/packed-event';
+import { environmentOf, unpackOperation } from '@sluice/domain/operations/packed-event';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import {
@@ -108,9 +110,10 @@ export function applyBatches(
     const stance = mergeStanceOf(commitBatches.flatMap(({ operations }) => operations));
     // Both parts of a split commit batch would have to agree on it, so when isolating each holds whatever it names.
     const triesToKeepMergesOff = stance === 'reads' && isLogged && !isIsolating;
-    const { numbers, keepsMergesOff } = await claimCommitBatches(
+    const { numbers, keepsMergesOff, reportingIncoming } = await claimCommitBatches(
       transaction,
       claims,
+      environmentIdsOf(commitBatches),
       triesToKeepMergesOff,
       isOfOneShard,
     );
@@ -130,12 +133,16 @@ export function applyBatches(
     const held = heldOf(parts, found);
     if (pending) await expectNothingEarlier(transaction, pending, held);
     if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
+    const subscriptions = new IncomingSubscriptions(
+      await listIncomingSubscriptions(transaction, reportingIncoming),
+    );
     const { lanes, counts } = isIsolating
-      ? await applyIsolated(deps, transaction, commitBatchIdsOf(parts), operations)
+      ? await applyIsolated(deps, transaction, commitBatchIdsOf(parts), operations, subscriptions)
       : await applyTogether(
           deps,
           transaction,
           operations,
+          subscriptions,
           {
             keepsMergesOff,
             looksForTakenIds,
@@ -193,6 +200,13 @@ const heldOf = (
     const batch = batches[place];
     return batch ? [{ batch, operations }] : [];
   });
+
+const environmentIdsOf = (commitBatches: readonly CommitBatch[]): number[] => {
+  const environmentIds = new Set<number>();
+  for (const { operations } of commitBatches)
+    for (const operation of operations) environmentIds.add(environmentOf(operation));
+  return [...environmentIds];
+};
 
 const commitBatchIdsOf = (parts: readonly FlushPart[]): ReadonlyMap<number | undefined, string> =>
   new Map(

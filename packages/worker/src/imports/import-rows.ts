@@ -22,10 +22,12 @@ import {
   type FileForm,
   type ImportRow,
 } from '@sluice/database/imports/imports';
+import { listIncomingSubscriptions } from '@sluice/database/delivery/incoming-subscriptions';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { lockIdentifiers } from '@sluice/database/people/person-identifiers';
 import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
 import { applyOperations } from '@sluice/domain/apply/apply-operations';
+import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
 import { AppError } from '@sluice/domain/values/errors';
 import { readImportRow, type ImportColumns } from '@sluice/domain/imports/import-file';
 import { isError, type Issue } from '@sluice/domain/operations/issue';
@@ -39,6 +41,7 @@ import {
   type AcknowledgedCalls,
   type WaitBound,
 } from '../events/acknowledged-calls.ts';
+import { withIncoming } from '../events/apply-in-transaction.ts';
 import { loadState, SAFEST } from '../events/load-state.ts';
 import type { ProcessCommitBatchDeps } from '../events/process-commit-batch.ts';
 import type { CsvRecord } from './read-csv.ts';
@@ -192,14 +195,23 @@ async function writeOnce(
   const claims = [
     { envelopeId: claim, operationCount: rows.length, traceparent: deps.traceparent ?? null },
   ];
-  const { numbers } = await claimCommitBatches(transaction, claims, false);
+  const { numbers, reportingIncoming } = await claimCommitBatches(
+    transaction,
+    claims,
+    [row.environmentId],
+    false,
+  );
   const [envelopeNumber] = numbers;
   if (envelopeNumber === undefined) throw new Lost();
   const known = await lockPeopleOf(transaction, events);
   const present = rows.map((each) => withPerson(each, known));
   const operations = present.flatMap(({ event }) => (event ? { ...event, envelopeNumber } : []));
   const state = await loadState(transaction, findStateNeeds(operations), SAFEST);
-  const changes = applyOperations(state, operations, {
+  const subscriptions = new IncomingSubscriptions(
+    await listIncomingSubscriptions(transaction, reportingIncoming),
+  );
+  const complete = await withIncoming(transaction, state, operations, subscriptions);
+  const changes = applyOperations(complete, operations, {
     newPersonId: refuseToMake,
     newObjectNumber: refuseToMake,
     newId: deps.newId,

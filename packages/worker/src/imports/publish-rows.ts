@@ -1,8 +1,7 @@
 /** Tells whoever watches a workspace of an import's rows (`GET /v1/stream` of the API). */
 import type { ImportKey } from '@sluice/database/imports/imports';
-import { IMPORT_SOURCE } from '@sluice/domain/imports/import-file';
 import type { Issue } from '@sluice/domain/operations/issue';
-import type { TrackEvent } from '@sluice/domain/operations/operation';
+import { IMPORT_SOURCE, type TrackEvent } from '@sluice/domain/operations/operation';
 import { lineOfOperation, linesOfIssues, type TailPublisher } from '@sluice/domain/operations/tail';
 
 /** One row and what became of it. */

@@ -11,6 +11,7 @@ import {
   type AttemptSignatures,
   deliveryHeaders,
   standardKey,
+  standardMessageId,
   standardStringToSign,
   stringToSign,
 } from '@sluice/domain/delivery/webhook';
@@ -63,9 +64,10 @@ export class DeliverySigner {
     if (next) signatures.nextSignature = next.plain.sign(signedText, 'hex');
     if (current.standard) {
       const keys = next?.standard ? [current.standard, next.standard] : [current.standard];
-      const text = standardStringToSign(eventId, timestamp, body);
+      const messageId = standardMessageId(eventId);
+      const text = standardStringToSign(messageId, timestamp, body);
       signatures.standard = {
-        eventId,
+        eventId: messageId,
         signatures: keys.map((key) => key.sign(text, 'base64')),
       };
     }

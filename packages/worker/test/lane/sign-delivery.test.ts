@@ -48,6 +48,18 @@ test('both keys sign until the moment of the promotion, from when on the new one
   expect(after).not.toHaveProperty('x-svc-signature-next');
 });
 
+test.each([
+  ['order 1.é\n', 'order%201%2E%C3%A9%0A'],
+  ['import:7:1', 'import:7:1'],
+])('an event id that a client made, %j, stands in a header as %s and is signed so', (id, shown) => {
+  const headers = signer({ standardWebhooks: true, signingKey: 'key' }).headers(id, 'body', AT_MS);
+  const signature = createHmac('sha256', 'key').update(`${shown}.1692633432.body`).digest('base64');
+  expect(headers).toMatchObject({
+    'webhook-id': shown,
+    'webhook-signature': `v1,${signature}`,
+  });
+});
+
 test('the headers of Standard Webhooks carry a signature of each key, of a whsec_ key by its bytes', () => {
   const bytes = Buffer.from('the bytes of a secret');
   const headers = signer({

@@ -1,4 +1,7 @@
-import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
+import {
+  LISTABLE_EVENT_TYPES,
+  SELECTABLE_EVENT_TYPES,
+} from '@sluice/domain/delivery/reporting-event';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OPERATIONS } from '../../../src/openapi/operation-names.ts';
 import { renderReferencePage } from '../../../src/openapi/reference-page.ts';
@@ -158,7 +161,7 @@ describe('/openapi.json', () => {
     expect(required.toSorted()).toEqual(['endpoint', 'events', 'name']);
     expect(properties).toMatchObject({
       endpoint: { type: 'string', format: 'uri', maxLength: 2048 },
-      events: { type: 'array', minItems: 1, items: { enum: [...SELECTABLE_EVENT_TYPES] } },
+      events: { type: 'array', minItems: 1, items: { enum: [...LISTABLE_EVENT_TYPES] } },
       disabled: { type: 'boolean', description: expect.stringMatching(/Default: `false`\.$/) },
       full_resolution: {
         type: 'boolean',

@@ -1,4 +1,4 @@
-import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
+import { LISTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 const PATH = '/v1/reporting_webhooks';
 /** Each type twice: the list is a set, and some write a name again. */
-const EVENT_COUNT_MAX = 2 * SELECTABLE_EVENT_TYPES.length;
+const EVENT_COUNT_MAX = 2 * LISTABLE_EVENT_TYPES.length;
 const CONFIGURATION = {
   name: 'Orders',
   endpoint: 'https://example.com/in?a=1',

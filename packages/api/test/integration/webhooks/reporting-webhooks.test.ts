@@ -44,6 +44,10 @@ describe('POST', () => {
       ordering: 'person',
       headers: {},
       attribute_filters: null,
+      event_names: null,
+      with_imports: false,
+      with_late: false,
+      with_person_attributes: false,
     });
   });
 
@@ -54,6 +58,10 @@ describe('POST', () => {
       full_resolution: true,
       with_content: true,
       standard_webhooks: true,
+      event_names: ['order_placed', 'order_shipped'],
+      with_imports: true,
+      with_late: true,
+      with_person_attributes: true,
     };
     const { id } = await make(given);
     expect((await api.call('GET', `${PATH}/${id}`)).json()).toMatchObject({
@@ -102,6 +110,11 @@ describe('PUT', () => {
       { full_resolution: true },
       { with_content: true },
       { standard_webhooks: true },
+      { event_names: ['order_placed'] },
+      { event_names: null },
+      { with_imports: true },
+      { with_late: true },
+      { with_person_attributes: true },
       { name: 'New name' },
       { endpoint: 'http://127.0.0.1:9999/' },
       { events: ['email_sent', 'email_opened'] },
@@ -304,6 +317,9 @@ test('what is made, changed and deleted is in the audit log, with the key and th
     'with_content',
     'standard_webhooks',
     'ordering',
+    'with_imports',
+    'with_late',
+    'with_person_attributes',
   ];
   expect(rows).toEqual([
     { ...common, action: 'created', attributes: all },

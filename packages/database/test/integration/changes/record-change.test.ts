@@ -205,6 +205,10 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
     windowMax: fc.option(fc.integer({ min: 1, max: 1_000 })),
     ordering: fc.constantFrom('person' as const, 'strict' as const),
     customHeaders: fc.constant(null),
+    eventNames: fc.option(fc.array(texts, { minLength: 1 })),
+    withImports: fc.boolean(),
+    withLate: fc.boolean(),
+    withPersonAttributes: fc.boolean(),
     attributeFilters: fc.option(
       fc.array(fc.record({ field: texts, operator: fc.constant('exists' as const) }), {
         minLength: 1,
@@ -256,6 +260,10 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
               window_max: webhook.windowMax,
               ordering: webhook.ordering,
               attribute_filters: webhook.attributeFilters,
+              event_names: webhook.eventNames,
+              with_imports: webhook.withImports,
+              with_late: webhook.withLate,
+              with_person_attributes: webhook.withPersonAttributes,
             }),
         );
       }

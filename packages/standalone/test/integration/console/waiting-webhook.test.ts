@@ -133,3 +133,42 @@ test('a webhook is paused and resumed, and the sentence says who did it', async 
   receiver.close();
   await page.context().close();
 });
+
+test('a webhook for one event of one’s own is made in the console, changed there, and is sent that event', async () => {
+  const receiver = await startReceiver();
+  receiver.answer.status = 200;
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks`);
+  await page.getByRole('button', { name: 'Make a webhook' }).click();
+  const form = page.getByRole('dialog');
+  await form.getByLabel('Name', { exact: true }).fill('orders');
+  await form.getByLabel('Endpoint').fill(receiver.url);
+  await form.getByLabel(/^Only tracked events/).fill('order_placed');
+  await form.getByLabel(/^Only what fits/).fill('data.properties.total gte 100');
+  await form.getByRole('button', { name: 'Make the webhook' }).click();
+  await form.waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'orders' }).click();
+  await page.getByText('event order_placed').waitFor();
+
+  const order = (total: number, messageId: string, event = 'order_placed') =>
+    world.send('/v1/track', { userId: 'buyer', event, messageId, properties: { total } });
+  await order(99, 'small');
+  await order(100, 'large');
+  await vi.waitFor(() => expect(receiver.bodies).toHaveLength(1), WAIT);
+  expect(JSON.parse(receiver.bodies[0] ?? '')).toMatchObject({
+    event_id: 'large',
+    object_type: 'event',
+    metric: 'order_placed',
+    data: { properties: { total: 100 } },
+  });
+
+  await page.getByRole('button', { name: 'Change …' }).click();
+  await form.getByLabel('Pages').check();
+  await form.getByLabel(/^Only tracked events/).fill('');
+  await form.getByRole('button', { name: 'Change it' }).click();
+  await page.getByText('2 event types').waitFor();
+  await order(100, 'another', 'order_paid');
+  await vi.waitFor(() => expect(receiver.bodies).toHaveLength(2), WAIT);
+  receiver.close();
+  await page.context().close();
+});

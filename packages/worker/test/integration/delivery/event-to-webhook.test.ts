@@ -91,12 +91,12 @@ describe.each(['postgres', 'redis'] as const)(
           body: JSON.stringify({
             name: 'receiver',
             endpoint: receiver.url,
-            events: ['customer_subscribed', 'customer_unsubscribed'],
+            events: ['customer_subscribed', 'customer_unsubscribed', 'event'],
           }),
         });
         expect(created.status).toBe(200);
 
-        // Each person is unsubscribed and subscribed in turn; each change must be told once, in order.
+        // Each person is unsubscribed and subscribed in turn, and tracked; each must be told once, in order.
         const call = (path: string, body: unknown) =>
           fetch(`${intake.url}${path}`, {
             method: 'POST',
@@ -135,7 +135,7 @@ describe.each(['postgres', 'redis'] as const)(
         const secondWorker = await start('worker', { ...settings, WORKER_PORT: '0' });
 
         const eventIds = () => new Set(receiver.received.map((delivery) => delivery.event_id));
-        await vi.waitFor(() => expect(eventIds().size).toBe(PEOPLE * CHANGES), {
+        await vi.waitFor(() => expect(eventIds().size).toBe(2 * PEOPLE * CHANGES), {
           timeout: 60_000,
           interval: 50,
         });
@@ -150,9 +150,10 @@ describe.each(['postgres', 'redis'] as const)(
           const { id } = data.identifiers;
           metricsByPerson.set(id, [...(metricsByPerson.get(id) ?? []), metric]);
         }
-        const alternating = Array.from({ length: CHANGES }, (_, n) =>
+        const alternating = Array.from({ length: CHANGES }, (_, n) => [
           n % 2 === 0 ? 'unsubscribed' : 'subscribed',
-        );
+          'changed',
+        ]).flat();
         expect([...metricsByPerson.values()]).toEqual(
           Array.from({ length: PEOPLE }, () => alternating),
         );

@@ -1,0 +1,69 @@
+/** What a webhook is sent, between its configuration and the words of a form. */
+
+export interface Condition {
+  readonly field: string;
+  readonly operator: string;
+  readonly values?: readonly string[];
+}
+
+/** The part of `GET /v1/reporting_webhooks/{id}` that says what is sent. */
+export interface Subscription {
+  readonly events: readonly string[];
+  readonly event_names: readonly string[] | null;
+  readonly attribute_filters: readonly Condition[] | null;
+  readonly with_imports: boolean;
+  readonly with_late: boolean;
+  readonly with_person_attributes: boolean;
+}
+
+/** Types of what comes in, and of everything, with the words of the form. */
+export const INCOMING_TYPES: Readonly<Record<string, string>> = {
+  event: 'Tracked events',
+  page: 'Pages',
+  screen: 'Screens',
+  identify: 'Changes of people',
+  group: 'Objects and relationships',
+  delete: 'Deletions',
+  '*': 'Every type that there is',
+};
+
+/** True for the types that the form has a box for. */
+export const isIncoming = (type: string): boolean => Object.hasOwn(INCOMING_TYPES, type);
+
+/** The type of a test event. */
+export const sampleType = ({ events: [first = 'event'] }: Subscription): string =>
+  first === '*' ? 'event' : first;
+
+/** In a few words, for a line under the webhook's name. */
+export function subscriptionText({ events, event_names: names }: Subscription): string {
+  const [only] = events;
+  if (events.includes('*')) return 'every event type';
+  if (events.length > 1) return `${events.length} event types`;
+  if (only !== 'event' || names === null) return only ?? '';
+  const [name = ''] = names;
+  return names.length === 1 ? `event ${name}` : `event, ${names.length} names`;
+}
+
+/** One condition a line: `data.properties.total gte 100`. */
+export const conditionLines = (conditions: readonly Condition[] | null): string =>
+  (conditions ?? [])
+    .map(({ field, operator, values = [] }) => [field, operator, values.join(',')].join(' ').trim())
+    .join('\n');
+
+/** Of lines as {@link conditionLines} writes them. What is wrong with them, the API says. */
+export const conditionsOf = (text: string): Condition[] =>
+  linesOf(text).map((line) => {
+    const [, field = '', operator = '', values] = /^(\S+)\s*(\S*)(?:\s+(.*))?$/.exec(line) ?? [];
+    return { field, operator, ...(values !== undefined && { values: values.split(',') }) };
+  });
+
+/** Lines without blanks at their ends, and without empty ones. */
+export const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+
+/** Types that are separated by blanks, commas or lines. */
+export const typesOf = (text: string): string[] =>
+  text.split(/[\s,]+/).filter((type) => type !== '');

@@ -1,0 +1,9 @@
+/** A webhook as `GET /v1/reporting_webhooks/{id}` shows it, of which the screens use a part. */
+import type { Subscription } from '../sentences/subscription-text.ts';
+
+export interface Webhook extends Subscription {
+  readonly id: number;
+  readonly name: string;
+  readonly endpoint: string;
+  readonly disabled: boolean;
+}

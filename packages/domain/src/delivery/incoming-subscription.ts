@@ -1,0 +1,121 @@
+/**
+ * Which incoming events a webhook is told of: the types that it lists, names of tracked events, its filters, and whether
+ * it takes rows of imports and late events.
+ *
+ * They are matched when an operation is applied and not in SQL, unlike events of the registry: most of what comes in is
+ * wanted by nobody, and then neither a body nor a row is made of it.
+ *
+ * Read by `database/src/delivery/incoming-subscriptions.ts`, asked by `domain/src/reports/incoming-report.ts`.
+ */
+import { matchesFilters, type AttributeFilter } from './attribute-filter.ts';
+import { EVERY_EVENT_TYPE } from './incoming-event.ts';
+import type { ReportingEvent } from './reporting-event.ts';
+
+/** What one webhook asks for. */
+export interface IncomingSubscription {
+  readonly environmentId: number;
+  readonly webhookId: number;
+  /** Types of events, and `*`. */
+  readonly events: readonly string[];
+  /** Of tracked events those with one of these names; null: all. */
+  readonly eventNames: readonly string[] | null;
+  /** All of them must hold; null: none. */
+  readonly attributeFilters: readonly AttributeFilter[] | null;
+  readonly withImports: boolean;
+  readonly withLate: boolean;
+  readonly withPersonAttributes: boolean;
+}
+
+/** How an event came. */
+export interface EventArrival {
+  /** In a file. */
+  readonly isImported: boolean;
+  /** It happened more than 72 hours before it came. */
+  readonly isLate: boolean;
+}
+
+/** Events of so long ago trigger nothing, unless asked for (`ingestion-webhooks.md` §8). */
+export const LATE_AFTER_MS = 72 * 60 * 60 * 1000;
+
+interface Subscriber extends Omit<IncomingSubscription, 'events' | 'eventNames'> {
+  readonly types: ReadonlySet<string>;
+  readonly names: ReadonlySet<string> | null;
+  readonly filters: readonly AttributeFilter[];
+  /** Those of `filters` that can be checked before the person is known. */
+  readonly eventFilters: readonly AttributeFilter[];
+}
+
+/** Members of a body that tell of the person's row, and `data`, which contains them. */
+const ABOUT_PERSON =
+  /^data(?:\.(?:identifiers|customer_id|email_address|person_attributes)(?:\.|$)|$)/;
+
+/** The subscriptions of the workspaces of a commit batch. */
+export class IncomingSubscriptions {
+  readonly #byEnvironment = new Map<number, Subscriber[]>();
+
+  constructor(subscriptions: readonly IncomingSubscription[]) {
+    for (const { events, eventNames, ...subscription } of subscriptions) {
+      const filters = subscription.attributeFilters ?? [];
+      const subscriber = {
+        ...subscription,
+        types: new Set(events),
+        names: eventNames && new Set(eventNames),
+        filters,
+        eventFilters: filters.filter(({ field }) => !ABOUT_PERSON.test(field)),
+      };
+      const known = this.#byEnvironment.get(subscription.environmentId);
+      if (known) known.push(subscriber);
+      else this.#byEnvironment.set(subscription.environmentId, [subscriber]);
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#byEnvironment.size === 0;
+  }
+
+  /** True where a webhook of the workspace takes incoming events of any type. */
+  has(environmentId: number): boolean {
+    return this.#byEnvironment.has(environmentId);
+  }
+
+  /** The webhooks that are told of an event, in any order. */
+  subscribersOf(event: ReportingEvent, arrival: EventArrival): number[] {
+    const webhookIds: number[] = [];
+    for (const subscriber of this.#byEnvironment.get(event.environmentId) ?? [])
+      if (takes(subscriber, event, arrival) && passes(event, subscriber, subscriber.filters))
+        webhookIds.push(subscriber.webhookId);
+    return webhookIds;
+  }
+
+  /** False where no webhook is told of an event, whoever its person is. */
+  mayBeWanted(event: ReportingEvent, arrival: EventArrival): boolean {
+    return (this.#byEnvironment.get(event.environmentId) ?? []).some(
+      (subscriber) =>
+        takes(subscriber, event, arrival) && passes(event, subscriber, subscriber.eventFilters),
+    );
+  }
+}
+
+/** Of no workspace. */
+export const NO_SUBSCRIPTIONS = new IncomingSubscriptions([]);
+
+function takes(
+  { types, names, withImports, withLate }: Subscriber,
+  { eventType, metric }: ReportingEvent,
+  { isImported, isLate }: EventArrival,
+): boolean {
+  if (!types.has(eventType) && !types.has(EVERY_EVENT_TYPE)) return false;
+  if (eventType === 'event' && names && !names.has(metric)) return false;
+  return (withImports || !isImported) && (withLate || !isLate);
+}
+
+/** Filters see the body as the webhook gets it. */
+function passes(
+  event: ReportingEvent,
+  { withPersonAttributes }: Subscriber,
+  filters: readonly AttributeFilter[],
+): boolean {
+  if (filters.length === 0) return true;
+  if (!withPersonAttributes || event.content === undefined) return matchesFilters(event, filters);
+  return matchesFilters({ ...event, data: { ...event.data, ...event.content } }, filters);
+}

@@ -1,0 +1,91 @@
+/**
+ * The body of an incoming event: what was sent, whose it is, and for those who ask the person's attributes. Pure.
+ *
+ * `data` nests what a client sent (`properties`, `attributes`), so that no name of a client's can stand for one of ours:
+ * the order of deliveries relies on `identifiers` (`domain/src/delivery/webhook.ts`).
+ */
+import type { JsonObject } from '../values/json.ts';
+import { IMPORT_SOURCE, type TrackEvent } from '../operations/operation.ts';
+import { LATE_AFTER_MS, type EventArrival } from '../delivery/incoming-subscription.ts';
+import type { IncomingEventType } from '../delivery/incoming-event.ts';
+import type { ReportingEvent } from '../delivery/reporting-event.ts';
+import type { PersonRow } from '../state/loaded-state.ts';
+import { svcId } from '../values/svc-id.ts';
+import { identifiersOf } from './person-report.ts';
+
+/** A person, with their row where it is known. */
+export interface ReportedPerson {
+  readonly personId: number;
+  /** Undefined: not read, or deleted meanwhile. */
+  readonly row: PersonRow | undefined;
+}
+
+/** Of calls that have no time of their own. */
+export const ON_TIME: EventArrival = { isImported: false, isLate: false };
+
+export function arrivalOf({ source, occurredAtMs, receivedAtMs }: TrackEvent): EventArrival {
+  return {
+    isImported: source === IMPORT_SOURCE,
+    isLate: receivedAtMs - occurredAtMs > LATE_AFTER_MS,
+  };
+}
+
+/** @param person - undefined: a visitor's, nobody's, or not known yet. */
+export function trackedEvent(
+  operation: TrackEvent,
+  person: ReportedPerson | undefined,
+): ReportingEvent {
+  const { environmentId, envelopeNumber, eventId, kind, name, occurredAtMs } = operation;
+  const named = operation.person;
+  const visitor = named?.kind === 'anonymous_id' ? named.value : operation.anonymousId;
+  return incomingEvent(
+    { environmentId, envelopeNumber, eventId, eventType: kind, metric: name, occurredAtMs },
+    person,
+    {
+      ...(visitor !== undefined && { anonymous_id: visitor }),
+      name,
+      properties: operation.data,
+      ...(operation.source !== undefined && { source: operation.source }),
+    },
+  );
+}
+
+interface EventHead extends Pick<
+  ReportingEvent,
+  'environmentId' | 'eventId' | 'metric' | 'occurredAtMs'
+> {
+  readonly eventType: IncomingEventType;
+  readonly envelopeNumber: number | undefined;
+}
+
+/** @param data - what the call says, beside whose it is. */
+export function incomingEvent(
+  { envelopeNumber, ...head }: EventHead,
+  person: ReportedPerson | undefined,
+  data: JsonObject,
+): ReportingEvent {
+  return {
+    ...head,
+    objectType: head.eventType,
+    ...(envelopeNumber !== undefined && { envelopeNumber }),
+    ...(person && { personId: person.personId }),
+    data: { ...whose(person), ...data },
+    ...(person?.row && { content: { person_attributes: attributesOf(person.row) } }),
+  };
+}
+
+/** As of the reporting events about a person's subscription. */
+function whose(person: ReportedPerson | undefined): JsonObject {
+  if (!person)
+    return { customer_id: '', email_address: '', identifiers: { id: null, email: null } };
+  const { personId, row } = person;
+  return {
+    customer_id: row?.id ?? '',
+    email_address: row?.email ?? '',
+    identifiers: row ? identifiersOf(row) : { id: null, email: null, svc_id: svcId(personId) },
+  };
+}
+
+/** All that the person has, the flag too, where it was ever given. */
+const attributesOf = ({ attributes, unsubscribed }: PersonRow): JsonObject =>
+  unsubscribed === null ? attributes : { ...attributes, unsubscribed };
