@@ -21,6 +21,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'reports',
     'track',
     'pipelines',
+    'publish',
     'imports',
     'state',
     'parsing',

@@ -52,11 +52,11 @@ export const gather = (text: string, earlier: string[] = []): string[] => [
 ];
 
 /** A condition on a member of a delivery's body. */
-export interface Condition {
+export type Condition = {
   readonly field: string;
   readonly operator: string;
-  readonly values?: readonly string[];
-}
+  readonly values?: string[];
+};
 
 /** `data.properties.total gte 100`, `metric in order_placed,order_paid`, `data.properties.coupon exists`. */
 export const condition = (text: string, earlier: readonly Condition[] = []): Condition[] => {

@@ -172,9 +172,9 @@ export function addWebhookCommands(
 }
 
 interface CreateOptions {
-  readonly event: readonly string[];
-  readonly eventName?: readonly string[];
-  readonly filter?: readonly Condition[];
+  readonly event: string[];
+  readonly eventName?: string[];
+  readonly filter?: Condition[];
   readonly withImports?: true;
   readonly withLate?: true;
   readonly withPersonAttributes?: true;

@@ -194,17 +194,19 @@ const credentials = {
   recordUnauthorized: unauthorized.record.bind(unauthorized),
   recordRefusal: refusals.record.bind(refusals),
 };
-const perSecond = settings.INTAKE_RATE_LIMIT_PER_SECOND;
 const windowSeconds = RATE_LIMIT_WINDOW_SECONDS;
-const rateLimiter =
+const limiterOf = (perSecond: number): RateLimiter | undefined =>
   perSecond === 0 ? undefined : new RateLimiter({ perSecond, windowSeconds }, monotonicNow);
+const rateLimiter = limiterOf(settings.INTAKE_RATE_LIMIT_PER_SECOND);
+const publishRateLimiter = limiterOf(settings.INTAKE_PUBLISH_RATE_LIMIT_PER_SECOND);
 registerProcessMetrics({
   metrics,
   batcher,
   diskBuffer,
   producer,
   keysAgeSeconds: () => keyRefresh.ageSeconds(),
-  rateLimitedCount: () => rateLimiter?.refusedCount ?? 0,
+  rateLimitedCount: () =>
+    (rateLimiter?.refusedCount ?? 0) + (publishRateLimiter?.refusedCount ?? 0),
   now,
 });
 const acceptDependencies = {
@@ -213,6 +215,7 @@ const acceptDependencies = {
   batcher,
   tail,
   rateLimiter,
+  publishRateLimiter,
   retryAfterSeconds: () => committer.retryAfterSeconds(),
   now,
   newId,

@@ -67,6 +67,9 @@ export const intakeSettings = platformSettings.extend({
   INTAKE_RATE_LIMIT_PER_SECOND: integer(0, 1_000_000, 0).describe(
     'maximum calls per second of one workspace in one process; further calls get 429. 0: no limit',
   ),
+  INTAKE_PUBLISH_RATE_LIMIT_PER_SECOND: integer(0, 1_000_000, 0).describe(
+    'maximum calls to /v1/publish per second of one workspace in one process; further calls get 429. 0: no limit',
+  ),
   INTAKE_STREAM_COUNT_MAX: integer(0, 10_000, 100).describe(
     'maximum concurrent streams (POST /v1/stream), about 2 MB of memory each; further streams get 503',
   ),

@@ -15,12 +15,9 @@ const whose = {
     email: z.string().nullable(),
     svc_id: z.string().optional(),
   }),
-  anonymous_id: z
-    .string()
-    .optional()
-    .meta({
-      description: 'The visitor whom the call names. Without `svc_id` nobody else is known.',
-    }),
+  anonymous_id: z.string().optional().meta({
+    description: 'The visitor whom the call names. Without `svc_id` nobody else is known.',
+  }),
   person_attributes: anyObject
     .optional()
     .meta({ description: 'With `with_person_attributes` only.' }),
@@ -101,5 +98,15 @@ export const INCOMING_SCHEMAS: Readonly<Record<IncomingEventType, IncomingSchema
     data: z.looseObject({ ...whose, ...objectName }),
     sampleMetric: 'delete',
     sample: WHO,
+  },
+  message: {
+    metrics: undefined,
+    data: z.looseObject({
+      payload: anyObject.meta({ description: 'As published.' }),
+      application: z.string().optional(),
+      channel: z.string().optional(),
+    }),
+    sampleMetric: 'invoice.paid',
+    sample: { payload: { invoice_id: 'in_1' }, application: 'acme' },
   },
 };

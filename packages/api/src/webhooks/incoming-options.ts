@@ -15,7 +15,7 @@ export const incomingFields = {
     .nullable()
     .meta({
       description:
-        'Of tracked events (`event`, `*`) only those with one of these names, compared exactly. Null or empty: all.',
+        'Of tracked events (`event`, `*`) and published messages (`message`, `*`) only those with one of these names, compared exactly. Null or empty: all.',
     }),
   with_imports: z
     .boolean()

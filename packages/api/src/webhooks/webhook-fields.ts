@@ -56,7 +56,7 @@ const events = z
   .meta({
     items: { type: 'string', enum: [...LISTABLE_EVENT_TYPES] },
     description:
-      'Which events are sent. `event`, `page`, `screen`, `identify`, `group` and `delete` are what comes in, each once, when it is applied; `*` is every type, also of later versions.',
+      'Which events are sent. `event`, `page`, `screen`, `identify`, `group` and `delete` are what comes in, each once, when it is applied; `message` is what is published; `*` is every type, also of later versions.',
   });
 
 const fields = {

@@ -24,6 +24,7 @@ export const INCOMING_TYPES: Readonly<Record<string, string>> = {
   identify: 'Changes of people',
   group: 'Objects and relationships',
   delete: 'Deletions',
+  message: 'Published messages',
   '*': 'Every type that there is',
 };
 

@@ -128,7 +128,9 @@ function SubscriptionFields({ webhook }: { readonly webhook: Webhook | undefined
         placeholder="email_sent, customer_unsubscribed"
         defaultValue={others.join(', ')}
       />
-      <label htmlFor="webhook-names">Only tracked events with these names, one a line</label>
+      <label htmlFor="webhook-names">
+        Only tracked events and messages with these names, one a line
+      </label>
       <textarea
         id="webhook-names"
         name="names"

@@ -60,6 +60,7 @@ export const MIGRATION_NAMES = [
   '0051_second_factors',
   '0052_audit_logs_by_credential',
   '0053_addresses_of_active_users',
+  '0054_incoming_events',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

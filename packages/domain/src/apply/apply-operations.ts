@@ -28,9 +28,13 @@ import type {
 import { deletePerson, suppressPerson, unsuppressPerson } from './remove-person.ts';
 import { reportMetric, unsubscribeDelivery } from './report-metric.ts';
 import type { LoadedState, StateChanges } from '../state/loaded-state.ts';
-import { trackEvent } from './track-event.ts';
+import { takeEventOnce, trackEvent } from './track-event.ts';
 import { isVisitor } from './visitors.ts';
-import { reportObject, reportObjectsOfPerson } from '../reports/incoming-report.ts';
+import {
+  reportObject,
+  reportObjectsOfPerson,
+  reportPublished,
+} from '../reports/incoming-report.ts';
 import { WorkingSet, type ApplyEffects } from '../state/working-set.ts';
 
 /** Applies operations to the loaded state that holds all that `findStateNeeds` asked for. */
@@ -75,6 +79,9 @@ function apply(set: WorkingSet, operation: Operation): void {
       return changeObjectRelationships(set, operation);
     case 'metric.report':
       return reportMetric(set, operation);
+    case 'message.publish':
+      if (takeEventOnce(set, operation, operation.eventId)) reportPublished(set, operation);
+      return;
     case 'delivery.unsubscribe':
       return unsubscribeDelivery(set, operation);
     case 'form.submit':

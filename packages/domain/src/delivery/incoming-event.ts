@@ -3,7 +3,7 @@
  * subscriptions (`reporting-event.ts`). They are reported to webhooks that list them, and to those alone.
  */
 
-/** Tracked events, views of pages and screens, changes of people and of objects, and deletions of either. */
+/** Tracked events, views of pages and screens, changes of people and of objects, deletions of either, published messages. */
 export const INCOMING_EVENT_TYPES = [
   'event',
   'page',
@@ -11,6 +11,7 @@ export const INCOMING_EVENT_TYPES = [
   'identify',
   'group',
   'delete',
+  'message',
 ] as const;
 
 export type IncomingEventType = (typeof INCOMING_EVENT_TYPES)[number];

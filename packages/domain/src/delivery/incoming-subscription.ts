@@ -17,7 +17,7 @@ export interface IncomingSubscription {
   readonly webhookId: number;
   /** Types of events, and `*`. */
   readonly events: readonly string[];
-  /** Of tracked events those with one of these names; null: all. */
+  /** Of tracked events and published messages those with one of these names; null: all. */
   readonly eventNames: readonly string[] | null;
   /** All of them must hold; null: none. */
   readonly attributeFilters: readonly AttributeFilter[] | null;
@@ -105,9 +105,12 @@ function takes(
   { isImported, isLate }: EventArrival,
 ): boolean {
   if (!types.has(eventType) && !types.has(EVERY_EVENT_TYPE)) return false;
-  if (eventType === 'event' && names && !names.has(metric)) return false;
+  if (isNamed(eventType) && names && !names.has(metric)) return false;
   return (withImports || !isImported) && (withLate || !isLate);
 }
+
+/** Types whose `metric` is a word of the client's. Views have theirs from addresses. */
+const isNamed = (eventType: string): boolean => eventType === 'event' || eventType === 'message';
 
 /** Filters see the body as the webhook gets it. */
 function passes(

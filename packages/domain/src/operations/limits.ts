@@ -71,6 +71,12 @@ export const ATTRIBUTE_VALUE_SIZE_BYTES_MAX = 1_000;
 export const DEVICE_TOKEN_SIZE_BYTES_MAX = ATTRIBUTE_VALUE_SIZE_BYTES_MAX;
 /** Free text of a reported metric: recipient, reason, link. */
 export const METRIC_TEXT_SIZE_BYTES_MAX = 2_000;
+/** `POST /v1/publish`: bodies of webhooks, which products of this kind bound between 40 KB and 1 MB. */
+export const PUBLISH_SIZE_BYTES_MAX = 1_024 * KB;
+export const PUBLISH_COUNT_MAX = 1_000;
+/** Of a message: as of a Pipelines call. */
+export const PUBLISH_MESSAGE_SIZE_BYTES_MAX = PIPELINES_REQUEST_SIZE_BYTES_MAX;
+
 /** Members changed by one manual-segment call (`ingestion-conventions.md` §1.1). */
 export const SEGMENT_MEMBER_COUNT_MAX = 1_000;
 

@@ -56,6 +56,7 @@ export function keysOf(operation: Operation): string[] {
     case 'device.delete':
     case 'object.delete':
     case 'delivery.unsubscribe':
+    case 'message.publish':
     case 'issue.record':
       return keys;
     default:

@@ -189,6 +189,21 @@ export interface ReportMetric extends OperationBase {
   readonly eventId: string;
 }
 
+/** A message for the workspace's webhooks, about no person (`POST /v1/publish`). It is stored in the delivery log alone. */
+export interface PublishMessage extends OperationBase {
+  readonly type: 'message.publish';
+  /** Unique per workspace, made at intake or the client's. Sent once. */
+  readonly eventId: string;
+  /** The client's word, `order.paid`. */
+  readonly eventType: string;
+  /** Any structure, as sent. */
+  readonly payload: JsonObject;
+  /** Whom of the client's customers it is for. */
+  readonly application?: string;
+  readonly channel?: string;
+  readonly occurredAtMs: number;
+}
+
 /** The person behind a delivery unsubscribed (Track `/unsubscribe/{delivery_id}`). */
 export interface UnsubscribeDelivery extends OperationBase {
   readonly type: 'delivery.unsubscribe';
@@ -237,6 +252,7 @@ export type Operation =
   | DeleteObject
   | ChangeObjectRelationships
   | ReportMetric
+  | PublishMessage
   | UnsubscribeDelivery
   | SubmitForm
   | ChangeSegment

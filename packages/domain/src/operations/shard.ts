@@ -64,6 +64,9 @@ export function shardKeyOf(operation: Operation): string {
       return recipientKey(operation) ?? deliveryKey(operation);
     case 'delivery.unsubscribe':
       return deliveryKey(operation);
+    case 'message.publish':
+      // Those of one application are logged in their order; all others are spread.
+      return `publish:${operation.application ?? operation.eventId}`;
     case 'segment.change':
       return `segment:${operation.segmentId}`;
     case 'issue.record':

@@ -78,10 +78,15 @@ export function lineOfOperation(operation: Operation, outcome: string, source: s
     kind: 'received',
     at_ms: receivedAtMs,
     outcome,
-    name: type === 'event.track' ? cut(operation.name) : null,
+    name: nameOf(operation),
     people: peopleOf(operation),
     details,
   };
+}
+
+function nameOf(operation: Operation): string | null {
+  if (operation.type === 'event.track') return cut(operation.name);
+  return operation.type === 'message.publish' ? cut(operation.eventType) : null;
 }
 
 /** The lines of what was wrong or corrected in a call or a row. `place`: where that was, besides the source. */
@@ -177,6 +182,7 @@ function peopleInReport(data: JsonObject): Record<string, string>[] {
   const named: [string, Json | undefined][] = [
     ...Object.entries(identifiers),
     ['recipient', data['recipient']],
+    ['anonymous_id', data['anonymous_id']],
   ];
   return named.flatMap(([kind, value]) =>
     typeof value === 'string' && value !== '' ? [{ [kind]: cut(value) }] : [],

@@ -5,7 +5,7 @@
  * the order of deliveries relies on `identifiers` (`domain/src/delivery/webhook.ts`).
  */
 import type { JsonObject } from '../values/json.ts';
-import { IMPORT_SOURCE, type TrackEvent } from '../operations/operation.ts';
+import { IMPORT_SOURCE, type PublishMessage, type TrackEvent } from '../operations/operation.ts';
 import { LATE_AFTER_MS, type EventArrival } from '../delivery/incoming-subscription.ts';
 import type { IncomingEventType } from '../delivery/incoming-event.ts';
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
@@ -48,6 +48,26 @@ export function trackedEvent(
       ...(operation.source !== undefined && { source: operation.source }),
     },
   );
+}
+
+/** About no person; `payload` as sent. */
+export function publishedMessage(operation: PublishMessage): ReportingEvent {
+  const { environmentId, envelopeNumber, eventId, eventType, occurredAtMs } = operation;
+  const { payload, application, channel } = operation;
+  return {
+    environmentId,
+    eventId,
+    eventType: 'message',
+    objectType: 'message',
+    metric: eventType,
+    occurredAtMs,
+    ...(envelopeNumber !== undefined && { envelopeNumber }),
+    data: {
+      payload,
+      ...(application !== undefined && { application }),
+      ...(channel !== undefined && { channel }),
+    },
+  };
 }
 
 interface EventHead extends Pick<

@@ -17,6 +17,7 @@ import type {
   Operation,
   PersonIdentifier,
   PersonRelationship,
+  PublishMessage,
   TrackEvent,
 } from '../operations/operation.ts';
 import type { IncomingEventType } from '../delivery/incoming-event.ts';
@@ -28,6 +29,7 @@ import {
   arrivalOf,
   incomingEvent,
   ON_TIME,
+  publishedMessage,
   trackedEvent,
   type ReportedPerson,
 } from './incoming-body.ts';
@@ -40,6 +42,11 @@ export function reportTracked(
 ): void {
   if (!hasSubscriptions(set, operation)) return;
   log(set, trackedEvent(operation, person && whoIs(set, person)), arrivalOf(operation));
+}
+
+/** Reports a published message, however old it says that it is: who publishes means to send. */
+export function reportPublished(set: WorkingSet, operation: PublishMessage): void {
+  if (hasSubscriptions(set, operation)) log(set, publishedMessage(operation), ON_TIME);
 }
 
 /**

@@ -107,6 +107,9 @@ function collect(draft: NeedsDraft, operation: Operation): void {
       if (operation.recipient?.includes('@'))
         draft.identifier(environmentId, 'email', operation.recipient, true);
       return;
+    case 'message.publish':
+      draft.event(operation);
+      return;
     case 'delivery.unsubscribe':
       draft.attributesOf(environmentId);
       draft.messageDelivery(environmentId, operation.deliveryId);

@@ -7,6 +7,7 @@
 import type {
   ObjectIdentifier,
   PersonIdentifier,
+  PublishMessage,
   ReportMetric,
   TrackEvent,
 } from '../operations/operation.ts';
@@ -153,7 +154,7 @@ export class NeedsDraft {
   }
 
   /** The first of an id is the one that counts. */
-  event(operation: TrackEvent | ReportMetric): void {
+  event(operation: TrackEvent | ReportMetric | PublishMessage): void {
     const { environmentId, eventId, receivedAtMs } = operation;
     const text = eventText(environmentId, eventId);
     if (!this.#events.has(text))

@@ -6,6 +6,7 @@ import type {
   Operation,
   PersonIdentifier,
   PersonIdentifierKind,
+  PublishMessage,
   ReportMetric,
   TrackEvent,
 } from '../operations/operation.ts';
@@ -144,6 +145,19 @@ export function metric(
     metric: name,
     occurredAtMs: NOW_MS,
     eventId,
+    ...more,
+  };
+}
+
+export function publish(eventType: string, more: Partial<PublishMessage> = {}): PublishMessage {
+  const eventId = `event-${++lastEvent}`;
+  return {
+    ...BASE,
+    type: 'message.publish',
+    eventId,
+    eventType,
+    payload: {},
+    occurredAtMs: NOW_MS,
     ...more,
   };
 }

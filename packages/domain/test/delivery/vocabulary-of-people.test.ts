@@ -51,7 +51,7 @@ describe('reporting event types', () => {
   it('and our own are each a family and a metric', () => {
     const own = SELECTABLE_EVENT_TYPES.filter(isOwnEventType);
     const incoming = SELECTABLE_EVENT_TYPES.filter(isIncomingEventType);
-    expect(incoming).toEqual(['event', 'page', 'screen', 'identify', 'group', 'delete']);
+    expect(incoming).toEqual(['event', 'page', 'screen', 'identify', 'group', 'delete', 'message']);
     expect(own).toHaveLength(SELECTABLE_EVENT_TYPES.length - 72 - incoming.length);
     for (const type of own) {
       const { family, metric } = splitOwnEventType(type);

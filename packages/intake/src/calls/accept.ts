@@ -25,7 +25,7 @@ import { OperationWriter } from '../commit/operation-writer.ts';
 import { bodyIssue, recordIssues, withinSize } from './call-issues.ts';
 import type { Call } from './calls.ts';
 import type { RateLimiter } from '../auth/rate-limit.ts';
-import type { AnswerCall, Outcome } from './outcome.ts';
+import { ACCEPTED, acceptedOutcome, type AnswerCall, type Outcome } from './outcome.ts';
 import type { Body, ItemsInTurns } from './read-body.ts';
 import { isPermissive, sizeBytesMaxOf } from './strict-mode.ts';
 import { publishingToo, TailedCall } from './tailed-call.ts';
@@ -46,6 +46,8 @@ export interface AcceptDependencies {
   readonly keys: KeyRing;
   /** Undefined: no workspace has a limit. */
   readonly rateLimiter: RateLimiter | undefined;
+  /** As `rateLimiter`, of calls that publish; those are not counted among the others. */
+  readonly publishRateLimiter?: RateLimiter | undefined;
   readonly batcher: Batcher;
   /** Counts a refused authentication; the recorder writes it with others like it. */
   readonly recordUnauthorized: (
@@ -69,7 +71,6 @@ export interface AcceptDependencies {
 /** What one recorded issue counts for in the memory bound: about what it takes. */
 const RECORD_SIZE_BYTES = 1_024;
 
-export const ACCEPTED: Outcome = { outcome: 'accepted' };
 const UNAUTHORIZED: Outcome = { outcome: 'unauthorized' };
 export const RATE_LIMITED: Outcome = { outcome: 'rate-limited' };
 
@@ -102,8 +103,10 @@ export function acceptCall(
     answerCall = publishingToo(deps.tail, workspace.environmentId, tailed, answerCall);
     answer = answerCall;
   }
-  if (deps.rateLimiter !== undefined) {
-    const standing = deps.rateLimiter.take(workspace.environmentId);
+  const { call, isStrict } = submission;
+  const rateLimiter = call.success === 'results' ? deps.publishRateLimiter : deps.rateLimiter;
+  if (rateLimiter !== undefined) {
+    const standing = rateLimiter.take(workspace.environmentId);
     answer = (outcome) => answerCall(outcome, standing);
     if (!standing.isTaken) {
       answer(RATE_LIMITED);
@@ -111,7 +114,6 @@ export function acceptCall(
     }
   }
 
-  const { call, isStrict } = submission;
   const sizeBytesMax = sizeBytesMaxOf(call, isStrict);
   const body = withinSize(submission.body, sizeBytesMax);
   if (body.outcome !== 'read') {
@@ -187,8 +189,9 @@ function conclude(
     workspace.testKey !== undefined && !issues.some(isError)
       ? savingToo(deps, workspace.testKey, answerCall)
       : answerCall;
+  const accepted = acceptedOutcome(call, operations, issues);
   if (issues.length === 0) {
-    commit(deps, operations, sizeBytes, ACCEPTED, answer);
+    commit(deps, operations, sizeBytes, accepted, answer);
     return;
   }
   const isForgiven = isPermissive(call, isStrict);
@@ -199,8 +202,8 @@ function conclude(
   }
   const outcome: Outcome =
     hasErrors && !isForgiven
-      ? { outcome: 'partly-accepted', issues: issues.filter(isError) }
-      : ACCEPTED;
+      ? { ...accepted, outcome: 'partly-accepted', issues: issues.filter(isError) }
+      : accepted;
   if (outcome.outcome === 'partly-accepted')
     deps.recordRefusal?.(workspace, call.name, outcome.issues);
   const recorded = recordIssues(

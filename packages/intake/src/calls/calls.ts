@@ -12,6 +12,7 @@ import {
   PIPELINES_REQUEST_SIZE_BYTES_MAX,
   PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX,
   PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
+  PUBLISH_SIZE_BYTES_MAX,
   TRACK_BATCH_SIZE_BYTES_MAX,
   TRACK_REQUEST_SIZE_BYTES_MAX,
 } from '@sluice/domain/operations/limits';
@@ -34,6 +35,7 @@ import {
   parseSuppressPerson,
   parseUnsuppressPerson,
 } from '@sluice/domain/track/track-v1';
+import { parsePublish } from '@sluice/domain/publish/parse-publish';
 import { parseFormSubmission } from '@sluice/domain/track/track-v1-forms';
 import {
   parseMetric,
@@ -64,7 +66,8 @@ export interface Call {
   readonly isBatch: boolean;
   /** True where items are refused one by one: 207 with the refused ones, the others taken. */
   readonly hasItems: boolean;
-  readonly success: 'object' | 'no-content';
+  /** `results`: what became of each item. */
+  readonly success: 'object' | 'no-content' | 'results';
   /** Set where its bodies may take the fast path (`fast-path.ts`): what they are read as. */
   readonly fastPathForm?: 'track' | 'batch';
   readonly parse: Parse;
@@ -182,6 +185,20 @@ const batch = track('v2.batch', (body, context) => parseTrackBatch(body, context
   parseInSteps: parseTrackBatchInSteps,
 });
 
+/**
+ * With the Track API's credentials: a write key of the Pipelines API stands in pages that anybody can read, and who has one
+ * may say what happened in a browser, not send to the workspace's customers.
+ */
+const publish: Call = {
+  ...track('publish', (body, context) => parsePublish(body, context), {
+    sizeBytesMax: PUBLISH_SIZE_BYTES_MAX,
+    strictSizeBytesMax: PUBLISH_SIZE_BYTES_MAX,
+    hasItems: true,
+    success: 'results',
+  }),
+  name: 'publish',
+};
+
 /** The published browser client posts to the first letter of the call; Java, and older clients of Ruby and .NET, their batches to `import`. */
 const pipelinesRoutes = (batchSizeBytesMax: number): Route[] =>
   (['identify', 'track', 'page', 'screen', 'group', 'alias', 'batch'] as const).flatMap((name) => {
@@ -232,6 +249,7 @@ const trackRoutes: readonly Route[] = [
 export const createRoutes = (batchSizeBytesMax: number): readonly Route[] => [
   ...pipelinesRoutes(batchSizeBytesMax),
   ...trackRoutes,
+  { method: 'post', pattern: '/v1/publish', call: publish },
 ];
 
 /** With the setting's default. */

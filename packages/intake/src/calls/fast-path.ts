@@ -7,7 +7,8 @@
  * Before: `exchange.ts`. After: `batcher.ts`.
  */
 import type { Outcome } from './outcome.ts';
-import { ACCEPTED, overloaded, RATE_LIMITED, type AcceptDependencies } from './accept.ts';
+import { overloaded, RATE_LIMITED, type AcceptDependencies } from './accept.ts';
+import { ACCEPTED } from './outcome.ts';
 import type { Call } from './calls.ts';
 import type { CommitCaller, CommitOutcome } from '../commit/commit-group.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';

@@ -1,16 +1,66 @@
 /** What becomes of a call, and who is told. `accept.ts` decides it, `answer.ts` maps it to a status. */
-import type { Issue } from '@sluice/domain/operations/issue';
+import { isError, type Issue } from '@sluice/domain/operations/issue';
+import type { Operation } from '@sluice/domain/operations/operation';
 import type { RateStanding } from '../auth/rate-limit.ts';
+import { OperationWriter } from '../commit/operation-writer.ts';
+import type { Call } from './calls.ts';
 
 export type Outcome =
-  | { readonly outcome: 'accepted' }
-  /** Some items of a Track v2 batch were refused; the others are taken. */
-  | { readonly outcome: 'partly-accepted'; readonly issues: readonly Issue[] }
+  /** `items` where the sender is told what became of each. */
+  | { readonly outcome: 'accepted'; readonly items?: readonly ItemResult[] }
+  /** Some items of a batch were refused; the others are taken. */
+  | {
+      readonly outcome: 'partly-accepted';
+      readonly issues: readonly Issue[];
+      readonly items?: readonly ItemResult[];
+    }
   | { readonly outcome: 'rejected'; readonly issues: readonly Issue[] }
   /** `message` where it is not that the credentials are missing or not in force. */
   | { readonly outcome: 'unauthorized'; readonly message?: string }
   | { readonly outcome: 'rate-limited' }
   | { readonly outcome: 'overloaded'; readonly retryAfterSeconds: number };
+
+/** What became of one message. */
+export type ItemResult =
+  | { readonly status: 'accepted'; readonly event_id: string }
+  | { readonly status: 'refused'; readonly errors: readonly ItemError[] };
+
+interface ItemError {
+  readonly field: string | null;
+  readonly reason: string;
+  readonly message: string;
+}
+
+type Accepted = Extract<Outcome, { outcome: 'accepted' }>;
+
+export const ACCEPTED: Accepted = { outcome: 'accepted' };
+
+/** With what became of each item, where the call answers that. */
+export const acceptedOutcome = (
+  call: Pick<Call, 'success'>,
+  operations: readonly Operation[] | OperationWriter,
+  issues: readonly Issue[],
+): Accepted =>
+  call.success === 'results' && !(operations instanceof OperationWriter)
+    ? { outcome: 'accepted', items: itemResults(operations, issues) }
+    : ACCEPTED;
+
+/** In the order of the items, of which each gave one operation or at least one error. */
+function itemResults(operations: readonly Operation[], issues: readonly Issue[]): ItemResult[] {
+  const refused = new Map<number, ItemError[]>();
+  for (const { batchIndex = 0, field, code, message } of issues.filter(isError)) {
+    const errors = refused.get(batchIndex) ?? [];
+    refused.set(batchIndex, [...errors, { field, reason: code, message }]);
+  }
+  let taken = 0;
+  return Array.from({ length: operations.length + refused.size }, (_, index): ItemResult => {
+    const errors = refused.get(index);
+    if (errors) return { status: 'refused', errors };
+    const operation = operations[taken++];
+    const eventId = operation && 'eventId' in operation ? operation.eventId : '';
+    return { status: 'accepted', event_id: eventId };
+  });
+}
 
 /** `standing` where the workspace has a limit. */
 export type AnswerCall = (outcome: Outcome, standing?: RateStanding) => void;

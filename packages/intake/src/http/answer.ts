@@ -6,7 +6,7 @@
  */
 import type { Issue } from '@sluice/domain/operations/issue';
 import { problemBody } from '@sluice/domain/values/problem';
-import type { Outcome } from '../calls/outcome.ts';
+import type { ItemResult, Outcome } from '../calls/outcome.ts';
 import type { Call } from '../calls/calls.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 
@@ -24,14 +24,21 @@ const NO_CONTENT: Answer = { status: '204 No Content', body: '' };
 /** Everything refused is 400: one client retries every other 4xx without end. */
 const BAD_REQUEST = '400 Bad Request';
 
+const MULTI_STATUS = '207 Multi-Status';
+
+const resultsBody = (items: readonly ItemResult[]): string =>
+  `${JSON.stringify({ results: items })}\n`;
+
 /** Outcome → status and body. `standing` where the workspace has a limit. */
 export function answerOf(call: Call, outcome: Outcome, standing?: RateStanding): Answer {
   switch (outcome.outcome) {
     case 'accepted':
+      if (outcome.items) return { status: OK.status, body: resultsBody(outcome.items) };
       return call.success === 'no-content' ? NO_CONTENT : OK;
     case 'partly-accepted':
+      if (outcome.items) return { status: MULTI_STATUS, body: resultsBody(outcome.items) };
       return {
-        status: '207 Multi-Status',
+        status: MULTI_STATUS,
         body: problem(
           207,
           'partly_accepted',

@@ -9,7 +9,8 @@ export interface IntakeCall {
   /** Name of its schema; absent: it needs no body. */
   readonly body?: string;
   readonly example?: unknown;
-  readonly answer?: 204 | 207;
+  /** `results`: one for each item. */
+  readonly answer?: 204 | 207 | 'results';
   readonly isOpen?: true;
   readonly query?: readonly object[];
 }

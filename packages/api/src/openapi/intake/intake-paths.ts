@@ -7,6 +7,7 @@ import type { IntakeCall } from './intake-call.ts';
 import { object, reference } from './json-schema.ts';
 import { PIPELINES_CALLS } from './pipelines-calls.ts';
 import { PIPELINES_SCHEMAS } from './pipelines-schemas.ts';
+import { PUBLISH_CALL, PUBLISH_SCHEMAS } from './publish-call.ts';
 import { PATH_PARAMETERS, TRACK_CALLS } from './track-calls.ts';
 import { TRACK_SCHEMAS } from './track-schemas.ts';
 
@@ -37,6 +38,7 @@ export const INTAKE_SECURITY_SCHEMES = {
 export const INTAKE_SCHEMAS: Readonly<Record<string, object>> = {
   ...PIPELINES_SCHEMAS,
   ...TRACK_SCHEMAS,
+  ...PUBLISH_SCHEMAS,
 };
 
 /** Each operation says it, for the API serves `/v1/stream` as well. */
@@ -81,8 +83,18 @@ const PIPELINES_ANSWERS = {
   ...COMMON,
 };
 
+const results = (description: string) => ({
+  description,
+  content: { 'application/json': { schema: reference('PublishResults') } },
+});
+
 const trackAnswers = ({ answer, isOpen }: IntakeCall) => ({
-  ...(answer === 204 ? { 204: { description: 'Taken: it is on disk.' } } : { 200: EMPTY }),
+  ...(answer === 204 && { 204: { description: 'Taken: it is on disk.' } }),
+  ...((answer === undefined || answer === 207) && { 200: EMPTY }),
+  ...(answer === 'results' && {
+    200: results('All are on disk.'),
+    207: results('Some are wrong; the others are on disk.'),
+  }),
   ...(answer === 207 && {
     207: problem('Some items are wrong: `batch_index` says which. The others are taken.'),
   }),
@@ -185,7 +197,9 @@ export const INTAKE_PATHS = pathsOf([
     (call) => [call.path, call.method, operationOf(call, 'pipelines')] as const,
   ),
   ['/v1/stream', 'post', STREAM],
-  ...TRACK_CALLS.map((call) => [call.path, call.method, operationOf(call, 'track')] as const),
+  ...[...TRACK_CALLS, PUBLISH_CALL].map(
+    (call) => [call.path, call.method, operationOf(call, 'track')] as const,
+  ),
   [
     '/auth',
     'get',

@@ -10,6 +10,7 @@ import {
   identify,
   metric,
   NOW_MS,
+  publish,
   relate,
   remove,
   suppress,
@@ -273,6 +274,35 @@ test('a workspace hears of nothing that comes into another one, also in one tran
   ]);
   expect((await logged(seenByOther, other)).map(({ body }) => body.metric)).toEqual(['theirs']);
   expect(await names(own)).toEqual(['ours']);
+});
+
+test('a published message is sent once to the webhooks that list it, by its type and its application', async () => {
+  const paid = await webhook({ events: ['message'], eventNames: ['invoice.paid'] });
+  const acme = await webhook({
+    events: ['*'],
+    attributeFilters: [{ field: 'data.application', operator: 'eq', values: ['acme'] }],
+  });
+  const others = await webhook({ events: ['event', 'email_sent'] });
+  const of = (eventId: string, application: string, type = 'invoice.paid') =>
+    publish(type, { eventId, application, payload: { n: eventId }, occurredAtMs: 0 });
+  await process(of('1', 'acme'), of('1', 'acme'), of('2', 'other'), of('3', 'acme', 'refund'));
+  await process(of('2', 'acme'));
+  const idsOf = async (webhookId: number) =>
+    (await logged(webhookId)).map(({ body }) => body.event_id);
+  expect(await idsOf(paid)).toEqual(['1', '2']);
+  expect(await idsOf(acme)).toEqual(['1', '3']);
+  expect(await idsOf(others)).toEqual([]);
+  expect((await logged(paid))[0]).toEqual({
+    type: 'message',
+    personId: null,
+    body: {
+      event_id: '1',
+      object_type: 'message',
+      metric: 'invoice.paid',
+      timestamp: 0,
+      data: { payload: { n: '1' }, application: 'acme' },
+    },
+  });
 });
 
 test('a disabled webhook, and one that lists incoming events no more, is told of none', async () => {

@@ -1,0 +1,80 @@
+/**
+ * `POST /v1/publish`: messages of any shape for the workspace's webhooks, one or a list. Step 4 of the walk; see
+ * `parse.ts`. A bad message of a list does not hurt its neighbours.
+ *
+ * It is about no person: what happens to a person is tracked, and reported in the order of that person's calls.
+ */
+import { readData, readEventId, readEventName } from '../parsing/event-fields.ts';
+import { readExactText } from '../parsing/identifiers.ts';
+import { CallDraft, isBodyObject, type ParseContext, type Parsed } from '../parsing/parse.ts';
+import { readInstantMs } from '../parsing/timestamps.ts';
+import { isJsonLargerThan } from '../values/json-size.ts';
+import { isJsonObject, type JsonObject } from '../values/json.ts';
+import {
+  EVENT_NAME_SIZE_BYTES_MAX,
+  ID_SIZE_BYTES_MAX,
+  PUBLISH_COUNT_MAX,
+  PUBLISH_MESSAGE_SIZE_BYTES_MAX,
+} from '../operations/limits.ts';
+import { isAbsent } from '../value-rules/verdict.ts';
+
+/** A message, or `messages`, 1 to 1,000 of them; issues of a list carry the place of their message. */
+export function parsePublish(body: unknown, context: ParseContext): Parsed {
+  // Track's dialect keeps values as they were sent.
+  const draft = new CallDraft(context, 'track');
+  if (!isBodyObject(draft, body)) return draft.finish();
+  if (isAbsent(body.messages)) readMessage(draft, body);
+  else readMessages(draft, body.messages);
+  return draft.finish();
+}
+
+function readMessages(draft: CallDraft, messages: unknown): void {
+  if (!Array.isArray(messages)) {
+    draft.refuse('invalid', 'messages', 'messages must be an array', messages);
+  } else if (messages.length === 0) {
+    draft.refuse('required', 'messages', 'messages must hold at least one message');
+  } else if (messages.length > PUBLISH_COUNT_MAX) {
+    const message = `messages holds ${messages.length} messages; the bound is ${PUBLISH_COUNT_MAX}`;
+    draft.refuse('too_large', 'messages', message, undefined, messages.length);
+  } else {
+    for (const [index, message] of messages.entries()) {
+      draft.beginItem(index);
+      if (isJsonObject(message)) readMessage(draft, message);
+      else draft.refuse('invalid', null, `message ${index} must be an object`, message);
+    }
+  }
+}
+
+function readMessage(draft: CallDraft, message: JsonObject): void {
+  if (isJsonLargerThan(message, PUBLISH_MESSAGE_SIZE_BYTES_MAX)) {
+    const sizeKilobytes = PUBLISH_MESSAGE_SIZE_BYTES_MAX / 1_024;
+    draft.refuse('too_large', null, `the message is larger than ${sizeKilobytes} KB`);
+    return;
+  }
+  const eventType = readEventName(
+    draft,
+    message.event_type,
+    'event_type',
+    EVENT_NAME_SIZE_BYTES_MAX,
+  );
+  if (isAbsent(message.payload)) draft.refuse('required', 'payload', 'payload is required');
+  const payload = readData(draft, message.payload, 'payload');
+  const application = readExactText(draft, message.application, 'application', ID_SIZE_BYTES_MAX);
+  const channel = readExactText(draft, message.channel, 'channel', ID_SIZE_BYTES_MAX);
+  const eventId = readEventId(draft, message.event_id, 'event_id');
+  const { environmentId, receivedAtMs } = draft.context;
+  const remedy = 'the time of receipt is used';
+  const occurredAtMs = readInstantMs(draft, message.timestamp, 'timestamp', remedy) ?? receivedAtMs;
+  if (eventType === undefined) return;
+  draft.take({
+    type: 'message.publish',
+    environmentId,
+    receivedAtMs,
+    eventId,
+    eventType,
+    payload,
+    ...(application !== undefined && { application }),
+    ...(channel !== undefined && { channel }),
+    occurredAtMs,
+  });
+}

@@ -1,0 +1,75 @@
+/** Published messages: one or a list, each right or wrong by itself. */
+import { describe, expect, test } from 'vitest';
+import { parsePublish } from '../../src/publish/parse-publish.ts';
+
+const CONTEXT = {
+  environmentId: 1,
+  receivedAtMs: 1_700_000_000_000,
+  newId: () => 'made',
+  phoneIdentifies: false,
+  source: 'publish',
+};
+const parse = (body: unknown) => parsePublish(body, CONTEXT);
+const GOOD = { event_type: 'order.paid', payload: { a: 1 } };
+
+test('a message has what was sent, and an id and a time where none was', () => {
+  expect(parse(GOOD)).toEqual({
+    issues: [],
+    operations: [
+      {
+        type: 'message.publish',
+        environmentId: 1,
+        receivedAtMs: CONTEXT.receivedAtMs,
+        eventId: 'made',
+        eventType: 'order.paid',
+        payload: { a: 1 },
+        occurredAtMs: CONTEXT.receivedAtMs,
+        source: 'publish',
+      },
+    ],
+  });
+  const whole = { event_id: 'e', application: 'acme', channel: 'eu', timestamp: 1_600_000_000 };
+  expect(parse({ ...GOOD, ...whole }).operations).toMatchObject([
+    { eventId: 'e', application: 'acme', channel: 'eu', occurredAtMs: 1_600_000_000_000 },
+  ]);
+});
+
+test('a payload is sent as it is: times and numbers in texts are not read', () => {
+  const payload = { at: '2026-01-01T00:00:00Z', n: '5', deep: [{ x: null }], '': 0 };
+  expect(parse({ ...GOOD, payload }).operations).toMatchObject([{ payload }]);
+});
+
+test('a wrong message of a list costs itself alone, and its issue has its place', () => {
+  const { operations, issues } = parse({ messages: [GOOD, { payload: {} }, 7, GOOD] });
+  expect(operations).toHaveLength(2);
+  expect(issues).toMatchObject([
+    { batchIndex: 1, field: 'event_type', code: 'required' },
+    { batchIndex: 2, field: null, code: 'invalid' },
+  ]);
+});
+
+describe('refuses with the name of the field', () => {
+  test.each<[string | null, string, unknown]>([
+    [null, 'a body that is no object', []],
+    ['event_type', 'no type', { payload: {} }],
+    ['event_type', 'a blank type', { ...GOOD, event_type: ' ' }],
+    ['event_type', 'a long type', { ...GOOD, event_type: 'x'.repeat(101) }],
+    ['payload', 'no payload', { event_type: 'a' }],
+    ['payload', 'a payload that is a list', { ...GOOD, payload: [1] }],
+    ['event_id', 'a long id', { ...GOOD, event_id: 'x'.repeat(151) }],
+    ['application', 'an application that is an object', { ...GOOD, application: {} }],
+    ['channel', 'a long channel', { ...GOOD, channel: 'x'.repeat(151) }],
+    [null, 'a large message', { ...GOOD, payload: { a: 'x'.repeat(65_536) } }],
+    ['messages', 'no list', { messages: {} }],
+    ['messages', 'an empty list', { messages: [] }],
+    ['messages', 'a long list', { messages: Array.from({ length: 1_001 }, () => GOOD) }],
+  ])('%s: %s', (field, _, body) => {
+    const { operations, issues } = parse(body);
+    expect(operations).toEqual([]);
+    expect(issues[0]).toMatchObject({ field });
+  });
+});
+
+test.each([1, 1_000])('takes %d messages', (length) => {
+  expect(parse({ messages: Array.from({ length }, () => GOOD) }).operations).toHaveLength(length);
+});
