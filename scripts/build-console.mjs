@@ -1,9 +1,9 @@
 /**
  * Builds the web console (`packages/console`) into `node_modules/.cache/sluice-console/HASH`, where HASH is of its
- * sources, the lockfile and this file, and prints that folder. A folder that is there is complete: a build is written
+ * sources, the runbooks, the lockfile and this file, and prints that folder. A folder that is there is complete: a build is written
  * beside it and renamed. Plain JavaScript, because the image and `npm start` run it before anything else is there.
  *
- * The folder has `index.html` and `assets/`, whose names have a hash of their own, each also as gzip and brotli.
+ * The folder has a page for the console and one for the portal, and `assets/`, whose names have a hash of their own, each also as gzip and brotli.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import {
@@ -23,14 +23,17 @@ import { brotliCompressSync, gzipSync, constants } from 'node:zlib';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCE = join(ROOT, 'packages/console/src');
+const INFRA = join(ROOT, 'infra');
 const CACHE = join(ROOT, 'node_modules/.cache/sluice-console');
 /** Of earlier versions, so that `git switch` back and forth builds nothing. */
 const KEPT_COUNT = 5;
+/** Page → its script. */
+const PAGES = { 'index.html': 'main', 'portal.html': 'portal' };
 /** Of a build that runs, or that was killed. */
 const UNFINISHED = 'unfinished-';
 
 /**
- * @param {string} [source] where `main.tsx`, `styles/console.css`, `index.html` and `icon.svg` are
+ * @param {string} [source] where the pages, their scripts, `styles/console.css` and `icon.svg` are
  * @param {string} [cache]
  * @returns {Promise<string>} the folder
  */
@@ -44,12 +47,16 @@ export async function buildConsole(source = SOURCE, cache = CACHE) {
   const unfinished = join(cache, `${UNFINISHED}${randomUUID()}`);
   try {
     mkdirSync(join(unfinished, 'assets'), { recursive: true });
-    const { script, style } = await bundle(source, join(unfinished, 'assets'));
+    const find = await bundle(source, join(unfinished, 'assets'));
     writeFileSync(join(unfinished, 'assets/icon.svg'), readFileSync(join(source, 'icon.svg')));
-    const page = readFileSync(join(source, 'index.html'), 'utf8')
-      .replace('%SCRIPT%', () => `/assets/${script}`)
-      .replace('%STYLE%', () => `/assets/${style}`);
-    writeFileSync(join(unfinished, 'index.html'), page);
+    for (const [name, path] of runbooks())
+      writeFileSync(join(unfinished, 'assets', name), readFileSync(path));
+    for (const [page, script] of Object.entries(PAGES)) {
+      const text = readFileSync(join(source, page), 'utf8')
+        .replace('%SCRIPT%', () => `/assets/${find(script, '.js')}`)
+        .replace('%STYLE%', () => `/assets/${find('console', '.css')}`);
+      writeFileSync(join(unfinished, page), text);
+    }
     for (const path of filesOf(unfinished)) compress(join(unfinished, path));
     renameUnlessThere(unfinished, folder);
   } finally {
@@ -57,6 +64,19 @@ export async function buildConsole(source = SOURCE, cache = CACHE) {
   }
   removeOldest(cache);
   return folder;
+}
+
+/**
+ * What the fleet screen links to: the page of each alert, as text. By name in `assets`; the names do not change with the
+ * content, since they are linked to.
+ *
+ * @returns {[name: string, path: string][]}
+ */
+function runbooks() {
+  const pages = readdirSync(join(INFRA, 'runbooks')).filter((name) => name.endsWith('.md'));
+  /** @type {[string, string][]} */
+  const named = pages.map((name) => [`runbook-${name}`, join(INFRA, 'runbooks', name)]);
+  return [['runbook-infra.md', join(INFRA, 'README.md')], ...named];
 }
 
 /**
@@ -84,7 +104,10 @@ async function bundle(source, folder) {
   const { build, stop } = await import('esbuild');
   buildCount++;
   const built = build({
-    entryPoints: [join(source, 'main.tsx'), join(source, 'styles/console.css')],
+    entryPoints: [
+      ...Object.values(PAGES).map((name) => join(source, `${name}.tsx`)),
+      join(source, 'styles/console.css'),
+    ],
     outdir: folder,
     entryNames: '[name]-[hash]',
     bundle: true,
@@ -104,12 +127,11 @@ async function bundle(source, folder) {
     if (buildCount === 0) void stop();
   });
   const names = Object.keys(metafile.outputs).map((path) => basename(path));
-  const find = (/** @type {string} */ end) => {
-    const name = names.find((each) => each.endsWith(end));
-    if (name === undefined) throw new Error(`the build made no ${end}`);
+  return (/** @type {string} */ entry, /** @type {string} */ end) => {
+    const name = names.find((each) => each.startsWith(`${entry}-`) && each.endsWith(end));
+    if (name === undefined) throw new Error(`the build made no ${entry}${end}`);
     return name;
   };
-  return { script: find('.js'), style: find('.css') };
 }
 
 /** @param {string} path */
@@ -128,8 +150,9 @@ function hashOf(source) {
       .update(`${path}\0`)
       .update(readFileSync(join(source, path)))
       .update('\0');
-  for (const file of ['package-lock.json', 'scripts/build-console.mjs'])
-    hash.update(readFileSync(join(ROOT, file)));
+  const others = ['package-lock.json', 'scripts/build-console.mjs'].map((file) => join(ROOT, file));
+  for (const path of [...others, ...runbooks().map(([, each]) => each)])
+    hash.update(readFileSync(path));
   return hash.digest('hex').slice(0, 32);
 }
 

@@ -91,6 +91,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'imports',
     'events',
     'audit',
+    'fleet',
     'auth',
     'openapi',
     'openapi/intake',

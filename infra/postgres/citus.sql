@@ -30,6 +30,8 @@ select create_distributed_table('event_ids', 'environment_id', colocate_with => 
 select create_distributed_table('ingestion_issues', 'environment_id', colocate_with => 'people');
 select create_distributed_table('parked_operations', 'environment_id', colocate_with => 'people');
 select create_distributed_table('webhooks', 'environment_id', colocate_with => 'people');
+select create_distributed_table('portal_links', 'environment_id', colocate_with => 'people');
+select create_distributed_table('portal_link_webhooks', 'environment_id', colocate_with => 'people');
 select create_distributed_table('lanes', 'environment_id', colocate_with => 'people');
 select create_distributed_table('lane_merges', 'environment_id', colocate_with => 'people');
 select create_distributed_table('delivery_log', 'environment_id', colocate_with => 'people');
@@ -72,6 +74,7 @@ select citus_add_local_table_to_metadata('installation');
 select citus_add_local_table_to_metadata('schema_requirements');
 -- A row a process, read by all of them.
 select citus_add_local_table_to_metadata('worker_processes');
+select citus_add_local_table_to_metadata('process_heartbeats');
 
 -- Has no rows, only a lock, which there must be one of.
 select citus_add_local_table_to_metadata('merge_gate');

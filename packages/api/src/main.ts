@@ -8,6 +8,7 @@ import { createDatabase } from '@sluice/database/connection/connection';
 import { isDatabaseAnswering } from '@sluice/database/connection/database-away';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
 import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
+import { heartbeatOf } from '@sluice/database/maintenance/process-heartbeats';
 import { AppError } from '@sluice/domain/values/errors';
 import { checkSchema } from '@sluice/database/schema/schema-version';
 import { contextOf, listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
@@ -20,6 +21,7 @@ import { openProducer } from '@sluice/platform/queue/queue';
 import { repeat } from '@sluice/platform/process/repeat';
 import { openTracer } from '@sluice/platform/telemetry/open-tracer';
 import { adminPlaceOf, serveAdmin } from '@sluice/platform/telemetry/admin-server';
+import { identityOfProcess, startHeartbeat } from '@sluice/platform/telemetry/heartbeat';
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { clearOldRows } from './outbox/clear-old-rows.ts';
 import { keepRelaying } from './outbox/keep-relaying.ts';
@@ -35,6 +37,7 @@ import { TailHub } from './events/tail-hub.ts';
 import { TailPlaces } from './events/tail-places.ts';
 import { RequestTracer } from './serving/trace-requests.ts';
 import type { SignupAdmission } from './accounts/signup-admission.ts';
+import { createFleetBroker } from './fleet/fleet-broker.ts';
 import { REFUSED_PER_MINUTE_MAX, RefusedCredentials } from './auth/refused-credentials.ts';
 import { providerEventSecretOf } from './billing/provider-event-secret.ts';
 
@@ -112,7 +115,7 @@ const exports = await openTaskQueue(broker, EXPORT_TASKS);
 lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
-watchClock({
+const clockWatch = watchClock({
   measure: async () => (isDatabaseChecked ? measureClock(database, clocks) : undefined),
   onMeasured: clock.noticeDifference,
   metrics,
@@ -205,10 +208,13 @@ const server = await buildServer({
   refusedCredentials,
   signupAdmission,
   demoHosts: settings.DEMO_HOSTS,
+  operatorAccountIds: settings.OPERATOR_ACCOUNT_IDS,
+  openFleetBroker: createFleetBroker({ database, broker, lifecycle }),
   ...(settings.CONSOLE_DIRECTORY !== undefined && {
     consoleDirectory: settings.CONSOLE_DIRECTORY,
   }),
   consoleIntakeUrl: settings.CONSOLE_INTAKE_URL,
+  ...(settings.CONSOLE_URL !== undefined && { consoleUrl: settings.CONSOLE_URL }),
   newId,
   secret,
   provider,
@@ -265,6 +271,17 @@ await serveAdmin(admin, {
   },
   lifecycle,
   logger,
+});
+startHeartbeat({
+  ...heartbeatOf(
+    database,
+    { processId: newId(), service: 'api', ...identityOfProcess(process.pid) },
+    () => ({
+      clockAheadMs: clockWatch.aheadMs(),
+    }),
+  ),
+  logger,
+  lifecycle,
 });
 logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');

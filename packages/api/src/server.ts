@@ -27,6 +27,7 @@ import { registerAuditLogs } from './audit/audit-logs.ts';
 import { authenticateCallers } from './auth/authenticate.ts';
 import { registerBilling } from './billing-routes.ts';
 import { registerConsoleFiles } from './console/console-files.ts';
+import { registerPortalOpening, registerPortalSession } from './console/portal-session.ts';
 import { registerConsoleSessions } from './console/console-sessions.ts';
 import { registerSecondFactor } from './console/second-factor.ts';
 import { registerSignIn } from './console/sign-in.ts';
@@ -48,6 +49,9 @@ import { registerObjects } from './people/objects.ts';
 import { registerLiveTail } from './events/live-tail.ts';
 import { describeApi, serveReference } from './openapi/openapi.ts';
 import { registerProbes, type ProbeEffects } from './serving/probes.ts';
+import { registerPortalLinks } from './webhooks/portal-links.ts';
+import { registerFleet } from './fleet/fleet.ts';
+import type { FleetBroker } from './fleet/read-fleet.ts';
 import { registerReceipts } from './billing/receipts.ts';
 import { registerAttemptRequest } from './webhooks/attempt-request.ts';
 import { registerReportingWebhooks } from './webhooks/reporting-webhooks.ts';
@@ -112,6 +116,12 @@ export interface ApiEffects {
   readonly consoleDirectory?: string;
   /** Where the samples of the console send to. */
   readonly consoleIntakeUrl: string;
+  /** Where browsers open the console and the portal; absent: at the address of the call. */
+  readonly consoleUrl?: string;
+  /** The operator's own, whose admins see the installation in the console. */
+  readonly operatorAccountIds: readonly number[];
+  /** For a look at the shards. */
+  readonly openFleetBroker: () => Promise<FleetBroker>;
   /** Names for which the demo's tokens open what is theirs however a call came. */
   readonly demoHosts: readonly string[];
   readonly refusedCredentials: RefusedCredentials;
@@ -233,6 +243,8 @@ export async function buildServer(
     registerLaneOperations(scope, effects);
     registerWebhookSecrets(scope, effects);
     registerWebhookReplays(scope, effects);
+    registerPortalLinks(scope, effects);
+    registerPortalSession(scope, effects);
     registerCustomers(scope, effects);
     registerObjects(scope, effects);
     registerEventTrace(scope, effects);
@@ -255,12 +267,14 @@ export async function buildServer(
     registerAuditLogs(scope, effects);
     registerAuditLogExports(scope, effects);
     registerConsoleSessions(scope, effects);
+    registerFleet(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {
     const readSession = createSessionDoor(effects);
     keepNoAnswers(scope);
     registerSignIn(scope, effects, readSession);
     registerSecondFactor(scope, effects, readSession);
+    registerPortalOpening(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);

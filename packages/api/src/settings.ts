@@ -122,7 +122,17 @@ export const apiSettings = platformSettings.extend({
   CONSOLE_URL: z
     .url({ protocol: /^https?$/ })
     .optional()
-    .describe('URL at which users open the console, for invitations; absent: they do not say'),
+    .describe(
+      'URL at which browsers open the console and the portal, for invitations and links; absent: invitations do not say, and links have the address of the call',
+    ),
+  OPERATOR_ACCOUNT_IDS: z
+    .string()
+    .regex(/^(?:[1-9]\d{0,9}(?:, *[1-9]\d{0,9})*)?$/, 'must be numbers of accounts, commas between')
+    .default('')
+    .transform((text) => (text === '' ? [] : text.split(',').map(Number)))
+    .describe(
+      'comma-separated ids of the operator’s own accounts: their account_admins see the state of the installation in the console (`/fleet`); absent: nobody does, and `GET /v1/fleet` needs a token with the scope fleet:read',
+    ),
   OUTGOING_IP_ADDRESSES: addressList.describe(
     'comma-separated source addresses of webhook deliveries, as /v1/info/ip_addresses returns them',
   ),

@@ -1,6 +1,12 @@
 /** What stands around every screen: the menu, the workspace, the zone of times, the keys. */
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { type Capability, type Session, SessionContext, useSession } from './client/session.ts';
+import {
+  type Capability,
+  ReachContext,
+  type Session,
+  SessionContext,
+  useSession,
+} from './client/session.ts';
 import { Announcer } from './parts/announcer.tsx';
 import { changeTheme, currentTheme } from './parts/theme.ts';
 import { Empty } from './parts/states.tsx';
@@ -10,6 +16,7 @@ import { useKeys } from './parts/use-keys.ts';
 import { Link, navigate, type Route, Router, useRouting, useSetQuery } from './routing/router.tsx';
 import { auditRoute } from './account/audit.tsx';
 import { auditEntryRoute } from './account/audit-entry.tsx';
+import { fleetRoute } from './account/fleet.tsx';
 import { eventRoute } from './screens/event.tsx';
 import { importsRoute } from './screens/imports.tsx';
 import { issuesRoute } from './screens/issues.tsx';
@@ -53,6 +60,7 @@ const ROUTES: readonly Route[] = [
   purchaseRoute,
   usageRoute,
   settingsRoute,
+  fleetRoute,
 ];
 
 /** These show the account, and need no workspace. */
@@ -67,6 +75,7 @@ const OF_ACCOUNT: ReadonlySet<Route | undefined> = new Set([
   purchaseRoute,
   usageRoute,
   settingsRoute,
+  fleetRoute,
 ]);
 
 /** With what the user needs for the screen; absent: to be signed in. */
@@ -83,6 +92,7 @@ const MENU: readonly { path: string; name: string; capability?: Capability }[] =
   { path: '/audit', name: 'Audit log', capability: 'account.manage' },
   { path: '/billing', name: 'Billing' },
   { path: '/settings', name: 'Settings' },
+  { path: '/fleet', name: 'Fleet', capability: 'fleet.read' },
 ];
 
 export function Shell({
@@ -116,33 +126,45 @@ function SignedIn({
     () => ({ ...session, workspaceId: workspaceId ?? 0, signOut: () => void onSignOut() }),
     [session, workspaceId, onSignOut],
   );
+  const reach = useMemo(
+    () => ({
+      workspaceId: workspaceId ?? 0,
+      capabilities: session.capabilities,
+      notAllowed: `Your role, ${session.user.role}, may not: ask an account_admin`,
+      eventTypes: [],
+      isPortal: false,
+    }),
+    [session, workspaceId],
+  );
   const [shown, setShown] = useState<'palette' | 'keys'>();
   useKeys(setShown);
   return (
     <SessionContext.Provider value={state}>
-      <a className="skip" href="#screen">
-        Skip to the screen
-      </a>
-      <div className="shell">
-        <Menu />
-        <Bar onPalette={() => setShown('palette')} />
-        <main id="screen" tabIndex={-1}>
-          {workspaceId === undefined && !OF_ACCOUNT.has(route) ? (
-            <Empty title="You are in no workspace">
-              <p>
-                {session.session.way === 'token'
-                  ? `A token of a ${session.user.role} opens the account alone: its billing and its settings.`
-                  : `Ask an account_admin of ${session.account.name} to add you to one.`}
-              </p>
-            </Empty>
-          ) : (
-            <Screen />
-          )}
-        </main>
-      </div>
-      {shown === 'palette' && <Palette onClose={() => setShown(undefined)} />}
-      {shown === 'keys' && <KeyList onClose={() => setShown(undefined)} />}
-      <Announcer />
+      <ReachContext.Provider value={reach}>
+        <a className="skip" href="#screen">
+          Skip to the screen
+        </a>
+        <div className="shell">
+          <Menu />
+          <Bar onPalette={() => setShown('palette')} />
+          <main id="screen" tabIndex={-1}>
+            {workspaceId === undefined && !OF_ACCOUNT.has(route) ? (
+              <Empty title="You are in no workspace">
+                <p>
+                  {session.session.way === 'token'
+                    ? `A token of a ${session.user.role} opens the account alone: its billing and its settings.`
+                    : `Ask an account_admin of ${session.account.name} to add you to one.`}
+                </p>
+              </Empty>
+            ) : (
+              <Screen />
+            )}
+          </main>
+        </div>
+        {shown === 'palette' && <Palette onClose={() => setShown(undefined)} />}
+        {shown === 'keys' && <KeyList onClose={() => setShown(undefined)} />}
+        <Announcer />
+      </ReachContext.Provider>
     </SessionContext.Provider>
   );
 }

@@ -31,6 +31,7 @@ import { browserPages } from './http/browser-pages.ts';
 import { openCommitter } from './commit/open-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
 import { createHealth, readinessPage } from './health.ts';
+import { startProcessHeartbeat } from './process-heartbeat.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { RATE_LIMIT_WINDOW_SECONDS, RateLimiter } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
@@ -170,7 +171,7 @@ const metrics = createMetrics('intake');
 const measure = () => measureClock(database, { now: Date.now, monotonicNow });
 // Before the first call is taken.
 await receiptClock.measure(measure);
-watchClock({
+const clockWatch = watchClock({
   measure,
   onMeasured: () => receiptClock.measure(measure),
   metrics,
@@ -303,6 +304,7 @@ await serveAdmin(admin, {
   lifecycle,
   logger,
 });
+startProcessHeartbeat({ database, newId, process, clockWatch, diskBuffer, now, logger, lifecycle });
 const durability = await producer.durability().catch((error: unknown) => ({
   isSafe: false,
   description: `the broker does not answer: ${reasonOf(error)}`,

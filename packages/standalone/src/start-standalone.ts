@@ -106,6 +106,9 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
 
   const environment = {
     API_SECRET: await keepApiSecret(directory.path),
+    // Whoever opens the demo on this machine runs it; visitors from elsewhere do not.
+    ...(refusal === undefined &&
+      !deps.environment['DEMO_HOSTS'] && { OPERATOR_ACCOUNT_IDS: String(DEMO.accountId) }),
     ...(await consoleBuilt),
     ...serviceEnvironment(deps, database.url, directory.path),
     SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepEncryptionKeys(directory.path)),

@@ -43,6 +43,7 @@ import { importBoundsOf } from './imports/import-bounds.ts';
 import { createImportReconcileLoops } from './imports/reconcile-imports.ts';
 import { createDepartedWorkers } from './maintenance/departed-workers.ts';
 import { startExportTasks } from './maintenance/export-tasks.ts';
+import { startProcessHeartbeat } from './process/process-heartbeat.ts';
 import { registerProcessMetrics } from './process/process-metrics.ts';
 import { createPurchases } from './purchases/purchases.ts';
 import { listWebhookEndpoints } from '@sluice/database/webhooks/webhook-endpoints';
@@ -192,7 +193,7 @@ registerProcessMetrics({
   permits: deliveries.permits,
 });
 const watched = { metrics, logger, lifecycle };
-watchClock({ measure, onMeasured: (difference) => clock.watch(difference), ...watched });
+const clockWatch = watchClock({ measure, onMeasured: clock.watch.bind(clock), ...watched });
 registerBacklogMetrics({
   metrics,
   producer,
@@ -319,5 +320,5 @@ if (webhooks.allowPrivateAddresses) {
       logger.warn({ error }, 'endpoints at refused addresses could not be named');
   });
 }
-const { port } = health;
-logger.info({ host: asked.host, port, shards: broker.shardCount }, 'worker is running');
+startProcessHeartbeat({ database, newId, process, clockWatch, watchReport, ...watched });
+logger.info({ host: asked.host, port: health.port, shards: broker.shardCount }, 'worker runs');

@@ -1,6 +1,7 @@
 /** What the fields of an account's bodies may be (`account-conventions.md` §4.1). Pure. */
 import { foldEmail, isEmail } from '@sluice/domain/value-rules/identifier-rule';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
+import { isOfThisMachine } from '@sluice/domain/accounts/demo-calls';
 import { isCountry, requiredParts } from '@sluice/domain/accounts/postal-address';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
@@ -63,6 +64,17 @@ export const updateAccountInput = z.strictObject({ account: accountSettings }).m
   requestExamples: [{ account: { name: 'Acme', timezone: 'Europe/Berlin', website: null } }],
 });
 
+const PORTAL_ORIGIN_COUNT_MAX = 20;
+/** It goes into a header of the page as it is, so nothing but scheme, host and port may be in it. */
+const embeddingOrigin = text(300).superRefine((given, context) => {
+  const url = URL.parse(given);
+  const refuse = (message: string) => context.addIssue({ code: 'custom', message });
+  if (url?.origin !== given || !/^https?:\/\/[\w.:[\]-]+$/.test(given))
+    refuse('must be an origin in lower case, such as https://app.example.com, without a path');
+  else if (url.protocol !== 'https:' && !isOfThisMachine(url.host))
+    refuse('must begin with https://; http:// is for this machine alone');
+});
+
 export const updateEnvironmentInput = z
   .strictObject({
     environment: z
@@ -70,6 +82,10 @@ export const updateEnvironmentInput = z
         name: name.optional(),
         phone_identifies: z.boolean().optional().meta({
           description: 'Whether a phone number (E.164) names a person on the Track API v2.',
+        }),
+        portal_origins: z.array(embeddingOrigin).max(PORTAL_ORIGIN_COUNT_MAX).optional().meta({
+          description:
+            'Origins (scheme, host, port) whose pages may show the portal in a frame; none: nobody may.',
         }),
       })
       .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' }),

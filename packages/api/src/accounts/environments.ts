@@ -15,7 +15,12 @@ export interface EnvironmentEffects {
 }
 
 const environment = z
-  .object({ id: z.int(), name: z.string(), phone_identifies: z.boolean() })
+  .object({
+    id: z.int(),
+    name: z.string(),
+    phone_identifies: z.boolean(),
+    portal_origins: z.array(z.string()),
+  })
   .meta({ id: 'Environment' });
 
 export function registerEnvironments(
@@ -37,6 +42,7 @@ export function registerEnvironments(
     },
     async (request, reply) => {
       const { name, phone_identifies: phoneIdentifies } = request.body.environment;
+      const { portal_origins: portalOrigins } = request.body.environment;
       const changed = await updateEnvironment(
         database,
         accountCallerOf(request).accountId,
@@ -44,6 +50,7 @@ export function registerEnvironments(
         {
           ...(name !== undefined && { name }),
           ...(phoneIdentifies !== undefined && { phoneIdentifies }),
+          ...(portalOrigins !== undefined && { portalOrigins }),
         },
         originOf(request),
         now(),
@@ -54,6 +61,7 @@ export function registerEnvironments(
           id: changed.environmentId,
           name: changed.name,
           phone_identifies: changed.phoneIdentifies,
+          portal_origins: [...changed.portalOrigins],
         },
       });
     },

@@ -14,7 +14,7 @@ const entryFields = {
   object_name: z.string().nullable(),
   actor: z
     .object({
-      type: z.enum(['user', 'service_account', 'system']),
+      type: z.enum(['user', 'service_account', 'portal', 'system']),
       user_id: z.int().nullable(),
       service_account_id: z.int().nullable(),
       name: z.string().nullable().meta({
@@ -60,6 +60,7 @@ export const auditLogDetail = z
         location: z.string().nullable(),
         credential_id: z.int().nullable(),
         run_id: z.string().nullable(),
+        portal_link_id: z.string().nullable(),
       }),
       hash: z.string().meta({ description: 'SHA-256 of the entry and of `prev_hash`.' }),
       prev_hash: z.string().meta({ description: '`hash` of the entry before.' }),

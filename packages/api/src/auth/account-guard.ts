@@ -81,6 +81,8 @@ export interface AccountGuardEffects {
   readonly refusedCredentials: RefusedCredentials;
   /** Names for which the demo opens however a call came (`DEMO_HOSTS`). */
   readonly demoHosts: readonly string[];
+  /** Accounts of the operator, whose admins see the installation in the console (`OPERATOR_ACCOUNT_IDS`). */
+  readonly operatorAccountIds: readonly number[];
 }
 
 declare module 'fastify' {
@@ -133,7 +135,7 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
     if (reading.outcome === 'incomplete') return sendProblem(request, reply, SECOND_FACTOR_MISSING);
     if (reading.outcome === 'open') {
       const { session } = reading;
-      const caller = callerOfSession(session);
+      const caller = callerOfSession(session, effects.operatorAccountIds);
       const refusal = (await countCall(reply, sessionSubject(session))) ?? refuse(request, caller);
       if (refusal) return sendProblem(request, reply, refusal);
       request.accountCaller = caller;
@@ -205,17 +207,26 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
  * A user has the account by role alone, from any address, for as long as the session is open; a session that a token
  * opened reaches as far as the token.
  */
-const callerOfSession = (session: ConsoleSession): AccountCaller => ({
+const callerOfSession = (
+  session: ConsoleSession,
+  operatorAccountIds: readonly number[],
+): AccountCaller => ({
   accountId: session.accountId,
   role: session.role,
   isReadOnly: session.isReadOnly,
-  scopes: session.scopes,
+  scopes: isOfOperator(session, operatorAccountIds) ? ['fleet:read'] : session.scopes,
   ipAllowlist: session.ipAllowlist,
   expiresAt: session.expiresAt,
   credentialId: session.credentialId,
   serviceAccountId: session.serviceAccountId,
   session,
 });
+
+/** A user; a token has its scopes. */
+const isOfOperator = (
+  { accountId, userId, role }: ConsoleSession,
+  operatorAccountIds: readonly number[],
+): boolean => userId !== null && role === 'account_admin' && operatorAccountIds.includes(accountId);
 
 /** Counts the calls of a token together with those of the access tokens made from it, and of the sessions that it opened. */
 export function createTokenRate({

@@ -6,12 +6,14 @@
  *
  * A user's session in the console (`session-door.ts`) opens the workspace that `X-Sluice-Workspace` names, one of the
  * user's. Another page cannot send that header. A read needs no role, a write the route's `config.capability`, or
- * else `workspace.manage`.
+ * else `workspace.manage`. A session of the portal (`portal-door.ts`) opens the webhooks of its link.
  */
 import type { ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
 import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import { type AppKey, findAppKey } from '@sluice/database/accounts/credentials';
+import type { PortalSession } from '@sluice/database/webhooks/portal-sessions';
+import { WHOLE_WORKSPACE, type WebhookScope } from '@sluice/database/webhooks/webhook-scopes';
 import { includesRole } from '@sluice/domain/accounts/account';
 import { CAPABILITIES, type Capability } from '@sluice/domain/accounts/capabilities';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
@@ -22,6 +24,7 @@ import { sendProblem } from '../http/error-handling.ts';
 import { forbidden, tooMany } from '../http/fields.ts';
 import { heldCallOf } from '../http/idempotency.ts';
 import { invalidRequest, type Problem } from '../http/problem.ts';
+import { createPortalDoor } from './portal-door.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import { isRead, refuseUse } from './restricted-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
@@ -46,8 +49,10 @@ export interface Caller {
   readonly credentialId: number | null;
   /** What its owner calls the key or the token, or the email of the user, for the record of what was done. */
   readonly name: string;
-  /** Null for a key. */
+  /** Null for a key, and in the portal. */
   readonly session: ConsoleSession | null;
+  /** Null but in the portal. */
+  readonly portal: PortalSession | null;
 }
 
 declare module 'fastify' {
@@ -97,6 +102,7 @@ function authenticateCaller({
   refusedCredentials,
   demoHosts,
 }: AuthenticateEffects): onRequestAsyncHookHandler {
+  const readPortal = createPortalDoor({ database });
   const readSession = createSessionDoor({ database, demoHosts, now, monotonicNow });
   const keys = new RecentAnswers<AppKey>({
     ttlMs: KEY_TTL_MS,
@@ -124,6 +130,18 @@ function authenticateCaller({
     `a session may make ${ratePerMinute} calls a minute`,
   );
   return async (request, reply) => {
+    const portal = await readPortal(request);
+    if (portal.outcome === 'refused')
+      return refusedCredentials.refuse(request, reply, portal.text, portal.problem);
+    if (portal.outcome === 'open') {
+      const { session } = portal;
+      const { environmentId, label: name } = session;
+      const refusal =
+        (await countSessionCall(reply, `portal ${session.portalLinkId}`)) ?? portal.refusal;
+      if (refusal) return sendProblem(request, reply, refusal);
+      request.caller = { environmentId, credentialId: null, name, session: null, portal: session };
+      return undefined;
+    }
     const reading = await readSession(request);
     if (reading.outcome === 'refused')
       return refusedCredentials.refuse(request, reply, reading.text, reading.problem);
@@ -137,7 +155,7 @@ function authenticateCaller({
       if (refusal || typeof environmentId !== 'number')
         return sendProblem(request, reply, refusal ?? NOT_IN_FORCE);
       const { credentialId, name } = session;
-      request.caller = { environmentId, credentialId, name, session };
+      request.caller = { environmentId, credentialId, name, session, portal: null };
       return undefined;
     }
     const token = bearerToken(request);
@@ -157,6 +175,7 @@ function authenticateCaller({
           credentialId: key.credentialId,
           name: key.name,
           session: null,
+          portal: null,
         };
         return undefined;
       }
@@ -213,7 +232,9 @@ export async function isCallerInForce(
   request: FastifyRequest,
   database: Database,
 ): Promise<boolean> {
-  const { session: opened, environmentId } = callerOf(request);
+  const { session: opened, environmentId, portal } = callerOf(request);
+  // Nothing that goes on for long is open to it.
+  if (portal) return false;
   if (opened) {
     const session = await findOpenSession(request, database);
     return (
@@ -239,21 +260,19 @@ export function callerNameOf(request: FastifyRequest): string {
   return callerOf(request).name;
 }
 
-/** The caller in a sentence: `with the key "Ops"`, `with the token "CI"`, `by ada@example.com`. */
+/** The caller in a sentence: `with the key "Ops"`, `with the token "CI"`, `by ada@example.com`, `by acme in the portal`. */
 export function agentOf(request: FastifyRequest): string {
-  const { name, session } = callerOf(request);
+  const { name, session, portal } = callerOf(request);
+  if (portal) return `by ${name} in the portal`;
   if (!session) return `with the key "${name}"`;
   return session.userId === null ? `with the token "${name}"` : `by ${name}`;
 }
 
 /** Who changes something by this call, for the audit log. */
 export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
-  const { session, credentialId } = callerOf(request);
+  const { credentialId } = callerOf(request);
   return {
-    actor:
-      session?.userId != null
-        ? { type: 'user', userId: session.userId }
-        : { type: 'service_account', serviceAccountId: session?.serviceAccountId ?? null },
+    actor: actorOf(callerOf(request)),
     credentialId,
     ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,
@@ -261,6 +280,21 @@ export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
     call: heldCallOf(request),
   };
 }
+
+function actorOf({ session, portal }: Caller): ChangeOrigin['actor'] {
+  if (portal) return { type: 'portal', linkId: portal.portalLinkId, label: portal.label };
+  if (session?.userId != null) return { type: 'user', userId: session.userId };
+  return { type: 'service_account', serviceAccountId: session?.serviceAccountId ?? null };
+}
+
+/** The webhooks that the caller reaches, for statements that are about no single one. */
+export function webhookScopeOf(request: FastifyRequest): WebhookScope {
+  const { portal } = callerOf(request);
+  return portal ? { of: 'portal_link', portalLinkId: portal.portalLinkId } : WHOLE_WORKSPACE;
+}
+
+/** What the link allows that the call was made by; null where it was made by none. */
+export const portalOf = (request: FastifyRequest): PortalSession | null => callerOf(request).portal;
 
 function callerOf({ caller }: FastifyRequest): Caller {
   if (!caller)

@@ -38,10 +38,13 @@ function cookieName({ protocol, host }: Pick<Visit, 'protocol' | 'host'>): strin
   return `sluice-${/:(\d+)$/.exec(host)?.[1] ?? '80'}`;
 }
 
-/** The cookie's text; undefined where there is none. Of several with the name none is believed. */
-export function readSessionCookie(visit: Visit): string | undefined {
-  const name = cookieName(visit);
-  const { cookie } = visit.headers;
+/** The cookie's text; undefined where there is none. */
+export const readSessionCookie = (visit: Visit): string | undefined =>
+  readCookie(visit, cookieName(visit));
+
+/** Of several with the name none is believed. */
+export function readCookie({ headers }: Pick<Visit, 'headers'>, name: string): string | undefined {
+  const { cookie } = headers;
   if (typeof cookie !== 'string') return undefined;
   const texts = cookie
     .split(';')

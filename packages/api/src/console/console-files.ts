@@ -4,13 +4,18 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import type { Database } from '@sluice/database/connection/connection';
+import { findPortalOrigins } from '@sluice/database/webhooks/portal-links';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { readPortalKey } from '../auth/portal-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { notFound } from '../http/problem.ts';
 import { sendStaticFile, staticFile, type StaticFile } from '../serving/static-file.ts';
 
 export interface ConsoleFilesEffects {
+  readonly database: Database;
   /** As `scripts/build-console.mjs` made it. Absent: there is no console. */
   readonly consoleDirectory?: string;
 }
@@ -39,6 +44,13 @@ export const SCREEN_PATHS = [
   '/billing/purchases/:run',
   '/billing/usage',
   '/settings',
+  '/fleet',
+] as const;
+
+/** As `packages/console/src/portal.tsx` has them. The workspace and the link are in the path: who may show it in a frame is asked by them. */
+const PORTAL_PATHS = [
+  '/portal/:workspace_id/:link_id',
+  '/portal/:workspace_id/:link_id/webhooks/:webhook_id',
 ] as const;
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
@@ -46,13 +58,15 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
+  // Runbooks, to be read as they are.
+  '.md': 'text/plain; charset=utf-8',
 };
 
 /**
- * Only our own files and our own calls, nothing inline, no text that becomes a script, and no frame around the page:
- * what others have put into an event cannot run here.
+ * Only our own files and our own calls, nothing inline, no text that becomes a script, and no frame around the page but on
+ * the origins that may have the portal in one: what others have put into an event cannot run here.
  */
-const PAGE_HEADERS = {
+const pageHeaders = (frameAncestors: readonly string[] = []) => ({
   'content-security-policy': [
     "default-src 'none'",
     "script-src 'self'",
@@ -61,7 +75,7 @@ const PAGE_HEADERS = {
     "connect-src 'self'",
     "form-action 'self'",
     "base-uri 'none'",
-    "frame-ancestors 'none'",
+    `frame-ancestors ${frameAncestors.length === 0 ? "'none'" : frameAncestors.join(' ')}`,
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join('; '),
@@ -71,21 +85,32 @@ const PAGE_HEADERS = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
   // It names its assets by their content, so it is asked for again each time.
   'cache-control': 'no-cache',
-} as const;
+});
 
 export function registerConsoleFiles(
   app: ApiServer,
-  { consoleDirectory }: ConsoleFilesEffects,
+  { consoleDirectory, database }: ConsoleFilesEffects,
 ): void {
   if (consoleDirectory === undefined) return;
   const find = createFinder(consoleDirectory);
+  const sendPage = (request: FastifyRequest, reply: FastifyReply, name: string): FastifyReply => {
+    const page = find(name);
+    if (page) return sendStaticFile(request, reply, page);
+    return reply.code(503).header('content-type', CONTENT_TYPES['.html']).send(NOT_BUILT);
+  };
 
   for (const path of SCREEN_PATHS) {
-    app.get(path, { schema: { hide: true } }, (request, reply) => {
-      void reply.headers(PAGE_HEADERS);
-      const page = find('index.html');
-      if (page) return sendStaticFile(request, reply, page);
-      return reply.code(503).header('content-type', CONTENT_TYPES['.html']).send(NOT_BUILT);
+    app.get(path, { schema: { hide: true } }, (request, reply) =>
+      sendPage(request, reply.headers(pageHeaders()), 'index.html'),
+    );
+  }
+  for (const path of PORTAL_PATHS) {
+    const params = z.object({ workspace_id: z.string(), link_id: z.string() });
+    app.get(path, { schema: { hide: true, params } }, async (request, reply) => {
+      const { workspace_id: workspaceId, link_id: linkId } = request.params;
+      const key = readPortalKey(`${workspaceId}/${linkId}`);
+      const origins = key && (await findPortalOrigins(database, key));
+      return sendPage(request, reply.headers(pageHeaders(origins)), 'portal.html');
     });
   }
   app.get(

@@ -30,7 +30,7 @@ export function registerConsoleSessions(
   } satisfies Parameters<typeof scope.get>[1]['config'] & object;
 
   scope.get('/console/me', { config, schema: { hide: true } }, async (request, reply) => {
-    const { accountId, role, session } = accountCallerOf(request);
+    const { accountId, role, scopes, session } = accountCallerOf(request);
     const account = await findAccount(database, accountId);
     if (!account || !session) return sendProblem(request, reply, FOR_USERS);
     const names = new Map(account.environments.map((each) => [each.environmentId, each.name]));
@@ -40,7 +40,10 @@ export function registerConsoleSessions(
       account: { id: accountId, name: account.name, timezone: account.timezone },
       session: { id: session.sessionId, way: session.way },
       workspaces: session.environmentIds.map((id) => ({ id, name: names.get(id) ?? '' })),
-      capabilities: capabilitiesOf(role),
+      capabilities: [
+        ...capabilitiesOf(role),
+        ...(scopes.includes('fleet:read') ? ['fleet.read'] : []),
+      ],
       intake_url: consoleIntakeUrl,
     });
   });

@@ -212,6 +212,7 @@ function fingerprintOf({ body, query, url, routeOptions: { schema } }: FastifyRe
 
 /** Credentials and users are numbered across all tenants. Undefined: it needs none. */
 function principalOf({ accountCaller, caller }: FastifyRequest): string | undefined {
+  if (caller?.portal) return `portal ${caller.portal.portalLinkId} of ${caller.environmentId}`;
   const known = accountCaller ?? caller;
   if (!known?.session) return known ? `credential ${known.credentialId}` : undefined;
   // A key of an app names its workspace; a user may have several.

@@ -46,6 +46,11 @@ const TAGS = [
     name: 'reporting webhooks',
     description: 'Webhooks, their queues, deliveries, secrets and replays.',
   },
+  {
+    name: 'portal',
+    description:
+      'Links that open a set of webhooks to the engineers of a customer, and nothing else.',
+  },
   { name: 'customers', description: 'People, and what they did.' },
   { name: 'objects', description: 'Objects, and the people related to them.' },
   { name: 'events', description: 'What became of an event, and what arrives now.' },

@@ -55,6 +55,9 @@ const WORKSPACE_OPERATIONS: OperationNames = {
     'deleteNextWebhookSecret',
     'The secrets as they are now, without their values.',
   ],
+  'POST /v1/portal_links': ['createPortalLink', 'The link. Its `url` is shown this once.'],
+  'GET /v1/portal_links': ['listPortalLinks', 'A page of links, newest first, without codes.'],
+  'DELETE /v1/portal_links/{portal_link_id}': ['deletePortalLink', 'Ended.'],
   'POST /v1/reporting_webhooks/{webhook_id}/replays': [
     'createReplay',
     'The replay that was begun; of a dry run, how many deliveries it would send.',

@@ -32,7 +32,7 @@ export function registerAttemptRequest(
 ): void {
   app.get(
     '/v1/reporting_webhooks/:webhook_id/deliveries/:sequence/attempts/:attempt/request',
-    { schema: { hide: true, params } },
+    { config: { isInPortal: true }, schema: { hide: true, params } },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
       const webhook = await findWebhook(database, lane.environmentId, lane.webhookId);

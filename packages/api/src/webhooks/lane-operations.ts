@@ -19,11 +19,11 @@ import {
 } from '@sluice/domain/delivery/reporting-event';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { changeOriginOf, agentOf } from '../auth/authenticate.ts';
+import { changeOriginOf, agentOf, portalOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { sampleBody } from '../openapi/event-schemas.ts';
 import { idInPath, sequenceInPath, text } from '../http/fields.ts';
-import { laneState, toWire } from './lane-state-view.ts';
+import { laneState, toWire, withoutStaff } from './lane-state-view.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import {
@@ -75,6 +75,7 @@ export function registerLaneOperations(
   app.get(
     '/v1/reporting_webhooks/:webhook_id/state',
     {
+      config: { isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Read the state of the delivery queue of a reporting webhook',
@@ -87,14 +88,15 @@ export function registerLaneOperations(
       const found = await findLaneState(database, lane);
       if (!found) return noWebhook(request, reply);
       const disabling = found.isPaused ? await findDisabling(database, lane) : undefined;
-      return reply.send(toWire(found, disabling, giveUpAfterMs));
+      const shown = disabling && portalOf(request) ? withoutStaff(disabling) : disabling;
+      return reply.send(toWire(found, shown, giveUpAfterMs));
     },
   );
 
   app.post(
     '/v1/reporting_webhooks/:webhook_id/probe',
     {
-      config: { capability: 'deliveries.retry' },
+      config: { isInPortal: true, capability: 'deliveries.retry' },
       schema: {
         tags: webhookTags,
         summary: 'Try the head of a failing reporting webhook now',
@@ -124,6 +126,7 @@ export function registerLaneOperations(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/skip_head',
     {
+      config: { capability: 'deliveries.skip', isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Abandon the delivery that blocks the others',
@@ -168,7 +171,7 @@ export function registerLaneOperations(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/deliveries/:sequence/resend',
     {
-      config: { capability: 'deliveries.retry' },
+      config: { isInPortal: true, capability: 'deliveries.retry' },
       schema: {
         tags: webhookTags,
         summary: 'Send a delivery that is delivered or abandoned once more',
@@ -201,7 +204,7 @@ export function registerLaneOperations(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/test',
     {
-      config: { capability: 'deliveries.retry' },
+      config: { isInPortal: true, capability: 'deliveries.retry' },
       schema: {
         tags: webhookTags,
         summary: 'Send a test event',

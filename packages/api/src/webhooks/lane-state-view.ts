@@ -15,8 +15,9 @@ export const laneState = z
     disabled_at: seconds.meta({ description: 'Unix seconds; null unless disabled.' }),
     disabled_by: z
       .object({
-        type: z.enum(['user', 'service_account', 'system']).meta({
-          description: '`system`: the service itself, because the workspace is not open any more.',
+        type: z.enum(['user', 'service_account', 'portal', 'system']).meta({
+          description:
+            '`portal`: by a link to the portal. `system`: the service itself, because the workspace is not open any more.',
         }),
         user_id: z.int().nullable(),
         service_account_id: z.int().nullable(),
@@ -56,6 +57,14 @@ export const laneState = z
   .meta({ id: 'LaneState', description: 'What the deliveries of a webhook wait for.' });
 
 const toSeconds = (date: Date | null) => (date ? Math.floor(date.getTime() / 1000) : null);
+
+/** As the portal shows it: the names of those who work for the workspace are not told to its customers. */
+export const withoutStaff = (disabling: Disabling): Disabling => ({
+  ...disabling,
+  userId: null,
+  serviceAccountId: null,
+  actorName: disabling.actorType === 'portal' ? disabling.actorName : null,
+});
 
 /**
  * @param disabling - of a webhook that is disabled.

@@ -115,7 +115,14 @@ export function criteriaOf({
 
 const toSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
-export const toWire = (row: Replay): z.infer<typeof replay> => ({
+const isToldOf = (row: Replay, portal: { readonly label: string } | null): true | undefined =>
+  !portal || row.createdBy === portal.label || undefined;
+
+/** @param portal - of a caller in the portal: who asked for it, and about whom, is told where the link itself did. */
+export const toWire = (
+  row: Replay,
+  portal: { readonly label: string } | null,
+): z.infer<typeof replay> => ({
   id: row.replayId,
   state: row.state,
   failing: row.isFailing && row.state === 'running',
@@ -125,13 +132,14 @@ export const toWire = (row: Replay): z.infer<typeof replay> => ({
     until: row.criteria.until,
     event_types: row.criteria.eventTypes && [...row.criteria.eventTypes],
     states: row.criteria.states && [...row.criteria.states],
-    person: row.criteria.person && { [row.criteria.person.kind]: row.criteria.person.value },
+    person: isToldOf(row, portal) &&
+      row.criteria.person && { [row.criteria.person.kind]: row.criteria.person.value },
   },
   rate_per_second: row.ratePerSecond,
   total: row.total,
   delivered: row.delivered,
   abandoned: row.abandoned,
   created_at: toSeconds(row.createdAt),
-  created_by: row.createdBy,
+  created_by: isToldOf(row, portal) ? row.createdBy : '',
   ended_at: row.endedAt && toSeconds(row.endedAt),
 });

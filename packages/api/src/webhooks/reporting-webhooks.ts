@@ -11,13 +11,14 @@ import {
   removeWebhook,
 } from '@sluice/database/webhooks/webhook-changes';
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks/webhooks';
+import { PORTAL_MADE_COUNT_MAX } from '@sluice/domain/accounts/portal';
 import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
-import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
+import { changeOriginOf, environmentOf, portalOf, webhookScopeOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { atLimit, badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
-import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
+import { invalidRequest, limitReached, notFound, type Problem } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import {
   laneOf,
@@ -29,6 +30,7 @@ import {
 } from './webhook-route.ts';
 import { registerWebhookDeliveries } from './webhook-deliveries.ts';
 import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
+import { changesBeyondGrant, newBeyondGrant } from './portal-limits.ts';
 import { exposesHeaders, headerHints } from './webhook-headers.ts';
 
 export interface ReportingWebhookEffects {
@@ -56,6 +58,7 @@ export function registerReportingWebhooks(
   app.post(
     '/v1/reporting_webhooks',
     {
+      config: { capability: 'webhooks.create', isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Make a reporting webhook',
@@ -66,14 +69,27 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const environmentId = environmentOf(request);
+      const grant = portalOf(request);
+      const beyond = newBeyondGrant(grant, request.body);
+      if (beyond) return sendProblem(request, reply, beyond);
       const made = await makeWebhook(
         database,
         environmentId,
-        toNew(request.body, environmentId, encryptedText),
+        {
+          ...toNew(request.body, environmentId, encryptedText),
+          ...(grant && { attributeFilters: grant.attributeFilters }),
+        },
         changeOriginOf(request),
         now(),
-        (headers) => headerHints(headers, environmentId, encryptedText),
+        {
+          hintsOf: (headers) => headerHints(headers, environmentId, encryptedText),
+          scope: webhookScopeOf(request),
+        },
       );
+      if (made === 'scope_full') {
+        const problem = limitReached('the link', 'reporting webhooks', PORTAL_MADE_COUNT_MAX);
+        return sendProblem(request, reply, problem);
+      }
       if (made === 'too_many') {
         const problem = limitReached('the workspace', 'reporting webhooks', WEBHOOK_COUNT_MAX);
         return sendProblem(request, reply, problem);
@@ -87,6 +103,7 @@ export function registerReportingWebhooks(
   app.get(
     '/v1/reporting_webhooks',
     {
+      config: { isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'List the reporting webhooks',
@@ -96,7 +113,7 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const environmentId = environmentOf(request);
-      const webhooks = await listWebhooks(database, environmentId);
+      const webhooks = await listWebhooks(database, environmentId, webhookScopeOf(request));
       return reply.send({
         reporting_webhooks: webhooks.map((row) => toWire(row, environmentId, encryptedText)),
       });
@@ -106,6 +123,7 @@ export function registerReportingWebhooks(
   app.get(
     '/v1/reporting_webhooks/:webhook_id',
     {
+      config: { isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Get a reporting webhook',
@@ -124,6 +142,7 @@ export function registerReportingWebhooks(
   app.put(
     '/v1/reporting_webhooks/:webhook_id',
     {
+      config: { capability: 'webhooks.edit', isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Change a reporting webhook',
@@ -136,14 +155,17 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      let isExposing = false;
+      const grant = portalOf(request);
+      let refusal: Problem | undefined;
       const updated = await changeWebhook(
         database,
         lane.environmentId,
         lane.webhookId,
         (before) => {
-          isExposing = exposesHeaders(request.body, before);
-          if (isExposing) return {};
+          refusal = exposesHeaders(request.body, before)
+            ? HEADERS_NEEDED
+            : changesBeyondGrant(grant, request.body, before);
+          if (refusal) return {};
           return toChanges(request.body, before, lane.environmentId, encryptedText);
         },
         changeOriginOf(request),
@@ -151,7 +173,7 @@ export function registerReportingWebhooks(
         { hintsOf: (headers) => headerHints(headers, lane.environmentId, encryptedText) },
       );
       if (!updated) return noWebhook(request, reply);
-      if (isExposing) return sendProblem(request, reply, HEADERS_NEEDED);
+      if (refusal) return sendProblem(request, reply, refusal);
       if (updated.mustWake) await wakeChanged(request, lane, wakeLane);
       return reply.send(toWire(updated.webhook, lane.environmentId, encryptedText));
     },

@@ -12,6 +12,7 @@ import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import { z } from 'zod';
+import { portalOf } from '../auth/authenticate.ts';
 import { badRequest } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -74,6 +75,7 @@ export function registerWebhookDeliveries(
   app.get(
     '/v1/reporting_webhooks/:webhook_id/deliveries',
     {
+      config: { isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'List the deliveries of a reporting webhook with their attempts',
@@ -104,7 +106,9 @@ export function registerWebhookDeliveries(
       );
       const attemptsBySequence = Map.groupBy(attempts, (row) => row.sequence);
       return reply.send({
-        deliveries: page.map((row) => toWire(row, attemptsBySequence.get(row.sequence) ?? [])),
+        deliveries: page.map((row) =>
+          toWire(row, attemptsBySequence.get(row.sequence) ?? [], portalOf(request) !== null),
+        ),
         next,
       });
     },
@@ -133,6 +137,7 @@ async function readPage(
 const toWire = (
   row: DeliveryReport,
   attempts: readonly AttemptRecord[],
+  isInPortal: boolean,
 ): z.infer<typeof delivery> => ({
   sequence: row.sequence,
   event_id: row.eventId,
@@ -142,10 +147,11 @@ const toWire = (
   created_at: Math.floor(row.appendedAt.getTime() / 1000),
   origin: row.origin,
   resend_of: row.resendOf,
-  attempts: attempts.map(attemptToWire),
+  attempts: attempts.map((each) => attemptToWire(each, isInPortal)),
 });
 
-export function attemptToWire(row: AttemptRecord): z.infer<typeof attempt> {
+/** @param isInPortal - who skipped a delivery, and why, is for the workspace alone. */
+export function attemptToWire(row: AttemptRecord, isInPortal: boolean): z.infer<typeof attempt> {
   return {
     attempt: row.attempt,
     started_at: Math.floor(row.startedAtMs / 1000),
@@ -153,7 +159,7 @@ export function attemptToWire(row: AttemptRecord): z.infer<typeof attempt> {
     outcome: row.outcome,
     status: row.status,
     failure: row.failure,
-    failure_message: row.failureMessage,
+    failure_message: isInPortal && row.failure === 'skipped' ? null : row.failureMessage,
     response_head: row.responseHead,
     response_body: row.responseBody,
   };

@@ -39,7 +39,8 @@ const endpoint = reachableAddress.meta({
     'An http or https URL; https is recommended. No user name or password. Refused are port 0, a host with an empty part, and addresses that are never sent to: metadata services, multicast, reserved ones.',
 });
 
-const events = z
+/** For fields whose description has no list of the types; one is enough. */
+export const eventTypes = z
   .array(
     z.string().superRefine((value, context) => {
       if (isListableEventType(value)) return;
@@ -52,12 +53,13 @@ const events = z
   )
   .min(1)
   .max(EVENT_COUNT_MAX)
-  .transform((types) => [...new Set(types)])
-  .meta({
-    items: { type: 'string', enum: [...LISTABLE_EVENT_TYPES] },
-    description:
-      'Which events are sent. `event`, `page`, `screen`, `identify`, `group` and `delete` are what comes in, each once, when it is applied; `message` is what is published; `*` is every type, also of later versions.',
-  });
+  .transform((types) => [...new Set(types)]);
+
+const events = eventTypes.meta({
+  items: { type: 'string', enum: [...LISTABLE_EVENT_TYPES] },
+  description:
+    'Which events are sent. `event`, `page`, `screen`, `identify`, `group` and `delete` are what comes in, each once, when it is applied; `message` is what is published; `*` is every type, also of later versions.',
+});
 
 const fields = {
   name: text(NAME_LENGTH_MAX).trim().min(1),

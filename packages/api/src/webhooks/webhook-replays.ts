@@ -18,7 +18,7 @@ import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { changeOriginOf, environmentOf, callerNameOf } from '../auth/authenticate.ts';
+import { changeOriginOf, environmentOf, callerNameOf, portalOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, idInPath } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
@@ -66,6 +66,7 @@ export function registerWebhookReplays(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/replays',
     {
+      config: { capability: 'deliveries.replay', isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Send deliveries again',
@@ -114,7 +115,7 @@ export function registerWebhookReplays(
             dry_run: false,
             count: started.count,
             count_is_exact: started.replay.total !== null,
-            replay: toWire(started.replay),
+            replay: toWire(started.replay, portalOf(call)),
           });
       }
     },
@@ -123,6 +124,7 @@ export function registerWebhookReplays(
   app.get(
     '/v1/reporting_webhooks/:webhook_id/replays',
     {
+      config: { isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'List the replays of a reporting webhook',
@@ -136,13 +138,14 @@ export function registerWebhookReplays(
       if (!(await findWebhook(database, lane.environmentId, lane.webhookId)))
         return noWebhook(call, reply);
       const replays = await listReplays(database, lane, LISTED_MAX);
-      return reply.send({ replays: replays.map(toWire) });
+      return reply.send({ replays: replays.map((row) => toWire(row, portalOf(call))) });
     },
   );
 
   app.get(
     '/v1/reporting_webhooks/:webhook_id/replays/:replay_id',
     {
+      config: { isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Read the progress of a replay',
@@ -152,13 +155,14 @@ export function registerWebhookReplays(
     },
     async (call, reply) => {
       const found = await findReplay(database, keyOf(call, call.params));
-      return found ? reply.send(toWire(found)) : noReplay(call, reply);
+      return found ? reply.send(toWire(found, portalOf(call))) : noReplay(call, reply);
     },
   );
 
   app.get(
     '/v1/reporting_webhooks/:webhook_id/replays/:replay_id/attempts',
     {
+      config: { isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'List the attempts of a replay',
@@ -183,7 +187,10 @@ export function registerWebhookReplays(
       const rows = await listAttemptsOfReplay(database, key, after, limit + 1);
       const { page, next } = splitPage(rows, limit, (row) => [row.sequence, row.attempt]);
       return reply.send({
-        attempts: page.map((row) => ({ sequence: row.sequence, ...attemptToWire(row) })),
+        attempts: page.map((row) => ({
+          sequence: row.sequence,
+          ...attemptToWire(row, portalOf(call) !== null),
+        })),
         next,
       });
     },
@@ -192,6 +199,7 @@ export function registerWebhookReplays(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/replays/:replay_id/cancel',
     {
+      config: { capability: 'deliveries.replay', isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Cancel a replay',
@@ -208,7 +216,7 @@ export function registerWebhookReplays(
         changeOriginOf(call),
         now(),
       );
-      return cancelled ? reply.send(toWire(cancelled)) : noReplay(call, reply);
+      return cancelled ? reply.send(toWire(cancelled, portalOf(call))) : noReplay(call, reply);
     },
   );
 }

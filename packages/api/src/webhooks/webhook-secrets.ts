@@ -124,6 +124,7 @@ export function registerWebhookSecrets(
   app.get(
     '/v1/reporting_webhooks/:webhook_id/secrets',
     {
+      config: { isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'List the secrets of a reporting webhook',
@@ -142,6 +143,7 @@ export function registerWebhookSecrets(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/secrets',
     {
+      config: { capability: 'webhooks.rotate', isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Make a new secret for a reporting webhook',
@@ -193,6 +195,7 @@ export function registerWebhookSecrets(
   app.post(
     '/v1/reporting_webhooks/:webhook_id/secrets/promote',
     {
+      config: { capability: 'webhooks.rotate', isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'End a rotation now',
@@ -214,6 +217,7 @@ export function registerWebhookSecrets(
   app.delete(
     '/v1/reporting_webhooks/:webhook_id/secrets/next',
     {
+      config: { capability: 'webhooks.rotate', isInPortal: true },
       schema: {
         tags: webhookTags,
         summary: 'Take the next secret back',

@@ -39,6 +39,12 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
 }
 
+/** In the portal: the link whose page this is, as its address names it. It stands in place of the workspace. */
+let portal: string | undefined;
+export function callAsPortal(link: string): void {
+  portal = link;
+}
+
 /** @throws RequestFailed where the API refuses or does not answer. */
 export async function request<Answer>(path: string, options: RequestOptions = {}): Promise<Answer> {
   const answer = await send(path, options);
@@ -50,7 +56,9 @@ export async function request<Answer>(path: string, options: RequestOptions = {}
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
   const { method = 'GET', body, workspaceId, idempotencyKey, signal } = options;
   const headers: Record<string, string> = {
-    ...(workspaceId !== undefined && { 'x-sluice-workspace': String(workspaceId) }),
+    ...(portal !== undefined && { 'x-sluice-portal': portal }),
+    ...(portal === undefined &&
+      workspaceId !== undefined && { 'x-sluice-workspace': String(workspaceId) }),
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
   };

@@ -1,13 +1,20 @@
 /** The user who is signed in, and what the user may do; the shape of `/console/me`. */
 import { createContext, useContext } from 'react';
 
-/** As `packages/domain/src/accounts/capabilities.ts` has them. */
+/** As `packages/domain/src/accounts/capabilities.ts` has them, and the one that no role gives. */
 export type Capability =
   | 'workspace.read'
   | 'deliveries.retry'
+  | 'deliveries.skip'
+  | 'deliveries.replay'
+  | 'webhooks.create'
+  | 'webhooks.edit'
+  | 'webhooks.rotate'
   | 'workspace.manage'
   | 'billing.buy'
-  | 'account.manage';
+  | 'account.manage'
+  /** Of the operator, by the account and no role. */
+  | 'fleet.read';
 
 export interface Session {
   /** In a session that a token opened: null, and the name of the token in place of an email. */
@@ -33,4 +40,25 @@ export function useSession(): SessionState {
   const session = useContext(SessionContext);
   if (!session) throw new Error('a screen is shown without a session');
   return session;
+}
+
+/** What the screens of webhooks know of who looks: a user of the workspace, or an engineer of its customer in the portal. */
+export interface Reach {
+  readonly workspaceId: number;
+  readonly capabilities: readonly Capability[];
+  /** Said of a button that may not be pressed. */
+  readonly notAllowed: string;
+  /** Event types that may be chosen for a webhook in the portal. */
+  readonly eventTypes: readonly string[];
+  /** Nothing but webhooks is there: no traces, no reference. */
+  readonly isPortal: boolean;
+}
+
+export const ReachContext = createContext<Reach | undefined>(undefined);
+
+/** @throws Error where nobody is signed in. */
+export function useReach(): Reach {
+  const reach = useContext(ReachContext);
+  if (!reach) throw new Error('a part is shown without a session');
+  return reach;
 }

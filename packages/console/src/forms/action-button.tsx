@@ -1,7 +1,7 @@
 /** A button that changes something by one call. While the call runs, and by a double click, nothing is sent twice. */
 import { useState } from 'react';
 import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
-import { type Capability, useSession } from '../client/session.ts';
+import { type Capability, useReach } from '../client/session.ts';
 import { announce } from '../parts/announcer.tsx';
 import { useCallOnce } from './use-call-once.ts';
 
@@ -26,7 +26,7 @@ export function ActionButton({
   readonly done: string;
   readonly onDone: () => void;
 }) {
-  const { workspaceId, capabilities, user } = useSession();
+  const { workspaceId, capabilities, notAllowed } = useReach();
   const [failure, setFailure] = useState<RequestFailed>();
   const [isRunning, setIsRunning] = useState(false);
   const callOnce = useCallOnce();
@@ -53,7 +53,7 @@ export function ActionButton({
         type="button"
         className={isMain ? 'main' : ''}
         disabled={!isAllowed || isRunning}
-        title={isAllowed ? undefined : `Your role, ${user.role}, may not: ask an account_admin`}
+        title={isAllowed ? undefined : notAllowed}
         onClick={() => void run()}
       >
         {children}

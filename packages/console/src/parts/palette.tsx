@@ -26,6 +26,7 @@ const SCREENS: readonly Target[] = [
   { name: 'Audit log', path: '/audit' },
   { name: 'Billing', path: '/billing' },
   { name: 'Settings', path: '/settings' },
+  { name: 'Fleet', path: '/fleet' },
 ];
 
 /** What a text may mean, the likeliest first. */

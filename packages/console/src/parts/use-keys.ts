@@ -15,6 +15,7 @@ export const KEYS = [
   ['g k', 'Keys'],
   ['g a', 'Audit log'],
   ['g b', 'Billing'],
+  ['g f', 'Fleet'],
   ['j, k', 'Next row, row before'],
   ['Enter', 'Open the row'],
   ['/', 'First filter'],
@@ -31,6 +32,7 @@ const SCREENS: Readonly<Record<string, string>> = {
   k: '/keys',
   a: '/audit',
   b: '/billing',
+  f: '/fleet',
 };
 /** How long the second key of two may take. */
 const SECOND_KEY_MS = 1_000;

@@ -53,39 +53,48 @@ export function navigate(address: string, isReplaced = false): void {
 
 interface Routing {
   readonly route: Route | undefined;
+  /** What the paths of all screens begin with; empty but in the portal. */
+  readonly base: string;
   readonly place: Place;
 }
 
 const RoutingContext = createContext<Routing>({
   route: undefined,
+  base: '',
   place: { params: {}, query: {} },
 });
 
 export function Router({
   routes,
+  base = '',
+  product = 'Sluice',
   children,
 }: {
   readonly routes: readonly Route[];
+  readonly base?: string;
+  /** What the title of the document ends with. */
+  readonly product?: string;
   readonly children: ReactNode;
 }) {
   const address = useSyncExternalStore(subscribe, currentAddress);
   const routing = useMemo((): Routing => {
     const { pathname, search } = new URL(address, location.origin);
+    const path = pathname.startsWith(base) ? pathname.slice(base.length) || '/' : pathname;
     for (const route of routes) {
-      const params = matchPath(route.pattern, pathname);
-      if (params) return { route, place: { params, query: readQuery(search, route.query) } };
+      const params = matchPath(route.pattern, path);
+      if (params) return { route, base, place: { params, query: readQuery(search, route.query) } };
     }
-    return { route: undefined, place: { params: {}, query: readQuery(search, {}) } };
-  }, [address, routes]);
+    return { route: undefined, base, place: { params: {}, query: readQuery(search, {}) } };
+  }, [address, routes, base]);
 
   useEffect(() => {
     const { route, place } = routing;
     // An effect of an address that was left meanwhile must not bring it back.
     if (!route || address !== currentAddress()) return;
-    document.title = `${route.title(place.params)} · Sluice`;
+    document.title = `${route.title(place.params)} · ${product}`;
     const known = `${location.pathname}${writeQuery(place.query)}${location.hash}`;
     if (known !== `${currentAddress()}${location.hash}`) history.replaceState(null, '', known);
-  }, [routing, address]);
+  }, [routing, address, product]);
 
   return <RoutingContext.Provider value={routing}>{children}</RoutingContext.Provider>;
 }
@@ -112,15 +121,18 @@ export function Link({
   children,
   ...attributes
 }: {
-  readonly to: string;
+  /** Absent: the screen that is shown, with another query. */
+  readonly to?: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly children: ReactNode;
   readonly className?: string;
   readonly 'aria-current'?: 'page' | undefined;
   readonly 'data-row'?: string;
 }) {
-  const { place } = useRouting();
-  const address = linkTo(to, place.query, query);
+  const { place, base } = useRouting();
+  const path =
+    to === undefined ? location.pathname : `${base}${to === '/' && base !== '' ? '' : to}`;
+  const address = linkTo(path, place.query, query);
   const follow = (event: MouseEvent): void => {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,7 +1,7 @@
 /** Entries of the audit log in words. Pure. */
 
 interface Actor {
-  readonly type: 'user' | 'service_account' | 'system';
+  readonly type: 'user' | 'service_account' | 'portal' | 'system';
   readonly name: string | null;
   readonly email: string | null;
 }
@@ -22,6 +22,7 @@ export interface AuditEntry {
 export function actorText({ type, name, email }: Actor): string {
   if (type === 'system') return 'Sluice itself';
   if (type === 'user') return email ?? 'a user';
+  if (type === 'portal') return `${name ?? 'a customer'}, in the portal`;
   return name ?? 'a program';
 }
 

@@ -1,6 +1,6 @@
 /** The deliveries of a webhook, newest first, and the attempts of the one that is open. */
 import { type Resource, useResource } from '../client/resource.ts';
-import { useSession } from '../client/session.ts';
+import { useReach } from '../client/session.ts';
 import { PageButtons } from '../parts/page-buttons.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
@@ -31,7 +31,7 @@ export function Deliveries({
   /** Goes up where something was done to the webhook. */
   readonly changeCount: number;
 }) {
-  const { workspaceId } = useSession();
+  const { workspaceId } = useReach();
   const setQuery = useSetQuery();
   const { state, start, delivery } = query;
   const asked = new URLSearchParams({
@@ -185,7 +185,7 @@ function OpenDelivery({
   readonly query: Readonly<Record<string, string>>;
   readonly page: Resource<Page> & { readonly reload: () => Promise<void> };
 }) {
-  const { workspaceId } = useSession();
+  const { workspaceId } = useReach();
   const onPage = page.data?.deliveries.find((each) => each.sequence === sequence);
   // The list begins behind the position that it is given.
   const start = btoa(`[${sequence + 1}]`).replaceAll('=', '');

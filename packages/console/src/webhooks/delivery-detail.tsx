@@ -1,6 +1,6 @@
 /** One delivery: each attempt with the receiver's answer, and the button that sends it again. */
 import { useResource } from '../client/resource.ts';
-import { useSession } from '../client/session.ts';
+import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
@@ -26,6 +26,7 @@ export function DeliveryDetail({
   readonly onChanged: () => void;
 }) {
   const setQuery = useSetQuery();
+  const { isPortal } = useReach();
   const { sequence, attempts } = delivery;
   const shown = attempts.find((each) => String(each.attempt) === wanted) ?? attempts.at(-1);
   return (
@@ -53,7 +54,7 @@ export function DeliveryDetail({
       </div>
       <p className="facts">
         <Copyable text={delivery.event_id} what="the event_id" />
-        <Link to={`/events/${segment(delivery.event_id)}`}>Trace</Link>
+        {!isPortal && <Link to={`/events/${segment(delivery.event_id)}`}>Trace</Link>}
         {delivery.resend_of !== null && <span>repeats delivery {delivery.resend_of}</span>}
       </p>
       {attempts.length > 0 && (
@@ -92,7 +93,7 @@ interface SentRequest {
 
 /** What was sent: the head, and the body byte for byte. */
 function RequestView({ path }: { readonly path: string }) {
-  const { workspaceId } = useSession();
+  const { workspaceId } = useReach();
   const resource = useResource<{ request: SentRequest }>(path, { workspaceId });
   return (
     <Shown resource={resource} lines={3}>

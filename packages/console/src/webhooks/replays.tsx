@@ -2,7 +2,7 @@
 import { type FormEvent, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
-import { useSession } from '../client/session.ts';
+import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useCallOnce } from '../forms/use-call-once.ts';
@@ -36,14 +36,14 @@ interface Plan {
 const INTERVAL_MS = 2_000;
 
 export function Replays({ base }: { readonly base: string }) {
-  const { workspaceId, capabilities, user } = useSession();
+  const { workspaceId, capabilities, notAllowed } = useReach();
   const [isAsking, setIsAsking] = useState(false);
   const path = `${base}/replays`;
   const resource = useResource<{ replays: readonly Replay[] }>(path, {
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
-  const isAllowed = capabilities.includes('workspace.manage');
+  const isAllowed = capabilities.includes('deliveries.replay');
   return (
     <section className="stack" aria-labelledby="replays">
       <div className="row">
@@ -52,7 +52,7 @@ export function Replays({ base }: { readonly base: string }) {
         <button
           type="button"
           disabled={!isAllowed}
-          title={isAllowed ? undefined : `Your role, ${user.role}, may not: ask an account_admin`}
+          title={isAllowed ? undefined : notAllowed}
           onClick={() => setIsAsking(true)}
         >
           Replay …
@@ -122,7 +122,7 @@ function ReplayTable({
               {replay.state === 'running' && (
                 <ActionButton
                   path={`${path}/${replay.id}/cancel`}
-                  capability="workspace.manage"
+                  capability="deliveries.replay"
                   done="The replay is cancelled"
                   onDone={onChanged}
                 >
@@ -147,7 +147,7 @@ function NewReplay({
   readonly onClose: () => void;
   readonly onStarted: () => void;
 }) {
-  const { workspaceId } = useSession();
+  const { workspaceId } = useReach();
   const [asked, setAsked] = useState<Record<string, unknown>>();
   const [plan, setPlan] = useState<Plan>();
   const callOnce = useCallOnce();

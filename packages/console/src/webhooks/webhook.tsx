@@ -1,7 +1,7 @@
 /** One webhook: why its deliveries wait, in a sentence, what helps, and the deliveries themselves. */
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
-import { useSession } from '../client/session.ts';
+import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
@@ -15,6 +15,8 @@ import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from './configuration.ts';
 import { DELIVERY_STATES, Deliveries } from './deliveries.tsx';
 import { Replays } from './replays.tsx';
+import { PortalForm } from './portal-form.tsx';
+import { SigningSecrets } from './signing-secrets.tsx';
 import { WebhookForm } from './webhook-form.tsx';
 
 const INTERVAL_MS = 2_000;
@@ -40,8 +42,9 @@ function WebhookView({
   readonly id: string;
   readonly query: Readonly<Record<string, string>>;
 }) {
-  const { workspaceId, capabilities, user } = useSession();
-  const isAllowed = capabilities.includes('workspace.manage');
+  const { workspaceId, capabilities, notAllowed, isPortal } = useReach();
+  const isAllowed = capabilities.includes('webhooks.edit');
+  const Form = isPortal ? PortalForm : WebhookForm;
   const [isChanging, setIsChanging] = useState(false);
   const base = `/v1/reporting_webhooks/${encodeURIComponent(id)}`;
   const webhook = useResource<Webhook>(base, { workspaceId });
@@ -58,7 +61,7 @@ function WebhookView({
         <>
           <header className="title">
             <p className="above">
-              <Link to="/webhooks">Webhooks</Link>
+              <Link to={isPortal ? '/' : '/webhooks'}>Webhooks</Link>
             </p>
             <div className="row">
               <h1>{visibleText(shown.name)}</h1>
@@ -82,7 +85,7 @@ function WebhookView({
                 path={base}
                 method="PUT"
                 body={{ disabled: !shown.disabled }}
-                capability="workspace.manage"
+                capability="webhooks.edit"
                 done={shown.disabled ? 'Resumed' : 'Paused'}
                 onDone={reload}
               >
@@ -91,9 +94,7 @@ function WebhookView({
               <button
                 type="button"
                 disabled={!isAllowed}
-                title={
-                  isAllowed ? undefined : `Your role, ${user.role}, may not: ask an account_admin`
-                }
+                title={isAllowed ? undefined : notAllowed}
                 onClick={() => setIsChanging(true)}
               >
                 Change …
@@ -109,8 +110,9 @@ function WebhookView({
           </Shown>
           <Deliveries base={base} query={query} changeCount={changeCount} />
           <Replays base={base} />
+          <SigningSecrets base={base} />
           {isChanging && (
-            <WebhookForm
+            <Form
               webhook={shown}
               onClose={() => setIsChanging(false)}
               onSaved={() => {
@@ -159,11 +161,7 @@ function LaneCard({
           <button type="button" onClick={() => setIsAsking(true)}>
             Skip delivery {head.sequence} …
           </button>
-          <Link
-            className="button"
-            to={location.pathname}
-            query={{ delivery: String(head.sequence) }}
-          >
+          <Link className="button" query={{ delivery: String(head.sequence) }}>
             See its attempts
           </Link>
         </div>
@@ -181,7 +179,7 @@ function LaneCard({
             <ActionButton
               path={`${base}/skip_head`}
               body={{ sequence: head.sequence }}
-              capability="workspace.manage"
+              capability="deliveries.skip"
               isMain
               done={`Delivery ${head.sequence} is skipped`}
               onDone={() => {

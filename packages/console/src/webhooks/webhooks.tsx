@@ -1,7 +1,7 @@
 /** The webhooks of the workspace, each with the state of its deliveries. */
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
-import { useSession } from '../client/session.ts';
+import { useReach } from '../client/session.ts';
 import { Badge } from '../parts/badge.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { useIsLocal, useNow } from '../parts/time.tsx';
@@ -10,6 +10,7 @@ import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
 import { subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from './configuration.ts';
+import { PortalForm } from './portal-form.tsx';
 import { WebhookForm } from './webhook-form.tsx';
 
 const INTERVAL_MS = 5_000;
@@ -21,14 +22,15 @@ export const webhooksRoute: Route = {
   screen: () => <Webhooks />,
 };
 
-function Webhooks() {
-  const { workspaceId, capabilities, user } = useSession();
+export function Webhooks() {
+  const { workspaceId, capabilities, notAllowed, isPortal } = useReach();
   const [isMaking, setIsMaking] = useState(false);
-  const isAllowed = capabilities.includes('workspace.manage');
+  const isAllowed = capabilities.includes('webhooks.create');
   const resource = useResource<{ reporting_webhooks: readonly Webhook[] }>(
     '/v1/reporting_webhooks',
     { workspaceId, intervalMs: INTERVAL_MS },
   );
+  const Form = isPortal ? PortalForm : WebhookForm;
   return (
     <>
       <header className="title">
@@ -38,7 +40,7 @@ function Webhooks() {
             type="button"
             className="main"
             disabled={!isAllowed}
-            title={isAllowed ? undefined : `Your role, ${user.role}, may not: ask an account_admin`}
+            title={isAllowed ? undefined : notAllowed}
             onClick={() => setIsMaking(true)}
           >
             Make a webhook
@@ -50,8 +52,13 @@ function Webhooks() {
           webhooks.length === 0 ? (
             <Empty title="There is no webhook yet">
               <p>
-                Make one here, or with <a href="/docs">POST /v1/reporting_webhooks</a>: it is sent
-                your events, and what happens to people and messages.
+                Make one here
+                {!isPortal && (
+                  <>
+                    , or with <a href="/docs">POST /v1/reporting_webhooks</a>
+                  </>
+                )}
+                : it is sent your events, and what happens to people and messages.
               </p>
             </Empty>
           ) : (
@@ -76,7 +83,7 @@ function Webhooks() {
         }
       </Shown>
       {isMaking && (
-        <WebhookForm
+        <Form
           onClose={() => setIsMaking(false)}
           onSaved={() => {
             setIsMaking(false);
@@ -89,7 +96,7 @@ function Webhooks() {
 }
 
 function WebhookRow({ webhook }: { readonly webhook: Webhook }) {
-  const { workspaceId } = useSession();
+  const { workspaceId } = useReach();
   const nowMs = useNow();
   const isLocal = useIsLocal();
   const { data } = useResource<LaneState>(`/v1/reporting_webhooks/${webhook.id}/state`, {

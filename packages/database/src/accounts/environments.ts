@@ -90,6 +90,8 @@ export interface EnvironmentSettings {
   readonly name: string;
   /** Whether a phone number names a person on Track v2. */
   readonly phoneIdentifies: boolean;
+  /** Origins whose pages may show the portal in a frame. */
+  readonly portalOrigins: readonly string[];
 }
 
 export interface Environment extends EnvironmentSettings {
@@ -114,14 +116,16 @@ export async function updateEnvironment(
     (outcome) => outcome !== undefined,
     async (transaction) => {
       const { rows } = await sql<EnvironmentSettings>`
-        select name, phone_identifies as "phoneIdentifies" from environments
+        select name, phone_identifies as "phoneIdentifies", portal_origins as "portalOrigins" from environments
          where account_id = ${accountId} and environment_id = ${environmentId} and deleted_at is null
            for no key update`.execute(transaction);
       const [before] = rows;
       if (!before) return undefined;
       const after = { ...before, ...settings };
       await sql`
-        update environments set name = ${after.name}, phone_identifies = ${after.phoneIdentifies}
+        update environments
+           set name = ${after.name}, phone_identifies = ${after.phoneIdentifies},
+               portal_origins = ${after.portalOrigins}::text[]
          where account_id = ${accountId} and environment_id = ${environmentId}`.execute(
         transaction,
       );
@@ -144,7 +148,9 @@ export async function updateEnvironment(
   );
 }
 
-const audited = ({ name, phoneIdentifies }: EnvironmentSettings) => ({
+const audited = ({ name, phoneIdentifies, portalOrigins }: EnvironmentSettings) => ({
   name,
   phone_identifies: phoneIdentifies,
+  // None is as it began, of workspaces from before the portal too.
+  portal_origins: portalOrigins.length === 0 ? null : portalOrigins,
 });

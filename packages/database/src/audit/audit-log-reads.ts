@@ -46,12 +46,12 @@ const LIST_COLUMNS = sql`
   l.audit_log_id as "auditLogId", l.occurred_at as "occurredAt", l.action, l.object_type as "objectType",
   l.object_id as "objectId", l.object_name as "objectName", l.environment_id as "environmentId",
   l.actor_type as "actorType", l.user_id as "userId", l.service_account_id as "serviceAccountId",
-  coalesce(u.first_name || ' ' || u.last_name, s.name, c.name) as "actorName", u.email as "actorEmail",
+  coalesce(u.first_name || ' ' || u.last_name, s.name, l.portal_label, c.name) as "actorName", u.email as "actorEmail",
   l.ip_addr as "ipAddr", l.user_agent as "userAgent", l.request_id as "requestId",
   l.changed_attributes as "changedAttributes"`;
 
 const ALL_COLUMNS = sql`${LIST_COLUMNS},
-  l.credential_id::int as "credentialId", l.run_id as "runId", l.changes,
+  l.credential_id::int as "credentialId", l.portal_link_id as "portalLinkId", l.run_id as "runId", l.changes,
   encode(l.previous_hash, 'hex') as "previousHash", encode(l.hash, 'hex') as hash`;
 
 /** Primary keys of all three. */

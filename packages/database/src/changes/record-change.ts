@@ -19,6 +19,7 @@ import {
   diffAttributes,
   type AuditActorType,
   type HashedAuditEntry,
+  type PortalActor,
 } from '@sluice/domain/accounts/audit-change';
 import type { AuditObjectType, AuditState } from '@sluice/domain/accounts/audit-registry';
 import { AppError } from '@sluice/domain/values/errors';
@@ -34,6 +35,8 @@ export interface ChangeOrigin {
     | { readonly type: 'user'; readonly userId: number }
     /** A program; null where its credential belongs to no service account. */
     | { readonly type: 'service_account'; readonly serviceAccountId: number | null }
+    /** An engineer of a customer, by a link to the portal. */
+    | ({ readonly type: 'portal' } & PortalActor)
     /** The service itself. */
     | { readonly type: 'system' };
   /** The `api_credentials` row that the call was made with. */
@@ -104,6 +107,9 @@ export async function recordChange<Type extends AuditObjectType>(
     requestId: storable(origin.requestId ?? null),
     runId: storable(origin.runId ?? null),
     changes,
+    ...(actor.type === 'portal' && {
+      portal: { linkId: storable(actor.linkId), label: storable(actor.label) },
+    }),
   };
   await insertEntry(transaction, entry, chain.lastHash, hashAuditEntry(entry, chain.lastHash));
   return auditLogId;
@@ -156,12 +162,13 @@ async function insertEntry(
     insert into audit_logs
       (account_id, audit_log_id, occurred_at, action, object_type, object_id, object_name, environment_id,
        actor_type, user_id, service_account_id, credential_id, ip_addr, user_agent, request_id, run_id, changes,
-       previous_hash, hash)
+       portal_link_id, portal_label, previous_hash, hash)
     values
       (${entry.accountId}, ${entry.auditLogId}, ${occurredAt}, ${entry.action}, ${entry.objectType},
        ${entry.objectId}, ${entry.objectName}, ${entry.environmentId}, ${entry.actorType}, ${entry.userId},
        ${entry.serviceAccountId}, ${entry.credentialId}, ${entry.ipAddr}, ${entry.userAgent}, ${entry.requestId},
-       ${entry.runId}, ${JSON.stringify(entry.changes)}::jsonb, decode(${previousHash}, 'hex'),
+       ${entry.runId}, ${JSON.stringify(entry.changes)}::jsonb,
+       ${entry.portal?.linkId ?? null}, ${entry.portal?.label ?? null}, decode(${previousHash}, 'hex'),
        decode(${hash}, 'hex'))`.execute(transaction);
 }
 

@@ -2,6 +2,7 @@
  * A lane as it explains itself to its webhook's owner: what it waits for, since when, and how much
  * waits behind it. For the machine's own look, `findLane` of `lanes.ts`.
  */
+import type { AuditActorType } from '@sluice/domain/accounts/audit-change';
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -88,10 +89,10 @@ export async function findLaneState(
 /** When a webhook was disabled the last time, and by whom. */
 export interface Disabling {
   readonly disabledAt: Date;
-  readonly actorType: 'user' | 'service_account' | 'system';
+  readonly actorType: AuditActorType;
   readonly userId: number | null;
   readonly serviceAccountId: number | null;
-  /** As they are called now: the user, the service account, or the key that was used; null for the service itself. */
+  /** As they are called now: the user, the service account, whom the link to the portal is for, or the key that was used; null for the service itself. */
   readonly actorName: string | null;
 }
 
@@ -106,7 +107,7 @@ export async function findDisabling(
   const { rows } = await sql<Disabling>`
     select l.occurred_at as "disabledAt", l.actor_type as "actorType", l.user_id as "userId",
            l.service_account_id as "serviceAccountId",
-           coalesce(u.first_name || ' ' || u.last_name, s.name, c.name) as "actorName"
+           coalesce(u.first_name || ' ' || u.last_name, s.name, l.portal_label, c.name) as "actorName"
       from environments e
      cross join lateral (
         select * from audit_logs

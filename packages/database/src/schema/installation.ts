@@ -48,3 +48,10 @@ export async function agreeOnShardCount(
     );
   }
 }
+
+/** Undefined until the first intake or worker has started. By the primary key. */
+export async function findShardCount(database: DatabaseOrTransaction): Promise<number | undefined> {
+  const { rows } = await sql<{ shardCount: number }>`
+    select shard_count as "shardCount" from installation`.execute(database);
+  return rows[0]?.shardCount;
+}

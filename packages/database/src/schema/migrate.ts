@@ -59,6 +59,8 @@ import { secondFactors } from '../migrations/0051_second_factors.ts';
 import { auditLogsByCredential } from '../migrations/0052_audit_logs_by_credential.ts';
 import { addressesOfActiveUsers } from '../migrations/0053_addresses_of_active_users.ts';
 import { incomingEvents } from '../migrations/0054_incoming_events.ts';
+import { portalLinks } from '../migrations/0055_portal_links.ts';
+import { processHeartbeats } from '../migrations/0056_process_heartbeats.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -128,6 +130,8 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0052_audit_logs_by_credential': auditLogsByCredential,
   '0053_addresses_of_active_users': addressesOfActiveUsers,
   '0054_incoming_events': incomingEvents,
+  '0055_portal_links': portalLinks,
+  '0056_process_heartbeats': processHeartbeats,
 };
 
 /**

@@ -61,6 +61,8 @@ export const MIGRATION_NAMES = [
   '0052_audit_logs_by_credential',
   '0053_addresses_of_active_users',
   '0054_incoming_events',
+  '0055_portal_links',
+  '0056_process_heartbeats',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -8,7 +8,7 @@
  *
  * Used by `npm run verify`.
  */
-import type { HashedAuditEntry } from '@sluice/domain/accounts/audit-change';
+import type { HashedAuditEntry, PortalActor } from '@sluice/domain/accounts/audit-change';
 import { sql } from 'kysely';
 import { FIRST_PREVIOUS_HASH, hashAuditEntry } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
@@ -124,16 +124,28 @@ async function listStored(
   after: number,
   limit: number,
 ): Promise<StoredEntry[]> {
-  const { rows } = await sql<HashedAuditEntry & { previousHash: string; hash: string }>`
+  const { rows } = await sql<
+    Omit<HashedAuditEntry, 'portal'> & {
+      portalLinkId: string | null;
+      portalLabel: string | null;
+      previousHash: string;
+      hash: string;
+    }
+  >`
     select account_id::float8 as "accountId", audit_log_id as "auditLogId",
            (extract(epoch from occurred_at) * 1000)::float8 as "occurredAtMs", action,
            object_type as "objectType", object_id as "objectId", object_name as "objectName",
            environment_id as "environmentId", actor_type as "actorType", user_id as "userId",
            service_account_id as "serviceAccountId", credential_id::float8 as "credentialId",
            ip_addr as "ipAddr", user_agent as "userAgent", request_id as "requestId",
-           run_id as "runId", changes,
+           run_id as "runId", changes, portal_link_id as "portalLinkId", portal_label as "portalLabel",
            encode(previous_hash, 'hex') as "previousHash", encode(hash, 'hex') as hash
       from audit_logs where account_id = ${accountId} and audit_log_id > ${after}
      order by audit_log_id limit ${limit}`.execute(transaction);
-  return rows.map(({ previousHash, hash, ...entry }) => ({ entry, previousHash, hash }));
+  return rows.map(({ previousHash, hash, portalLinkId, portalLabel, ...kept }) => {
+    // Both are hashed wherever one is there, so that neither can be put in or taken out.
+    const isPortal = portalLinkId !== null || portalLabel !== null;
+    const portal = { linkId: portalLinkId, label: portalLabel } as PortalActor;
+    return { entry: { ...kept, ...(isPortal && { portal }) }, previousHash, hash };
+  });
 }

@@ -21,6 +21,7 @@ import {
   type Webhook,
   type WebhookSettings,
 } from './webhooks.ts';
+import { isScopeFull, joinScope, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.ts';
 
 /**
  * What the audit log says of stored headers: name → what a reader knows the value by, never the value. Whoever cannot
@@ -30,7 +31,7 @@ export type HeaderHints = (customHeaders: string | null) => Readonly<Record<stri
 
 /**
  * Makes a webhook and its empty lane. Undefined where there is no such workspace; `too_many` where it has as many as
- * it may.
+ * it may, `scope_full` where the maker's part of it has.
  */
 export async function makeWebhook(
   database: Database,
@@ -38,14 +39,16 @@ export async function makeWebhook(
   settings: NewWebhook,
   origin: ChangeOrigin,
   nowMs: number,
-  hintsOf?: HeaderHints,
-): Promise<Webhook | 'too_many' | undefined> {
+  { hintsOf, scope = WHOLE_WORKSPACE }: { hintsOf?: HeaderHints; scope?: WebhookScope } = {},
+): Promise<Webhook | 'too_many' | 'scope_full' | undefined> {
   return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await lockEnvironment(transaction, environmentId);
     if (accountId === undefined) return undefined;
     if ((await countWebhooks(transaction, environmentId)) >= WEBHOOK_COUNT_MAX) return 'too_many';
+    if (await isScopeFull(transaction, environmentId, scope)) return 'scope_full';
     const made = await insertWebhook(transaction, environmentId, settings);
     if (!made) return undefined;
+    await joinScope(transaction, environmentId, made.webhookId, scope);
     await recordChange(
       transaction,
       accountId,

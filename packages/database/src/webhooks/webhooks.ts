@@ -9,6 +9,7 @@
 import type { AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { isInScope, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.ts';
 
 /** How deliveries are sent; a webhook that is made without them has the defaults. */
 export interface DeliveryOptions {
@@ -96,14 +97,15 @@ export async function countWebhooks(
   return rows[0]?.count ?? 0;
 }
 
-/** All webhooks of a workspace, oldest first. */
+/** The webhooks of a workspace that are in reach, oldest first. */
 export async function listWebhooks(
   database: DatabaseOrTransaction,
   environmentId: number,
+  scope: WebhookScope = WHOLE_WORKSPACE,
 ): Promise<Webhook[]> {
   const { rows } = await sql<Webhook>`
-    select ${COLUMNS} from webhooks
-     where environment_id = ${environmentId} and deleted_at is null
+    select ${COLUMNS} from webhooks w
+     where environment_id = ${environmentId} and deleted_at is null and ${isInScope(scope)}
      order by webhook_id`.execute(database);
   return rows;
 }

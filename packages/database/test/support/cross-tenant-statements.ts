@@ -46,6 +46,7 @@ export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
   'verify/verify-usage.ts#listUsageCreditDifferences': OPERATOR,
   'verify/verify-usage.ts#countUsage': OPERATOR,
   'webhooks/encrypted-secrets.ts#listSecrets': SECRETS,
+  'webhooks/portal-links.ts#clearPortalLinks': RETENTION,
   'webhooks/encrypted-secrets.ts#listSecretsWithout': SECRETS,
   'webhooks/encrypted-secrets.ts#listEncryptedSamples': SECRETS,
   'webhooks/signing-keys.ts#promoteDueSigningKeys': WORK,

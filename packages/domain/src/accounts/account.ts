@@ -8,8 +8,8 @@ export const ROLES = ['member', 'billing_admin', 'account_admin'] as const;
 
 export type Role = (typeof ROLES)[number];
 
-/** What a role alone never allows. `partners:write` is for the operator's own staff. */
-export const SCOPES = ['usage:write', 'partners:write'] as const;
+/** What a role alone never allows. `partners:write` and `fleet:read` are for the operator's own staff. */
+export const SCOPES = ['usage:write', 'partners:write', 'fleet:read'] as const;
 
 export type Scope = (typeof SCOPES)[number];
 

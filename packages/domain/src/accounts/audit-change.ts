@@ -96,9 +96,17 @@ export interface HashedAuditEntry {
   readonly requestId: string | null;
   readonly runId: string | null;
   readonly changes: readonly AttributeChange[];
+  /** The link by which a customer's engineer acted; absent for all other actors, whose hashes have no word of it. */
+  readonly portal?: PortalActor;
 }
 
-export type AuditActorType = 'user' | 'service_account' | 'system';
+/** @property label - as the maker of the link called who it is for. */
+export interface PortalActor {
+  readonly linkId: string;
+  readonly label: string;
+}
+
+export type AuditActorType = 'user' | 'service_account' | 'portal' | 'system';
 
 /**
  * The text whose SHA-256 is the entry's hash. It holds the hash of the entry before, so that no entry

@@ -20,7 +20,7 @@ export interface AuditLogEntry {
   readonly actorType: AuditActorType;
   readonly userId: number | null;
   readonly serviceAccountId: number | null;
-  /** Of the user, the service account or the credential; null where none of them is known. */
+  /** Of the user, the service account, the link to the portal or the credential; null where none of them is known. */
   readonly actorName: string | null;
   readonly actorEmail: string | null;
   readonly ipAddr: string | null;
@@ -32,6 +32,7 @@ export interface AuditLogEntry {
 /** With all that is kept of it. */
 export interface WholeAuditLogEntry extends AuditLogEntry {
   readonly credentialId: number | null;
+  readonly portalLinkId: string | null;
   readonly runId: string | null;
   readonly changes: readonly AttributeChange[];
   /** Lower-case hexadecimal, as the other. */
@@ -69,7 +70,12 @@ export function wholeAuditLogToWire(entry: WholeAuditLogEntry) {
     ...auditLogToWire(entry),
     changes: [...entry.changes],
     // Locations of addresses are not looked up.
-    context: { location: null, credential_id: entry.credentialId, run_id: entry.runId },
+    context: {
+      location: null,
+      credential_id: entry.credentialId,
+      run_id: entry.runId,
+      portal_link_id: entry.portalLinkId,
+    },
     hash: entry.hash,
     prev_hash: entry.previousHash,
   };

@@ -34,6 +34,7 @@ const COLUMNS: Readonly<Record<string, (entry: WholeAuditLogEntry) => Cell>> = {
   changes: (entry) => JSON.stringify(entry.changes),
   credential_id: (entry) => entry.credentialId,
   run_id: (entry) => entry.runId,
+  portal_link_id: (entry) => entry.portalLinkId,
   request_id: (entry) => entry.requestId,
   prev_hash: (entry) => entry.previousHash,
   hash: (entry) => entry.hash,

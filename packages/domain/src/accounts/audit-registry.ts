@@ -38,7 +38,12 @@ export const AUDIT_OBJECTS = {
   },
   environment: {
     label: 'Workspace',
-    fields: { name: 'shown', webhook_signing_key: 'secret', phone_identifies: 'shown' },
+    fields: {
+      name: 'shown',
+      webhook_signing_key: 'secret',
+      phone_identifies: 'shown',
+      portal_origins: 'shown',
+    },
   },
   user: {
     label: 'User',
@@ -165,6 +170,16 @@ export const AUDIT_OBJECTS = {
   console_session: {
     label: 'Session in the console',
     fields: { user_id: 'shown', credential_id: 'shown', way: 'shown' },
+  },
+  portal_link: {
+    label: 'Link to the portal',
+    fields: {
+      for: 'shown',
+      webhook_ids: 'shown',
+      capabilities: 'shown',
+      expires_at: 'shown',
+      opened_at: 'shown',
+    },
   },
   /** A code that is no good was given for a user. */
   failed_sign_in: {

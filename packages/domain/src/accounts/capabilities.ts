@@ -9,7 +9,14 @@ export const CAPABILITIES = {
   'workspace.read': 'member',
   /** To send a delivery again, to try a blocked one now, to send a test. None of it loses anything. */
   'deliveries.retry': 'member',
-  /** Whatever else changes a workspace: webhooks, secrets, replays, imports, a delivery that is skipped. */
+  /** A delivery that is skipped is not sent again by itself. */
+  'deliveries.skip': 'account_admin',
+  'deliveries.replay': 'account_admin',
+  'webhooks.create': 'account_admin',
+  'webhooks.edit': 'account_admin',
+  /** The secrets that a webhook signs with. */
+  'webhooks.rotate': 'account_admin',
+  /** Whatever else changes a workspace: imports, webhooks that are deleted, links to the portal. */
   'workspace.manage': 'account_admin',
   'billing.buy': 'billing_admin',
   'account.manage': 'account_admin',

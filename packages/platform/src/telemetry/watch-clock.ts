@@ -23,8 +23,13 @@ export interface ClockWatchOptions {
 
 const INTERVAL_MS = 60_000;
 
+export interface ClockWatch {
+  /** Of the process' clock before Postgres'; null while it is not measured. */
+  readonly aheadMs: () => number | null;
+}
+
 /** Measures now and again and again. While it cannot be measured, the metric is left out. */
-export function watchClock(options: ClockWatchOptions): void {
+export function watchClock(options: ClockWatchOptions): ClockWatch {
   const { measure, onMeasured, metrics, logger, lifecycle, intervalMs = INTERVAL_MS } = options;
   let latest: ClockDifference | undefined;
   metrics.gauge(
@@ -52,4 +57,5 @@ export function watchClock(options: ClockWatchOptions): void {
     await onMeasured?.(latest);
   });
   lifecycle.defer('watch of the clock', () => watch.stop());
+  return { aheadMs: () => latest?.aheadMs ?? null };
 }

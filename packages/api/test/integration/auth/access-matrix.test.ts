@@ -75,7 +75,7 @@ function expectedOf(opener: Opener, { method, url }: Route, credential: Credenti
   const least = opener === 'session' ? 'member' : opener;
   if (opens.isElsewhere) return 'ip_not_allowed';
   if (opens.isReadOnly && method !== 'GET' && method !== 'HEAD') return 'read_only';
-  if (least === 'usage:write' || least === 'partners:write')
+  if (least === 'usage:write' || least === 'partners:write' || least === 'fleet:read')
     return opens.scopes.includes(least) ? LET_IN : 'forbidden';
   return includesRole(opens.role, least) ? LET_IN : 'forbidden';
 }

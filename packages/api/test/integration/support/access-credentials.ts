@@ -47,7 +47,7 @@ export async function insertCredentials(
   await token('sa_live_billing', { role: 'billing_admin' });
   await token('sa_live_member', { role: 'member' });
   await token('sa_live_meter', { role: 'member', scopes: ['usage:write'] });
-  await token('sa_live_staff', { role: 'member', scopes: ['partners:write'] });
+  await token('sa_live_staff', { role: 'member', scopes: STAFF_SCOPES });
   await token('sa_live_reader', { isReadOnly: true, scopes: BOTH });
   await token('sa_live_elsewhere', { isReadOnly: true, ipAllowlist: ['192.0.2.0/24'] });
   await token('sa_live_expired', { expiresAt: new Date(clock.nowMs).toISOString() });
@@ -70,6 +70,7 @@ export async function insertCredentials(
   return { a: a.accountId, b: b.accountId, closed: closed.accountId };
 }
 
+const STAFF_SCOPES = ['partners:write', 'fleet:read'];
 const BOTH = ['usage:write', 'partners:write'];
 const ADMIN: TokenHolder = { of: 'a', role: 'account_admin', scopes: [] };
 const MEMBER: TokenHolder = { of: 'a', role: 'member', scopes: [] };
@@ -111,7 +112,7 @@ const GIVEN: readonly Credential[] = [
   {
     name: "a token of the operator's staff",
     authorization: 'Bearer sa_live_staff',
-    opens: { ...MEMBER, scopes: ['partners:write'] },
+    opens: { ...MEMBER, scopes: STAFF_SCOPES },
   },
   { name: 'a token that may only read', authorization: 'Bearer sa_live_reader', opens: READER },
   {

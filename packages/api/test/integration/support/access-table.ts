@@ -19,7 +19,8 @@ export type Opener =
   | 'account_admin'
   /** A token of any role with this scope. */
   | 'usage:write'
-  | 'partners:write';
+  | 'partners:write'
+  | 'fleet:read';
 
 const WEBHOOK = '/v1/reporting_webhooks/:webhook_id';
 const ACCOUNT = '/v1/accounts/:account_id';
@@ -53,6 +54,7 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'DELETE /console/second_factor',
     'POST /console/second_factor/setup',
     'POST /console/second_factor/recovery_codes',
+    'POST /portal/session',
   ],
   session: ['GET /console/me', 'GET /console/sessions', 'DELETE /console/sessions/:session_id'],
   app_key: [
@@ -94,6 +96,12 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'POST /v1/imports/:import_id/cancel',
     'GET /v1/imports/:import_id/errors',
     'GET /v1/imports/:import_id/warnings',
+    'GET /v1/portal_links',
+    'POST /v1/portal_links',
+    'DELETE /v1/portal_links/:portal_link_id',
+    // A key passes the guard, and is told that it is for the portal.
+    'GET /portal/session',
+    'DELETE /portal/session',
     'GET /v1/workspaces',
     'GET /v1/info/ip_addresses',
   ],
@@ -163,6 +171,7 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     `POST ${BILLING}/inbox_previews/runs/:preview_job_id/refund`,
   ],
   'partners:write': ['PUT /v1/account_signup/partner_application/:partner_id/status'],
+  'fleet:read': ['GET /v1/fleet'],
 };
 
 /** `GET /v1/…` to what opens it. */

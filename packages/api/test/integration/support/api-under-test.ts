@@ -87,6 +87,9 @@ export async function startApi(
     checkReadiness: async () => ({ isReady: true, checks: {} }),
     signupAdmission: { admits: 'anybody' },
     demoHosts: [],
+    operatorAccountIds: [],
+    // None is there: what is read of it by a look at the fleet is left out.
+    openFleetBroker: () => Promise.reject(new Error('no broker here')),
     consoleIntakeUrl: 'http://127.0.0.1:8080',
     showsProbeDetails: true,
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),

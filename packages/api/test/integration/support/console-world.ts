@@ -13,8 +13,8 @@ const OF_THE_PAGE = { origin: ORIGIN, 'sec-fetch-site': 'same-origin' } as const
 
 export type ConsoleWorld = Awaited<ReturnType<typeof startConsole>>;
 
-export async function startConsole() {
-  const world = await startSignups();
+export async function startConsole(changes: Parameters<typeof startSignups>[0] = {}) {
+  const world = await startSignups(changes);
   const { api } = world;
   /** A call of the page; `cookie` and `workspace` are a session's. */
   const call = (

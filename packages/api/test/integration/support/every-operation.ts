@@ -97,6 +97,12 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
     rate_per_second: 1,
     dry_run: true,
   },
+  'POST /v1/portal_links': {
+    for: 'acme/jo',
+    capabilities: ['create'],
+    event_types: ['email_sent'],
+    attribute_filters: null,
+  },
   'PUT /v1/accounts/{account_id}': { account: { name: 'Acme', timezone: 'Europe/Berlin' } },
   'PUT /v1/accounts/{account_id}/environments/{environment_id}': {
     environment: { name: 'Shop', phone_identifies: true },

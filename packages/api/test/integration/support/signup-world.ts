@@ -19,8 +19,8 @@ export const otherThan = (code: string): string => (code === '000000' ? '000001'
 
 export type SignupWorld = Awaited<ReturnType<typeof startSignups>>;
 
-export async function startSignups() {
-  const api = await startApi();
+export async function startSignups(changes: Parameters<typeof startApi>[0] = {}) {
+  const api = await startApi(changes);
   const mails: { to: string; text: string }[] = [];
   const failures: unknown[] = [];
   /** `next`: the refusal of the next mail, where there is one. */

@@ -112,6 +112,11 @@ export async function insertOwned(
     values (${environmentId}, ${lane.webhookId}, ${replay.json().replay.id}, 1, 1, 1, now(), 'delivered', ${marker})`.execute(
     api.database,
   );
+  await sql`
+    insert into portal_links
+      (environment_id, portal_link_id, label, capabilities, theme, code_hash, code_ends_at, ends_at)
+    values (${environmentId}, ${`${marker}-link`}, ${marker}, '{view}', '{"color_scheme": "auto"}', '', now(),
+            now() + interval '1 day')`.execute(api.database);
   await insertTestReceipt(api.database, tenant.accountId, String(tenant.spareCredentialId));
   const imported = (await insertImport(
     api.database,
@@ -153,6 +158,7 @@ export async function insertOwned(
     environment_id: String(environmentId),
     event_id: `${marker}-event`,
     replay_id: String(replay.json().replay.id),
+    portal_link_id: `${marker}-link`,
     credit_type: 'llm',
     run_id: runId,
     plan_id: 'premium_month',

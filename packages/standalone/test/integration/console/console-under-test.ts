@@ -40,6 +40,7 @@ export async function startConsole() {
       startFleet('redis', {
         CONSOLE_DIRECTORY: directory,
         MAIL_DIRECTORY: mailDirectory,
+        OPERATOR_ACCOUNT_IDS: String(DEMO.accountId),
         WEBHOOK_LISTED_FAILURE_WAIT_MS: '3600000',
       }),
     ),

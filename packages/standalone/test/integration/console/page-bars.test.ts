@@ -3,13 +3,13 @@
  * reload; signed out at once.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { SCREEN_PATHS } from '@sluice/api/console/console-files';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { violationsOf } from './accessibility.ts';
 import { builtConsole, type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
 let world: ConsoleUnderTest;
@@ -53,28 +53,10 @@ beforeAll(async () => {
     '/billing/credits?type=llm',
     '/billing/usage?by=week',
     '/settings',
+    '/fleet',
   ];
 });
 afterAll(() => world.close());
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-/** By the DevTools protocol, as the page's own policy lets in no script of others. */
-async function violationsOf(page: Page): Promise<string[]> {
-  const session = await page.context().newCDPSession(page);
-  const run = `(async () => { ${AXE}; const { violations, incomplete } = await axe.run(document, {
-    resultTypes: ['violations', 'incomplete'] });
-    return JSON.stringify([...violations, ...incomplete].map(({ id, nodes }) =>
-      id + ' ' + nodes.map(({ target }) => target.join(' ')).join(', '))); })()`;
-  const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
-    expression: run,
-    awaitPromise: true,
-    returnByValue: true,
-  });
-  await session.detach();
-  if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? 'axe failed');
-  return JSON.parse(String(result.value)) as string[];
-}
 
 const isShown = async (page: Page): Promise<void> => {
   await page
@@ -120,8 +102,8 @@ test.each([
 
 test('a reload of any address shows the same text', async () => {
   const page = await world.demoPage();
-  // Live and the start begin anew; an event that is not there has nothing.
-  for (const path of paths.filter((each) => !/^\/(?:live|start)/.test(each))) {
+  // Live, the start and the ages of the fleet begin anew; an event that is not there has nothing.
+  for (const path of paths.filter((each) => !/^\/(?:live|start|fleet)/.test(each))) {
     await page.goto(`${world.url}${path}${path.includes('?') ? '&' : '?'}tz=local`);
     await isShown(page);
     const textNow = () =>

@@ -1,0 +1,155 @@
+/**
+ * One look at the whole installation: its processes by their heartbeats, the broker's shards, and what waits in Postgres. It costs
+ * a few statements and two commands a shard, so it is kept for some seconds, and nothing is read while nobody looks.
+ */
+import { countPurchasesInReview } from '@sluice/database/billing/purchases-in-review';
+import { findOldestWaitingEvent } from '@sluice/database/billing/provider-events';
+import { findOldestUntold } from '@sluice/database/changes/outbox';
+import type { Database } from '@sluice/database/connection/connection';
+import { findLaneBacklog, type LaneBacklog } from '@sluice/database/delivery/lane-backlog';
+import { countDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
+import { type Heartbeat, listHeartbeats } from '@sluice/database/maintenance/process-heartbeats';
+import { ulidTimeMs } from '@sluice/domain/values/ulid';
+import { within } from '@sluice/platform/process/within';
+import type { Producer } from '@sluice/platform/queue/queue';
+
+/** What is read of the broker. */
+export type FleetBroker = Pick<
+  Producer,
+  'kind' | 'commitBatchCounts' | 'shardHeads' | 'failedCount' | 'durability' | 'fill'
+>;
+
+export interface FleetReaderEffects {
+  readonly database: Database;
+  /** Opened at the first look; fails while the number of shards is not known. */
+  readonly openFleetBroker: () => Promise<FleetBroker>;
+  readonly now: () => number;
+  readonly monotonicNow: () => number;
+}
+
+export interface ShardBacklog {
+  readonly shard: number;
+  /** Commit batches that wait or run. */
+  readonly waitingCount: number;
+  /** Null: there is none. */
+  readonly oldestAgeMs: number | null;
+  /** Some worker says that it makes no progress. */
+  readonly isStuck: boolean;
+}
+
+export interface LaneAges {
+  readonly webhookCount: number;
+  readonly deliveryCount: number;
+  readonly oldestAgeMs: number | null;
+}
+
+export interface FleetReading {
+  readonly readAtMs: number;
+  readonly processes: readonly Heartbeat[];
+  /** Undefined: it does not answer this process. */
+  readonly broker:
+    | {
+        readonly kind: 'redis' | 'postgres';
+        readonly description: string;
+        readonly isDurable: boolean;
+        readonly isFull: boolean;
+        /** Of its memory; 0 without a bound. */
+        readonly memoryRatio: number;
+        readonly failedCount: number;
+      }
+    | undefined;
+  /** Undefined as the broker. */
+  readonly shards: readonly ShardBacklog[] | undefined;
+  readonly lanes: { readonly healthy: LaneAges; readonly failing: LaneAges };
+  /** At most 1,000 are counted, of the next too. */
+  readonly parkedOperationCount: number;
+  readonly setAsidePurchaseCount: number;
+  readonly providerEventOldestAgeMs: number | null;
+  readonly outboxOldestAgeMs: number | null;
+}
+
+const KEPT_MS = 2_000;
+const BROKER_MS_MAX = 3_000;
+const COUNT_MAX = 1_000;
+
+/** Callers at the same time, and within two seconds, share a look. */
+export function createFleetReader(effects: FleetReaderEffects): () => Promise<FleetReading> {
+  let latest: { readonly atMs: number; readonly reading: Promise<FleetReading> } | undefined;
+  return () => {
+    const atMs = effects.monotonicNow();
+    if (latest && atMs - latest.atMs < KEPT_MS) return latest.reading;
+    const reading = readFleet(effects);
+    latest = { atMs, reading };
+    // A look that failed is nobody else's.
+    reading.catch(() => (latest = undefined));
+    return reading;
+  };
+}
+
+async function readFleet({
+  database,
+  openFleetBroker,
+  now,
+}: FleetReaderEffects): Promise<FleetReading> {
+  const nowMs = now();
+  const ageMs = (atMs: number | null | undefined): number | null =>
+    atMs == null ? null : Math.max(0, nowMs - atMs);
+  const agesOf = ({ laneCount, deliveryCount, oldestAtMs }: LaneBacklog): LaneAges => ({
+    webhookCount: laneCount,
+    deliveryCount,
+    oldestAgeMs: ageMs(oldestAtMs),
+  });
+  const [processes, lanes, parked, setAside, providerEvent, untold, broker] = await Promise.all([
+    listHeartbeats(database),
+    findLaneBacklog(database, nowMs),
+    countDeadLetteredOperations(database, COUNT_MAX),
+    countPurchasesInReview(database, COUNT_MAX),
+    findOldestWaitingEvent(database),
+    findOldestUntold(database, nowMs),
+    // While it is away, the rest is what an operator needs most.
+    within(BROKER_MS_MAX, openFleetBroker().then(readBroker)).catch(() => undefined),
+  ]);
+  const stuck = new Set(processes.flatMap(({ report }) => report.stuckQueues ?? []));
+  return {
+    readAtMs: nowMs,
+    processes,
+    broker: broker?.state,
+    shards: broker?.shards.map(({ shard, waitingCount, oldestAtMs }) => ({
+      shard,
+      waitingCount,
+      oldestAgeMs: ageMs(oldestAtMs),
+      isStuck: stuck.has(`events-${shard}`),
+    })),
+    lanes: { healthy: agesOf(lanes.healthy), failing: agesOf(lanes.failing) },
+    parkedOperationCount: parked,
+    setAsidePurchaseCount: setAside,
+    providerEventOldestAgeMs: ageMs(providerEvent?.getTime()),
+    outboxOldestAgeMs: ageMs(untold?.getTime()),
+  };
+}
+
+async function readBroker(broker: FleetBroker) {
+  const [counts, heads, failedCount, durability, fill] = await Promise.all([
+    broker.commitBatchCounts(),
+    broker.shardHeads(),
+    broker.failedCount(),
+    broker.durability(),
+    broker.fill(),
+  ]);
+  return {
+    state: {
+      kind: broker.kind,
+      description: durability.description,
+      isDurable: durability.isSafe,
+      isFull: fill.isFull,
+      memoryRatio: fill.ratio,
+      failedCount,
+    },
+    shards: counts.map((waitingCount, shard) => {
+      const head = heads[shard];
+      // The id of a commit batch is a ULID: it says when intake made it.
+      const id = head?.active[0]?.id ?? head?.nextId;
+      return { shard, waitingCount, oldestAtMs: id === undefined ? undefined : ulidTimeMs(id) };
+    }),
+  };
+}

@@ -1,0 +1,291 @@
+/**
+ * `/v1/portal_links`: links that open a set of webhooks to an engineer of a customer. The server of our user makes one when
+ * its own page is opened, and sends the browser there; the code is in the fragment, which browsers send to nobody.
+ * What a link opens: `auth/portal-door.ts`. The page: `packages/console/src/portal.tsx`.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  endPortalLink,
+  listPortalLinks,
+  makePortalLink,
+  type PortalLink,
+} from '@sluice/database/webhooks/portal-links';
+import {
+  PORTAL_CAPABILITY_NAMES,
+  PORTAL_CODE_SECONDS,
+  PORTAL_LINK_COUNT_MAX,
+  PORTAL_SECONDS_MAX,
+  PORTAL_SECONDS_MIN,
+  PORTAL_WEBHOOK_COUNT_MAX,
+  whyNoAccent,
+} from '@sluice/domain/accounts/portal';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { atLimit, badBody, badRequest, commonFailures, missing, text } from '../http/fields.ts';
+import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
+import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
+import { webAddress } from '../http/url-field.ts';
+import { eventTypes } from './webhook-fields.ts';
+import { optionFields } from './webhook-options.ts';
+
+export interface PortalLinkEffects {
+  readonly database: Database;
+  readonly now: () => number;
+  readonly newId: () => string;
+  /** Where browsers open the console and the portal; absent: at the address of the call. */
+  readonly consoleUrl?: string;
+}
+
+const CODE_SIZE_BYTES = 32;
+const LABEL_LENGTH_MAX = 200;
+const LIMIT_MAX = 100;
+const LIMIT_DEFAULT = 50;
+const SECONDS_DEFAULT = 3_600;
+/** 22 KB as an image, which fits into a body with all else. */
+const LOGO_LENGTH_MAX = 30_000;
+const LOGO = /^data:image\/(?:png|jpeg|webp|gif|svg\+xml);base64,[A-Za-z0-9+/]+={0,2}$/;
+
+const tags = ['portal'];
+
+const theme = z
+  .strictObject({
+    name: text(100).trim().min(1).optional().meta({ description: 'Of your product.' }),
+    accent: z
+      .string()
+      .regex(/^#[\dA-Fa-f]{6}$/, 'must be a colour like #0b6a73')
+      .optional()
+      .meta({ description: 'Of buttons. At least 3:1 to the page in each colour scheme.' }),
+    color_scheme: z.enum(['light', 'dark', 'auto']).default('auto'),
+    logo: z
+      .string()
+      .max(LOGO_LENGTH_MAX)
+      .regex(LOGO, 'must be an image as a data: URL in base64')
+      .optional()
+      .meta({ description: 'A `data:` URL.' }),
+  })
+  .superRefine(({ accent, color_scheme: scheme }, context) => {
+    const message = accent && whyNoAccent(accent, scheme);
+    if (message) context.addIssue({ code: 'custom', path: ['accent'], message });
+  })
+  .meta({ id: 'PortalTheme' });
+
+const capability = z.enum(PORTAL_CAPABILITY_NAMES);
+
+const newLink = z
+  .strictObject({
+    for: text(LABEL_LENGTH_MAX)
+      .trim()
+      .min(1)
+      .meta({ description: 'Whom it is for, as the audit log shows it.' }),
+    webhook_ids: z.array(z.int().min(1).max(INTEGER_MAX)).max(PORTAL_WEBHOOK_COUNT_MAX).default([]),
+    capabilities: z
+      .array(capability)
+      .max(10)
+      .default([])
+      .transform((given) => [...new Set<z.infer<typeof capability>>(['view', ...given])])
+      .meta({
+        description:
+          '`view` is always one. `edit`: endpoint, name, headers, pause, skip. `resend`: retry, resend, test, replay. `rotate`: secrets.',
+      }),
+    expires_in: z
+      .int()
+      .min(PORTAL_SECONDS_MIN)
+      .max(PORTAL_SECONDS_MAX)
+      .default(SECONDS_DEFAULT)
+      .meta({ description: 'Seconds until the session ends.' }),
+    event_types: eventTypes.nullable().default(null).meta({
+      description:
+        'That may be chosen; null: a webhook keeps those that it has. Required with `create`.',
+    }),
+    attribute_filters: optionFields.attribute_filters.optional().meta({
+      description:
+        'Of webhooks that are made in the portal. Required with `create`; null: all events.',
+    }),
+    return_url: webAddress.nullable().default(null),
+    theme: theme.optional(),
+  })
+  .superRefine((given, context) => {
+    const refuse = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    const isCreating = given.capabilities.includes('create');
+    if (given.webhook_ids.length === 0 && !isCreating)
+      refuse('webhook_ids', 'must hold at least 1 entry, unless webhooks may be made');
+    if (isCreating && given.event_types === null)
+      refuse('event_types', 'is required with the capability create');
+    if (isCreating && given.attribute_filters === undefined)
+      refuse('attribute_filters', 'is required with the capability create; null gives all events');
+  })
+  .meta({
+    id: 'NewPortalLink',
+    requestExamples: [
+      {
+        for: 'acme/jo',
+        capabilities: ['create', 'resend'],
+        event_types: ['customer_subscribed', 'customer_unsubscribed'],
+        attribute_filters: [{ field: 'data.customer_id', operator: 'in', values: ['acme-1'] }],
+      },
+    ],
+  });
+
+const instant = z.string().meta({ format: 'date-time' });
+
+const link = z
+  .object({
+    id: z.string(),
+    for: z.string(),
+    webhook_ids: z.array(z.int()),
+    capabilities: z.array(capability),
+    created_at: instant,
+    expires_at: instant,
+    opened_at: instant.nullable().meta({ description: 'Null: nobody has opened it.' }),
+  })
+  .meta({ id: 'PortalLink', description: 'A link that was made, without its code.' });
+
+const position = z.tuple([z.string().regex(/^[\w-]{1,64}$/)]).transform(([id]) => id);
+
+export function registerPortalLinks(
+  app: ApiServer,
+  { database, now, newId, consoleUrl }: PortalLinkEffects,
+): void {
+  app.post(
+    '/v1/portal_links',
+    {
+      schema: {
+        tags,
+        summary: 'Make a link to the portal',
+        description: `Opens the page of the webhooks once, within ${PORTAL_CODE_SECONDS} seconds; the session goes on until \`expires_at\`. Call it from your server and send the browser to \`url\`. At most ${PORTAL_LINK_COUNT_MAX} links a workspace that are not over.`,
+        body: newLink,
+        response: {
+          200: z.object({ id: z.string(), url: z.string(), expires_at: instant }),
+          ...badRequest,
+          ...atLimit,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request;
+      const environmentId = environmentOf(request);
+      const code = randomBytes(CODE_SIZE_BYTES).toString('base64url');
+      const made = await makePortalLink(
+        database,
+        environmentId,
+        {
+          portalLinkId: newId(),
+          label: body.for,
+          webhookIds: body.webhook_ids,
+          capabilities: body.capabilities,
+          eventTypes: body.event_types,
+          attributeFilters: body.attribute_filters?.length ? body.attribute_filters : null,
+          returnUrl: body.return_url,
+          theme: body.theme ?? { color_scheme: 'auto' },
+          code,
+          codeHash: hashSecret(code),
+          seconds: body.expires_in,
+        },
+        changeOriginOf(request),
+        now(),
+      );
+      switch (made.outcome) {
+        case 'no_workspace':
+          return sendProblem(request, reply, notFound('the workspace of this key was'));
+        case 'no_webhook':
+          return sendProblem(request, reply, noSuchWebhook(body.webhook_ids, made.webhookId));
+        case 'too_many':
+          return sendProblem(
+            request,
+            reply,
+            limitReached('the workspace', 'links to the portal', PORTAL_LINK_COUNT_MAX),
+          );
+        case 'made': {
+          const base = consoleUrl?.replace(/\/$/, '') ?? originOf(request);
+          const path = `/portal/${environmentId}/${made.link.portalLinkId}`;
+          const { portalLinkId: id, endsAt } = made.link;
+          const url = `${base}${path}#c=${made.code}`;
+          return reply.send({ id, url, expires_at: endsAt.toISOString() });
+        }
+      }
+    },
+  );
+
+  app.get(
+    '/v1/portal_links',
+    {
+      schema: {
+        tags,
+        summary: 'List the links to the portal',
+        description: 'Those that are not over, newest first.',
+        querystring: z.object(pageQuery(LIMIT_MAX, LIMIT_DEFAULT)),
+        response: {
+          200: z.object({ portal_links: z.array(link), next: nextToken }),
+          ...badRequest,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { start, limit } = request.query;
+      const before = readStart(start, position);
+      const rows = await listPortalLinks(database, environmentOf(request), limit + 1, before);
+      const { page, next } = splitPage(rows, limit, (row) => [row.portalLinkId]);
+      return reply.send({ portal_links: page.map(toWire), next });
+    },
+  );
+
+  app.delete(
+    '/v1/portal_links/:portal_link_id',
+    {
+      schema: {
+        tags,
+        summary: 'End a link to the portal',
+        description: 'Its session ends at once.',
+        params: z.object({ portal_link_id: text(100) }),
+        response: { 200: z.undefined(), ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const isEnded = await endPortalLink(
+        database,
+        environmentOf(request),
+        request.params.portal_link_id,
+        changeOriginOf(request),
+        now(),
+      );
+      return isEnded
+        ? reply.send(undefined)
+        : sendProblem(request, reply, notFound('the link to the portal was'));
+    },
+  );
+}
+
+const originOf = ({ protocol, host }: FastifyRequest): string => `${protocol}://${host}`;
+
+const noSuchWebhook = (given: readonly number[], webhookId: number) => {
+  const place = given.indexOf(webhookId);
+  const message = `webhook_ids.${place} must be the id of a reporting webhook of the workspace, not ${webhookId}`;
+  return invalidRequest([
+    {
+      field: `webhook_ids.${place}`,
+      reason: 'unknown',
+      message,
+      source: { pointer: `/webhook_ids/${place}` },
+    },
+  ]);
+};
+
+const toWire = (row: PortalLink): z.infer<typeof link> => ({
+  id: row.portalLinkId,
+  for: row.label,
+  webhook_ids: [...row.webhookIds],
+  capabilities: [...row.capabilities],
+  created_at: row.createdAt.toISOString(),
+  expires_at: row.endsAt.toISOString(),
+  opened_at: row.openedAt?.toISOString() ?? null,
+});

@@ -1,0 +1,265 @@
+/** Is the installation well, and what is behind? What to act on first, each with its runbook; then all that is known. */
+import type { ReactNode } from 'react';
+import { useResource } from '../client/resource.ts';
+import { Badge } from '../parts/badge.tsx';
+import { Shown } from '../parts/states.tsx';
+import { Time, useNow } from '../parts/time.tsx';
+import type { Route } from '../routing/router.tsx';
+import { ageText, durationText } from '../sentences/time-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+
+interface FleetProcess {
+  readonly id: string;
+  readonly service: string;
+  readonly version: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly started_at: string;
+  readonly beat_age_ms: number;
+  readonly clock_ahead_ms: number | null;
+  readonly broker_answers: boolean | null;
+  readonly stuck_queues: readonly string[];
+  readonly spill: {
+    readonly size_bytes: number;
+    readonly size_bytes_max: number;
+    readonly commit_batches: number;
+    readonly oldest_age_ms: number;
+  } | null;
+}
+
+interface Shard {
+  readonly shard: number;
+  readonly waiting: number;
+  readonly oldest_age_ms: number | null;
+  readonly stuck: boolean;
+}
+
+interface Lanes {
+  readonly webhooks: number;
+  readonly deliveries: number;
+  readonly oldest_age_ms: number | null;
+}
+
+interface Fleet {
+  readonly read_at: string;
+  readonly alerts: readonly { name: string; summary: string; runbook: string }[];
+  readonly processes: readonly FleetProcess[];
+  readonly broker: {
+    readonly kind: string;
+    readonly description: string;
+    readonly full: boolean;
+    readonly memory_ratio: number;
+    readonly failed_commit_batches: number;
+  } | null;
+  readonly shards: readonly Shard[] | null;
+  readonly lanes: { readonly healthy: Lanes; readonly failing: Lanes };
+  readonly parked_operations: number;
+  readonly set_aside_purchases: number;
+  readonly provider_event_oldest_age_ms: number | null;
+  readonly outbox_oldest_age_ms: number | null;
+}
+
+const INTERVAL_MS = 10_000;
+
+export const fleetRoute: Route = {
+  pattern: '/fleet',
+  title: () => 'Fleet',
+  query: {},
+  capability: 'fleet.read',
+  screen: () => <FleetView />,
+};
+
+function FleetView() {
+  const resource = useResource<Fleet>('/v1/fleet', { intervalMs: INTERVAL_MS });
+  return (
+    <>
+      <header className="title">
+        <h1>Fleet</h1>
+        <p className="lead">All processes of this installation, whoever’s events they carry.</p>
+      </header>
+      <Shown resource={resource}>
+        {(fleet) => (
+          <>
+            <Alerts fleet={fleet} />
+            <Backlog fleet={fleet} />
+            <Processes processes={fleet.processes} />
+            <Shards shards={fleet.shards} />
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+/** Where the console's build has put the page. */
+const pageOf = (runbook: string): string => {
+  const [, name = 'infra'] = /^infra\/runbooks\/([\w-]+)\.md$/.exec(runbook) ?? [];
+  return `/assets/runbook-${name}.md`;
+};
+
+function Alerts({ fleet: { alerts } }: { readonly fleet: Fleet }) {
+  return (
+    <section className={`card lane ${alerts.length === 0 ? 'good' : 'bad'}`} aria-label="To act on">
+      {alerts.length === 0 ? (
+        <p className="sentence">Everything is well: nothing waits that should not.</p>
+      ) : (
+        <ul className="plain-list">
+          {alerts.map(({ name, summary, runbook }) => (
+            <li key={`${name} ${summary}`}>
+              <strong>{name}</strong>: {visibleText(summary)}.{' '}
+              <a href={pageOf(runbook)} target="_blank" rel="noreferrer" data-row="">
+                What to do about {name}
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+const ageOf = (ms: number | null): string => (ms === null ? '–' : durationText(ms));
+
+function Backlog({ fleet }: { readonly fleet: Fleet }) {
+  const { broker, lanes } = fleet;
+  const spilled = fleet.processes.flatMap(({ spill }) => spill ?? []);
+  const inSpills = spilled.reduce((sum, spill) => sum + spill.commit_batches, 0);
+  return (
+    <section aria-labelledby="backlog">
+      <h2 id="backlog">What waits</h2>
+      <dl className="pairs">
+        <Pair name="Broker">
+          {broker
+            ? `${broker.kind}: ${visibleText(broker.description)}${broker.full ? '; it is full' : ''}`
+            : 'does not answer'}
+        </Pair>
+        <Pair name="Failed commit batches">{broker?.failed_commit_batches ?? '–'}</Pair>
+        <Pair name="On the disks of intakes">
+          {inSpills === 0 ? 'nothing' : `${inSpills} commit batches`}
+        </Pair>
+        <Pair name="Deliveries to endpoints that answer">
+          {lanes.healthy.deliveries}, the oldest {ageOf(lanes.healthy.oldest_age_ms)}
+        </Pair>
+        <Pair name="Deliveries behind a failed one">
+          {lanes.failing.deliveries} of {lanes.failing.webhooks} webhooks, the oldest{' '}
+          {ageOf(lanes.failing.oldest_age_ms)}
+        </Pair>
+        <Pair name="Dead-lettered operations">{fleet.parked_operations}</Pair>
+        <Pair name="Purchases in manual review">{fleet.set_aside_purchases}</Pair>
+        <Pair name="Oldest event of the payment provider">
+          {ageOf(fleet.provider_event_oldest_age_ms)}
+        </Pair>
+        <Pair name="Oldest mail that could not be sent">{ageOf(fleet.outbox_oldest_age_ms)}</Pair>
+      </dl>
+    </section>
+  );
+}
+
+function Pair({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Processes({ processes }: { readonly processes: readonly FleetProcess[] }) {
+  const nowMs = useNow();
+  return (
+    <section aria-labelledby="processes">
+      <h2 id="processes">Processes</h2>
+      <table className="list">
+        <caption className="unseen">Processes that said within a minute that they live</caption>
+        <thead>
+          <tr>
+            <th scope="col">Service</th>
+            <th scope="col">Version</th>
+            <th scope="col">Host</th>
+            <th scope="col">Since</th>
+            <th scope="col">Last beat</th>
+            <th scope="col">Clock</th>
+            <th scope="col">State</th>
+          </tr>
+        </thead>
+        <tbody>
+          {processes.map((each) => (
+            <tr key={each.id}>
+              <th scope="row">{each.service}</th>
+              <td>{visibleText(each.version)}</td>
+              <td>
+                <code>
+                  {visibleText(each.host)} {each.pid}
+                </code>
+              </td>
+              <td>
+                <Time atMs={Date.parse(each.started_at)} isWhole />
+              </td>
+              <td>{ageText(nowMs - each.beat_age_ms, nowMs)}</td>
+              <td>
+                {each.clock_ahead_ms === null
+                  ? 'not measured'
+                  : `${each.clock_ahead_ms >= 0 ? '+' : '-'}${durationText(Math.abs(each.clock_ahead_ms))}`}
+              </td>
+              <td>
+                <ProcessState process={each} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function ProcessState({ process }: { readonly process: FleetProcess }) {
+  const { broker_answers: answers, stuck_queues: stuck, spill } = process;
+  if (answers === false) return <Badge state="failing" text="broker away" />;
+  if (stuck.length > 0) return <Badge state="failing" text={`stuck: ${stuck.join(', ')}`} />;
+  if (spill && spill.commit_batches > 0)
+    return (
+      <Badge
+        state="retrying"
+        text={`on disk: ${Math.ceil((100 * spill.size_bytes) / Math.max(1, spill.size_bytes_max))} %`}
+      />
+    );
+  return <Badge state="healthy" text="well" />;
+}
+
+function Shards({ shards }: { readonly shards: readonly Shard[] | null }) {
+  return (
+    <section aria-labelledby="shards">
+      <h2 id="shards">Shards</h2>
+      {shards === null ? (
+        <p className="faint">The broker does not answer, so nothing is known of them.</p>
+      ) : (
+        <table className="list">
+          <caption className="unseen">Commit batches that wait or run, by shard</caption>
+          <thead>
+            <tr>
+              <th scope="col">Shard</th>
+              <th scope="col">Waiting</th>
+              <th scope="col">Oldest</th>
+              <th scope="col">State</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shards.map((each) => (
+              <tr key={each.shard}>
+                <th scope="row">{each.shard}</th>
+                <td>{each.waiting}</td>
+                <td>{ageOf(each.oldest_age_ms)}</td>
+                <td>
+                  <Badge
+                    state={each.stuck ? 'failing' : 'healthy'}
+                    text={each.stuck ? 'stuck' : 'moves'}
+                  />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  );
+}

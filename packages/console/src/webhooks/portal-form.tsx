@@ -1,0 +1,113 @@
+/** The form of the portal, which makes a webhook or changes one: what a customer decides of it. */
+import { type FormEvent, useState } from 'react';
+import { request } from '../client/request.ts';
+import { useReach } from '../client/session.ts';
+import { formText } from '../forms/form-text.ts';
+import { useCallOnce } from '../forms/use-call-once.ts';
+import { useWork } from '../forms/use-work.ts';
+import { announce } from '../parts/announcer.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { FOCUSED } from '../parts/focused.ts';
+import type { Webhook } from './configuration.ts';
+
+export function PortalForm({
+  webhook,
+  onClose,
+  onSaved,
+}: {
+  /** Absent: one is made. */
+  readonly webhook?: Webhook;
+  readonly onClose: () => void;
+  readonly onSaved: () => void;
+}) {
+  const { workspaceId, eventTypes } = useReach();
+  const [isExposing, setIsExposing] = useState(false);
+  const callOnce = useCallOnce();
+  const { isRunning, problem, run } = useWork();
+  const shown = [...new Set([...(webhook?.events ?? []), ...eventTypes])].toSorted();
+  const save = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const events = new FormData(form).getAll('events').map(String);
+    const endpoint = formText(form, 'endpoint');
+    const body = {
+      name: formText(form, 'name'),
+      endpoint,
+      events,
+      // Those that are stored were given for the former server, and are not sent to another.
+      ...(isExposing && { headers: {} }),
+    };
+    void run(async () => {
+      if (webhook)
+        await request(`/v1/reporting_webhooks/${webhook.id}`, { method: 'PUT', body, workspaceId });
+      else await callOnce('/v1/reporting_webhooks', { method: 'POST', body, workspaceId });
+      announce(webhook ? 'The webhook is changed' : 'The webhook is made');
+      onSaved();
+    });
+  };
+  return (
+    <Dialog title={webhook ? 'Change the webhook' : 'Make a webhook'} onClose={onClose}>
+      <form onSubmit={save}>
+        <label htmlFor="webhook-name">Name</label>
+        <input
+          id="webhook-name"
+          name="name"
+          maxLength={200}
+          autoComplete="off"
+          required
+          defaultValue={webhook?.name ?? ''}
+          {...FOCUSED}
+        />
+        <label htmlFor="webhook-endpoint">Endpoint (URL)</label>
+        <input
+          id="webhook-endpoint"
+          name="endpoint"
+          type="url"
+          maxLength={2048}
+          autoComplete="off"
+          required
+          placeholder="https://"
+          defaultValue={webhook?.endpoint ?? ''}
+          onInput={(event) =>
+            setIsExposing(webhook !== undefined && isElsewhere(event.currentTarget.value, webhook))
+          }
+        />
+        {isExposing && <p>It is another server: headers that were set are not sent there.</p>}
+        <fieldset>
+          <legend>Types of events</legend>
+          <div className="choices" tabIndex={0} role="group" aria-label="Types of events">
+            {shown.map((each) => (
+              <label key={each}>
+                <input
+                  type="checkbox"
+                  name="events"
+                  value={each}
+                  defaultChecked={webhook?.events.includes(each) === true}
+                />{' '}
+                {each}
+              </label>
+            ))}
+          </div>
+        </fieldset>
+        {problem !== undefined && (
+          <p className="refusal" role="alert">
+            {problem}
+          </p>
+        )}
+        <div className="actions">
+          <button type="submit" className="main" disabled={isRunning}>
+            {webhook ? 'Save the changes' : 'Make the webhook'}
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+const isElsewhere = (endpoint: string, webhook: Webhook): boolean => {
+  const given = URL.parse(endpoint);
+  return given !== null && given.origin !== URL.parse(webhook.endpoint)?.origin;
+};

@@ -1,0 +1,94 @@
+/**
+ * The processes of the installation and what each says of itself, for `GET /v1/fleet`. A process writes its row every ten
+ * seconds (`platform/src/telemetry/heartbeat.ts`), in one statement that also deletes the rows of those that were killed. Of
+ * all tenants, so without one.
+ *
+ * The table has a row a process, so each statement reads all of it. Ages are told by Postgres' clock alone.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+export type ServiceName = 'intake' | 'worker' | 'api';
+
+/** What a process says of itself; what its service does not have is left out. */
+export interface ProcessReport {
+  /** Of its clock before Postgres'; negative: behind; null: not measured. */
+  readonly clockAheadMs: number | null;
+  /** Null: it does not look. */
+  readonly isBrokerAnswering?: boolean;
+  /** Queues whose head has been the same for long. */
+  readonly stuckQueues?: readonly string[];
+  /** The local disk buffer of an intake. */
+  readonly spill?: {
+    readonly sizeBytes: number;
+    readonly sizeBytesMax: number;
+    readonly commitBatchCount: number;
+    /** 0: it is empty. */
+    readonly oldestAgeMs: number;
+  };
+}
+
+export interface ProcessIdentity {
+  readonly processId: string;
+  readonly service: ServiceName;
+  readonly version: string;
+  readonly host: string;
+  readonly pid: number;
+}
+
+/** Six beats: longer than a restart of Postgres, shorter than anybody looks for a process that is gone. */
+const GONE_AFTER_SECONDS = 60;
+
+/** Locks no row of others that somebody else has, so that processes never wait for each other here. */
+export async function writeHeartbeat(
+  database: DatabaseOrTransaction,
+  { processId, service, version, host, pid }: ProcessIdentity,
+  report: ProcessReport,
+): Promise<void> {
+  await sql`
+    with gone as (
+      delete from process_heartbeats where process_id in (
+        select process_id from process_heartbeats
+         where beat_at < clock_timestamp() - make_interval(secs => ${GONE_AFTER_SECONDS}) and process_id <> ${processId}
+           for update skip locked))
+    insert into process_heartbeats (process_id, service, version, host, pid, beat_at, report)
+    values (${processId}, ${service}, ${version}, ${host}, ${pid}, clock_timestamp(), ${JSON.stringify(report)}::jsonb)
+    on conflict (process_id) do update set beat_at = excluded.beat_at, report = excluded.report`.execute(
+    database,
+  );
+}
+
+/** Of a process that ends in good order. */
+export async function deleteHeartbeat(
+  database: DatabaseOrTransaction,
+  processId: string,
+): Promise<void> {
+  await sql`delete from process_heartbeats where process_id = ${processId}`.execute(database);
+}
+
+/** For `startHeartbeat` of a process of the service. */
+export const heartbeatOf = (
+  database: DatabaseOrTransaction,
+  identity: ProcessIdentity,
+  report: () => ProcessReport,
+) => ({
+  beat: () => writeHeartbeat(database, identity, report()),
+  leave: () => deleteHeartbeat(database, identity.processId),
+});
+
+export interface Heartbeat extends ProcessIdentity {
+  readonly startedAt: Date;
+  readonly beatAgeMs: number;
+  readonly report: ProcessReport;
+}
+
+/** By service, the oldest first. Those that are gone are left out, whoever has been there to delete them. */
+export async function listHeartbeats(database: DatabaseOrTransaction): Promise<Heartbeat[]> {
+  const { rows } = await sql<Heartbeat>`
+    select process_id as "processId", service, version, host, pid, started_at as "startedAt", report,
+           (extract(epoch from clock_timestamp() - beat_at) * 1000)::int as "beatAgeMs"
+      from process_heartbeats
+     where beat_at > clock_timestamp() - make_interval(secs => ${GONE_AFTER_SECONDS})
+     order by service, started_at, process_id`.execute(database);
+  return rows;
+}

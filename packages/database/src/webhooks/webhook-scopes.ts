@@ -1,0 +1,60 @@
+/**
+ * Which webhooks of its workspace somebody reaches, decided in the statement that reads them and beside the tenant. The one
+ * place that knows the kinds: another kind of set (the endpoints of an application) is another line here, and no guard
+ * and no route learns of it.
+ */
+import { PORTAL_MADE_COUNT_MAX } from '@sluice/domain/accounts/portal';
+import { sql, type RawBuilder } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+export type WebhookScope =
+  /** All of the workspace. */
+  | { readonly of: 'workspace' }
+  /** Those of a link to the portal, with those that were made by it. */
+  | { readonly of: 'portal_link'; readonly portalLinkId: string };
+
+export const WHOLE_WORKSPACE: WebhookScope = { of: 'workspace' };
+
+/** In a statement whose table of webhooks is `w`. Index: the primary key of `portal_link_webhooks`. */
+export function isInScope(scope: WebhookScope): RawBuilder<boolean> {
+  switch (scope.of) {
+    case 'workspace':
+      return sql<boolean>`true`;
+    case 'portal_link':
+      return sql<boolean>`exists (
+        select from portal_link_webhooks s
+         where s.environment_id = w.environment_id and s.portal_link_id = ${scope.portalLinkId}
+           and s.webhook_id = w.webhook_id)`;
+  }
+}
+
+/**
+ * Whether the set has as many as may be made in it. In a transaction that has locked the workspace. Index: as
+ * {@link isInScope}.
+ */
+export async function isScopeFull(
+  transaction: DatabaseOrTransaction,
+  environmentId: number,
+  scope: WebhookScope,
+): Promise<boolean> {
+  if (scope.of === 'workspace') return false;
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from portal_link_webhooks
+     where environment_id = ${environmentId} and portal_link_id = ${scope.portalLinkId}`.execute(
+    transaction,
+  );
+  return (rows[0]?.count ?? 0) >= PORTAL_MADE_COUNT_MAX;
+}
+
+/** A webhook that was made belongs to its maker's set from then on. In the transaction that makes it. */
+export async function joinScope(
+  transaction: DatabaseOrTransaction,
+  environmentId: number,
+  webhookId: number,
+  scope: WebhookScope,
+): Promise<void> {
+  if (scope.of === 'workspace') return;
+  await sql`
+    insert into portal_link_webhooks (environment_id, portal_link_id, webhook_id)
+    values (${environmentId}, ${scope.portalLinkId}, ${webhookId})`.execute(transaction);
+}

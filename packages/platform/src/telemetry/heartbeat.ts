@@ -1,0 +1,50 @@
+/**
+ * A process says every ten seconds that it lives, and what there is to know of it: one small statement
+ * (`database/src/maintenance/process-heartbeats.ts`). While Postgres is away nothing is said, and nothing waits for it.
+ */
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { Lifecycle } from '../process/lifecycle.ts';
+import type { Logger } from '../process/logger.ts';
+import { repeat } from '../process/repeat.ts';
+
+const INTERVAL_MS = 10_000;
+
+/** Who writes. All packages have the version of the release. */
+export interface ProcessIdentity {
+  readonly version: string;
+  readonly host: string;
+  readonly pid: number;
+}
+
+export function identityOfProcess(pid: number): ProcessIdentity {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const { version } = JSON.parse(manifest) as { version: string };
+  return { version, host: hostname(), pid };
+}
+
+export interface HeartbeatOptions {
+  readonly beat: () => Promise<void>;
+  /** Of a process that ends in good order. */
+  readonly leave: () => Promise<void>;
+  readonly logger: Logger;
+  readonly lifecycle: Pick<Lifecycle, 'defer'>;
+  /** Ten seconds unless told. */
+  readonly intervalMs?: number;
+}
+
+/** Begins at once. Call it once the process does its work: it is ended first when the process stops. */
+export function startHeartbeat({
+  beat,
+  leave,
+  logger,
+  lifecycle,
+  intervalMs = INTERVAL_MS,
+}: HeartbeatOptions): void {
+  const beats = repeat('say that this process lives', intervalMs, logger, beat);
+  lifecycle.defer('heartbeat', async () => {
+    await beats.stop();
+    // Whoever reads it sees within a minute that it is gone.
+    await leave().catch(() => undefined);
+  });
+}
