@@ -107,7 +107,7 @@ async function takePictures(): Promise<void> {
       page.screenshot({ path: join(IMAGES, `console-${name}-${colorScheme}.png`) });
     await page.goto(API);
     await page.getByRole('button', { name: 'Open the demo' }).click();
-    await page.getByRole('heading', { name: 'Send your first event' }).waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.goto(`${API}/live`);
     await page.getByText('listening').waitFor();
     await showCalls(page, colorScheme === 'light' ? 'barbara' : 'grace');

@@ -13,7 +13,7 @@ import { Empty } from './parts/states.tsx';
 import { KeyList, Palette } from './parts/palette.tsx';
 import { ScreenFailure } from './parts/screen-failure.tsx';
 import { useKeys } from './parts/use-keys.ts';
-import { Link, navigate, type Route, Router, useRouting, useSetQuery } from './routing/router.tsx';
+import { Link, type Route, Router, useRouting, useSetQuery } from './routing/router.tsx';
 import { auditRoute } from './account/audit.tsx';
 import { auditEntryRoute } from './account/audit-entry.tsx';
 import { fleetRoute } from './account/fleet.tsx';
@@ -29,6 +29,7 @@ import { keysRoute } from './account/keys.tsx';
 import { liveRoute } from './screens/live.tsx';
 import { objectRoute } from './screens/object.tsx';
 import { objectsRoute } from './screens/objects.tsx';
+import { overviewRoute } from './screens/overview.tsx';
 import { peopleRoute } from './screens/people.tsx';
 import { personRoute } from './screens/person.tsx';
 import { Mark } from './account/sign-in.tsx';
@@ -39,6 +40,7 @@ import { webhookRoute } from './webhooks/webhook.tsx';
 import { webhooksRoute } from './webhooks/webhooks.tsx';
 
 const ROUTES: readonly Route[] = [
+  overviewRoute,
   startRoute,
   liveRoute,
   eventRoute,
@@ -80,6 +82,7 @@ const OF_ACCOUNT: ReadonlySet<Route | undefined> = new Set([
 
 /** With what the user needs for the screen; absent: to be signed in. */
 const MENU: readonly { path: string; name: string; capability?: Capability }[] = [
+  { path: '/', name: 'Overview' },
   { path: '/start', name: 'Start' },
   { path: '/live', name: 'Live' },
   { path: '/issues', name: 'Issues' },
@@ -102,9 +105,6 @@ export function Shell({
   readonly session: Session;
   readonly onSignOut: () => Promise<void>;
 }) {
-  useEffect(() => {
-    if (location.pathname === '/') navigate(`/start${location.search}`, true);
-  }, []);
   return (
     <Router routes={ROUTES}>
       <SignedIn session={session} onSignOut={onSignOut} />

@@ -5,6 +5,7 @@
  */
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { Database } from '@sluice/database/connection/connection';
+import { listLaneStates } from '@sluice/database/delivery/lane-states';
 import {
   changeWebhook,
   makeWebhook,
@@ -30,6 +31,7 @@ import {
 } from './webhook-route.ts';
 import { registerWebhookDeliveries } from './webhook-deliveries.ts';
 import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
+import { toWire as stateToWire } from './lane-state-view.ts';
 import { changesBeyondGrant, newBeyondGrant } from './portal-limits.ts';
 import { exposesHeaders, headerHints } from './webhook-headers.ts';
 
@@ -39,6 +41,8 @@ export interface ReportingWebhookEffects {
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly encryptedText: EncryptedText;
   readonly now: () => number;
+  /** The workers' setting: how long after its first attempt a delivery is abandoned. */
+  readonly giveUpAfterMs: number;
 }
 
 const HEADERS_NEEDED = invalidRequest([
@@ -53,7 +57,7 @@ const HEADERS_NEEDED = invalidRequest([
 
 export function registerReportingWebhooks(
   app: ApiServer,
-  { database, encryptedText, now, wakeLane }: ReportingWebhookEffects,
+  { database, encryptedText, now, wakeLane, giveUpAfterMs }: ReportingWebhookEffects,
 ): void {
   app.post(
     '/v1/reporting_webhooks',
@@ -108,14 +112,34 @@ export function registerReportingWebhooks(
         tags: webhookTags,
         summary: 'List the reporting webhooks',
         description: 'All of them, oldest first.',
-        response: { 200: z.object({ reporting_webhooks: z.array(webhook) }), ...commonFailures },
+        querystring: z.object({
+          include: z.literal('state').optional().meta({
+            description: 'Adds `state` to each, without who disabled it.',
+          }),
+        }),
+        response: {
+          200: z.object({
+            reporting_webhooks: z.array(webhook),
+          }),
+          ...badRequest,
+          ...commonFailures,
+        },
       },
     },
     async (request, reply) => {
       const environmentId = environmentOf(request);
       const webhooks = await listWebhooks(database, environmentId, webhookScopeOf(request));
+      const ids = request.query.include ? webhooks.map(({ webhookId }) => webhookId) : [];
+      const states = ids.length > 0 ? await listLaneStates(database, environmentId, ids) : [];
+      const stateOf = new Map(states.map((state) => [state.webhookId, state]));
       return reply.send({
-        reporting_webhooks: webhooks.map((row) => toWire(row, environmentId, encryptedText)),
+        reporting_webhooks: webhooks.map((row) => {
+          const state = stateOf.get(row.webhookId);
+          return {
+            ...toWire(row, environmentId, encryptedText),
+            ...(state && { state: stateToWire(state, undefined, giveUpAfterMs) }),
+          };
+        }),
       });
     },
   );

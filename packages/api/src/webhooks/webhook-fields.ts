@@ -12,6 +12,7 @@ import { isListableEventType, LISTABLE_EVENT_TYPES } from '@sluice/domain/delive
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
+import { laneState } from './lane-state-view.ts';
 import { reachableAddress } from '../http/url-field.ts';
 import {
   incomingFields,
@@ -128,6 +129,7 @@ export const webhook = z
     full_resolution: z.boolean(),
     with_content: z.boolean(),
     ...shownOptions,
+    state: laneState.optional(),
     ...shownIncoming,
   })
   .meta({ id: 'ReportingWebhook', description: 'A webhook as it stands.' });

@@ -7,6 +7,7 @@ import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { Badge } from '../parts/badge.tsx';
+import { LatestChanges } from '../parts/latest-changes.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time, useNow } from '../parts/time.tsx';
@@ -81,6 +82,7 @@ function KeyView({ id }: { readonly id: string }) {
               <KeyActions credential={key} path={path} onChanged={() => void resource.reload()} />
             )}
           </section>
+          <LatestChanges title="Changed with it last" credentialId={key.id} />
         </>
       )}
     </Shown>

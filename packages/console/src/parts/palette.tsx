@@ -13,6 +13,7 @@ interface Target {
 }
 
 const SCREENS: readonly Target[] = [
+  { name: 'Overview', path: '/' },
   { name: 'Start', path: '/start' },
   { name: 'Live', path: '/live' },
   { name: 'Refused calls, live', path: '/live', query: { outcome: 'refused' } },

@@ -7,6 +7,7 @@ import { navigate } from '../routing/router.tsx';
 
 export const KEYS = [
   ['Ctrl K', 'Go to an event, a person, a webhook, a screen'],
+  ['g o', 'Overview'],
   ['g s', 'Start'],
   ['g l', 'Live'],
   ['g i', 'Issues'],
@@ -24,6 +25,7 @@ export const KEYS = [
 ] as const;
 
 const SCREENS: Readonly<Record<string, string>> = {
+  o: '/',
   s: '/start',
   l: '/live',
   i: '/issues',

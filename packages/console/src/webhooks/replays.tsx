@@ -1,5 +1,5 @@
 /** Sends deliveries of a webhook again: how many that would be, the start, and how far it is. */
-import { type FormEvent, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
@@ -152,9 +152,12 @@ function NewReplay({
   const [plan, setPlan] = useState<Plan>();
   const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
-  const count = (event: FormEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    const form = event.currentTarget;
+  const first = useRef<HTMLFormElement>(null);
+  // How many it would be as the form is when it opens.
+  useEffect(() => {
+    if (first.current) count(first.current);
+  }, []);
+  const count = (form: HTMLFormElement): void => {
     const seconds = (name: string): number | undefined => {
       const text = formText(form, name);
       return text === '' ? undefined : Math.floor(Date.parse(`${text}Z`) / 1000);
@@ -190,7 +193,14 @@ function NewReplay({
   const rate = Number(asked?.['rate_per_second'] ?? 1);
   return (
     <Dialog title="Replay deliveries" onClose={onClose}>
-      <form onSubmit={count} onInput={() => setPlan(undefined)}>
+      <form
+        ref={first}
+        onSubmit={(event) => {
+          event.preventDefault();
+          count(event.currentTarget);
+        }}
+        onInput={() => setPlan(undefined)}
+      >
         <p>Those that match are sent again in their order, beside what happens meanwhile.</p>
         <label htmlFor="replay-since">Logged since (UTC)</label>
         <input id="replay-since" name="since" type="datetime-local" step="1" />

@@ -13,6 +13,11 @@ import type { Webhook } from './configuration.ts';
 import { PortalForm } from './portal-form.tsx';
 import { WebhookForm } from './webhook-form.tsx';
 
+/** With the state of its deliveries: one call for all of them. */
+export interface ListedWebhook extends Webhook {
+  readonly state: LaneState;
+}
+
 const INTERVAL_MS = 5_000;
 
 export const webhooksRoute: Route = {
@@ -26,8 +31,8 @@ export function Webhooks() {
   const { workspaceId, capabilities, notAllowed, isPortal } = useReach();
   const [isMaking, setIsMaking] = useState(false);
   const isAllowed = capabilities.includes('webhooks.create');
-  const resource = useResource<{ reporting_webhooks: readonly Webhook[] }>(
-    '/v1/reporting_webhooks',
+  const resource = useResource<{ reporting_webhooks: readonly ListedWebhook[] }>(
+    '/v1/reporting_webhooks?include=state',
     { workspaceId, intervalMs: INTERVAL_MS },
   );
   const Form = isPortal ? PortalForm : WebhookForm;
@@ -95,14 +100,10 @@ export function Webhooks() {
   );
 }
 
-function WebhookRow({ webhook }: { readonly webhook: Webhook }) {
-  const { workspaceId } = useReach();
+function WebhookRow({ webhook }: { readonly webhook: ListedWebhook }) {
   const nowMs = useNow();
   const isLocal = useIsLocal();
-  const { data } = useResource<LaneState>(`/v1/reporting_webhooks/${webhook.id}/state`, {
-    workspaceId,
-    intervalMs: INTERVAL_MS,
-  });
+  const { state } = webhook;
   return (
     <tr>
       <th scope="row">
@@ -112,17 +113,9 @@ function WebhookRow({ webhook }: { readonly webhook: Webhook }) {
       </th>
       <td className="clip">{visibleText(subscriptionText(webhook))}</td>
       <td>
-        {data && (
-          <Badge state={data.state} text={data.state === 'disabled' ? 'paused' : data.state} />
-        )}
+        <Badge state={state.state} text={state.state === 'disabled' ? 'paused' : state.state} />
       </td>
-      <td>
-        {data ? (
-          laneSentence(data, nowMs, { isLocal }).text
-        ) : (
-          <span className="waiting faint">…</span>
-        )}
-      </td>
+      <td>{visibleText(laneSentence(state, nowMs, { isLocal }).text)}</td>
       <td className="clip">
         <code>{visibleText(webhook.endpoint)}</code>
       </td>

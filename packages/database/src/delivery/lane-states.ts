@@ -35,22 +35,38 @@ export interface LaneState {
   readonly head: LaneHead | undefined;
 }
 
+/** With whose it is. */
+export interface ListedLaneState extends LaneState {
+  readonly webhookId: number;
+}
+
 interface Row extends Omit<LaneState, 'unfinishedCount' | 'head'>, Omit<LaneHead, 'sequence'> {
+  readonly webhookId: number;
   readonly unfinishedCount: string;
   readonly sequence: string | null;
 }
 
+/** Undefined where there is no such webhook. As {@link listLaneStates}. */
+export async function findLaneState(
+  database: DatabaseOrTransaction,
+  { environmentId, webhookId }: LaneKey,
+): Promise<LaneState | undefined> {
+  const [found] = await listLaneStates(database, environmentId, [webhookId]);
+  return found;
+}
+
 /**
- * Undefined where there is no such webhook. Counts by subtraction, so that a backlog of millions
+ * Of those of the webhooks that there are, in no order. Counts by subtraction, so that a backlog of millions
  * costs what an empty one does: only what was tried out of order beyond the cursor is looked at,
  * and that is as much as one run may hold. By the primary keys of lanes, log and attempts.
  */
-export async function findLaneState(
+export async function listLaneStates(
   database: DatabaseOrTransaction,
-  lane: LaneKey,
-): Promise<LaneState | undefined> {
+  environmentId: number,
+  webhookIds: readonly number[],
+): Promise<ListedLaneState[]> {
   const { rows } = await sql<Row>`
-    select lanes.state, lanes.is_paused as "isPaused", coalesce(lanes.lease_until > clock_timestamp(), false) as "isHeld",
+    select lanes.webhook_id as "webhookId", lanes.state, lanes.is_paused as "isPaused", coalesce(lanes.lease_until > clock_timestamp(), false) as "isHeld",
            lanes.next_probe_at as "nextProbeAt",
            lanes.last_sequence - lanes.cursor_sequence - finished.count as "unfinishedCount",
            log.sequence, log.event_id as "eventId", log.event_type as "eventType",
@@ -70,20 +86,20 @@ export async function findLaneState(
          order by attempt desc limit 1) latest on true
       left join delivery_attempts first on first.environment_id = log.environment_id and first.webhook_id = log.webhook_id
                                        and first.sequence = log.sequence and first.attempt = 1
-     where lanes.environment_id = ${lane.environmentId} and lanes.webhook_id = ${lane.webhookId}`.execute(
+     where lanes.environment_id = ${environmentId} and lanes.webhook_id = any(${webhookIds}::int[])`.execute(
     database,
   );
-  const [row] = rows;
-  if (!row) return undefined;
-  const { state, isPaused, isHeld, nextProbeAt, unfinishedCount, sequence, ...head } = row;
-  return {
-    state,
-    isPaused,
-    isHeld,
-    nextProbeAt,
-    unfinishedCount: Number(unfinishedCount),
-    head: sequence === null ? undefined : { ...head, sequence: Number(sequence) },
-  };
+  return rows.map(
+    ({ webhookId, state, isPaused, isHeld, nextProbeAt, unfinishedCount, sequence, ...head }) => ({
+      webhookId,
+      state,
+      isPaused,
+      isHeld,
+      nextProbeAt,
+      unfinishedCount: Number(unfinishedCount),
+      head: sequence === null ? undefined : { ...head, sequence: Number(sequence) },
+    }),
+  );
 }
 
 /** When a webhook was disabled the last time, and by whom. */

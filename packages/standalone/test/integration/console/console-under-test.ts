@@ -75,7 +75,7 @@ export async function startConsole() {
       const page = await this.newPage(options);
       await page.goto(fleet.api.url);
       await page.getByRole('button', { name: 'Open the demo' }).click();
-      await page.getByRole('heading', { name: 'Send your first event' }).waitFor();
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
       return page;
     },
     /** A new user of account 1 with its workspace. */

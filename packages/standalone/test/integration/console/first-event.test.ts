@@ -11,6 +11,7 @@ afterAll(() => world.close());
 
 test('the sample of the first page is pasted, and the page shows its event and its trace', async () => {
   const page = await world.demoPage();
+  await page.getByRole('link', { name: 'Start', exact: true }).click();
   await page.getByText('Whatever comes in from now on').waitFor();
   const sample = (await page.locator('pre').textContent()) ?? '';
   const pasted = sample.replace('http://127.0.0.1:8080', world.fleet.intake.url);
@@ -27,6 +28,7 @@ test('the sample of the first page is pasted, and the page shows its event and i
 
 test('every language has a sample, and the one that is chosen is in the address', async () => {
   const page = await world.demoPage();
+  await page.getByRole('link', { name: 'Start', exact: true }).click();
   for (const language of ['Node', 'Browser', 'Python', 'Go', 'Ruby']) {
     await page.getByRole('button', { name: language, exact: true }).click();
     expect(await page.locator('pre').textContent()).toContain('demo_write_key');

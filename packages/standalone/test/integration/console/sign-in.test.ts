@@ -77,8 +77,8 @@ test('where the account requires two factors the sign-in leads through the setup
   await page.getByLabel('Code of six digits').fill(codeOf(secret));
   await page.getByRole('button', { name: 'Confirm' }).click();
   await page.getByRole('button', { name: 'I have stored them' }).click();
-  await page.getByRole('heading', { name: 'Send your first event' }).waitFor();
-  expect(new URL(page.url()).pathname).toBe('/start');
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  expect(new URL(page.url()).pathname).toBe('/');
   await setRequired(false);
   await page.context().close();
 });

@@ -24,7 +24,7 @@ test('an account_admin invites a colleague, who signs in; the role is changed, a
   const theirs = await world.newPage();
   await theirs.goto(world.url);
   await world.giveMailedCode(theirs, email);
-  await theirs.getByRole('heading', { name: 'Send your first event' }).waitFor();
+  await theirs.getByRole('heading', { name: 'Overview' }).waitFor();
   // A member has no screen of users.
   expect(await theirs.getByRole('link', { name: 'Users' }).count()).toBe(0);
 

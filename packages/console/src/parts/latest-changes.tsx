@@ -1,0 +1,53 @@
+/** The latest entries of the audit log, each with a link to its values. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { segment } from '../routing/location.ts';
+import { Link } from '../routing/router.tsx';
+import { actorText, type AuditEntry } from '../sentences/audit-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import { Shown } from './states.tsx';
+import { Time } from './time.tsx';
+
+const LISTED_COUNT = 5;
+const INTERVAL_MS = 5_000;
+
+export function LatestChanges({
+  title,
+  credentialId,
+}: {
+  readonly title: string;
+  /** Absent: made with any key, and by anybody. */
+  readonly credentialId?: number;
+}) {
+  const { account } = useSession();
+  const filter = credentialId === undefined ? '' : `&credential_id=${credentialId}`;
+  const resource = useResource<{ audit_logs: readonly AuditEntry[] }>(
+    `/v1/accounts/${account.id}/audit_logs?limit=${LISTED_COUNT}${filter}`,
+    { intervalMs: INTERVAL_MS },
+  );
+  return (
+    <section aria-labelledby="latest-changes">
+      <h2 id="latest-changes">{title}</h2>
+      <Shown resource={resource} lines={LISTED_COUNT}>
+        {({ audit_logs: entries }) =>
+          entries.length === 0 ? (
+            <p className="faint">Nothing was changed.</p>
+          ) : (
+            <ul className="plain-list">
+              {entries.map((entry) => (
+                <li key={entry.id}>
+                  <Link to={`/audit/${segment(String(entry.id))}`} data-row="">
+                    {entry.object_type.replaceAll('_', ' ')}{' '}
+                    {visibleText(entry.object_name ?? entry.object_id)}
+                  </Link>{' '}
+                  {entry.action} by {visibleText(actorText(entry.actor))},{' '}
+                  <Time atMs={Date.parse(entry.occurred_at)} isWhole />
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
+    </section>
+  );
+}

@@ -1,0 +1,177 @@
+/** The workspace at a glance: what comes in, what is refused, what waits, what changed last. Each number leads to its list. */
+import { type ReactNode, useState } from 'react';
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { LatestChanges } from '../parts/latest-changes.tsx';
+import { Failure, Shown } from '../parts/states.tsx';
+import { Time, useNow } from '../parts/time.tsx';
+import { Link, type Route } from '../routing/router.tsx';
+import { countText } from '../sentences/money-text.ts';
+import { durationText } from '../sentences/time-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import { lastMinuteOf } from '../tail/last-minute.ts';
+import { useTail } from '../tail/use-tail.ts';
+import type { ListedWebhook } from '../webhooks/webhooks.tsx';
+
+const INTERVAL_MS = 5_000;
+const LISTED_COUNT = 5;
+
+export const overviewRoute: Route = {
+  pattern: '/',
+  title: () => 'Overview',
+  query: {},
+  screen: () => <Overview />,
+};
+
+function Overview() {
+  const { capabilities } = useSession();
+  return (
+    <>
+      <header className="title">
+        <h1>Overview</h1>
+        <p className="lead">
+          New here? <Link to="/start">Send your first event</Link>
+        </p>
+      </header>
+      <ul className="tiles" aria-label="Now">
+        <Calls />
+        <Webhooks />
+        <CreditTiles />
+      </ul>
+      <LatestIssues />
+      {capabilities.includes('account.manage') && <LatestChanges title="Latest changes" />}
+    </>
+  );
+}
+
+function Tile({
+  to,
+  query,
+  value,
+  children,
+}: {
+  readonly to: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly value: string;
+  readonly children: ReactNode;
+}) {
+  return (
+    <li>
+      <Link to={to} {...(query && { query })} data-row="">
+        <strong>{value}</strong> <span>{children}</span>
+      </Link>
+    </li>
+  );
+}
+
+/** Counted by the live tail while the page is open: nothing is kept for it. */
+function Calls() {
+  const nowMs = useNow();
+  const [sinceMs] = useState(Date.now);
+  const { all, isOpen, failure } = useTail({ isPaused: false });
+  if (failure)
+    return (
+      <li>
+        <Failure failure={failure} />
+      </li>
+    );
+  const { callCount, refusedPercent } = lastMinuteOf(all(), nowMs);
+  const spanMs = Math.min(60_000, nowMs - sinceMs);
+  return (
+    <>
+      <Tile to="/live" value={isOpen ? countText(callCount) : '…'}>
+        calls in the last {durationText(Math.max(1_000, spanMs))}
+      </Tile>
+      <Tile
+        to="/live"
+        query={{ outcome: 'refused' }}
+        value={isOpen ? `${refusedPercent.toFixed(1)} %` : '…'}
+      >
+        of them refused
+      </Tile>
+    </>
+  );
+}
+
+function Webhooks() {
+  const { workspaceId } = useSession();
+  const nowMs = useNow();
+  const { data } = useResource<{ reporting_webhooks: readonly ListedWebhook[] }>(
+    '/v1/reporting_webhooks?include=state',
+    { workspaceId, intervalMs: INTERVAL_MS },
+  );
+  const webhooks = data?.reporting_webhooks;
+  const failing = webhooks?.filter(({ state }) => state.state === 'failing');
+  const [oldest] = (failing ?? [])
+    .flatMap(({ id, name, state: { head } }) =>
+      head?.first_attempt_at == null ? [] : [{ id, name, atMs: head.first_attempt_at * 1000 }],
+    )
+    .toSorted((one, other) => one.atMs - other.atMs);
+  return (
+    <>
+      <Tile to="/webhooks" value={failing ? countText(failing.length) : '…'}>
+        of {webhooks ? countText(webhooks.length) : '…'} webhooks failing
+      </Tile>
+      <Tile
+        to={oldest ? `/webhooks/${oldest.id}` : '/webhooks'}
+        value={webhooks === undefined ? '…' : oldest ? durationText(nowMs - oldest.atMs) : 'none'}
+      >
+        oldest delivery that fails{oldest && `, to ${visibleText(oldest.name)}`}
+      </Tile>
+    </>
+  );
+}
+
+function CreditTiles() {
+  const { account } = useSession();
+  const { data } = useResource<{
+    balances: readonly { readonly credit_type: string; readonly total_available: number }[];
+  }>(`/v1/accounts/${account.id}/billing/credits/balance`);
+  return (data?.balances ?? []).map(({ credit_type: type, total_available: left }) => (
+    <Tile key={type} to="/billing/credits" query={{ type }} value={countText(left)}>
+      {type.replaceAll('_', ' ')} credits left
+    </Tile>
+  ));
+}
+
+interface Issue {
+  readonly code: string;
+  readonly source: string;
+  readonly field: string | null;
+  readonly message: string;
+  readonly count: number;
+  readonly last_at: number;
+}
+
+function LatestIssues() {
+  const { workspaceId } = useSession();
+  const resource = useResource<{ ingestion_issues: readonly Issue[] }>(
+    `/v1/ingestion_issues?limit=${LISTED_COUNT}`,
+    { workspaceId, intervalMs: INTERVAL_MS },
+  );
+  return (
+    <section aria-labelledby="latest-issues">
+      <h2 id="latest-issues">Latest issues</h2>
+      <Shown resource={resource} lines={LISTED_COUNT}>
+        {({ ingestion_issues: issues }) =>
+          issues.length === 0 ? (
+            <p className="faint">Nothing was refused or corrected.</p>
+          ) : (
+            <ul className="plain-list">
+              {issues.map((issue) => (
+                <li key={`${issue.code} ${issue.source} ${issue.field}`}>
+                  <Link to="/issues" query={{ code: issue.code, source: issue.source }} data-row="">
+                    {visibleText(issue.code)}
+                  </Link>{' '}
+                  {issue.field !== null && <code>{visibleText(issue.field)}</code>}{' '}
+                  {visibleText(issue.message)} ({countText(issue.count)} times, last{' '}
+                  <Time atMs={issue.last_at * 1000} isWhole />)
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
+    </section>
+  );
+}
