@@ -55,6 +55,20 @@ test('where no message is right the call is refused and nothing is committed', a
   expect({ status, body }).toMatchObject({ status: '400 Bad Request', body: { errors: [{}] } });
 });
 
+test('calls that publish have a rate of their own, and count for no other', async () => {
+  const { submit } = createIntake({ publishedPerSecond: 2 });
+  const outcomes = async (name: string, body: object) => (await submit(name, body)).outcome;
+  expect(await outcomes('publish', GOOD)).toBe('accepted');
+  expect(await outcomes('publish', GOOD)).toBe('accepted');
+  expect(await outcomes('publish', GOOD)).toBe('rate-limited');
+  expect(await outcomes('track.v1.event', { name: 'bought' })).toBe('accepted');
+});
+
+test('a message that is not on disk is answered so, for its sender to send it again', async () => {
+  const { submit } = createIntake({ isBrokerAway: true });
+  expect(await submit('publish', GOOD)).toEqual({ outcome: 'overloaded', retryAfterSeconds: 7 });
+});
+
 test('a write key, which stands in pages, publishes nothing', async () => {
   const { submit, committed } = createIntake();
   const outcome = await submit('publish', GOOD, { authorization: PIPELINES });

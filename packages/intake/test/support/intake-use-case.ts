@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
 import { KeyRing } from '../../src/auth/authenticate.ts';
+import { RateLimiter } from '../../src/auth/rate-limit.ts';
 import { UnauthorizedRecorder } from '../../src/auth/unauthorized-recorder.ts';
 import { acceptCall, type Submission } from '../../src/calls/accept.ts';
 import { routes, type Call } from '../../src/calls/calls.ts';
@@ -25,7 +26,13 @@ function callNamed(name: string): Call {
 
 /** A use case with a broker that confirms, or not. */
 export function createIntake(
-  options: { isBrokerAway?: boolean; pendingSizeBytesMax?: number; tail?: TailPublisher } = {},
+  options: {
+    isBrokerAway?: boolean;
+    pendingSizeBytesMax?: number;
+    tail?: TailPublisher;
+    /** Calls that publish, in a second. */
+    publishedPerSecond?: number;
+  } = {},
 ) {
   const committed: Operation[] = [];
   const keys = new KeyRing();
@@ -62,6 +69,9 @@ export function createIntake(
   });
   const unauthorized = new UnauthorizedRecorder();
   const refusals = new RefusalRecorder();
+  const { publishedPerSecond: perSecond } = options;
+  const publishRateLimiter =
+    perSecond === undefined ? undefined : new RateLimiter({ perSecond, windowSeconds: 1 }, () => 0);
   const submit = (
     name: string,
     body: unknown,
@@ -84,6 +94,7 @@ export function createIntake(
           batcher,
           ...(options.tail && { tail: options.tail }),
           rateLimiter: undefined,
+          publishRateLimiter,
           recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
           recordRefusal: refusals.record.bind(refusals),
           retryAfterSeconds: () => 7,
