@@ -5,6 +5,7 @@ import { CallDraft, type ParseContext, type Parsed } from '@sluice/domain/parsin
 import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines/pipelines';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { isStorableText } from '@sluice/domain/values/storable-text';
+import { parsePublish } from '@sluice/domain/publish/parse-publish';
 import { parseFormSubmission } from '@sluice/domain/track/track-v1-forms';
 import {
   parseMetric,
@@ -50,6 +51,7 @@ const PARSERS: Record<string, Parser> = {
   parseSegmentChange: (body, path, context) => parseSegmentChange('add', path, path, body, context),
   parseEntity: (body, _, context) => parseEntity(body, context),
   parseTrackBatch: (body, _, context) => parseTrackBatch(body, context),
+  parsePublish: (body, _, context) => parsePublish(body, context),
 };
 
 /** Texts with whatever UTF-16 may hold, half surrogates and U+0000 included. */
@@ -85,7 +87,7 @@ const key = fc.oneof(
     'object_id', 'object_type_id', 'objectId', 'attributes', 'cio_relationships', 'svc_relationships', 'relationships',
     'relationship_attributes', 'name', 'data', 'anonymous_id', 'batch', 'primary', 'secondary', 'delivery_id', 'metric',
     'ids', 'unsubscribe', 'platform', 'created_at', 'createdAt', '_update', '_timestamp', 'deliveryId', 'recipient',
-    'cio_subscription_preferences', '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length',
+    'cio_subscription_preferences', 'event_type', 'payload', 'event_id', 'application', 'channel', 'messages', '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length',
   ), // prettier-ignore
   text,
 );
