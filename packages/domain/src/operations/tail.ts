@@ -138,7 +138,7 @@ export function lineOfAttempt(attempt: TailAttempt, atMs: number): TailLine {
     kind: 'reported',
     at_ms: atMs,
     outcome: attempt.outcome,
-    name: attempt.eventType,
+    name: nameInReport(attempt.eventType, body),
     people: peopleInReport(data),
     details: {
       event_id: typeof body['event_id'] === 'string' ? cut(body['event_id']) : null,
@@ -175,6 +175,11 @@ function peopleOf(operation: Operation): Record<string, string>[] {
   if (operation.type === 'metric.report' && operation.recipient !== undefined)
     people.push({ recipient: cut(operation.recipient) });
   return people;
+}
+
+/** Of an incoming event, whose `object_type` is its type, its own name: so that a filter finds the call and its deliveries. */
+function nameInReport(eventType: string, { object_type, metric }: JsonObject): string {
+  return object_type === eventType && typeof metric === 'string' ? cut(metric) : eventType;
 }
 
 function peopleInReport(data: JsonObject): Record<string, string>[] {

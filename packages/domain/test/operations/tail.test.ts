@@ -5,7 +5,7 @@ import {
   linesOfIssues,
   matchesTail,
 } from '../../src/operations/tail.ts';
-import { identify, merge, NOW_MS, track } from '../../src/testing/sample-operations.ts';
+import { identify, merge, NOW_MS, publish, track } from '../../src/testing/sample-operations.ts';
 
 const line = lineOfOperation(
   track('email:Ada@Example.com', 'bought', {
@@ -89,6 +89,24 @@ test('an attempt is named by its event type and found by whom the report is abou
       duration_ms: 2,
     },
   });
+});
+
+test('an attempt to deliver an incoming event is found by its name, and by its anonymous id', () => {
+  const attempt = {
+    ...({ webhookId: 3, sequence: 9, attempt: 1, outcome: 'delivered', status: 200 } as const),
+    ...{ failure: null, durationMs: 1, eventType: 'event' },
+  };
+  const body = {
+    event_id: 'e1',
+    object_type: 'event',
+    metric: 'order_placed',
+    data: { identifiers: { id: null, email: null }, anonymous_id: 'z1' },
+  };
+  const reported = lineOfAttempt({ ...attempt, body }, NOW_MS);
+  expect(reported).toMatchObject({ name: 'order_placed', people: [{ anonymous_id: 'z1' }] });
+  expect(matchesTail({ name: 'order_placed', person: 'z1' }, reported)).toBe(true);
+  const published = lineOfOperation(publish('invoice.paid'), 'accepted', 'publish');
+  expect(published).toMatchObject({ name: 'invoice.paid', people: [] });
 });
 
 test('a body of any shape makes a line', () => {
