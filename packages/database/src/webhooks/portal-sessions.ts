@@ -74,7 +74,7 @@ export async function findPortalSession(
     select l.environment_id as "environmentId", l.portal_link_id as "portalLinkId", l.label, l.capabilities,
            l.event_types as "eventTypes", l.attribute_filters as "attributeFilters", l.return_url as "returnUrl", l.theme,
            l.ends_at as "endsAt",
-           (select e.portal_origins from environments e where e.environment_id = l.environment_id) as origins,
+           (select e.portal_origins from environments e where e.environment_id = ${environmentId}) as origins,
            ${webhookId}::int is null or exists (
              select from webhooks w
               where w.environment_id = l.environment_id and w.webhook_id = ${webhookId}::int and w.deleted_at is null

@@ -19,10 +19,10 @@ const put = (environment: object, environmentId = api.a.environmentId, key = api
 test('what is given is changed, the rest stays, and the change is in the audit log', async () => {
   const id = api.a.environmentId;
   expect((await put({ name: 'Shop' })).json()).toEqual({
-    environment: { id, name: 'Shop', phone_identifies: false },
+    environment: { id, name: 'Shop', phone_identifies: false, portal_origins: [] },
   });
   expect((await put({ phone_identifies: true })).json()).toEqual({
-    environment: { id, name: 'Shop', phone_identifies: true },
+    environment: { id, name: 'Shop', phone_identifies: true, portal_origins: [] },
   });
   // As it is already: nothing is recorded.
   expect((await put({ phone_identifies: true })).statusCode).toBe(200);
