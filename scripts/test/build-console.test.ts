@@ -16,10 +16,9 @@ beforeAll(async () => {
   await writeFile(join(source, 'main.tsx'), 'document.title = "one";');
   await writeFile(join(source, 'styles/console.css'), 'body { margin: 0 }');
   await writeFile(join(source, 'icon.svg'), '<svg/>');
-  await writeFile(
-    join(source, 'index.html'),
-    '<link href="%STYLE%"><script src="%SCRIPT%"></script>',
-  );
+  await writeFile(join(source, 'portal.tsx'), 'document.title = "portal";');
+  for (const page of ['index.html', 'portal.html'])
+    await writeFile(join(source, page), '<link href="%STYLE%"><script src="%SCRIPT%"></script>');
 });
 afterAll(() => rm(root, { recursive: true }));
 
@@ -34,6 +33,22 @@ test('a page names its assets by their content, each also compressed', async () 
     expect([gzip.toString(), brotli.toString()]).toEqual([content, content]);
     expect(path).toMatch(/^\/assets\/\w+-[A-Z0-9]{8}\.\w+$/);
   }
+});
+
+test('each page has its own script, and the runbooks are beside them', async () => {
+  const folder = await buildConsole(source, cache);
+  const scripts = await Promise.all(
+    ['index.html', 'portal.html'].map(async (page) => {
+      const [, script = ''] =
+        /src="(.+\.js)"/.exec(await readFile(join(folder, page), 'utf8')) ?? [];
+      return readFile(join(folder, script), 'utf8');
+    }),
+  );
+  expect(scripts.map((script) => /document\.title="(\w+)"/.exec(script)?.[1])).toEqual([
+    'one',
+    'portal',
+  ]);
+  expect(await readFile(join(folder, 'assets/runbook-redis-lost.md'), 'utf8')).toMatch(/^# /);
 });
 
 test('the same sources are built once, other ones beside them, also by several at a time', async () => {
