@@ -3,24 +3,26 @@ import type { Database } from '@sluice/database/connection/connection';
 import {
   ANSWERS_SHOWN_MAX,
   ATTEMPTS_SHOWN_MAX,
+  type DeliveryFilter,
   type DeliveryReport,
   listAttempts,
   listDeliveries,
-  listDeliveriesOfState,
+  listMatchingDeliveries,
 } from '@sluice/database/delivery/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import { z } from 'zod';
 import { portalOf } from '../auth/authenticate.ts';
-import { badRequest } from '../http/fields.ts';
+import { badRequest, text, unixSecondsInQuery } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { laneOf, noWebhook, readFailures, webhookParams, webhookTags } from './webhook-route.ts';
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
-/** Deliveries examined for one page of a state: about 50 ms. */
+const EVENT_TYPE_LENGTH_MAX = 100;
+/** Deliveries examined for one page of a filter: about 50 ms. */
 const SCAN_COUNT_MAX = 10_000;
 
 /** As every list of attempts shows one. */
@@ -80,10 +82,20 @@ export function registerWebhookDeliveries(
         tags: webhookTags,
         summary: 'List the deliveries of a reporting webhook with their attempts',
         description:
-          'Newest first. With `state` a page can be short, even empty, while `next` says that there is more: ' +
+          'Newest first. With a filter a page can be short, even empty, while `next` says that there is more: ' +
           'each page looks at a bounded number of deliveries.',
         params: webhookParams,
-        querystring: z.object({ state: state.optional(), ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT) }),
+        querystring: z.object({
+          state: state.optional(),
+          event_type: text(EVENT_TYPE_LENGTH_MAX).min(1).optional(),
+          since: unixSecondsInQuery
+            .optional()
+            .meta({ description: 'Logged at this time or later. Unix seconds.' }),
+          until: unixSecondsInQuery
+            .optional()
+            .meta({ description: 'Logged before this time. Unix seconds.' }),
+          ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
+        }),
         response: {
           200: z.object({ deliveries: z.array(delivery), next: nextToken }),
           ...badRequest,
@@ -93,7 +105,20 @@ export function registerWebhookDeliveries(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const { state: wanted, start, limit } = request.query;
+      const {
+        state: stateWanted,
+        event_type: eventType,
+        since,
+        until,
+        start,
+        limit,
+      } = request.query;
+      const wanted = {
+        state: stateWanted,
+        eventType,
+        sinceMs: since && since * 1000,
+        untilMs: until === undefined ? undefined : until * 1000,
+      };
       const before = readStart(start, position);
       if (!(await findWebhook(database, lane.environmentId, lane.webhookId))) {
         return noWebhook(request, reply);
@@ -118,15 +143,15 @@ export function registerWebhookDeliveries(
 async function readPage(
   database: Database,
   lane: LaneKey,
-  wanted: DeliveryReport['state'] | undefined,
+  wanted: DeliveryFilter,
   before: number | undefined,
   limit: number,
 ): Promise<{ page: readonly DeliveryReport[]; next: string }> {
-  if (wanted === undefined) {
+  if (Object.values(wanted).every((each) => each === undefined)) {
     const rows = await listDeliveries(database, lane, limit + 1, before);
     return splitPage(rows, limit, (row) => [row.sequence]);
   }
-  const { deliveries, nextBefore } = await listDeliveriesOfState(database, lane, wanted, {
+  const { deliveries, nextBefore } = await listMatchingDeliveries(database, lane, wanted, {
     beforeSequence: before ?? Number.MAX_SAFE_INTEGER,
     limit,
     scanLimit: SCAN_COUNT_MAX,

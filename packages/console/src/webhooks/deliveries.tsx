@@ -1,12 +1,14 @@
 /** The deliveries of a webhook, newest first, and the attempts of the one that is open. */
 import { type Resource, useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
+import { FilterText } from '../forms/filter-text.tsx';
 import { PageButtons } from '../parts/page-buttons.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { useSetQuery } from '../routing/router.tsx';
 import { useEffect } from 'react';
+import { visibleText } from '../sentences/visible-text.ts';
 import type { Delivery } from './delivery.ts';
 import { DeliveryDetail } from './delivery-detail.tsx';
 
@@ -33,10 +35,11 @@ export function Deliveries({
 }) {
   const { workspaceId } = useReach();
   const setQuery = useSetQuery();
-  const { state, start, delivery } = query;
+  const { state, type, start, delivery } = query;
   const asked = new URLSearchParams({
     limit: String(PAGE_COUNT),
     ...(state !== undefined && { state }),
+    ...(type !== undefined && { event_type: type }),
     ...(start !== undefined && { start }),
   });
   const page = useResource<Page>(`${base}/deliveries?${asked.toString()}`, {
@@ -59,6 +62,11 @@ export function Deliveries({
       <div className="row">
         <h2 id="deliveries-title">Deliveries</h2>
         <span className="grow" />
+        <FilterText
+          label="Type"
+          value={type}
+          onChange={(text) => setQuery({ type: text, start: undefined })}
+        />
         <label>
           State{' '}
           <select
@@ -83,9 +91,7 @@ export function Deliveries({
         {({ deliveries, next }) => (
           <>
             {deliveries.length === 0 ? (
-              <Empty
-                title={state === undefined ? 'Nothing was sent yet' : `No delivery is ${state}`}
-              >
+              <Empty title={emptyTitleOf({ state, type })}>
                 <p>
                   {next === ''
                     ? 'A delivery comes with the first event of a type that the webhook selects.'
@@ -106,6 +112,12 @@ export function Deliveries({
     </section>
   );
 }
+
+const emptyTitleOf = ({ state, type }: Readonly<Record<string, string | undefined>>): string => {
+  if (type !== undefined)
+    return `No delivery of ${visibleText(type)}${state === undefined ? '' : ` is ${state}`}`;
+  return state === undefined ? 'Nothing was sent yet' : `No delivery is ${state}`;
+};
 
 function DeliveryTable({
   deliveries,

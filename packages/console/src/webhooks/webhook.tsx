@@ -26,6 +26,7 @@ export const webhookRoute: Route = {
   title: ({ id }) => `Webhook ${id}`,
   query: {
     state: DELIVERY_STATES,
+    type: /^[a-z_*]{1,100}$/,
     start: /^[\w-]{1,2048}$/,
     delivery: /^[1-9]\d{0,15}$/,
     attempt: /^[1-9]\d{0,9}$/,

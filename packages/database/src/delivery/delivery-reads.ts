@@ -1,4 +1,4 @@
-/** Deliveries as their webhook's owner sees them: all of them with their attempts, or those of one state. */
+/** Deliveries as their webhook's owner sees them: all of them with their attempts, or those that match a filter. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import type { AttemptRecord } from './lane-progress.ts';
@@ -77,7 +77,17 @@ export async function listAttempts(
   }));
 }
 
-export interface DeliveriesOfState {
+/** All that is given must hold. */
+export interface DeliveryFilter {
+  readonly state?: DeliveryReport['state'] | undefined;
+  readonly eventType?: string | undefined;
+  /** Of its log entry; inclusive. */
+  readonly sinceMs?: number | undefined;
+  /** Exclusive. */
+  readonly untilMs?: number | undefined;
+}
+
+export interface MatchingDeliveries {
   /** Newest first. */
   readonly deliveries: readonly DeliveryReport[];
   /** Go on before this sequence; undefined where nothing older can match. */
@@ -91,33 +101,47 @@ interface Row extends Omit<DeliveryReport, 'sequence'> {
 }
 
 /**
- * At most `limit` deliveries of a state before a sequence, newest first, out of at most `scanLimit`
+ * At most `limit` deliveries that match before a sequence, newest first, out of at most `scanLimit`
  * examined: a page can be short, or empty, while there is more.
  *
  * A state is not stored but follows from the attempts, so rows are examined one by one; the lane's
- * cursor says where a state can be at all, and the scan limit bounds what one that is rare can cost.
+ * cursor says where a state can be at all, and the scan limit bounds what one that is rare can cost. The log is in order of
+ * time, so the first row that is too old ends the scan.
  * By the primary keys of log (backwards), lanes and attempts.
  */
-export async function listDeliveriesOfState(
+export async function listMatchingDeliveries(
   database: DatabaseOrTransaction,
   lane: LaneKey,
-  state: DeliveryReport['state'],
+  { state, eventType, sinceMs, untilMs }: DeliveryFilter,
   {
     beforeSequence,
     limit,
     scanLimit,
   }: { beforeSequence: number; limit: number; scanLimit: number },
-): Promise<DeliveriesOfState> {
+): Promise<MatchingDeliveries> {
   // Up to the cursor everything has ended; beyond attempted_sequence nothing was tried. As scalars,
   // for only those bound the range of the index; a join would read the whole backlog and drop it.
   const cursor = sql`(select cursor_sequence from lane)`;
   const attempted = sql`(select attempted_sequence from lane)`;
   const where = {
+    any: sql`true`,
     pending: sql`sequence > ${cursor}`,
     retrying: sql`sequence > ${cursor} and sequence <= ${attempted}`,
     delivered: sql`sequence <= ${attempted}`,
     abandoned: sql`sequence <= ${attempted}`,
-  }[state];
+  }[state ?? 'any'];
+  const matches = sql.join(
+    [
+      sql`true`,
+      ...(state === undefined ? [] : [sql`coalesce(latest.outcome, 'pending') = ${state}`]),
+      ...(eventType === undefined ? [] : [sql`examined.event_type = ${eventType}`]),
+      ...(sinceMs === undefined ? [] : [sql`examined.appended_at >= ${new Date(sinceMs)}`]),
+      ...(untilMs === undefined ? [] : [sql`examined.appended_at < ${new Date(untilMs)}`]),
+    ],
+    sql` and `,
+  );
+  const isOldest =
+    sinceMs === undefined ? sql`false` : sql`min(appended_at) < ${new Date(sinceMs)}`;
   const { rows } = await sql<Row>`
     with lane as materialized (
       select cursor_sequence, attempted_sequence from lanes
@@ -136,10 +160,10 @@ export async function listDeliveriesOfState(
            where a.environment_id = ${lane.environmentId} and a.webhook_id = ${lane.webhookId}
              and a.sequence = examined.sequence
            order by attempt desc limit 1) latest on true
-       where coalesce(latest.outcome, 'pending') = ${state}
+       where ${matches}
        order by examined.sequence desc limit ${limit}
     ), through as (
-      select case when count(*) = ${scanLimit} then min(sequence) end as sequence from examined
+      select case when count(*) = ${scanLimit} and not (${isOldest}) then min(sequence) end as sequence from examined
     )
     select through.sequence as "examinedThrough", m.sequence, m.event_id as "eventId", m.event_type as "eventType",
            m.occurred_at as "occurredAt", m.appended_at as "appendedAt", m.origin, m.resend_of::float8 as "resendOf", m.state, m.attempts

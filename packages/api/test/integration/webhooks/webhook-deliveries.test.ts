@@ -1,5 +1,5 @@
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
-import { listDeliveriesOfState } from '@sluice/database/delivery/delivery-reads';
+import { listMatchingDeliveries } from '@sluice/database/delivery/delivery-reads';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -120,6 +120,30 @@ test('lists deliveries with their attempts, newest first', async () => {
   ]);
 });
 
+test('a type, a time and a state together list what all of them fit', async () => {
+  const { rows } = await sql<{ sequence: number; atMs: number }>`
+    select sequence::int, (extract(epoch from appended_at) * 1000)::float8 as "atMs" from delivery_log
+     where webhook_id = ${webhookId} order by sequence`.execute(api.database);
+  await sql`
+    update delivery_log set appended_at = appended_at - make_interval(mins => 10 * (6 - sequence)::int)
+     where webhook_id = ${webhookId}`.execute(api.database);
+  const secondsAgo = (count: number) => String(Math.floor(rows.at(-1)!.atMs / 1000) - count);
+  expect(sequencesOf(await list({ event_type: 'customer_subscribed' }))).toEqual([
+    6, 5, 4, 3, 2, 1,
+  ]);
+  expect(sequencesOf(await list({ event_type: 'email_sent' }))).toEqual([]);
+  expect(sequencesOf(await list({ since: secondsAgo(1_500) }))).toEqual([6, 5, 4]);
+  expect(sequencesOf(await list({ until: secondsAgo(1_500) }))).toEqual([3, 2, 1]);
+  const range = { since: secondsAgo(2_700), until: secondsAgo(900) };
+  expect(sequencesOf(await list(range))).toEqual([4, 3, 2]);
+  expect(sequencesOf(await list({ ...range, state: 'delivered' }))).toEqual([3]);
+  // Page by page, to an end that no older row is read for.
+  const first = await list({ ...range, limit: '2' });
+  const second = await list({ ...range, limit: '2', start: first.next });
+  expect([first, second].map(sequencesOf)).toEqual([[4, 3], [2]]);
+  expect(second.next).toBe('');
+});
+
 test.each([
   ['pending', [6, 5]],
   ['retrying', [4]],
@@ -150,11 +174,16 @@ test('a state that is rare is found piece by piece, and each piece is bounded', 
   const found: number[] = [];
   let pages = 0;
   for (let before: number | undefined = 100; before !== undefined; pages++) {
-    const page = await listDeliveriesOfState(api.database, lane, 'abandoned', {
-      beforeSequence: before,
-      limit: 10,
-      scanLimit: 1,
-    });
+    const page = await listMatchingDeliveries(
+      api.database,
+      lane,
+      { state: 'abandoned' },
+      {
+        beforeSequence: before,
+        limit: 10,
+        scanLimit: 1,
+      },
+    );
     found.push(...page.deliveries.map((delivery) => delivery.sequence));
     before = page.nextBefore;
   }

@@ -7,7 +7,7 @@ import {
   listDevices,
   listRelationships,
 } from '@sluice/database/people/customer-reads';
-import { listDeliveries, listDeliveriesOfState } from '@sluice/database/delivery/delivery-reads';
+import { listDeliveries, listMatchingDeliveries } from '@sluice/database/delivery/delivery-reads';
 import {
   findEventArrival,
   findEventAt,
@@ -218,21 +218,31 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
     'deliveries of a state that nothing has',
     25,
     (db) =>
-      listDeliveriesOfState(db, LANE, 'retrying', {
-        beforeSequence: 20_000,
-        limit: 10,
-        scanLimit: 1_000,
-      }),
+      listMatchingDeliveries(
+        db,
+        LANE,
+        { state: 'retrying' },
+        {
+          beforeSequence: 20_000,
+          limit: 10,
+          scanLimit: 1_000,
+        },
+      ),
   ],
   [
     'deliveries of a rare state',
     2_100,
     (db) =>
-      listDeliveriesOfState(db, LANE, 'abandoned', {
-        beforeSequence: 20_000,
-        limit: 10,
-        scanLimit: 1_000,
-      }),
+      listMatchingDeliveries(
+        db,
+        LANE,
+        { state: 'abandoned' },
+        {
+          beforeSequence: 20_000,
+          limit: 10,
+          scanLimit: 1_000,
+        },
+      ),
   ],
 ])('%s: by index, at most %i rows read', async (_name, rowsMax, use) => {
   const nodes = await explain(database, use);
