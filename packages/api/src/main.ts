@@ -48,7 +48,7 @@ const TAIL_DURATION_MS_MAX = 3_600_000;
 /** In hex: as long as the keys that this kind of service is known for. */
 const SECRET_SIZE_BYTES = 32;
 
-const { settings, logger, lifecycle, fail } = beginProcess(process, 'api', apiSettings);
+const { settings, logger, lifecycle, fail } = await beginProcess(process, 'api', apiSettings);
 if (settings.REDIS_URL !== undefined)
   void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
 const clocks = { now: Date.now, monotonicNow: () => performance.now() };

@@ -4,7 +4,7 @@ import { readCatalogue } from './catalogue/read-catalogue.ts';
 import { simulatorSettings } from './settings.ts';
 import { startSimulator } from './simulator/simulator.ts';
 
-const { settings, logger, lifecycle } = beginProcess(
+const { settings, logger, lifecycle } = await beginProcess(
   process,
   'vendor simulator',
   simulatorSettings,

@@ -48,7 +48,7 @@ import { RefusalRecorder } from './calls/refusal-recorder.ts';
 import { startRefusalLog } from './auth/refusal-log.ts';
 import { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
 
-const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
+const { settings, logger, lifecycle } = await beginProcess(process, 'intake', intakeSettings);
 if (settings.REDIS_URL !== undefined)
   void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
 /** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */

@@ -31,10 +31,12 @@ const ALL_NAME = 'sluice';
 export const programOf = (name: string): string =>
   name === ALL_NAME ? ALL_SERVICES : `${name}/src/main.ts`;
 
-interface ProcessToStart {
+export interface ProcessToStart {
   readonly name: string;
   /** `/readyz` of each service in it. */
   readonly readyUrls: readonly string[];
+  /** It is started before Postgres is there, and loads its modules meanwhile. */
+  readonly isToldLater: boolean;
 }
 
 /** @param addresses - by service. @returns the process to be stopped first as the last, as the addresses are. */
@@ -45,7 +47,9 @@ export function processesOf(
   const each = Object.entries(addresses).map(([name, address]) => ({
     name,
     readyUrls: [`${address}/readyz`],
+    isToldLater: false,
   }));
   if (isEach) return each;
-  return [{ name: ALL_NAME, readyUrls: each.flatMap(({ readyUrls }) => readyUrls) }];
+  const readyUrls = each.flatMap((service) => service.readyUrls);
+  return [{ name: ALL_NAME, readyUrls, isToldLater: true }];
 }

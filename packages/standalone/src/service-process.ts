@@ -32,6 +32,8 @@ export interface ServiceOptions {
   /** What Node is started with: the service's `main.ts`, after flags if any. */
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Sent to it as a message once it is known; until then it only loads its modules, and is not asked whether it is ready. */
+  readonly laterEnvironment?: Promise<Readonly<Record<string, string | undefined>>>;
   /** Of each service in it. */
   readonly readyUrls: readonly string[];
   /** After this a stop is no longer a request. */
@@ -104,12 +106,14 @@ export function startService(options: ServiceOptions): Service {
       options.onNote(
         `${options.name} is not ready yet: ${readyUrl} does not answer 200${reasonOf(lastWords)}; it is waited for`,
       );
-    void untilReady(options, gone.signal, sayItWaits).then(() => {
-      if (gone.signal.aborted || isStopping) return;
-      if (wasReady) options.onNote(`${options.name} is back`);
-      wasReady = true;
-      becomeReady();
-    });
+    void tellEnvironment(options, started)
+      .then(() => untilReady(options, gone.signal, sayItWaits))
+      .then(() => {
+        if (gone.signal.aborted || isStopping) return;
+        if (wasReady) options.onNote(`${options.name} is back`);
+        wasReady = true;
+        becomeReady();
+      });
   };
   start();
 
@@ -146,6 +150,13 @@ function spawnService(options: ServiceOptions, onLine: (line: string) => void): 
     if (stream) createInterface({ input: stream }).on('line', onLine);
   }
   return child;
+}
+
+/** Where there comes to be none, the start as a whole fails and says why; this one waits until it is stopped. */
+async function tellEnvironment({ laterEnvironment }: ServiceOptions, child: ChildProcess) {
+  const environment = await laterEnvironment?.catch(() => new Promise<never>(() => {}));
+  // One that has ended meanwhile has ended for a reason of its own, which is told.
+  if (environment !== undefined && child.connected) child.send(environment, () => {});
 }
 
 /** Until all of it has answered 200, or is gone. */

@@ -3,10 +3,8 @@
  * Each step registers its undoing where it succeeds, so a stop at any time undoes what there is, in
  * reverse: intake first, so that nothing new comes in, then worker and API, Postgres last.
  */
-import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { DEMO } from '@sluice/database/demo/seed-demo';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import {
   waitForDatabase,
@@ -27,14 +25,15 @@ import {
   programOf,
   SMALL_HEAP_ARGUMENTS,
   SMALL_HEAP_ENVIRONMENT,
+  type ProcessToStart,
 } from './processes.ts';
-import { startService, type Service } from './service-process.ts';
 import {
-  addressOf,
-  allowsPrivateAddresses,
-  demoRefusal,
-  type StandaloneSettings,
-} from './settings.ts';
+  givenEnvironment,
+  serviceEnvironment,
+  type ServiceEnvironment,
+} from './service-environment.ts';
+import { startService, type Service } from './service-process.ts';
+import { addressOf, demoRefusal, type StandaloneSettings } from './settings.ts';
 
 const DATABASE_NAME = 'sluice';
 /** A service ends itself when draining takes too long; this much later it is ended. */
@@ -100,19 +99,6 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   }
 
   if (settings.REDIS_URL !== undefined) void reportRedisAway(settings.REDIS_URL, onNote);
-  // Beside the start of Postgres, which takes longer.
-  const consoleBuilt = buildConsole(deps);
-  const database = await openDatabase(deps, directory, refusal === undefined);
-
-  const environment = {
-    API_SECRET: await keepApiSecret(directory.path),
-    // Whoever opens the demo on this machine runs it; visitors from elsewhere do not.
-    ...(refusal === undefined &&
-      !deps.environment['DEMO_HOSTS'] && { OPERATOR_ACCOUNT_IDS: String(DEMO.accountId) }),
-    ...(await consoleBuilt),
-    ...serviceEnvironment(deps, database.url, directory.path),
-    SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepEncryptionKeys(directory.path)),
-  };
   const tellWhoHolds = (): void => {
     const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));
     directory.describe({
@@ -142,7 +128,9 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     worker,
     intake,
   };
-  for (const { name, readyUrls } of processesOf(addresses, settings)) {
+  const environment = Promise.withResolvers<ServiceEnvironment>();
+  let isTold = false;
+  const begin = ({ name, readyUrls, isToldLater }: ProcessToStart, known: ServiceEnvironment) => {
     const service = startService({
       name,
       execPath: deps.execPath,
@@ -153,17 +141,34 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
         `--import=${pathToFileURL(join(deps.root, 'scripts/keep-stripped-types.mjs')).href}`,
         join(deps.root, 'packages', programOf(name)),
       ],
-      environment: { ...SMALL_HEAP_ENVIRONMENT, ...environment },
+      environment: { ...SMALL_HEAP_ENVIRONMENT, ...known },
+      ...(isToldLater && { laterEnvironment: environment.promise }),
       readyUrls,
       // The services in it stop one after another.
       stopDeadlineMs: readyUrls.length * settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
       onLine: (line) => deps.onServiceLine(name, line),
       onNote,
-      onStarted: tellWhoHolds,
+      onStarted: () => (isTold ? tellWhoHolds() : undefined),
     });
     services.push(service);
-    lifecycle.defer(name, () => service.stop());
-  }
+  };
+  const processes = processesOf(addresses, settings);
+  const given = givenEnvironment(deps.environment);
+  // Beside the start of Postgres: to load the modules is most of a start.
+  for (const each of processes.filter(({ isToldLater }) => isToldLater)) begin(each, given);
+  const consoleBuilt = buildConsole(deps);
+  const database = await openDatabase(deps, directory, refusal === undefined);
+
+  const told = {
+    API_SECRET: await keepApiSecret(directory.path),
+    ...(await consoleBuilt),
+    ...serviceEnvironment(deps, database.url, directory.path),
+    SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepEncryptionKeys(directory.path)),
+  };
+  environment.resolve(told);
+  isTold = true;
+  for (const each of processes.filter(({ isToldLater }) => !isToldLater)) begin(each, told);
+  for (const service of services) lifecycle.defer(service.name, () => service.stop());
   tellWhoHolds();
   await Promise.all(services.map((service) => service.ready));
   if (refusal === undefined && simulator !== undefined) await subscribeDemo(api, onNote);
@@ -243,45 +248,4 @@ async function startDatabase(
   lifecycle.defer('postgres', () => postgres.stop());
   const description = `127.0.0.1:${postgres.port}, database ${DATABASE_NAME} (embedded)`;
   return { url: postgres.url, description };
-}
-
-function serviceEnvironment(
-  { environment, settings }: StandaloneDeps,
-  databaseUrl: string,
-  directory: string,
-) {
-  return {
-    CONSOLE_INTAKE_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
-    INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
-    MAIL_DIRECTORY: join(directory, 'mail'),
-    // For one person with one token who tries things out, the limits of a shared service would be in the way.
-    API_RATE_LIMIT_PER_MINUTE: '6000',
-    API_KEY_RATE_LIMIT_PER_SECOND: '100',
-    // Our own events are the demo workspace's, to be looked at.
-    ...(demoRefusal(settings) === undefined && {
-      ANALYTICS_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
-      ANALYTICS_WRITE_KEY: DEMO.writeKey,
-      WEBHOOK_LISTED_FAILURE_WAIT_MS: String(settings.WEBHOOK_LISTED_FAILURE_WAIT_MS),
-    }),
-    SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
-    SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,
-    // The simulator's and the API's, so that nobody else signs its events.
-    ...(settings.STRIPE_SECRET_KEY === undefined && {
-      STRIPE_WEBHOOK_SECRET: `whsec_${randomBytes(24).toString('base64url')}`,
-    }),
-    // One that is empty counts as absent, to the services too.
-    ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== '')),
-    DATABASE_URL: databaseUrl,
-    SHARD_COUNT: String(settings.SHARD_COUNT),
-    INTAKE_HOST: settings.INTAKE_HOST,
-    INTAKE_PORT: String(settings.INTAKE_PORT),
-    API_HOST: settings.API_HOST,
-    API_PORT: String(settings.API_PORT),
-    WORKER_HOST: settings.WORKER_HOST,
-    WORKER_PORT: String(settings.WORKER_PORT),
-    SIMULATOR_HOST: settings.SIMULATOR_HOST,
-    SIMULATOR_PORT: String(settings.SIMULATOR_PORT),
-    SIMULATOR_URL: addressOf(settings.SIMULATOR_HOST, settings.SIMULATOR_PORT),
-    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: String(allowsPrivateAddresses(settings)),
-  };
 }

@@ -18,6 +18,16 @@ const PROGRAM = `
     answer.writeHead(existsSync(file) ? 200 : 503).end();
   }).listen(Number(port), '127.0.0.1');`;
 
+/** Says what it was started with; answers once it was told where. */
+const PROGRAM_TOLD_LATER = `
+  console.log('started with ' + (process.env.PORT ?? 'nothing'));
+  process.once('message', ({ PORT }) => {
+    require('node:http').createServer((call, answer) => {
+      if (call.url === '/end') process.exit(3);
+      answer.end();
+    }).listen(Number(PORT), '127.0.0.1');
+  });`;
+
 async function start() {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-service-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
@@ -53,4 +63,48 @@ test('a service that ends before it was ready has failed to start, however long 
   await vi.waitFor(() => expect(notes.length).toBeGreaterThanOrEqual(1), WAIT);
   await become('end');
   await expect(service.ready).rejects.toThrow('intake did not start (exit 3): Redis is away');
+});
+
+test('a service that is told its environment later is told each time that it is started', async () => {
+  const port = await findFreePort();
+  const lines: string[] = [];
+  const told = Promise.withResolvers<Record<string, string>>();
+  const service = startService({
+    name: 'all',
+    execPath: process.execPath,
+    args: ['-e', PROGRAM_TOLD_LATER],
+    environment: {},
+    laterEnvironment: told.promise,
+    readyUrls: [`http://127.0.0.1:${port}/readyz`],
+    stopDeadlineMs: 5_000,
+    onLine: (line) => lines.push(line),
+    onNote: (line) => lines.push(line),
+    onStarted: () => undefined,
+  });
+  onTestFinished(() => service.stop());
+  await vi.waitFor(() => expect(lines).toEqual(['started with nothing']), WAIT);
+  told.resolve({ PORT: String(port) });
+  await service.ready;
+  await fetch(`http://127.0.0.1:${port}/end`).catch(() => undefined);
+  await vi.waitFor(() => expect(lines.at(-1)).toBe('all is back'), WAIT);
+});
+
+test('a service that is never told its environment can be stopped', async () => {
+  const lines: string[] = [];
+  const service = startService({
+    name: 'all',
+    execPath: process.execPath,
+    args: ['-e', PROGRAM_TOLD_LATER],
+    environment: {},
+    laterEnvironment: Promise.reject(new Error('Postgres does not start')),
+    readyUrls: ['http://127.0.0.1:1/readyz'],
+    stopDeadlineMs: 30_000,
+    onLine: (line) => lines.push(line),
+    onNote: (line) => lines.push(line),
+    onStarted: () => undefined,
+  });
+  await vi.waitFor(() => expect(lines).toEqual(['started with nothing']), WAIT);
+  await service.stop();
+  expect(service.pid()).toBeUndefined();
+  expect(lines).toEqual(['started with nothing']);
 });

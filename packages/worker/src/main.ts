@@ -66,7 +66,7 @@ import { webhookOptions } from './process/webhook-settings.ts';
 import { WorkerClock } from './process/worker-clock.ts';
 import { WorkerPresence } from './process/worker-presence.ts';
 
-const { settings, logger, lifecycle, fail } = beginProcess(process, 'worker', workerSettings);
+const { settings, logger, lifecycle, fail } = await beginProcess(process, 'worker', workerSettings);
 if (settings.REDIS_URL !== undefined)
   void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
 const monotonicNow = () => performance.now();

@@ -12,7 +12,7 @@ import { parseSettings } from '../settings/config.ts';
 import { findMisspeltSettings } from '../settings/misspelt-settings.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { createLogger, type Logger } from './logger.ts';
-import { processEndOf, type ServiceProcess } from './process-end.ts';
+import { processEndOf, type Environment, type ServiceProcess } from './process-end.ts';
 
 interface BegunProcess<Settings> {
   readonly settings: Settings;
@@ -23,19 +23,24 @@ interface BegunProcess<Settings> {
 }
 
 /**
- * Parses the environment. From here on SIGTERM, SIGINT, or the end of a supervising parent (its IPC
+ * Parses the environment, once it is there. From here on SIGTERM, SIGINT, or the end of a supervising parent (its IPC
  * channel closes) stops the lifecycle, within DRAIN_TIMEOUT_MS, and an error that nobody catches ends
  * the process. One that comes while it stops is logged, and the exit code is 1.
  *
  * @throws AppError CONFIG_INVALID, which is the process's last line.
  */
-export function beginProcess<
+export async function beginProcess<
   Schema extends z.ZodType<{ readonly LOG_LEVEL: string; readonly DRAIN_TIMEOUT_MS: number }>,
->(process: ServiceProcess, service: string, schema: Schema): BegunProcess<z.infer<Schema>> {
+>(
+  process: ServiceProcess,
+  service: string,
+  schema: Schema,
+): Promise<BegunProcess<z.infer<Schema>>> {
   const end = processEndOf(process, service);
-  const settings = parseSettings(schema, process.env);
+  const environment = await end.environment();
+  const settings = parseSettings(schema, environment);
   const logger = createLogger(service, settings.LOG_LEVEL);
-  warnOfMisspelt(logger, schema, process.env);
+  warnOfMisspelt(logger, schema, environment);
   const lifecycle = createLifecycle(logger);
   const drainTimeoutMs = settings.DRAIN_TIMEOUT_MS;
   end.add({ name: service, logger, lifecycle, drainTimeoutMs });
@@ -43,11 +48,7 @@ export function beginProcess<
   return { settings, logger, lifecycle, fail };
 }
 
-function warnOfMisspelt(
-  logger: Logger,
-  schema: z.ZodType,
-  environment: ServiceProcess['env'],
-): void {
+function warnOfMisspelt(logger: Logger, schema: z.ZodType, environment: Environment): void {
   if (!(schema instanceof z.ZodObject)) return;
   for (const { name, nearestName } of findMisspeltSettings(environment, Object.keys(schema.shape)))
     logger.warn(

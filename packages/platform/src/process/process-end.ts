@@ -6,9 +6,12 @@ import { describeEnding } from './describe-ending.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { createLogger, type Logger } from './logger.ts';
 
+/** By the names of variables. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 /** What `process` offers a `main.ts`, so that only `main.ts` names it. */
 export interface ServiceProcess {
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   on(event: 'SIGTERM' | 'SIGINT' | 'disconnect', listener: () => void): unknown;
   on(event: 'uncaughtException', listener: (error: unknown) => void): unknown;
   exit(code: number): void;
@@ -25,6 +28,7 @@ interface StoppableService {
 export class ProcessEnd {
   readonly #process: ServiceProcess;
   readonly #stopOrder: readonly string[];
+  readonly #environment: Environment | Promise<Environment>;
   #services: StoppableService[] = [];
   #isStopping = false;
   #exitCode = 0;
@@ -32,13 +36,26 @@ export class ProcessEnd {
   /**
    * @param name - whose last words an error that nobody caught is.
    * @param stopOrder - names of services. One that is not among them is stopped last.
+   * @param environment - of each service; a promise where it is told later, and modules are loaded meanwhile.
    */
-  constructor(process: ServiceProcess, name: string, stopOrder: readonly string[]) {
+  constructor(
+    process: ServiceProcess,
+    name: string,
+    stopOrder: readonly string[],
+    environment: Environment | Promise<Environment> = process.env,
+  ) {
     this.#process = process;
     this.#stopOrder = stopOrder;
+    this.#environment = environment;
     process.on('uncaughtException', (error) => this.fail(name, error));
     for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const)
       process.on(signal, () => this.#stop(signal));
+  }
+
+  /** What a service begins with. In a process that stops none begins: it would be cut in the middle. */
+  async environment(): Promise<Environment> {
+    const environment = await this.#environment;
+    return this.#isStopping ? new Promise(() => {}) : environment;
   }
 
   /** From here on a stop stops it too. */
@@ -104,8 +121,9 @@ export function shareProcess(
   process: ServiceProcess,
   name: string,
   stopOrder: readonly string[],
+  environment?: Promise<Environment>,
 ): ProcessEnd {
-  const end = new ProcessEnd(process, name, stopOrder);
+  const end = new ProcessEnd(process, name, stopOrder, environment);
   ends.set(process, end);
   return end;
 }

@@ -97,6 +97,12 @@ test.each([
     [INTAKE_STOPS, ['intake', 'finished'], WORKER_STOPS, ['worker', 'finished']],
   ],
   [
+    'do not begin once another stops, and would be cut',
+    'late',
+    0,
+    [INTAKE_STOPS, ['intake', 'finished'], WORKER_STOPS, ['worker', 'finished']],
+  ],
+  [
     'stop though one of them takes too long',
     'stuck',
     1,

@@ -5,7 +5,7 @@ import { beginProcess } from '@sluice/platform/process/begin-process';
 import { platformSettings } from '@sluice/platform/settings/config';
 import { z } from 'zod';
 
-const { settings, logger, lifecycle, fail } = beginProcess(
+const { settings, logger, lifecycle, fail } = await beginProcess(
   process,
   'small',
   platformSettings.extend({

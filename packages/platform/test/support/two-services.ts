@@ -6,11 +6,13 @@ import { platformSettings } from '@sluice/platform/settings/config';
 import { AppError } from '@sluice/domain/values/errors';
 import { z } from 'zod';
 
-const settings = platformSettings.extend({ ENDING: z.enum(['stop', 'stuck', 'told', 'callback']) });
+const settings = platformSettings.extend({
+  ENDING: z.enum(['stop', 'stuck', 'told', 'callback', 'late']),
+});
 
 shareProcess(process, 'both', ['intake', 'worker']);
-const worker = beginProcess(process, 'worker', settings);
-const intake = beginProcess(process, 'intake', settings);
+const worker = await beginProcess(process, 'worker', settings);
+const intake = await beginProcess(process, 'intake', settings);
 /** The times of two lines differ: their order is not that of the output, since each service has a buffer of its own. */
 async function finish({ logger }: typeof worker): Promise<void> {
   await sleep(5);
@@ -20,6 +22,13 @@ async function finish({ logger }: typeof worker): Promise<void> {
 worker.lifecycle.defer('worker', () => finish(worker));
 setTimeout(() => {}, 60_000);
 switch (intake.settings.ENDING) {
+  case 'late':
+    intake.lifecycle.defer('intake', () => {
+      void beginProcess(process, 'third', settings).then(({ logger }) => logger.info('began'));
+      return finish(intake);
+    });
+    process.kill(process.pid, 'SIGTERM');
+    break;
   case 'told':
     worker.fail(new AppError('MIGRATION_MISMATCH', 'start a newer version'));
     break;

@@ -1,0 +1,64 @@
+/** What the services of `npm start` are told: what it was given, where they find each other, and settings that fit one person who tries things out. */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import {
+  addressOf,
+  allowsPrivateAddresses,
+  demoRefusal,
+  type StandaloneSettings,
+} from './settings.ts';
+
+export type ServiceEnvironment = Readonly<Record<string, string | undefined>>;
+
+interface GivenSettings {
+  readonly environment: ServiceEnvironment;
+  readonly settings: StandaloneSettings;
+}
+
+/** One that is empty counts as absent, to the services too. */
+export const givenEnvironment = (environment: ServiceEnvironment): ServiceEnvironment =>
+  Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+
+/** @param directory - of the data, where the services keep files too. */
+export function serviceEnvironment(
+  { environment, settings }: GivenSettings,
+  databaseUrl: string,
+  directory: string,
+) {
+  return {
+    CONSOLE_INTAKE_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
+    INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
+    MAIL_DIRECTORY: join(directory, 'mail'),
+    // For one person with one token who tries things out, the limits of a shared service would be in the way.
+    API_RATE_LIMIT_PER_MINUTE: '6000',
+    API_KEY_RATE_LIMIT_PER_SECOND: '100',
+    // Our own events are the demo workspace's, to be looked at.
+    ...(demoRefusal(settings) === undefined && {
+      ANALYTICS_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
+      ANALYTICS_WRITE_KEY: DEMO.writeKey,
+      WEBHOOK_LISTED_FAILURE_WAIT_MS: String(settings.WEBHOOK_LISTED_FAILURE_WAIT_MS),
+      // Whoever opens the demo on this machine runs it; visitors from elsewhere do not.
+      ...(!environment['DEMO_HOSTS'] && { OPERATOR_ACCOUNT_IDS: String(DEMO.accountId) }),
+    }),
+    SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
+    SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,
+    // The simulator's and the API's, so that nobody else signs its events.
+    ...(settings.STRIPE_SECRET_KEY === undefined && {
+      STRIPE_WEBHOOK_SECRET: `whsec_${randomBytes(24).toString('base64url')}`,
+    }),
+    ...givenEnvironment(environment),
+    DATABASE_URL: databaseUrl,
+    SHARD_COUNT: String(settings.SHARD_COUNT),
+    INTAKE_HOST: settings.INTAKE_HOST,
+    INTAKE_PORT: String(settings.INTAKE_PORT),
+    API_HOST: settings.API_HOST,
+    API_PORT: String(settings.API_PORT),
+    WORKER_HOST: settings.WORKER_HOST,
+    WORKER_PORT: String(settings.WORKER_PORT),
+    SIMULATOR_HOST: settings.SIMULATOR_HOST,
+    SIMULATOR_PORT: String(settings.SIMULATOR_PORT),
+    SIMULATOR_URL: addressOf(settings.SIMULATOR_HOST, settings.SIMULATOR_PORT),
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: String(allowsPrivateAddresses(settings)),
+  };
+}
