@@ -16,7 +16,8 @@ import { parseLogLine, type LogEntry } from './log-lines.ts';
 
 /** Before the first start again: a service that was killed is missed from then on. */
 const PAUSE_MS_MIN = 50;
-const PAUSE_MS_MAX = 30_000;
+/** Intake may be in the process too, which refuses calls while it is away; a start that fails again takes a second or two of CPU. */
+const PAUSE_MS_MAX = 2_000;
 /** After running for so long it did not die for the same reason as before. */
 const STABLE_AFTER_MS = 60_000;
 const WAIT_LINE_INTERVAL_MS = 60_000;

@@ -2,7 +2,7 @@
  * Commit batches that BullMQ counts as failed, run again.
  *
  * BullMQ takes a connection that breaks while a job is completed for a failure of the job. Such a commit batch is
- * applied, or is not; running it again is right either way. What its processor discarded stays failed.
+ * applied, or is not; running it again is right either way.
  *
  * Beside `queue-consumers.ts`.
  */
@@ -10,9 +10,6 @@ import type { Queue } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
 import { repeat, type Repetition } from '../process/repeat.ts';
 import { within } from '../process/within.ts';
-
-/** How the reason of a job begins that must not run again. */
-export const DISCARDED = 'discarded';
 
 /** Rounds left out while no job fails here. The others are for jobs of processes that are gone. */
 const SKIPPED_ROUNDS = 6;
@@ -53,7 +50,5 @@ export class FailedCommitBatches {
 }
 
 async function retryFailed(queue: Queue): Promise<void> {
-  for (const job of await queue.getFailed(0, JOBS_A_ROUND_MAX - 1)) {
-    if (!job.failedReason?.startsWith(DISCARDED)) await job.retry('failed');
-  }
+  for (const job of await queue.getFailed(0, JOBS_A_ROUND_MAX - 1)) await job.retry('failed');
 }

@@ -5,11 +5,10 @@
  * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/events/process-commit-batch.ts`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import { UnrecoverableError, WaitingError, type Job } from 'bullmq';
+import { WaitingError, type Job } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
 import type { ShardBehind } from './queue-behind.ts';
 import type { PendingBatches } from './pending-batches.ts';
-import { DISCARDED } from './queue-failed.ts';
 import type { Trying } from './watched-queue.ts';
 import { within } from '../process/within.ts';
 
@@ -21,9 +20,7 @@ export type JobOutcome =
   /** `behind`: so many of the commit batches behind this one are done with it. */
   | { readonly outcome: 'done'; readonly behind?: number }
   /** Not now: again after `afterMs`, before any later commit batch of the shard. */
-  | { readonly outcome: 'retry'; readonly afterMs: number; readonly reason: string }
-  /** Never: kept among the failed jobs for the operator. */
-  | { readonly outcome: 'discard'; readonly reason: string };
+  | { readonly outcome: 'retry'; readonly afterMs: number; readonly reason: string };
 
 /** Called for one commit batch a shard at a time, in order. A throw counts as `retry`. */
 export type ProcessCommitBatch = (
@@ -41,7 +38,7 @@ export interface ShardJobOptions {
   readonly logger: Logger;
 }
 
-/** @throws WaitingError or UnrecoverableError of BullMQ, which say what becomes of the job. */
+/** @throws WaitingError of BullMQ: the job was put back. */
 export async function runShardJob(
   { behind, pending, processCommitBatch, closing, logger }: ShardJobOptions,
   job: Job<CommitBatch>,
@@ -65,8 +62,6 @@ export async function runShardJob(
     );
     trying.end();
     if (outcome.outcome === 'done') return behind.remove(outcome.behind ?? 0);
-    if (outcome.outcome === 'discard')
-      throw new UnrecoverableError(`${DISCARDED}: ${outcome.reason}`);
     await pause(outcome.afterMs, closing);
     if (closing.aborted) {
       // Where it cannot be put back it stays active, and returns when its lock ends.

@@ -126,7 +126,7 @@ export interface Producer {
   readonly listQueued: ListQueued;
   /** What stands first in each shard's queue. */
   shardHeads(): Promise<readonly QueueHead[]>;
-  /** Commit batches that ended badly, all shards: run again by the workers, or discarded and kept. */
+  /** Commit batches that ended badly, all shards: run again by the workers. */
   failedCount(): Promise<number>;
   /** When the oldest commit batch that waits or runs was added, Unix milliseconds; undefined where there is none. */
   oldestCommitBatchAtMs(): Promise<number | undefined>;

@@ -67,7 +67,9 @@ export function createDepartedWorkers(deps: DepartedWorkersDeps): DepartedWorker
   };
   return {
     async look() {
-      await findDead();
+      await findDead().catch((error: unknown) =>
+        logger.warn({ error }, 'could not look for killed workers; the next round does'),
+      );
     },
     reconcileLoop: {
       name: 'take up the work of workers that were killed',

@@ -8,7 +8,7 @@ import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import { connectWorker } from '@sluice/platform/redis/redis';
 import { startRedisCluster } from '@sluice/platform/testing/redis-fleet';
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
-import { Queue, UnrecoverableError, Worker } from 'bullmq';
+import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { commitBatch, NAME, useBroker, WAIT } from '../support/broker-world.ts';
@@ -215,24 +215,18 @@ async function laneQueueState(): Promise<{ waitingCount: number; activeCount: nu
   return { waitingCount, activeCount };
 }
 
-test('a commit batch that ended badly runs again, one that was discarded never does', async () => {
+test('a commit batch that ended badly runs again', async () => {
   await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
-  await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-b') }]);
   // As where BullMQ takes a connection that broke while a job was completed for a failure of the job.
   const worker = new Worker(
     NAME,
-    (job) =>
-      Promise.reject(
-        job.id === 'envelope-a'
-          ? new Error('Connection is closed')
-          : new UnrecoverableError('discarded: unreadable'),
-      ),
+    () => Promise.reject(new Error('Connection is closed')),
     broker.connection(),
   );
   worker.on('error', () => undefined);
   const queue = new Queue(NAME, broker.connection());
   broker.closes.push(() => queue.close());
-  await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(2), WAIT);
+  await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(1), WAIT);
   await worker.close();
 
   const processed: string[] = [];
@@ -246,6 +240,5 @@ test('a commit batch that ended badly runs again, one that was discarded never d
     { failedRetryIntervalMs: 50 },
   );
   await vi.waitFor(() => expect(processed).toEqual(['envelope-a']), WAIT);
-  await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(1), WAIT);
-  expect((await queue.getFailed())[0]?.id).toBe('envelope-b');
+  await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(0), WAIT);
 });

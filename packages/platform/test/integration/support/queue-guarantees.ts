@@ -236,26 +236,6 @@ export function testQueue(
     );
   });
 
-  test('what is discarded is kept for the operator and does not stop the shard', async () => {
-    const order: string[] = [];
-    for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
-    }
-    await consume({
-      processCommitBatch: ({ id }) => {
-        order.push(id);
-        return Promise.resolve(
-          id === 'envelope-a' ? { outcome: 'discard', reason: 'unreadable' } : DONE,
-        );
-      },
-    });
-    await vi.waitFor(async () => {
-      expect(await producer.commitBatchCounts()).toEqual([0, 0]);
-      expect(await producer.failedCount()).toBe(1);
-    }, 10_000);
-    expect(order).toEqual(['envelope-a', 'envelope-b']);
-  });
-
   test('a hundred wake-ups of a sleeping lane are one; one that comes during the drain is kept', async () => {
     const lane: LaneKey = { environmentId: 1, webhookId: 7 };
     for (let n = 0; n < 100; n++) await producer.wakeLane(lane);
