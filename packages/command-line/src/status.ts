@@ -81,6 +81,12 @@ function stuckQueuesOf({ readiness }: ProcessStatus): string[] | undefined {
   return Array.isArray(queues) ? queues.map(String) : undefined;
 }
 
+/** Why no commit batch gets through in a process; undefined where any does. */
+function failingOf({ readiness }: ProcessStatus): string | undefined {
+  const { failing } = (readiness ?? {}) as { readonly failing?: { readonly reason?: unknown } };
+  return typeof failing?.reason === 'string' ? failing.reason : undefined;
+}
+
 const whyNotReady = ({ status, readiness }: ProcessStatus): string =>
   readiness === null
     ? `/readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`
@@ -117,6 +123,12 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
     const which = names.length === 0 ? '' : `: ${names.map(printable).join(', ')}`;
     const meaning = `queues make no progress${which}`;
     rows.push({ what: 'stuck', value: names.length, meaning });
+  }
+  const failing = processes.flatMap((each) => failingOf(each) ?? []);
+  if (failing.length > 0) {
+    const reasons = [...new Set(failing)].map(printable).join('; ');
+    const meaning = `workers apply no commit batch, each try fails: ${reasons}`;
+    rows.push({ what: 'failing', value: failing.length, meaning });
   }
   // Where nobody told any figure, `nothing` would read as if nothing waited.
   if (rows.length === 0) return areReady;

@@ -59,6 +59,23 @@ test('shards that no worker gets on with are named once, however many workers sa
   );
 });
 
+test('why no commit batch gets through is told once, however many workers say so', async () => {
+  const url = await serve(({ url: path }, response) =>
+    response
+      .writeHead(503)
+      .end(
+        path === '/metrics'
+          ? ''
+          : JSON.stringify({ failing: { seconds: 40, reason: '0A000: no such statement' } }),
+      ),
+  );
+  const terminal = { ...collectingTerminal(), isJson: false };
+  expect(writeStatus(terminal, await readStatus([url, url]))).toBe(false);
+  expect(terminal.lines.at(-1)).toBe(
+    'failing  2      workers apply no commit batch, each try fails: 0A000: no such statement',
+  );
+});
+
 test.each([404, 200])(
   'a web server that is none of our processes is not called ready, whether it answers %i',
   async (status) => {

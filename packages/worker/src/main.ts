@@ -20,8 +20,12 @@ import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { DatabaseClock } from '@sluice/platform/process/database-clock';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer } from '@sluice/platform/queue/queue';
-import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
-import { NOT_LOOKED_YET, type WatchReport } from '@sluice/platform/consumers/queue-watch';
+import {
+  startConsumers,
+  type ConsumerReport,
+  type Consumers,
+} from '@sluice/platform/consumers/queue-consumers';
+import { NOT_LOOKED_YET } from '@sluice/platform/consumers/queue-watch';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
 import { openTracer } from '@sluice/platform/telemetry/open-tracer';
@@ -180,7 +184,8 @@ const commitBatches = createCommitBatchProcessor({
 moveStagedFlushes(producer, newId(), { logger, lifecycle });
 const purchases = await createPurchases({ database, producer, settings, now, logger });
 
-const watchReport = (): WatchReport => consumers?.report() ?? NOT_LOOKED_YET;
+const watchReport = (): ConsumerReport =>
+  consumers?.report() ?? { ...NOT_LOOKED_YET, failing: undefined };
 readiness = () => readReadiness(database, producer, watchReport());
 registerProcessMetrics({
   metrics,

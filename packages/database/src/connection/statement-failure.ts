@@ -4,6 +4,22 @@
 const SACRIFICED_SQLSTATES: ReadonlySet<string> = new Set(['40001', '40P01']);
 /** Those, and a unique violation: another transaction was first. */
 const CONFLICT_SQLSTATES: ReadonlySet<string> = new Set([...SACRIFICED_SQLSTATES, '23505']);
+/**
+ * Those of the classes below that only a value can cause: too long, out of range, a character that text cannot hold, an
+ * index entry or a nesting beyond the limits, a check or a column that must be set. Others, 22P02 among them, also come
+ * from a database that is at fault.
+ */
+const VALUE_SQLSTATES: ReadonlySet<string> = new Set([
+  '22001',
+  '22003',
+  '22008',
+  '22021',
+  '22P05',
+  '23502',
+  '23514',
+  '54000',
+  '54001',
+]);
 /** Data exceptions, integrity constraints, and limits of the program such as the size of an index entry. */
 const REFUSED_SQLSTATE = /^(22|23|54)/;
 
@@ -32,8 +48,13 @@ export function isDuplicateOf(error: unknown, index: string): boolean {
   return isDuplicate(error) && (error as { constraint?: unknown }).constraint === index;
 }
 
+/** True where it is certain that a value is at fault and the statement is not: for another value it would succeed. */
+export function isValuesFault(error: unknown): error is Error {
+  return error instanceof RangeError || VALUE_SQLSTATES.has(sqlStateOf(error));
+}
+
 /**
- * True where a value is one that a row cannot hold, so that running again fails again. A number that
+ * True where a value may be one that a row cannot hold, so that others may succeed without it. A number that
  * does not fit its column is found by us when it is written (`columns.ts`), as a RangeError.
  */
 export function isRefusedData(error: unknown): error is Error {

@@ -11,6 +11,7 @@
 import type { Queue } from 'bullmq';
 import { connectionWarnings } from '../redis/connection-warnings.ts';
 import type { Logger } from '../process/logger.ts';
+import { FailingTries, type Failing } from './failing-tries.ts';
 import { FailedCommitBatches } from './queue-failed.ts';
 import { PendingBatches } from './pending-batches.ts';
 import type { Processors } from './queue-processors.ts';
@@ -40,11 +41,15 @@ export interface ConsumerOptions extends BrokerOptions {
   readonly failedRetryIntervalMs?: number;
 }
 
+export interface ConsumerReport extends WatchReport {
+  readonly failing: Failing | undefined;
+}
+
 export interface Consumers {
   /** What waits in all shards. */
   readonly pending: PendingBatches;
-  /** What the watch over the queues has found. */
-  report(): WatchReport;
+  /** What the watch over the queues has found, and whether commit batches get through. */
+  report(): ConsumerReport;
   /** Of this process: what its locks begin with. One more where a worker is replaced. */
   brokerWorkerIds(): readonly string[];
   /** Puts the jobs of a dead process back to the heads of their queues, by its `brokerWorkerIds`. @returns how many. */
@@ -92,10 +97,12 @@ export async function startConsumers(
   });
 
   const pending = new PendingBatches(side.pendingLog, side.readBatches, now);
+  const failing = new FailingTries(now, hungAfterMs, logger);
   const queues = openWorkers(shardNames, {
     side,
     processors,
     pending,
+    failing,
     stalledAfterMs,
     hungAfterMs,
     closing: closing.signal,
@@ -144,7 +151,7 @@ export async function startConsumers(
   };
   return {
     pending,
-    report: () => watch.report(),
+    report: () => ({ ...watch.report(), failing: failing.report() }),
     brokerWorkerIds: () => queues.flatMap(({ workerIds }) => workerIds),
     putBackJobsOf: (ids) => watch.putBackJobsOf(ids),
     close: () => (closed ??= close()),

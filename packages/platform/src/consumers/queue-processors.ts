@@ -5,6 +5,7 @@
  * `worker/src/delivery/deliver-webhook.ts`, `worker/src/purchases/advance-purchase-workflow.ts`.
  */
 import type { Logger } from '../process/logger.ts';
+import type { FailingTries } from './failing-tries.ts';
 import { ShardBehind } from './queue-behind.ts';
 import { runShardJob, type JobOutcome, type ProcessCommitBatch } from './queue-shard-job.ts';
 import type { PendingBatches } from './pending-batches.ts';
@@ -48,6 +49,7 @@ export interface ShardProcessOptions {
   readonly waiting: WaitingCommitBatches;
   /** Of all shards. */
   readonly pending: PendingBatches;
+  readonly failing: FailingTries;
   /** Aborted: what is not done yet goes back to the head of its queue. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
@@ -56,10 +58,10 @@ export interface ShardProcessOptions {
 /** The commit batches of one shard. */
 export function shardProcess(
   { processCommitBatch, now }: Processors,
-  { waiting, pending, closing, logger }: ShardProcessOptions,
+  { waiting, pending, failing, closing, logger }: ShardProcessOptions,
 ): ProcessJob {
   const behind = new ShardBehind({ waiting, now, logger });
-  const shard = { behind, pending, processCommitBatch, closing, logger };
+  const shard = { behind, pending, processCommitBatch, failing, closing, logger };
   return (job, token, trying) => runShardJob(shard, job, token, trying).finally(() => behind.end());
 }
 

@@ -7,6 +7,7 @@
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { WaitingError, type Job } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
+import type { FailingTries } from './failing-tries.ts';
 import type { ShardBehind } from './queue-behind.ts';
 import type { PendingBatches } from './pending-batches.ts';
 import type { Trying } from './watched-queue.ts';
@@ -33,6 +34,8 @@ export interface ShardJobOptions {
   readonly behind: ShardBehind;
   readonly pending: PendingBatches;
   readonly processCommitBatch: ProcessCommitBatch;
+  /** Of all shards. */
+  readonly failing: FailingTries;
   /** Aborted: what is not done yet goes back to the head of its queue. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
@@ -40,7 +43,7 @@ export interface ShardJobOptions {
 
 /** @throws WaitingError of BullMQ: the job was put back. */
 export async function runShardJob(
-  { behind, pending, processCommitBatch, closing, logger }: ShardJobOptions,
+  { behind, pending, processCommitBatch, failing, closing, logger }: ShardJobOptions,
   job: Job<CommitBatch>,
   token: string | undefined,
   trying: Trying,
@@ -49,6 +52,7 @@ export async function runShardJob(
     trying.begin();
     const outcome = await processCommitBatch(job.data, () => behind.read(job.data), pending).catch(
       (error: unknown): JobOutcome => {
+        failing.failed(error);
         logger.error(
           { error, envelopeId: job.id, attempt },
           'a commit batch failed; the worker tries it again',
@@ -61,7 +65,10 @@ export async function runShardJob(
       },
     );
     trying.end();
-    if (outcome.outcome === 'done') return behind.remove(outcome.behind ?? 0);
+    if (outcome.outcome === 'done') {
+      failing.succeeded();
+      return behind.remove(outcome.behind ?? 0);
+    }
     await pause(outcome.afterMs, closing);
     if (closing.aborted) {
       // Where it cannot be put back it stays active, and returns when its lock ends.

@@ -8,6 +8,7 @@
  */
 import type { WorkerOptions } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
+import type { FailingTries } from './failing-tries.ts';
 import type { PendingBatches } from './pending-batches.ts';
 import { laneProcess, purchaseProcess, shardProcess, type Processors } from './queue-processors.ts';
 import type { TakingSide } from './queue-taking.ts';
@@ -29,6 +30,7 @@ export interface QueueWorkersOptions {
   readonly processors: Processors;
   /** Of all shards. */
   readonly pending: PendingBatches;
+  readonly failing: FailingTries;
   readonly stalledAfterMs: number;
   /** A try that takes so long counts as hung. */
   readonly hungAfterMs: number;
@@ -45,10 +47,10 @@ export function openWorkers(
   shardNames: readonly string[],
   options: QueueWorkersOptions,
 ): readonly WatchedQueue[] {
-  const { side, processors, pending, closing, logger } = options;
+  const { side, processors, pending, failing, closing, logger } = options;
   const { purchases, laneConcurrency } = processors;
   const shards = shardNames.map((name) => {
-    const shard = { waiting: side.waitingIn(name), pending, closing, logger };
+    const shard = { waiting: side.waitingIn(name), pending, failing, closing, logger };
     const process = shardProcess(processors, shard);
     return openOne(options, name, 1, process, side.openShardWorker);
   });

@@ -10,8 +10,8 @@ import { nameOf } from '@sluice/database/delivery/lanes';
 import type { NumberStock } from '@sluice/database/people/numbers';
 import { insertDeadLetteredOperation } from '@sluice/database/events/dead-lettered-operations';
 import { inSavepoint } from '@sluice/database/connection/savepoint';
-import { isRefusedData } from '@sluice/database/connection/statement-failure';
 import { readPeople } from '@sluice/database/people/people';
+import { isRefusedData, isValuesFault } from '@sluice/database/connection/statement-failure';
 import { applyOperations } from '@sluice/domain/apply/apply-operations';
 import {
   NO_SUBSCRIPTIONS,
@@ -153,7 +153,9 @@ export async function applyIsolated(
   } catch (error) {
     if (!isContained(error)) throw error;
     const [operation] = operations;
-    if (operation && operations.length === 1)
+    if (operation && operations.length === 1) {
+      // Where the statement itself may be at fault, as on a damaged index, it waits: others would fail like it.
+      if (isRefusedData(error) && !isValuesFault(error)) throw error;
       return deadLetter(
         deps,
         transaction,
@@ -161,6 +163,7 @@ export async function applyIsolated(
         operation,
         error,
       );
+    }
   }
   const middle = Math.ceil(operations.length / 2);
   const applyPart = (part: readonly Operation[]) =>

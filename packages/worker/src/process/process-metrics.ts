@@ -1,6 +1,6 @@
 /** What one worker process has done and has in progress, for `/metrics`; what waits is in `backlog-metrics.ts`. */
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
-import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
+import type { ConsumerReport } from '@sluice/platform/consumers/queue-consumers';
 import { inFlightCount, type LanePermits } from '../scheduling/lane-permits.ts';
 
 export interface ProcessMetricsDependencies {
@@ -15,7 +15,7 @@ export interface ProcessMetricsDependencies {
   /** In the database, of all processes. */
   readonly countDeadLettered: () => Promise<number>;
   readonly countPurchasesInReview: () => Promise<number>;
-  readonly report: () => WatchReport;
+  readonly report: () => ConsumerReport;
   /** Posts to endpoints so far, by outcome. */
   readonly attempts: ReadonlyMap<string, number>;
   /** Calls of the payment provider so far, by outcome. */
@@ -73,6 +73,11 @@ export function registerProcessMetrics({
     'sluice_worker_replaced_workers_total',
     'Workers of a queue that acquired no jobs, replaced',
     () => report().replacedWorkers,
+  );
+  metrics.gauge(
+    'sluice_worker_failing_seconds',
+    'How long each try to apply a commit batch has failed; 0 while any succeeds',
+    () => report().failing?.seconds ?? 0,
   );
   metrics.counterBy(
     'outcome',

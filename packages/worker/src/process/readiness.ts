@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
 import { countDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
 import type { Producer } from '@sluice/platform/queue/queue';
-import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
+import type { ConsumerReport } from '@sluice/platform/consumers/queue-consumers';
 import type { Readiness } from '@sluice/platform/telemetry/admin-server';
 
 const DEADLINE_MS = 2_000;
@@ -16,11 +16,11 @@ export const WAITING_FOR_DATABASE: Readiness = {
   details: { waiting_for: 'the database' },
 };
 
-/** Not ready while the broker does not answer or a queue stands. Within two seconds. */
+/** Not ready while the broker does not answer, a queue stands or no commit batch gets through. Within two seconds. */
 export async function readReadiness(
   database: Database,
   producer: Pick<Producer, 'commitBatchCounts'>,
-  { isBrokerAnswering, stuckQueues, replacedWorkers }: WatchReport,
+  { isBrokerAnswering, stuckQueues, replacedWorkers, failing }: ConsumerReport,
 ): Promise<Readiness> {
   const late = sleep(DEADLINE_MS, undefined, { ref: false });
   const [counts, deadLettered] = await Promise.all([
@@ -31,11 +31,16 @@ export async function readReadiness(
     ]),
   ]);
   return {
-    isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
+    isReady:
+      counts !== undefined &&
+      isBrokerAnswering &&
+      stuckQueues.length === 0 &&
+      failing === undefined,
     details: {
       queued_envelopes: counts ?? null,
       stuck_queues: stuckQueues,
       replaced_workers: replacedWorkers,
+      ...(failing && { failing }),
       // Not a reason to be unready: the version that fixes it must be able to start.
       parked_operations: deadLettered ?? null,
     },

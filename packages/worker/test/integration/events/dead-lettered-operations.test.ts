@@ -11,6 +11,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import type { QueuedOperation } from '@sluice/domain/operations/packed-event';
 import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
+import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { retryDeadLettered } from '../../../src/events/retry-dead-lettered.ts';
@@ -68,6 +69,25 @@ test('operations that meet a fault are dead-lettered whole; the others are appli
     { code: 'parked', count: '2', source: 'person.identify' },
   ]);
 });
+
+test.each(['22P02', '22023', '23503', '23P01'])(
+  'what the database refuses for a reason that need not be the value’s (%s) waits, and is applied later',
+  async (code) => {
+    await sql`create function refuse() returns trigger language plpgsql as ${sql.raw(
+      `$$ begin raise exception 'refused' using errcode = '${code}'; end $$`,
+    )}`.execute(world.database);
+    await sql`create trigger refuse before insert on events execute function refuse()`.execute(
+      world.database,
+    );
+    const operations = inEnvironment(environmentId, track('id:1', 'a'), track('id:2', 'b'));
+    const commitBatch = { id: world.newId(), operations };
+    await expect(processCommitBatch(world.deps, commitBatch)).rejects.toThrow('refused');
+    expect(await countDeadLetteredOperations(world.database, 10)).toBe(0);
+    await sql`drop function refuse cascade`.execute(world.database);
+    await processCommitBatch(world.deps, commitBatch);
+    expect(await world.eventNames(environmentId)).toEqual(['a', 'b']);
+  },
+);
 
 test('an operation that this version does not know waits for the newer one instead', async () => {
   const unknown = { ...track('id:1', 'a'), type: 'person.frobnicate' } as unknown as Operation;

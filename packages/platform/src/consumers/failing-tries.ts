@@ -1,0 +1,73 @@
+/**
+ * Whether the commit batches of this process get through at all. One that fails is its own matter; where for half of the
+ * time that a try may take each one fails and none succeeds, the cause is what all of them need, such as a statement that
+ * the database refuses. Nothing is lost then: each batch is tried again until the cause is gone.
+ *
+ * Made by `queue-consumers.ts`, told by `queue-shard-job.ts`.
+ */
+import type { Logger } from '../process/logger.ts';
+
+const REASON_LENGTH_MAX = 500;
+
+export interface Failing {
+  /** Since the first try that failed after the last that succeeded. */
+  readonly seconds: number;
+  /** Of the last try: the SQLSTATE or code where it has one, and the message. */
+  readonly reason: string;
+}
+
+export class FailingTries {
+  readonly #now: () => number;
+  readonly #hungAfterMs: number;
+  readonly #logger: Logger;
+  #failure:
+    | { readonly sinceMs: number; readonly lastMs: number; readonly error: unknown }
+    | undefined;
+  #isTold = false;
+
+  /**
+   * @param now - monotonic milliseconds.
+   * @param hungAfterMs - how long a try may take. Of 60 s half is more than a restart of Postgres takes, and seen within a minute.
+   */
+  constructor(now: () => number, hungAfterMs: number, logger: Logger) {
+    this.#now = now;
+    this.#hungAfterMs = hungAfterMs;
+    this.#logger = logger;
+  }
+
+  succeeded(): void {
+    if (this.#failure === undefined) return;
+    if (this.#isTold) this.#logger.warn({}, 'commit batches are applied again');
+    this.#failure = undefined;
+    this.#isTold = false;
+  }
+
+  failed(error: unknown): void {
+    const nowMs = this.#now();
+    this.#failure = { sinceMs: this.#failure?.sinceMs ?? nowMs, lastMs: nowMs, error };
+    const failing = this.report();
+    if (failing === undefined || this.#isTold) return;
+    this.#isTold = true;
+    this.#logger.error(
+      failing,
+      'no commit batch can be applied; each is tried again, nothing is lost: infra/runbooks/events-are-not-processed.md',
+    );
+  }
+
+  /** @returns undefined while batches get through, or none is there. */
+  report(): Failing | undefined {
+    if (this.#failure === undefined) return undefined;
+    const { sinceMs, lastMs, error } = this.#failure;
+    const nowMs = this.#now();
+    // What failed so long ago was given to another process: otherwise it would have been tried again.
+    if (nowMs - lastMs > this.#hungAfterMs || nowMs - sinceMs < this.#hungAfterMs / 2)
+      return undefined;
+    return { seconds: Math.round((nowMs - sinceMs) / 1_000), reason: reasonOf(error) };
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  const text = typeof message === 'string' ? message : String(error);
+  return `${typeof code === 'string' ? `${code}: ` : ''}${text}`.slice(0, REASON_LENGTH_MAX);
+}

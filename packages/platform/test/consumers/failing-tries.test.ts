@@ -1,0 +1,47 @@
+import { createLogger } from '@sluice/platform/process/logger';
+import { beforeEach, expect, test } from 'vitest';
+import { FailingTries } from '../../src/consumers/failing-tries.ts';
+
+let nowMs: number;
+let tries: FailingTries;
+beforeEach(() => {
+  nowMs = 1_000;
+  tries = new FailingTries(() => nowMs, 60_000, createLogger('test', 'silent'));
+});
+
+/** A try each five seconds. */
+function failFor(seconds: number, error: unknown): void {
+  for (let second = 0; second <= seconds; second += 5) {
+    if (second > 0) nowMs += 5_000;
+    tries.failed(error);
+  }
+}
+const refused = (code: string, message: string) => Object.assign(new Error(message), { code });
+
+test('where each try fails for half a minute, no batch gets through, and the last reason is told', () => {
+  failFor(25, new Error('another reason, earlier'));
+  expect(tries.report()).toBeUndefined();
+  failFor(5, refused('0A000', 'could not read a stable value'));
+  expect(tries.report()).toEqual({ seconds: 30, reason: '0A000: could not read a stable value' });
+});
+
+test('a batch that gets through in between shows that only some fail', () => {
+  for (let round = 0; round < 5; round++) {
+    failFor(20, new Error('one that fails alone'));
+    tries.succeeded();
+  }
+  expect(tries.report()).toBeUndefined();
+});
+
+test('it is over with the first batch that gets through', () => {
+  failFor(60, new Error('refused'));
+  expect(tries.report()).toBeDefined();
+  tries.succeeded();
+  expect(tries.report()).toBeUndefined();
+});
+
+test('what failed and then went to another process is no failure of this one for ever', () => {
+  failFor(40, new Error('refused'));
+  nowMs += 60_001;
+  expect(tries.report()).toBeUndefined();
+});
