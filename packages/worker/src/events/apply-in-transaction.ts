@@ -22,6 +22,7 @@ import type { Operation, RecordIssue } from '@sluice/domain/operations/operation
 import { peopleToReport } from '@sluice/domain/reports/people-to-report';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { LoadedState } from '@sluice/domain/state/loaded-state';
+import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 import { loadState, SAFEST, type LoadOptions } from './load-state.ts';
 import type { TakenIdWatch } from './taken-id-watch.ts';
@@ -95,16 +96,22 @@ export async function withIncoming(
   return { ...state, incoming };
 }
 
+/** What is known already of the operations, and what may be done for their lanes. */
+interface Applying {
+  /** Absent: it is found. */
+  readonly needs?: StateNeeds | undefined;
+  readonly options: LoadOptions;
+  readonly taking?: LaneTaking | undefined;
+}
+
 /** Applies operations in order. */
 export async function applyTogether(
   deps: ProcessCommitBatchDeps,
   transaction: DatabaseOrTransaction,
   operations: readonly Operation[],
   subscriptions: IncomingSubscriptions,
-  options: LoadOptions = SAFEST,
-  taking?: LaneTaking,
+  { needs = findStateNeeds(operations), options, taking }: Applying = { options: SAFEST },
 ): Promise<Applied> {
-  const needs = findStateNeeds(operations);
   const state = await loadState(transaction, needs, options);
   if (state.takenEvents.length > 0) deps.takenIds.proved(deps.now());
   await deps.numbers.reserve(transaction, needs.newNumbersMax);

@@ -11,6 +11,8 @@ import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { waitToMerge } from '@sluice/database/people/merge-gate';
 import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
+import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
+import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { readPlaces } from '@sluice/domain/operations/flush-places';
@@ -131,26 +133,25 @@ export function applyBatches(
       : inFlushOrder(parts);
     if (operations.length === 0) return { outcome: 'already-applied' };
     const held = heldOf(parts, found);
-    if (pending) await expectNothingEarlier(transaction, pending, held);
+    // When isolating, one that cannot even be read through is found where it is applied.
+    const needs = isIsolating ? undefined : findStateNeeds(operations);
+    if (pending) await expectNothingEarlier(transaction, pending, held, needs);
     if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
     const subscriptions = new IncomingSubscriptions(
       await listIncomingSubscriptions(transaction, reportingIncoming),
     );
     const { lanes, counts } = isIsolating
       ? await applyIsolated(deps, transaction, commitBatchIdsOf(parts), operations, subscriptions)
-      : await applyTogether(
-          deps,
-          transaction,
-          operations,
-          subscriptions,
-          {
+      : await applyTogether(deps, transaction, operations, subscriptions, {
+          needs,
+          options: {
             keepsMergesOff,
             looksForTakenIds,
             looksForRemadeNames,
             waitingVisitorsOf: waitingVisitorsOf(pending, held),
           },
-          deps.lanes?.taking(),
-        );
+          taking: deps.lanes?.taking(),
+        });
     return {
       outcome: 'applied',
       envelopes: commitBatches.length,
@@ -187,8 +188,9 @@ async function expectNothingEarlier(
   transaction: DatabaseOrTransaction,
   pending: PendingBatches,
   held: readonly HeldBatch[],
+  needs: StateNeeds | undefined,
 ): Promise<void> {
-  const earlier = await findEarlierBatches(transaction, pending, held);
+  const earlier = await findEarlierBatches(transaction, pending, held, needs);
   if (earlier.length > 0) throw new EarlierFirst(earlier);
 }
 

@@ -23,6 +23,7 @@ import { listNamesOfObjects } from '@sluice/database/people/objects';
 import { listNamesOfOwners } from '@sluice/database/people/person-names';
 import { listObjectsOfVisitors } from '@sluice/database/people/visitors';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
+import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { environmentOf, type QueuedOperation } from '@sluice/domain/operations/packed-event';
 import type { Operation } from '@sluice/domain/operations/operation';
@@ -41,20 +42,25 @@ export interface HeldBatch {
  * Finds the batches that must be applied first.
  *
  * @param held - those that the transaction applies together; they are never in the answer.
+ * @param known - what all operations of the transaction need, where that was found.
  */
 export async function findEarlierBatches(
   transaction: DatabaseOrTransaction,
   pending: PendingBatches,
   held: readonly HeldBatch[],
+  known: StateNeeds | undefined,
 ): Promise<PendingBatch[]> {
   const waiting = held.filter(({ batch }) => pending.hasEarlier(batch));
   if (waiting.length === 0) return [];
-  // Of all, the first one's too: it can give one of its names to somebody whom a later one names.
-  const operations = held.flatMap((each) => each.operations);
-  const keys = await keysOfOwners(transaction, operations);
-  const visitors = findStateNeeds(operations).identifiers.flatMap(
-    ({ environmentId, kind, value }) =>
-      kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
+  const needs = known ?? findStateNeeds(held.flatMap(({ operations }) => operations));
+  // Of all, the first one's too: it can give one of its names to somebody whom a later one names. What the operations name
+  // themselves stands in the log: to hash it again was a twentieth of the worker's time.
+  const keys = new Set<number>();
+  for (const { batch, operations } of held)
+    for (const key of keysWithoutMarks(batch, operations.map(environmentOf))) keys.add(key);
+  await addNamesOfOwners(keys, transaction, needs);
+  const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
+    kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
   );
   // An object to which a visitor will relate somebody may be deleted by an earlier call.
   for (const { environmentId, key } of await listObjectsOfVisitors(transaction, visitors))
@@ -96,11 +102,15 @@ export function earlierByKeys(
   operations: readonly QueuedOperation[],
 ): PendingBatch[] {
   if (!pending.hasEarlier(batch)) return [];
-  const marks = new Set<number>();
-  for (const environmentId of new Set(operations.map(environmentOf)))
-    marks.add(visitorHashOf(environmentId));
-  const keys = batch.keys.filter((key) => !marks.has(key));
+  const keys = keysWithoutMarks(batch, operations.map(environmentOf));
   return [...pending.earlier(batch, keys)].filter((each) => !isOfFlush(each, batch));
+}
+
+/** @param environmentIds - of the operations in it; one may occur twice. */
+function keysWithoutMarks({ keys }: PendingBatch, environmentIds: readonly number[]): Uint32Array {
+  const marks = new Set<number>();
+  for (const environmentId of new Set(environmentIds)) marks.add(visitorHashOf(environmentId));
+  return keys.filter((key) => !marks.has(key));
 }
 
 /** Hashes of all keys that operations name, and of all other names of the people and objects that they name. */
@@ -111,13 +121,20 @@ export async function keysOfOwners(
   const keys = new Set<number>();
   for (const operation of operations)
     for (const key of keysOf(operation)) keys.add(keyHashOf(operation.environmentId, key));
-  const needs = findStateNeeds(operations);
+  await addNamesOfOwners(keys, database, findStateNeeds(operations));
+  return keys;
+}
+
+async function addNamesOfOwners(
+  keys: Set<number>,
+  database: DatabaseOrTransaction,
+  needs: StateNeeds,
+): Promise<void> {
   for (const { environmentId, key } of [
     ...(await listNamesOfOwners(database, needs)),
     ...(await listNamesOfObjects(database, needs)),
   ])
     keys.add(keyHashOf(environmentId, key));
-  return keys;
 }
 
 /** True for two parts of one call: they are applied together. */

@@ -67,8 +67,12 @@ test(
     expect(await (await fetch(`${worker.url}/metrics`)).text()).toMatch(
       /^sluice_worker_failing_seconds(\{[^}]*\})? [1-9]/m,
     );
-    expect(worker.logs).toContainEqual(
-      expect.objectContaining({ level: 50, reason: expect.stringContaining('22P02') }),
+    await vi.waitFor(
+      () =>
+        expect(worker.logs).toContainEqual(
+          expect.objectContaining({ level: 50, reason: expect.stringContaining('22P02') }),
+        ),
+      WAIT,
     );
 
     await sql`drop trigger refuse on events`.execute(database);
