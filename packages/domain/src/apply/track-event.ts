@@ -65,9 +65,20 @@ function addEvent(
   anonymousId: string | null,
   person: PersonState | undefined,
 ): void {
-  const { environmentId, eventId, kind, name, data } = operation;
-  const { occurredAtMs, receivedAtMs, envelopeNumber, flushIndex } = operation;
-  const when = { occurredAtMs, receivedAtMs, envelopeNumber, flushIndex };
-  set.addEvent({ environmentId, eventId, kind, anonymousId, name, data, ...when }, person);
+  set.addEvent(
+    {
+      environmentId: operation.environmentId,
+      eventId: operation.eventId,
+      kind: operation.kind,
+      anonymousId,
+      name: operation.name,
+      data: operation.data,
+      occurredAtMs: operation.occurredAtMs,
+      receivedAtMs: operation.receivedAtMs,
+      envelopeNumber: operation.envelopeNumber,
+      flushIndex: operation.flushIndex,
+    },
+    person,
+  );
   reportTracked(set, operation, person);
 }

@@ -47,12 +47,40 @@ export const environmentOf = (queued: QueuedOperation): number =>
 export const isKnownFormat = (queued: QueuedOperation): boolean =>
   !isPacked(queued) || queued[0] === PACKED_EVENT_FORMAT;
 
+/**
+ * As `unpackOperation`, with its place. In one step, since most operations are events and each object more is collected.
+ *
+ * @param flushIndex - of the operation in its flush.
+ */
+export function unpackPlaced(
+  queued: QueuedOperation,
+  envelopeNumber: number,
+  flushIndex: number,
+): Operation {
+  if (!isPacked(queued) || queued[5] !== null)
+    return { ...unpackOperation(queued), envelopeNumber, flushIndex };
+  requireKnownFormat(queued);
+  return {
+    type: 'event.track',
+    kind: 'event',
+    environmentId: queued[1],
+    receivedAtMs: queued[2],
+    person: { kind: queued[3], value: queued[4] },
+    eventId: queued[6],
+    name: queued[7],
+    data: queued[8],
+    occurredAtMs: queued[9],
+    source: queued[10],
+    envelopeNumber,
+    flushIndex,
+  };
+}
+
 /** @throws AppError ENVELOPE_INVALID where a newer intake has packed it in a way that this version does not know. */
 export function unpackOperation(queued: QueuedOperation): Operation {
   if (!isPacked(queued)) return queued;
-  const [format, environmentId, receivedAtMs, personKind, personValue, anonymousId] = queued;
-  if (format !== PACKED_EVENT_FORMAT)
-    throw new AppError('ENVELOPE_INVALID', `this version does not know events of format ${format}`);
+  requireKnownFormat(queued);
+  const [, environmentId, receivedAtMs, personKind, personValue, anonymousId] = queued;
   const event: TrackEvent = {
     type: 'event.track',
     kind: 'event',
@@ -66,4 +94,9 @@ export function unpackOperation(queued: QueuedOperation): Operation {
     source: queued[10],
   };
   return anonymousId === null ? event : { ...event, anonymousId };
+}
+
+function requireKnownFormat([format]: PackedEvent): void {
+  if (format !== PACKED_EVENT_FORMAT)
+    throw new AppError('ENVELOPE_INVALID', `this version does not know events of format ${format}`);
 }

@@ -18,7 +18,7 @@ import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { readPlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { orderPlaceOf, type BatchPlace } from '@sluice/domain/operations/order-place';
-import { environmentOf, unpackOperation } from '@sluice/domain/operations/packed-event';
+import { environmentOf, unpackPlaced } from '@sluice/domain/operations/packed-event';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import {
@@ -171,12 +171,8 @@ function placedOperations(
   const indexes = places === undefined ? undefined : readPlaces(places);
   return operations.map((queued, index) => {
     const flushIndex = indexes?.[index] ?? index;
-    const operation = {
-      ...unpackOperation(queued),
-      envelopeNumber,
-      flushIndex,
-      ...(isReplayed && { isReplayed }),
-    };
+    const unpacked = unpackPlaced(queued, envelopeNumber, flushIndex);
+    const operation = isReplayed ? { ...unpacked, isReplayed } : unpacked;
     // Events write no attributes, and most operations are events.
     if (operation.type === 'event.track') return operation;
     return { ...operation, place: orderPlaceOf(flushPlace, flushIndex) };
