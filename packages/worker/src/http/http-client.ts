@@ -139,6 +139,17 @@ const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const FIELD_NAME =
   /^(?!(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer)$)[!#$%&'*+\-.^_`|~\w]+$/i;
 
+/** Names that were found to be fields: each delivery has the same ones. */
+const fieldNames = new Set<string>();
+const FIELD_NAMES_MAX = 1_024;
+
+function isFieldName(name: string): boolean {
+  if (fieldNames.has(name)) return true;
+  if (!FIELD_NAME.test(name)) return false;
+  if (fieldNames.size < FIELD_NAMES_MAX) fieldNames.add(name);
+  return true;
+}
+
 /** Undefined where a field could be read as another field, or as another request. */
 function headOf(
   { head, authorization }: Target,
@@ -148,7 +159,7 @@ function headOf(
   let text = head;
   for (const name in headers) {
     const value = headers[name] as string;
-    if (!FIELD_NAME.test(name) || !FIELD_VALUE.test(value)) return undefined;
+    if (!isFieldName(name) || !FIELD_VALUE.test(value)) return undefined;
     if (authorization === undefined || name.toLowerCase() !== 'authorization')
       text += `${name}: ${value}\r\n`;
   }
