@@ -39,7 +39,7 @@ import {
 import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { registerBacklogMetrics } from './process/backlog-metrics.ts';
 import { createDeliveries } from './delivery/deliveries.ts';
-import { nameRefusedEndpoints } from './delivery/name-refused-endpoints.ts';
+import { warnOfEndpoints } from './delivery/name-refused-endpoints.ts';
 import { resolveBySystem } from './http/vetted-connection.ts';
 import { moveStagedFlushes } from './events/move-staged-flushes.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
@@ -307,23 +307,16 @@ lifecycle.defer('sweeps', () => {
   return reconcileLoops.stop();
 });
 
-if (webhooks.allowPrivateAddresses) {
-  if (settings.NODE_ENV === 'production')
-    logger.warn(
-      'WEBHOOK_ALLOW_PRIVATE_ADDRESSES is true: every account can reach private addresses of this network through webhooks and imports; WEBHOOK_ALLOWED_NETWORKS allows single networks',
-    );
-} else {
-  const { allowedNetworks } = webhooks;
-  void nameRefusedEndpoints({
-    listEndpoints: (after, countMax) => listWebhookEndpoints(database, after, countMax),
-    resolve: resolveBySystem,
-    policy: { allowPrivate: false, allowedNetworks },
-    logger,
-    signal: stopping.signal,
-  }).catch((error: unknown) => {
-    if (!stopping.signal.aborted)
-      logger.warn({ error }, 'endpoints at refused addresses could not be named');
-  });
-}
+warnOfEndpoints({
+  listEndpoints: (after, countMax) => listWebhookEndpoints(database, after, countMax),
+  resolve: resolveBySystem,
+  policy: {
+    allowPrivate: webhooks.allowPrivateAddresses,
+    allowedNetworks: webhooks.allowedNetworks,
+  },
+  isProduction: settings.NODE_ENV === 'production',
+  logger,
+  signal: stopping.signal,
+});
 startProcessHeartbeat({ database, newId, process, clockWatch, watchReport, ...watched });
 logger.info({ host: asked.host, port: health.port, shards: broker.shardCount }, 'worker runs');

@@ -26,6 +26,26 @@ const PAGE_COUNT = 500;
 /** Look-ups of one start; beyond it only literal addresses are judged. */
 const LOOKUP_COUNT_MAX = 1_000;
 
+/** Names them in the background, or says that none is refused where that is a danger. */
+export function warnOfEndpoints({
+  policy,
+  isProduction,
+  ...deps
+}: NameRefusedDeps & { readonly isProduction: boolean }): void {
+  const { logger, signal } = deps;
+  if (policy.allowPrivate) {
+    if (isProduction)
+      logger.warn(
+        'WEBHOOK_ALLOW_PRIVATE_ADDRESSES is true: every account can reach private addresses of this network through webhooks and imports; WEBHOOK_ALLOWED_NETWORKS allows single networks',
+      );
+    return;
+  }
+  nameRefusedEndpoints({ policy, ...deps }).catch((error: unknown) => {
+    if (!signal.aborted)
+      logger.warn({ error }, 'endpoints at refused addresses could not be named');
+  });
+}
+
 /** @returns the number of webhooks that were named. */
 export async function nameRefusedEndpoints(deps: NameRefusedDeps): Promise<number> {
   const { listEndpoints, logger, signal } = deps;
