@@ -11,7 +11,7 @@
 import type { Queue } from 'bullmq';
 import { connectionWarnings } from '../redis/connection-warnings.ts';
 import type { Logger } from '../process/logger.ts';
-import { FailingTries, type Failing } from './failing-tries.ts';
+import { FailingTries, type Failing } from '../process/failing-tries.ts';
 import { FailedCommitBatches } from './queue-failed.ts';
 import { PendingBatches } from './pending-batches.ts';
 import type { Processors } from './queue-processors.ts';

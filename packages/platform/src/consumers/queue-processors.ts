@@ -5,7 +5,7 @@
  * `worker/src/delivery/deliver-webhook.ts`, `worker/src/purchases/advance-purchase-workflow.ts`.
  */
 import type { Logger } from '../process/logger.ts';
-import type { FailingTries } from './failing-tries.ts';
+import type { FailingTries } from '../process/failing-tries.ts';
 import { ShardBehind } from './queue-behind.ts';
 import { runShardJob, type JobOutcome, type ProcessCommitBatch } from './queue-shard-job.ts';
 import type { PendingBatches } from './pending-batches.ts';

@@ -7,7 +7,7 @@
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { WaitingError, type Job } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
-import type { FailingTries } from './failing-tries.ts';
+import type { FailingTries } from '../process/failing-tries.ts';
 import type { ShardBehind } from './queue-behind.ts';
 import type { PendingBatches } from './pending-batches.ts';
 import type { Trying } from './watched-queue.ts';

@@ -8,7 +8,7 @@
  */
 import type { WorkerOptions } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
-import type { FailingTries } from './failing-tries.ts';
+import type { FailingTries } from '../process/failing-tries.ts';
 import type { PendingBatches } from './pending-batches.ts';
 import { laneProcess, purchaseProcess, shardProcess, type Processors } from './queue-processors.ts';
 import type { TakingSide } from './queue-taking.ts';

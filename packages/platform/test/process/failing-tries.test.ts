@@ -1,6 +1,6 @@
 import { createLogger } from '@sluice/platform/process/logger';
 import { beforeEach, expect, test } from 'vitest';
-import { FailingTries } from '../../src/consumers/failing-tries.ts';
+import { FailingTries } from '../../src/process/failing-tries.ts';
 
 let nowMs: number;
 let tries: FailingTries;

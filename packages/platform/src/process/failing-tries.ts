@@ -3,9 +3,9 @@
  * time that a try may take each one fails and none succeeds, the cause is what all of them need, such as a statement that
  * the database refuses. Nothing is lost then: each batch is tried again until the cause is gone.
  *
- * Made by `queue-consumers.ts`, told by `queue-shard-job.ts`.
+ * Made by `consumers/queue-consumers.ts`, told by `consumers/queue-shard-job.ts`.
  */
-import type { Logger } from '../process/logger.ts';
+import type { Logger } from './logger.ts';
 
 const REASON_LENGTH_MAX = 500;
 
