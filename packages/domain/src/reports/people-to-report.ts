@@ -20,10 +20,13 @@ export function peopleToReport(
   const named = new Set<string>();
   for (const operation of operations) {
     if (operation.type !== 'event.track' || !subscriptions.has(operation.environmentId)) continue;
-    const { environmentId, person } = operation;
+    const { environmentId, person, anonymousId } = operation;
     if (!person || person.kind === 'svc_id') continue;
-    if (!subscriptions.mayBeWanted(trackedEvent(operation, undefined), arrivalOf(operation)))
-      continue;
+    // One that gives an anonymous id: a later event under that id is this person's.
+    const isWanted =
+      anonymousId !== undefined ||
+      subscriptions.mayBeWanted(trackedEvent(operation, undefined), arrivalOf(operation));
+    if (!isWanted) continue;
     named.add(identifierText(environmentId, person.kind, storedValue(person.kind, person.value)));
   }
   if (named.size === 0) return [];

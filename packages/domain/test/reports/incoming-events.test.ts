@@ -331,6 +331,19 @@ describe('which calls', () => {
     ]);
   });
 
+  it('of a person who gets their anonymous id from an event that nobody wants, with their identifiers', () => {
+    const store = storeFor({ eventNames: ['bought'] });
+    store.apply(identify('id:1', { email: 'a@x' }));
+    const reports = reportsOf(
+      store,
+      track('id:1', 'seen', { anonymousId: 'v' }),
+      track('anonymous_id:v', 'bought'),
+    );
+    expect(reports.map(({ data }) => data)).toEqual([
+      expect.objectContaining({ anonymous_id: 'v', customer_id: '1', email_address: 'a@x' }),
+    ]);
+  });
+
   it('of a person who is merged within the commit batch, as of whom they are part of', () => {
     const store = storeFor({ events: ['event'] });
     store.apply(identify('id:1'), identify('id:2'));
