@@ -27,6 +27,8 @@ const mergeLater = (primary: string, secondary: string): Operation => ({
 });
 const alias = (primary: string, secondary: string): Operation =>
   ({ ...merge(primary, secondary), isAlias: true }) as Operation;
+const ownerOf = (name: string): number | null | undefined =>
+  store.events.find((row) => row.name === name)?.personId;
 const whoIs = (): object[] => store.people.map(({ id, email, phone }) => ({ id, email, phone }));
 
 describe('of what both have, the primary keeps its own', () => {
@@ -176,11 +178,13 @@ describe('an alias', () => {
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
   });
 
-  test('for an anonymous id that nobody has makes it the person’s', () => {
-    store.apply(identify('id:1'));
+  test('for an anonymous id that nobody has makes it the person’s, with what it did before', () => {
+    store.apply(identify('id:1'), track('anonymous_id:z', 'before'));
     store.apply(alias('anonymous_id:z', 'id:1'));
     store.apply(track('anonymous_id:z', 'later'));
-    expect(store.events.find(({ name }) => name === 'later')?.personId).toBe(1);
+    expect(ownerOf('before')).toBe(1);
+    expect(ownerOf('later')).toBe(1);
+    expect(store.people).toHaveLength(1);
   });
 
   test('between two who are there is a merge', () => {
@@ -195,10 +199,78 @@ describe('an alias', () => {
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
   });
 
-  test('for a svc_id that nobody has makes nobody', () => {
+  test('for a svc_id that nobody has makes nobody, and changes nobody', () => {
     store.apply(identify('id:1'));
-    store.apply(alias(`svc_id:${svcId(99)}`, 'id:1'));
-    expect(store.people).toMatchObject([{ id: '1' }]);
-    expect(store.people).toHaveLength(1);
+    const before = structuredClone(store.people);
+    const changes = store.apply(alias(`svc_id:${svcId(99)}`, 'id:1'));
+    expect(store.people).toEqual(before);
+    expect(changes).toMatchObject({
+      events: [],
+      issues: [{ issue: { code: 'person_not_found' } }],
+    });
+  });
+});
+
+describe('a visitor', () => {
+  test('whom nobody has seen is the primary’s from the merge on', () => {
+    store.apply(identify('id:1'));
+    store.apply(merge('id:1', 'anonymous_id:z'));
+    store.apply(track('anonymous_id:z', 'later'));
+    expect(ownerOf('later')).toBe(1);
+  });
+
+  test('makes nobody by a merge with an id that nobody has: that is recorded, and it stays nobody’s', () => {
+    store.apply(track('anonymous_id:z', 'before'));
+    const changes = store.apply(merge('id:new', 'anonymous_id:z'));
+    expect(store.people).toEqual([]);
+    expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
+    expect(ownerOf('before')).toBeNull();
+  });
+
+  test('whom an alias names as an id is identified, and the person made where there is none', () => {
+    store.apply(identify('anonymous_id:z', { from: 'visitor' }), track('anonymous_id:z', 'before'));
+    store.apply(alias('id:new', 'id:z'));
+    expect(store.people).toMatchObject([{ id: 'new', attributes: { from: 'visitor' } }]);
+    expect(ownerOf('before')).toBe(store.people[0]?.personId);
+  });
+
+  test('that an alias names and nobody knows makes nobody', () => {
+    const changes = store.apply(alias('id:new', 'anonymous_id:z'));
+    expect(store.people).toEqual([]);
+    expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
+  });
+
+  test('is not meant by an id of a merge that is no alias', () => {
+    store.apply(identify('id:1'), identify('anonymous_id:z', { from: 'visitor' }));
+    const changes = store.apply(merge('id:1', 'id:z'));
+    expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
+    expect(store.people).toMatchObject([{ id: '1', attributes: {} }]);
+    store.apply(track('anonymous_id:z', 'later'));
+    expect(ownerOf('later')).toBeNull();
+  });
+
+  test('is not meant where a person has the id', () => {
+    store.apply(identify('id:1'), identify('id:z', { from: 'person' }));
+    store.apply(identify('anonymous_id:z', { from: 'visitor' }));
+    store.apply(alias('id:1', 'id:z'));
+    expect(store.people).toMatchObject([{ id: '1', attributes: { from: 'person' } }]);
+    store.apply(track('anonymous_id:z', 'later'));
+    expect(ownerOf('later')).toBeNull();
+  });
+
+  test('who is a person already is not given to another', () => {
+    store.apply(identify('id:1'), identify('id:2', {}, { anonymousId: 'z' }));
+    const changes = store.apply(alias('id:1', 'id:z'));
+    expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
+    store.apply(track('anonymous_id:z', 'later'));
+    expect(ownerOf('later')).toBe(2);
+  });
+
+  test('nor is an id that nobody has ever had one', () => {
+    store.apply(identify('id:1'));
+    const changes = store.apply(alias('id:1', 'id:nobody'));
+    expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
+    store.apply(track('anonymous_id:nobody', 'later'));
+    expect(ownerOf('later')).toBeNull();
   });
 });

@@ -104,6 +104,40 @@ describe('the same body', () => {
     expect(await claim(BODY, NOW_MS, { ...key, keyHash: Buffer.from('else') })).toEqual(RUN_IT);
     await keepIdempotentAnswer(database, { ...key, principal: 'token:2' }, SECOND);
     expect(await claim(BODY, NOW_MS)).toEqual({ outcome: 'answered', answer: FIRST });
+    // Two callers with one key, and two keys of one caller: each is told of its own call.
+    const beside = { ...key, principal: 'token:3' };
+    const another = { ...key, keyHash: Buffer.from('another') };
+    for (const each of [beside, another]) {
+      expect(await claim(OTHER_BODY, NOW_MS, each)).toEqual(RUN_IT);
+      expect(await claim(BODY, NOW_MS, each)).toEqual({ outcome: 'mismatch' });
+      expect(await claim(OTHER_BODY, NOW_MS, each)).toEqual({ outcome: 'running' });
+    }
+    expect(await claim(OTHER_BODY, NOW_MS)).toEqual({ outcome: 'mismatch' });
+  });
+
+  test('whose change is made keeps its outcome to the last moment before it is forgotten', async () => {
+    await claim(BODY);
+    await makeChange('made');
+    expect(await claim(BODY, NOW_MS + KEPT_MS)).toEqual({ outcome: 'claimed', isDone: true });
+  });
+
+  test('waits where the other call gave its key back in that very moment: the next try runs it', async () => {
+    await claim(BODY);
+    const givesBack = database.withPlugin({
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        await releaseIdempotencyKey(database, key);
+        return result;
+      },
+    });
+    expect(
+      await claimIdempotencyKey(givesBack, key, BODY, {
+        nowMs: NOW_MS,
+        lockedUntilMs: NOW_MS + LOCK_MS,
+        forgottenBeforeMs: NOW_MS - KEPT_MS,
+      }),
+    ).toEqual({ outcome: 'running' });
+    expect(await claim(BODY)).toEqual(RUN_IT);
   });
 });
 

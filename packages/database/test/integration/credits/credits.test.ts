@@ -161,17 +161,27 @@ test('a grant that is not the sum of its moves is found', async () => {
 describe('a grant whose price went back', () => {
   test('is taken back alone: others of its kind, and of other kinds and accounts, keep all they have', async () => {
     const own = account;
-    const beside = { accountId: own.accountId, kind: 'inbox_previews' } as const;
-    await database
-      .transaction()
-      .execute((transaction) =>
-        grantCredits(
-          transaction,
-          beside,
-          { pool: 'purchased', amount: 9, expiresAtMs: null, key: 'grant:invoice:in_1' },
-          NOW_MS,
-        ),
-      );
+    const { rows } = await sql<{ accountId: number }>`
+      insert into accounts (name) values ('b') returning account_id::int as "accountId"`.execute(
+      database,
+    );
+    const others = [
+      { accountId: own.accountId, kind: 'inbox_previews' },
+      { accountId: rows[0]!.accountId, kind: 'llm' },
+    ] as const;
+    // Numbered as the ones below are.
+    for (const other of others)
+      for (const key of ['grant:invoice:in_0', 'grant:invoice:in_1'])
+        await database
+          .transaction()
+          .execute((transaction) =>
+            grantCredits(
+              transaction,
+              other,
+              { pool: 'purchased', amount: 9, expiresAtMs: null, key },
+              NOW_MS,
+            ),
+          );
     await grant({ amount: 7, key: 'grant:invoice:in_0', expiresAtMs: NOW_MS + 86_400_000 });
     await grant({ amount: 5, key: 'grant:invoice:in_1' });
     await grant({ amount: 3, key: 'grant:invoice:in_2', pool: 'goodwill' });
@@ -181,11 +191,18 @@ describe('a grant whose price went back', () => {
       { available: 0, expired: 5, expiresAtMs: NOW_MS },
       { available: 3, expired: 0, expiresAtMs: null },
     ]);
-    const balances = await listBalances(database, own.accountId, ['inbox_previews']);
-    expect(balances.get('inbox_previews')).toMatchObject([{ available: 9, expiresAtMs: null }]);
+    for (const { accountId, kind } of others) {
+      const balances = await listBalances(database, accountId, [kind]);
+      const untouched = { available: 9, expired: 0, expiresAtMs: null };
+      expect(balances.get(kind)).toMatchObject([untouched, untouched]);
+    }
     // What is left may be spent, and no more than that.
     expect(await debit(11, 'preview:1')).toEqual({ outcome: 'insufficient', available: 10 });
     expect(await debit(10, 'preview:2')).toEqual({ outcome: 'debited' });
+    // The next one is another fact.
+    expect(await reverse('grant:invoice:in_2')).toBe(0);
+    await grant({ amount: 4, key: 'grant:invoice:in_3' });
+    expect(await reverse('grant:invoice:in_3')).toBe(4);
     await expectLedgerToAgree();
   });
 
