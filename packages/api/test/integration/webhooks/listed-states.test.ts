@@ -1,0 +1,72 @@
+/** A list of webhooks has the state of each queue where it is asked for, in one statement, as each tells it by itself. */
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { recordDrain } from '../support/drained-lane.ts';
+import { portalOf } from '../support/portal-world.ts';
+
+let api: ApiUnderTest;
+let world: ReturnType<typeof portalOf>;
+let failingId: number;
+let idleId: number;
+beforeAll(async () => {
+  api = await startApi();
+  world = portalOf(api);
+  failingId = await world.makeWebhook('failing');
+  const { environmentId } = api.a;
+  await appendDeliveries(
+    api.database,
+    [1, 2].map((number) => ({
+      environmentId,
+      eventType: 'email_sent',
+      eventId: `event-${number}`,
+      objectType: 'email',
+      metric: 'sent',
+      occurredAtMs: 0,
+      data: {},
+    })),
+  );
+  const nextProbeAtMs = api.clock.nowMs + 3_600_000;
+  await recordDrain(
+    api,
+    { environmentId, webhookId: failingId },
+    { state: 'failing', cursor: 0, attemptedThrough: 1, nextProbeAtMs },
+    [{ sequence: 1, outcome: 'retrying', failure: 'timeout' }],
+  );
+  idleId = await world.makeWebhook('idle');
+  await world.makeWebhook('others', api.b);
+});
+afterAll(() => api.close());
+
+interface Listed {
+  readonly id: number;
+  readonly state?: object;
+}
+const list = async (query: string): Promise<readonly Listed[]> =>
+  (await api.call('GET', `/v1/reporting_webhooks${query}`)).json().reporting_webhooks;
+
+test('each has the state that it tells by itself, and none without being asked', async () => {
+  const listed = await list('?include=state');
+  expect(listed.map(({ id }) => id)).toEqual([failingId, idleId]);
+  for (const { id, state } of listed)
+    expect(state).toEqual((await api.call('GET', `/v1/reporting_webhooks/${id}/state`)).json());
+  expect(listed[0]?.state).toMatchObject({ state: 'failing', unfinished_count: 2 });
+  expect(listed[1]?.state).toMatchObject({ state: 'healthy', unfinished_count: 0 });
+  expect((await list('')).every((each) => !('state' in each))).toBe(true);
+});
+
+test('in the portal it is that of its webhooks', async () => {
+  const page = await world.openPage({ webhook_ids: [failingId] });
+  const answer = await page.call('GET', '/v1/reporting_webhooks?include=state');
+  expect(answer.json().reporting_webhooks).toMatchObject([
+    { id: failingId, state: { state: 'failing' } },
+  ]);
+  expect(answer.json().reporting_webhooks.length).toBe(1);
+});
+
+test('something else to include is refused by name', async () => {
+  const answer = await api.call('GET', '/v1/reporting_webhooks?include=stats');
+  expectProblem(answer, 400, 'invalid_request');
+  expect(answer.json().errors[0].field).toBe('include');
+});
