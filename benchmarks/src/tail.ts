@@ -150,7 +150,7 @@ async function callMicroseconds(deps: AcceptDependencies, count: number): Promis
           authorization,
           isStrict: false,
           mayUseDemo: () => false,
-          body: readBody(body, false),
+          body: readBody(body, undefined),
           parameters: [],
         };
         void acceptCall(deps, submission, ({ outcome }) => {

@@ -32,7 +32,7 @@ function read(bytes: Uint8Array, isBatch: boolean) {
     ({ call: each }) => each.name === (isBatch ? 'pipelines.batch' : 'pipelines.track'),
   )?.call;
   if (!call) throw new Error('there is no such call');
-  const body = readBody(bytes, call.isBatch);
+  const body = readBody(bytes, call.itemsKey);
   if (body.outcome !== 'read') return { operations: [], issues: [body.outcome] };
   const { operations, issues } = call.parse(
     body.value,

@@ -24,6 +24,9 @@ export interface JsonFault {
   readonly found: string;
 }
 
+/** The member of a body whose entries are items, each with faults of its own. */
+export type ItemsKey = 'batch' | 'messages';
+
 /** By the item's 0-based index; null: outside of the items. */
 export type JsonFaults = ReadonlyMap<number | null, readonly JsonFault[]>;
 
@@ -39,14 +42,14 @@ const FAULT_COUNT_MAX = 20;
 /**
  * Reads the text.
  *
- * @param isBatch - whether the members of the root's `batch` are items, each with faults of its own.
+ * @param itemsKey - undefined: the body has no items.
  * @returns undefined where it cannot be told what the faulty part is.
  */
 export function readLenientJson(
   text: string,
-  isBatch: boolean,
+  itemsKey: ItemsKey | undefined,
 ): { value: Json; faults: JsonFaults } | undefined {
-  const reader = new LenientReader(text, isBatch);
+  const reader = new LenientReader(text, itemsKey);
   try {
     const value = reader.readRoot();
     return { value, faults: reader.faults };
@@ -65,7 +68,7 @@ export function readLenientItem(
   text: string,
   startsAt: number,
 ): { value: Json; faults: readonly JsonFault[] } {
-  const reader = new LenientReader(text, false);
+  const reader = new LenientReader(text, undefined);
   try {
     const value = reader.readRoot(ITEM_DEPTH);
     return { value, faults: reader.faults.get(null) ?? [] };
@@ -77,8 +80,8 @@ export function readLenientItem(
 }
 
 /** The keys of a text of JSON that come twice in an object, by item. What lies deeper than the reader goes is left out. */
-export function findRepeatedKeys(text: string, isBatch: boolean): JsonFaults {
-  const { faults } = readLenientJson(text, isBatch) ?? { faults: new Map() };
+export function findRepeatedKeys(text: string, itemsKey: ItemsKey | undefined): JsonFaults {
+  const { faults } = readLenientJson(text, itemsKey) ?? { faults: new Map() };
   const found = new Map<number | null, readonly JsonFault[]>();
   for (const [item, ofItem] of faults as JsonFaults) {
     const repeated = ofItem.filter(({ kind }) => kind === 'repeated-key');
@@ -108,16 +111,16 @@ const WORDS: readonly (readonly [string, Json])[] = [
 class LenientReader {
   readonly faults = new Map<number | null, JsonFault[]>();
   readonly #text: string;
-  readonly #isBatch: boolean;
+  readonly #itemsKey: ItemsKey | undefined;
   #at = 0;
   #item: number | null = null;
   #unreadableCount = 0;
   /** Keys and indexes from the item to where the reader is. */
   readonly #path: (string | number)[] = [];
 
-  constructor(text: string, isBatch: boolean) {
+  constructor(text: string, itemsKey: ItemsKey | undefined) {
     this.#text = text;
-    this.#isBatch = isBatch;
+    this.#itemsKey = itemsKey;
   }
 
   /** How far it has come. */
@@ -179,7 +182,7 @@ class LenientReader {
   }
 
   #isItems(depth: number): boolean {
-    return this.#isBatch && depth === 2 && this.#path[0] === 'batch';
+    return this.#itemsKey !== undefined && depth === 2 && this.#path[0] === this.#itemsKey;
   }
 
   /** Each item on its own: what is wrong with one ends where it ends. */

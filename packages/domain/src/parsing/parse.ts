@@ -23,7 +23,7 @@ import {
   STRICT_ERRORS,
 } from '../operations/issue.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
-import type { JsonFault, JsonFaults } from './lenient-json.ts';
+import type { ItemsKey, JsonFault, JsonFaults } from './lenient-json.ts';
 import type { Operation } from '../operations/operation.ts';
 import { toStorableText } from '../values/storable-text.ts';
 
@@ -82,6 +82,7 @@ const MESSAGE_LENGTH_MAX = 500;
 export class CallDraft {
   readonly context: ParseContext;
   readonly dialect: Dialect;
+  readonly #itemsKey: ItemsKey;
   readonly operations: Operation[] = [];
   issues: Issue[] = NO_ISSUES;
   /** True once the present call or batch item has an error: it will give no operation. */
@@ -97,9 +98,10 @@ export class CallDraft {
   #operationCountBefore = 0;
   #issueCountBefore = 0;
 
-  constructor(context: ParseContext, dialect: Dialect) {
+  constructor(context: ParseContext, dialect: Dialect, itemsKey: ItemsKey = 'batch') {
     this.context = context;
     this.dialect = dialect;
+    this.#itemsKey = itemsKey;
     this.checksTexts = context.hasEscapes !== false;
     if (context.faults !== undefined) this.#tellFaults(context.faults.get(null));
   }
@@ -203,7 +205,7 @@ export class CallDraft {
         this.refuse(
           'invalid_json',
           null,
-          `item ${this.#batchIndex ?? 0} of batch is not valid JSON: a fault at ${found} of the body`,
+          `item ${this.#batchIndex ?? 0} of ${this.#itemsKey} is not valid JSON: a fault at ${found} of the body`,
         );
     }
   }

@@ -21,7 +21,7 @@ import { isAbsent } from '../value-rules/verdict.ts';
 /** A message, or `messages`, 1 to 1,000 of them; issues of a list carry the place of their message. */
 export function parsePublish(body: unknown, context: ParseContext): Parsed {
   // Track's dialect keeps values as they were sent.
-  const draft = new CallDraft(context, 'track');
+  const draft = new CallDraft(context, 'track', 'messages');
   if (!isBodyObject(draft, body)) return draft.finish();
   if (isAbsent(body.messages)) readMessage(draft, body);
   else readMessages(draft, body.messages);
@@ -29,6 +29,8 @@ export function parsePublish(body: unknown, context: ParseContext): Parsed {
 }
 
 function readMessages(draft: CallDraft, messages: unknown): void {
+  // A fault beside the messages is no message's: the results would not say what became of each.
+  if (draft.isRefused) return;
   if (!Array.isArray(messages)) {
     draft.refuse('invalid', 'messages', 'messages must be an array', messages);
   } else if (messages.length === 0) {
@@ -39,6 +41,7 @@ function readMessages(draft: CallDraft, messages: unknown): void {
   } else {
     for (const [index, message] of messages.entries()) {
       draft.beginItem(index);
+      if (draft.isRefused) continue;
       if (isJsonObject(message)) readMessage(draft, message);
       else draft.refuse('invalid', null, `message ${index} must be an object`, message);
     }

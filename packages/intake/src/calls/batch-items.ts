@@ -50,7 +50,7 @@ function bodyOf(
   const envelope = splitter.envelope();
   if (envelope.length > ENVELOPE_SIZE_BYTES_MAX)
     return { outcome: 'too-large', callCount: itemCount, besideItemsMax: ENVELOPE_SIZE_BYTES_MAX };
-  const body = readBody(envelope, true, mayRepeatKey);
+  const body = readBody(envelope, 'batch', mayRepeatKey);
   if (body.outcome !== 'read')
     return {
       outcome: 'invalid-json',

@@ -13,10 +13,12 @@ import {
   PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX,
   PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
   PUBLISH_SIZE_BYTES_MAX,
+  PUBLISH_VALUE_COUNT_MAX,
   TRACK_BATCH_SIZE_BYTES_MAX,
   TRACK_REQUEST_SIZE_BYTES_MAX,
 } from '@sluice/domain/operations/limits';
 import type { BatchItems, BatchSteps } from '@sluice/domain/parsing/batch';
+import type { ItemsKey } from '@sluice/domain/parsing/lenient-json';
 import type { ParseContext, Parsed } from '@sluice/domain/parsing/parse';
 import {
   parsePipelines,
@@ -62,8 +64,12 @@ export interface Call {
   readonly sizeBytesMax: number;
   /** In strict mode. */
   readonly strictSizeBytesMax: number;
-  /** True where the body has a list of items, `batch`. */
+  /** True where the body has a list of items, `batch`, of which a large one is read in turns. */
   readonly isBatch: boolean;
+  /** Where its body has its items; absent: it has none. */
+  readonly itemsKey?: ItemsKey;
+  /** Of a large body that is not read in turns; absent: 10,000. */
+  readonly valueCountMax?: number;
   /** True where items are refused one by one: 207 with the refused ones, the others taken. */
   readonly hasItems: boolean;
   /** `results`: what became of each item. */
@@ -104,7 +110,7 @@ function pipelines(name: PipelinesCall, batchSizeBytesMax = PIPELINES_BATCH_SIZE
     hasItems: false,
     success: 'object',
     ...((name === 'track' || isBatch) && { fastPathForm: name }),
-    ...(isBatch && { parseInSteps: parsePipelinesBatchInSteps }),
+    ...(isBatch && { itemsKey: 'batch', parseInSteps: parsePipelinesBatchInSteps }),
     parse: (body, context) => parsePipelines(name, body, context),
   };
 }
@@ -181,6 +187,7 @@ const batch = track('v2.batch', (body, context) => parseTrackBatch(body, context
   sizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
   strictSizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
   isBatch: true,
+  itemsKey: 'batch',
   hasItems: true,
   parseInSteps: parseTrackBatchInSteps,
 });
@@ -193,6 +200,8 @@ const publish: Call = {
   ...track('publish', (body, context) => parsePublish(body, context), {
     sizeBytesMax: PUBLISH_SIZE_BYTES_MAX,
     strictSizeBytesMax: PUBLISH_SIZE_BYTES_MAX,
+    itemsKey: 'messages',
+    valueCountMax: PUBLISH_VALUE_COUNT_MAX,
     hasItems: true,
     success: 'results',
   }),

@@ -9,10 +9,12 @@ import {
   readLenientItem,
   readLenientJson,
   WRONG_BYTE,
+  type ItemsKey,
   type JsonFault,
   type JsonFaults,
 } from '@sluice/domain/parsing/lenient-json';
 import { isJsonObject } from '@sluice/domain/values/json';
+import type { Call } from './calls.ts';
 import { NO_LOOK, type KeyLook } from './repeated-key.ts';
 
 export type Body =
@@ -83,12 +85,12 @@ const utf8OfItem = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 /**
  * Reads a body that is not compressed. An empty one reads as `undefined`: some calls have none.
  *
- * @param isBatch - whether it has items: a fault in one of them is that item's.
+ * @param itemsKey - undefined: it has no items. A fault in one of them is that item's.
  * @param mayRepeatKey - decides whether a key that an object has twice is looked for.
  */
 export function readBody(
   bytes: Uint8Array,
-  isBatch: boolean,
+  itemsKey: ItemsKey | undefined,
   mayRepeatKey: KeyLook = NO_LOOK,
 ): Body {
   const sizeBytes = bytes.byteLength;
@@ -98,7 +100,7 @@ export function readBody(
     text = utf8.decode(bytes);
   } catch {
     return (
-      readLeniently(decodeMarking(bytes), sizeBytes, isBatch) ?? {
+      readLeniently(decodeMarking(bytes), sizeBytes, itemsKey) ?? {
         outcome: 'invalid-json',
         message: 'the body is not valid UTF-8',
       }
@@ -109,7 +111,7 @@ export function readBody(
     value = JSON.parse(text);
   } catch (error) {
     return (
-      readLeniently(text, sizeBytes, isBatch) ?? {
+      readLeniently(text, sizeBytes, itemsKey) ?? {
         outcome: 'invalid-json',
         message: `the body is not valid JSON: ${jsonProblem(error)}`,
       }
@@ -117,25 +119,29 @@ export function readBody(
   }
   const read = { outcome: 'read', value, sizeBytes, hasEscapes: text.includes('\\u') } as const;
   if (!mayRepeatKey(bytes)) return read;
-  const faults = findRepeatedKeys(text, isBatch);
+  const faults = findRepeatedKeys(text, itemsKey);
   return faults.size === 0 ? read : { ...read, faults };
 }
 
-/** Texts, numbers, lists and objects of a call that is no batch: the longest has a thousand members. */
+/** Texts, numbers, lists and objects of a call about one person: the longest has a thousand members. */
 const VALUE_COUNT_MAX = 10_000;
 
 /**
  * As `readBody`, of a call that is no batch and has a large body, by its lists of texts. A body of half a megabyte with nothing
  * but brackets would take 50 ms: it is refused by a look at its bytes.
  */
-export function readLargeBody(bytes: Uint8Array, mayRepeatKey: KeyLook = NO_LOOK): Body {
+export function readLargeBody(
+  bytes: Uint8Array,
+  { itemsKey, valueCountMax = VALUE_COUNT_MAX }: Pick<Call, 'itemsKey' | 'valueCountMax'>,
+  mayRepeatKey: KeyLook = NO_LOOK,
+): Body {
   let valueCount = 0;
   for (const byte of bytes)
     // A comma, or an opening bracket or brace; in texts too, where they are rare.
     if (byte === 0x2c || byte === 0x5b || byte === 0x7b) valueCount++;
-  return valueCount > VALUE_COUNT_MAX
-    ? { outcome: 'too-large', valueCountMax: VALUE_COUNT_MAX }
-    : readBody(bytes, false, mayRepeatKey);
+  return valueCount > valueCountMax
+    ? { outcome: 'too-large', valueCountMax }
+    : readBody(bytes, itemsKey, mayRepeatKey);
 }
 
 /**
@@ -156,15 +162,19 @@ export function readItem(
   }
   try {
     const value: unknown = JSON.parse(text);
-    const faults = mayRepeatKey(bytes) ? findRepeatedKeys(text, false).get(null) : undefined;
+    const faults = mayRepeatKey(bytes) ? findRepeatedKeys(text, undefined).get(null) : undefined;
     return { value, faults: faults ?? [] };
   } catch {
     return readLenientItem(text, startsAt);
   }
 }
 
-function readLeniently(text: string, sizeBytes: number, isBatch: boolean): Body | undefined {
-  const read = readLenientJson(text, isBatch);
+function readLeniently(
+  text: string,
+  sizeBytes: number,
+  itemsKey: ItemsKey | undefined,
+): Body | undefined {
+  const read = readLenientJson(text, itemsKey);
   // Anything else is no call, whatever is in it.
   return read && isJsonObject(read.value)
     ? { outcome: 'read', ...read, sizeBytes, hasEscapes: true }

@@ -223,7 +223,7 @@ export class Exchange implements FastPathCaller {
       if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX) this.#hold(bytes);
       else if (!this.#isOnFastPath(bytes)) {
         if (bytes.length > TINY_BODY_SIZE_BYTES_MAX) this.#hold(bytes);
-        else void this.#submit(readBody(bytes, this.call.isBatch, this.#keyLook()));
+        else void this.#submit(readBody(bytes, this.call.itemsKey, this.#keyLook()));
       }
     } else if (encoding === 'unsupported') {
       void this.#submit(unsupportedEncoding(this.#contentEncoding));
@@ -268,17 +268,17 @@ export class Exchange implements FastPathCaller {
 
   /** A body whose sender is gone is dropped: nobody hears that it was taken. */
   async #takeInTurn(bytes: Uint8Array): Promise<void> {
-    const { isBatch } = this.call;
+    const { isBatch, itemsKey } = this.call;
     this.#state.heldCount++;
     if (bytes.length <= SMALL_BODY_SIZE_BYTES_MAX) {
-      await this.#sharedTurn(() => this.#submit(readBody(bytes, isBatch, this.#keyLook())));
+      await this.#sharedTurn(() => this.#submit(readBody(bytes, itemsKey, this.#keyLook())));
       return;
     }
     const turn = await this.#nextTurn();
     if (turn === undefined || this.#isOnFastPath(bytes)) return;
     const body = isBatch
       ? await readBatchInTurns(bytes, turn, () => this.#nextTurn(), this.#keyLook())
-      : readLargeBody(bytes, this.#keyLook());
+      : readLargeBody(bytes, this.call, this.#keyLook());
     if (body !== undefined) await this.#submit(body);
   }
 

@@ -35,7 +35,7 @@ export function readLine(
   const { call, workspace, isStrict, mayRepeatKey, id } = origin;
   const body: Body = line.isTooLarge
     ? { outcome: 'too-large' }
-    : readBody(line.bytes, false, mayRepeatKey);
+    : readBody(line.bytes, undefined, mayRepeatKey);
   if (body.outcome !== 'read') {
     const issue = bodyIssue(body, sizeBytesMaxOf(call, isStrict), 'line');
     return { operations: [], issues: [issue] };

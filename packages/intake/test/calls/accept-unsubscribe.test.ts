@@ -45,7 +45,7 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
     authorization: '',
     isStrict: false,
     mayUseDemo: () => false,
-    body: readBody(new Uint8Array(Buffer.from('{"unsubscribe":true}')), false),
+    body: readBody(new Uint8Array(Buffer.from('{"unsubscribe":true}')), undefined),
     parameters: ['delivery'],
   };
   const send = () => new Promise<Outcome>((resolve) => void accept(submission, resolve));

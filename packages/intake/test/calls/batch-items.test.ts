@@ -41,7 +41,7 @@ const refused = (body: Exclude<Body, { outcome: 'read' }>): Found => ({
 });
 
 function readWhole(call: Call, bytes: Uint8Array): Found {
-  const body = readBody(bytes, true, mayRepeatKey);
+  const body = readBody(bytes, 'batch', mayRepeatKey);
   return body.outcome === 'read'
     ? call.parse(body.value, contextOf(call, body), [])
     : refused(body);

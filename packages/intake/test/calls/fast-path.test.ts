@@ -108,7 +108,7 @@ function createIntake(
       const { bytes, ...submission } = submissionOf(body, { name });
       void acceptCall(
         deps,
-        { ...submission, body: readBody(bytes, submission.call.isBatch), parameters: [] },
+        { ...submission, body: readBody(bytes, submission.call.itemsKey), parameters: [] },
         resolve,
       );
     });

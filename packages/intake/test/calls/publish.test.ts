@@ -1,17 +1,29 @@
 /** Publishing: who may, and what is answered of each message. */
 import { expect, test } from 'vitest';
 import { routes } from '../../src/calls/calls.ts';
+import { readBody, readLargeBody } from '../../src/calls/read-body.ts';
 import { answerOf } from '../../src/http/answer.ts';
 import { createIntake, PIPELINES } from '../support/intake-use-case.ts';
 
 const GOOD = { event_type: 'order.paid', payload: { total: 5 } };
 
-async function published(body: unknown) {
-  const intake = createIntake();
-  const outcome = await intake.submit('publish', body);
+function publishCall() {
   const call = routes.find(({ pattern }) => pattern === '/v1/publish')?.call;
   if (!call) throw new Error('no such route');
-  const answer = answerOf(call, outcome);
+  return call;
+}
+
+async function published(
+  body: unknown,
+  read?: { readonly text: string; readonly isStrict: boolean },
+) {
+  const intake = createIntake();
+  const submission = read && {
+    isStrict: read.isStrict,
+    body: readBody(Buffer.from(read.text), publishCall().itemsKey, () => true),
+  };
+  const outcome = await intake.submit('publish', body, submission);
+  const answer = answerOf(publishCall(), outcome);
   return { committed: intake.committed, ...answer, body: JSON.parse(answer.body) as object };
 }
 
@@ -47,6 +59,49 @@ test('each message of a list has a result, in their order', async () => {
       ],
     },
   });
+});
+
+const MESSAGE = '{"event_type":"a","payload":{}}';
+
+test.each([
+  ['a key twice', '{"event_type":"a","payload":{"k":1,"k":2}}', 'payload.k', true],
+  ['NaN', '{"event_type":"a","payload":{"k":NaN}}', 'payload.k', true],
+  ['a comma too many', '{"event_type":"a","payload":{"k":1,}}', null, false],
+])(
+  '%s costs its own message, and each result is of its message',
+  async (_, wrong, field, isStrict) => {
+    const text = `{"messages":[${MESSAGE},${wrong},${MESSAGE}]}`;
+    const { committed, status, body } = await published({}, { text, isStrict });
+    expect(committed.filter(({ type }) => type === 'message.publish')).toHaveLength(2);
+    expect({ status, body }).toMatchObject({
+      status: '207 Multi-Status',
+      body: {
+        results: [
+          { status: 'accepted' },
+          { status: 'refused', errors: [{ field }] },
+          { status: 'accepted' },
+        ],
+      },
+    });
+  },
+);
+
+test('a fault beside the messages refuses all of them: no result would be its', async () => {
+  const text = `{"messages":[${MESSAGE},${MESSAGE}],"note":1,"note":2}`;
+  const { committed, status, body } = await published({}, { text, isStrict: true });
+  expect(committed).toEqual([]);
+  expect({ status, body }).toMatchObject({
+    status: '400 Bad Request',
+    body: { errors: [{ field: 'note' }] },
+  });
+});
+
+test('a thousand messages of ninety values are read; a body of nothing but brackets is not', () => {
+  const payload = Object.fromEntries(Array.from({ length: 88 }, (_, key) => [`k${key}`, key]));
+  const messages = Array.from({ length: 1_000 }, () => ({ event_type: 'a', payload }));
+  const read = (text: string) => readLargeBody(Buffer.from(text), publishCall()).outcome;
+  expect(read(JSON.stringify({ messages }))).toBe('read');
+  expect(read(`{"messages":[${'[],'.repeat(300_000)}[]]}`)).toBe('too-large');
 });
 
 test('where no message is right the call is refused and nothing is committed', async () => {

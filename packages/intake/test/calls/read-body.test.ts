@@ -9,7 +9,7 @@ function withWrongChecksum(gzip: Buffer): Buffer {
 }
 const inflateBody = (body: Uint8Array, encoding: 'gzip' | 'deflate', sizeBytesMax: number) =>
   inflate(body, encoding, sizeBytesMax, false);
-const readBody = (body: Uint8Array) => read(body, false);
+const readBody = (body: Uint8Array) => read(body, undefined);
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 
 describe('plain bodies', () => {

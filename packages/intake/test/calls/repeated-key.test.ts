@@ -25,7 +25,7 @@ const { value } = fc.letrec<{ value: string; object: string; list: string }>((ti
   list: fc.array(tie('value'), { maxLength: 3 }).map((members) => `[${members.join(', ')}]`),
 }));
 
-const repeats = (text: string): boolean => findRepeatedKeys(text, false).size > 0;
+const repeats = (text: string): boolean => findRepeatedKeys(text, undefined).size > 0;
 
 test('whatever has a key twice is found, and what has none and no escape in a key is not', () => {
   fc.assert(

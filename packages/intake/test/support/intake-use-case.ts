@@ -83,7 +83,7 @@ export function createIntake(
       authorization: call.api === 'pipelines' ? PIPELINES : TRACK,
       isStrict: false,
       mayUseDemo: () => false,
-      body: readBody(new Uint8Array(Buffer.from(JSON.stringify(body))), call.isBatch),
+      body: readBody(new Uint8Array(Buffer.from(JSON.stringify(body))), call.itemsKey),
       parameters: ['person-1'],
       ...overrides,
     };

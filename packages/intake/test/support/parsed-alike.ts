@@ -47,7 +47,7 @@ function fastParse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: nu
 /** What the slow path gives, as it comes to the worker. */
 function parse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number) {
   const call = calls[kind];
-  const body = readBody(bytes, call.isBatch);
+  const body = readBody(bytes, call.itemsKey);
   if (body.outcome !== 'read') return undefined;
   const { operations, issues } = call.parse(
     body.value,

@@ -3,6 +3,7 @@ import {
   PUBLISH_COUNT_MAX,
   PUBLISH_MESSAGE_SIZE_BYTES_MAX,
   PUBLISH_SIZE_BYTES_MAX,
+  PUBLISH_VALUE_COUNT_MAX,
 } from '@sluice/domain/operations/limits';
 import { kilobytes, type IntakeCall } from './intake-call.ts';
 import {
@@ -55,7 +56,7 @@ export const PUBLISH_CALL: IntakeCall = {
   path: '/v1/publish',
   operationId: 'publish',
   summary: 'Publish messages to webhooks',
-  description: `One message, or at most ${PUBLISH_COUNT_MAX} of them: \`{"messages":[…]}\`. Each is sent once to every webhook that lists \`message\` and whose \`event_names\` and filters fit; a wrong one costs itself alone. At most ${kilobytes(PUBLISH_SIZE_BYTES_MAX)}, a message at most ${kilobytes(PUBLISH_MESSAGE_SIZE_BYTES_MAX)}.`,
+  description: `One message, or at most ${PUBLISH_COUNT_MAX} of them: \`{"messages":[…]}\`. Each is sent once to every webhook that lists \`message\` and whose \`event_names\` and filters fit; a wrong one costs itself alone. At most ${kilobytes(PUBLISH_SIZE_BYTES_MAX)} and ${PUBLISH_VALUE_COUNT_MAX} values, a message at most ${kilobytes(PUBLISH_MESSAGE_SIZE_BYTES_MAX)}.`,
   body: 'PublishedMessages',
   example: {
     messages: [{ event_type: 'invoice.paid', payload: { invoice_id: 'in_1' }, event_id: 'paid-1' }],
