@@ -1,4 +1,5 @@
-/** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
+/** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues and the services' roles included. */
+import { grantDatabaseRoles } from '@sluice/database/schema/database-roles';
 import { migrate, MIGRATIONS } from '@sluice/database/schema/migrate';
 import { readSchemaState } from '@sluice/database/schema/schema-version';
 import { migrateQueues } from '@sluice/platform/queue/queue';
@@ -20,6 +21,12 @@ await actOnDatabase(
       () => progress.end(),
     );
     await migrateQueues(settings.DATABASE_URL);
+    const roles = await grantDatabaseRoles(database);
+    if (roles.outcome === 'not-allowed')
+      // Everything works without them, with the owner's login.
+      console.error(
+        `this user may not make the roles of the services; to have them, a superuser runs: ${roles.statements} then run this again`,
+      );
     if (values.json) return console.log(JSON.stringify({ migrated: names }));
     console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);
   },

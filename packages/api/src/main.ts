@@ -62,7 +62,8 @@ const tracer = await openTracer(settings, 'sluice-api', logger);
 if (tracer) lifecycle.defer('tracer', () => tracer.close());
 const requestTracer = tracer && new RequestTracer(tracer);
 
-const session = { url: settings.DATABASE_URL, applicationName: 'sluice-api' };
+const databaseUrl = settings.API_DATABASE_URL ?? settings.DATABASE_URL;
+const session = { url: databaseUrl, applicationName: 'sluice-api' };
 const database = createDatabase({
   ...session,
   poolMax: settings.DATABASE_POOL_MAX,
@@ -97,7 +98,7 @@ await new Promise<void>((goOn) => {
 });
 
 const broker = {
-  databaseUrl: settings.DATABASE_URL,
+  databaseUrl,
   applicationName: session.applicationName,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,

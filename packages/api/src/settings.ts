@@ -8,6 +8,7 @@ import {
   importSettings,
   integer,
   platformSettings,
+  serviceDatabaseUrl,
   listenPort,
   encryptionSettings,
 } from '@sluice/platform/settings/config';
@@ -33,6 +34,7 @@ const addressList = z
   );
 
 export const apiSettings = platformSettings.extend({
+  API_DATABASE_URL: serviceDatabaseUrl('sluice_api'),
   ...billingSettings.shape,
   ...encryptionSettings.shape,
   ...importSettings.shape,

@@ -73,7 +73,8 @@ const statementMsMax = Math.min(
   STATEMENT_MS_MAX,
   Math.max(STATEMENT_MS_MIN, 5 * settings.INTAKE_KEYS_REFRESH_MS),
 );
-const session = { url: settings.DATABASE_URL, applicationName: 'sluice-intake' };
+const databaseUrl = settings.INTAKE_DATABASE_URL ?? settings.DATABASE_URL;
+const session = { url: databaseUrl, applicationName: 'sluice-intake' };
 const database = createDatabase({
   ...session,
   poolMax: 2,
@@ -108,7 +109,7 @@ const shared = (capacity: number) =>
 
 const producer = await openProducer(
   {
-    databaseUrl: settings.DATABASE_URL,
+    databaseUrl,
     applicationName: session.applicationName,
     redisUrl: settings.REDIS_URL,
     prefix: settings.QUEUE_PREFIX,
@@ -127,7 +128,7 @@ lifecycle.defer('producer', () => producer.close());
 const { committer, diskBuffer, lease } = await openCommitter({
   producer,
   directory: settings.INTAKE_SPILL_DIRECTORY,
-  name: `${settings.QUEUE_PREFIX}-${new URL(settings.DATABASE_URL).pathname.slice(1)}`,
+  name: `${settings.QUEUE_PREFIX}-${new URL(databaseUrl).pathname.slice(1)}`,
   sizeBytesMax: settings.INTAKE_SPILL_SIZE_BYTES_MAX,
   sharePercent,
   isAlone,
@@ -179,7 +180,7 @@ const clockWatch = watchClock({
   lifecycle,
 });
 const tailChannel = openTailChannel({
-  databaseUrl: settings.DATABASE_URL,
+  databaseUrl,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,
   logger,

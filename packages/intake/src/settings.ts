@@ -7,6 +7,7 @@ import {
   listenHost,
   integer,
   platformSettings,
+  serviceDatabaseUrl,
   listenPort,
 } from '@sluice/platform/settings/config';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
@@ -21,6 +22,7 @@ const MEBIBYTE = 1_048_576;
 const DISCARDED_SIZE_BYTES_MAX = 16 * MEBIBYTE;
 
 export const intakeSettings = platformSettings.extend({
+  INTAKE_DATABASE_URL: serviceDatabaseUrl('sluice_intake'),
   ...tracingSettings.shape,
   INTAKE_HOST: listenHost(),
   INTAKE_PORT: listenPort(8080),

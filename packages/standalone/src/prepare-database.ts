@@ -1,6 +1,11 @@
-/** Brings a database to where the services can use it: schema, queues, and the demo workspace or its absence. */
+/** Brings a database to where the services can use it: schema, queues, roles, and the demo workspace or its absence. */
 import { createDatabase } from '@sluice/database/connection/connection';
 import { requireDatabase } from '@sluice/database/connection/database-away';
+import {
+  grantDatabaseRoles,
+  makeServiceLogins,
+  type ServiceLogin,
+} from '@sluice/database/schema/database-roles';
 import { migrate, MIGRATIONS } from '@sluice/database/schema/migrate';
 import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { migrateQueues } from '@sluice/platform/queue/queue';
@@ -14,12 +19,14 @@ const LINE_INTERVAL_MS = 2_000;
 /**
  * May be run at every start.
  *
+ * @param logins - of the services, to be made; on somebody else's server they are the operator's.
  * @param onNote - told every two seconds which migration runs.
  * @throws AppError DATABASE_UNAVAILABLE, MIGRATION_MISMATCH
  */
 export async function prepareDatabase(
   url: string,
   hasDemo: boolean,
+  logins: readonly ServiceLogin[],
   onNote: (line: string) => void,
 ): Promise<void> {
   const database = createDatabase({
@@ -40,9 +47,11 @@ export async function prepareDatabase(
     clearInterval(timer);
     if (hasDemo) await seedDemoWorkspace(database);
     else await revokeDemoCredentials(database);
+    await migrateQueues(url);
+    const roles = await grantDatabaseRoles(database);
+    if (roles.outcome === 'granted' && logins.length > 0) await makeServiceLogins(database, logins);
   } finally {
     clearInterval(timer);
     await database.destroy();
   }
-  await migrateQueues(url);
 }

@@ -1,7 +1,8 @@
 /** What the services of `npm start` are told: what it was given, where they find each other, and settings that fit one person who tries things out. */
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import type { DatabaseRole, ServiceLogin } from '@sluice/database/schema/database-roles';
 import {
   addressOf,
   allowsPrivateAddresses,
@@ -20,13 +21,17 @@ interface GivenSettings {
 export const givenEnvironment = (environment: ServiceEnvironment): ServiceEnvironment =>
   Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
 
-/** @param directory - of the data, where the services keep files too. */
+/**
+ * @param database - the owner's URL, and the settings with each service's own login.
+ * @param directory - of the data, where the services keep files too.
+ */
 export function serviceEnvironment(
   { environment, settings }: GivenSettings,
-  databaseUrl: string,
+  database: { readonly url: string; readonly serviceUrls: Readonly<Record<string, string>> },
   directory: string,
 ) {
   return {
+    ...database.serviceUrls,
     CONSOLE_INTAKE_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
     MAIL_DIRECTORY: join(directory, 'mail'),
@@ -48,7 +53,7 @@ export function serviceEnvironment(
       STRIPE_WEBHOOK_SECRET: `whsec_${randomBytes(24).toString('base64url')}`,
     }),
     ...givenEnvironment(environment),
-    DATABASE_URL: databaseUrl,
+    DATABASE_URL: database.url,
     SHARD_COUNT: String(settings.SHARD_COUNT),
     INTAKE_HOST: settings.INTAKE_HOST,
     INTAKE_PORT: String(settings.INTAKE_PORT),
@@ -61,4 +66,42 @@ export function serviceEnvironment(
     SIMULATOR_URL: addressOf(settings.SIMULATOR_HOST, settings.SIMULATOR_PORT),
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: String(allowsPrivateAddresses(settings)),
   };
+}
+
+/** By the setting with which the service takes its login. */
+const ROLES = {
+  INTAKE_DATABASE_URL: 'sluice_intake',
+  WORKER_DATABASE_URL: 'sluice_worker',
+  API_DATABASE_URL: 'sluice_api',
+} as const satisfies Readonly<Record<string, DatabaseRole>>;
+
+/**
+ * The three logins of the embedded Postgres, a member of a role each. Their passwords are made from the owner's, which is
+ * kept in `postgres-password`: nothing more has to be kept or found.
+ *
+ * @param ownerUrl - with the owner's password.
+ */
+export function serviceLogins(ownerUrl: string): ServiceLogin[] {
+  const { password } = new URL(ownerUrl);
+  return Object.values(ROLES).map((role) => {
+    const name = `${role}_login`;
+    return { role, name, password: createHmac('sha256', password).update(name).digest('hex') };
+  });
+}
+
+/** The settings of the services. */
+export function serviceUrls(
+  ownerUrl: string,
+  logins: readonly ServiceLogin[],
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(ROLES).flatMap(([setting, role]) => {
+      const login = logins.find((each) => each.role === role);
+      if (!login) return [];
+      const url = new URL(ownerUrl);
+      url.username = login.name;
+      url.password = login.password;
+      return [[setting, url.href]];
+    }),
+  );
 }

@@ -31,6 +31,8 @@ import {
   givenEnvironment,
   serviceEnvironment,
   type ServiceEnvironment,
+  serviceLogins,
+  serviceUrls,
 } from './service-environment.ts';
 import { startService, type Service } from './service-process.ts';
 import { addressOf, demoRefusal, type StandaloneSettings } from './settings.ts';
@@ -162,7 +164,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   const told = {
     API_SECRET: await keepApiSecret(directory.path),
     ...(await consoleBuilt),
-    ...serviceEnvironment(deps, database.url, directory.path),
+    ...serviceEnvironment(deps, database, directory.path),
     SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepEncryptionKeys(directory.path)),
   };
   environment.resolve(told);
@@ -204,12 +206,20 @@ async function buildConsole({
   }
 }
 
+interface OpenedDatabase {
+  /** Of its owner. */
+  readonly url: string;
+  readonly description: string;
+  /** Settings of the services: of each its own login. Empty where the server is somebody else's. */
+  readonly serviceUrls: Readonly<Record<string, string>>;
+}
+
 /** The database, ready for the services. */
 async function openDatabase(
   deps: StandaloneDeps,
   directory: DataDirectory,
   hasDemo: boolean,
-): Promise<{ url: string; description: string }> {
+): Promise<OpenedDatabase> {
   const { DATABASE_URL: url } = deps.settings;
   if (url !== undefined) {
     await waitForDatabase({
@@ -217,15 +227,16 @@ async function openDatabase(
       applicationName: APPLICATION_NAME,
       lifecycle: deps.lifecycle,
       logger: notesOf(deps.onNote),
-      join: () => prepareDatabase(url, hasDemo, deps.onNote),
+      join: () => prepareDatabase(url, hasDemo, [], deps.onNote),
     });
-    return { url, description: 'as DATABASE_URL says' };
+    return { url, description: 'as DATABASE_URL says', serviceUrls: {} };
   }
   return openingData(directory.path, async () => {
     const database = await startDatabase(deps, directory);
-    await prepareDatabase(database.url, hasDemo, deps.onNote);
+    const logins = serviceLogins(database.url);
+    await prepareDatabase(database.url, hasDemo, logins, deps.onNote);
     await recordVersion(directory.path, await readOwnVersion(deps.root, Date.now()));
-    return database;
+    return { ...database, serviceUrls: serviceUrls(database.url, logins) };
   });
 }
 

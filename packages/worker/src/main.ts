@@ -92,7 +92,8 @@ const health = await startAdminServer({
 lifecycle.defer('health server', () => health.close());
 await serveAdmin(admin, { ...asked, owner: 'WORKER_ADMIN', lifecycle, logger });
 
-const session = { url: settings.DATABASE_URL, applicationName: 'sluice-worker' };
+const databaseUrl = settings.WORKER_DATABASE_URL ?? settings.DATABASE_URL;
+const session = { url: databaseUrl, applicationName: 'sluice-worker' };
 const database = createDatabase({
   ...session,
   poolMax: settings.DATABASE_POOL_MAX,
@@ -137,7 +138,7 @@ const departedWorkers = createDepartedWorkers({
 await departedWorkers.look();
 
 const broker = {
-  databaseUrl: settings.DATABASE_URL,
+  databaseUrl,
   applicationName: session.applicationName,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,

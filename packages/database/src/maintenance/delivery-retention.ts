@@ -126,7 +126,6 @@ async function dropPartition(
     select exists (select from ${name} r where ${NEEDED[table]}) as "isNeeded"`.execute(database);
   const isNeeded = rows[0]?.isNeeded ?? true;
   if (isNeeded && partition.name.endsWith('_kept')) return 'kept';
-  const parent = sql.table(table);
   const kept = sql.table(`${partition.name}_kept`);
   try {
     return await database.transaction().execute(async (transaction) => {
@@ -136,25 +135,21 @@ async function dropPartition(
         transaction,
       );
       if (!locked[0]?.isMine) return 'busy';
+      // Functions of the schema's owner: a worker's login owns no table.
       if (isNeeded) {
-        // With its indexes and its bounds, so that attaching it has nothing to look at.
         await sql`
-          create table ${kept} (
-            like ${parent} including defaults including constraints including indexes,
-            constraint day_bounds check (day = ${sql.lit(partition.day)}::date)
-          )`.execute(transaction);
+          select make_kept_delivery_partition(${table}, ${partition.name}, ${partition.day}::date)`.execute(
+          transaction,
+        );
         await sql`insert into ${kept} select * from ${name} r where ${NEEDED[table]}`.execute(
           transaction,
         );
       }
-      await sql`alter table ${parent} detach partition ${name}`.execute(transaction);
-      await sql`drop table ${name}`.execute(transaction);
-      if (!isNeeded) return 'dropped';
       await sql`
-        alter table ${parent} attach partition ${kept}
-          for values from (${sql.lit(partition.day)}) to (${sql.lit(dayAfter(partition.day))})`.execute(
+        select drop_delivery_partition(${table}, ${partition.name}, ${partition.day}::date, ${isNeeded})`.execute(
         transaction,
       );
+      if (!isNeeded) return 'dropped';
       return 'reduced';
     });
   } catch (error) {
@@ -184,4 +179,3 @@ function isBusy(error: unknown): boolean {
 }
 
 const dayOf = (time: Date): string => time.toISOString().slice(0, 10);
-const dayAfter = (day: string): string => dayOf(new Date(Date.parse(day) + 86_400_000));

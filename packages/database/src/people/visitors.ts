@@ -151,7 +151,7 @@ async function dropPartition(database: Database, name: string): Promise<boolean>
   try {
     await database.transaction().execute(async (transaction) => {
       await sql`set local lock_timeout = '2s'`.execute(transaction);
-      await sql`drop table ${sql.table(name)}`.execute(transaction);
+      await sql`select drop_visitor_partition(${name})`.execute(transaction);
     });
     return true;
   } catch (error) {

@@ -61,6 +61,7 @@ import { addressesOfActiveUsers } from '../migrations/0053_addresses_of_active_u
 import { incomingEvents } from '../migrations/0054_incoming_events.ts';
 import { portalLinks } from '../migrations/0055_portal_links.ts';
 import { processHeartbeats } from '../migrations/0056_process_heartbeats.ts';
+import { partitionUpkeep } from '../migrations/0057_partition_upkeep.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -132,6 +133,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0054_incoming_events': incomingEvents,
   '0055_portal_links': portalLinks,
   '0056_process_heartbeats': processHeartbeats,
+  '0057_partition_upkeep': partitionUpkeep,
 };
 
 /**

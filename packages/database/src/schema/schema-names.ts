@@ -63,6 +63,7 @@ export const MIGRATION_NAMES = [
   '0054_incoming_events',
   '0055_portal_links',
   '0056_process_heartbeats',
+  '0057_partition_upkeep',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -1,5 +1,6 @@
 /**
- * BullMQ's own tables in Postgres, with four changes: three where a commit batch could be overtaken, one for its cost.
+ * BullMQ's own tables in Postgres, with five changes: three where a commit batch could be overtaken, one for its cost, one for
+ * logins that own nothing.
  * Beside `queue.ts`, whose queues live there.
  *
  * - **A job whose worker vanished** goes back to the head of its queue on Redis; on Postgres it is
@@ -38,6 +39,14 @@ const KEEP_PLACE_SQL = `
 const NO_EVENTS_SQL = `
   create or replace function ${BULLMQ_SCHEMA}.publish_event(p_queue text, p_event text, p_data jsonb)
     returns bigint language sql as 'select 0::bigint'`;
+
+/**
+ * BullMQ makes a sequence for the ids of each queue when the first job is added. As the owner: a service's login may make
+ * nothing in the schema (`database/src/schema/database-roles.ts`).
+ */
+const JOB_ID_SQL = `
+  alter function ${BULLMQ_SCHEMA}.next_job_id(text)
+    security definer set search_path = ${BULLMQ_SCHEMA}, pg_temp`;
 
 /** `pending-log.ts`. */
 const PENDING_LOG_SQL = `
@@ -100,6 +109,7 @@ export async function migrateQueues(databaseUrl: string): Promise<void> {
     await runMigrations(client, BULLMQ_SCHEMA);
     await client.query(KEEP_PLACE_SQL);
     await client.query(NO_EVENTS_SQL);
+    await client.query(JOB_ID_SQL);
     await client.query(stageSql(BULLMQ_SCHEMA));
     await client.query(PENDING_LOG_SQL);
     for (const each of MENDS) await mend(client, each);

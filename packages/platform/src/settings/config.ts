@@ -93,6 +93,23 @@ export const importSettings = z.object({
   ),
 });
 
+const databaseUrl = () =>
+  z.url({
+    protocol: /^postgres(ql)?$/,
+    error: ({ input }) =>
+      input === undefined
+        ? 'must be set, as postgres://user:password@host:5432/database'
+        : 'must be like postgres://user:password@host:5432/database; characters like # / ? of a password are percent-encoded',
+  });
+
+/** The database login of one service, a member of its role (`database/src/schema/database-roles.ts`). */
+export const serviceDatabaseUrl = (role: string) =>
+  databaseUrl()
+    .optional()
+    .describe(
+      `URL of the same database with a login of this service, a member of the role \`${role}\`; absent: \`DATABASE_URL\``,
+    );
+
 /** Settings that every process has. */
 export const platformSettings = z.object({
   NODE_ENV: z
@@ -110,15 +127,7 @@ export const platformSettings = z.object({
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
     .describe('minimum level of logged lines'),
-  DATABASE_URL: z
-    .url({
-      protocol: /^postgres(ql)?$/,
-      error: ({ input }) =>
-        input === undefined
-          ? 'must be set, as postgres://user:password@host:5432/database'
-          : 'must be like postgres://user:password@host:5432/database; characters like # / ? of a password are percent-encoded',
-    })
-    .describe('URL of Postgres, version 15 or later'),
+  DATABASE_URL: databaseUrl().describe('URL of Postgres, version 15 or later'),
   DATABASE_POOL_MAX: integer(2, 500, 10).describe(
     'maximum Postgres connections of one worker or API process; a worker has one more, intake has 2',
   ),

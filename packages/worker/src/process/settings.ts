@@ -6,6 +6,7 @@ import {
   importSettings,
   integer,
   platformSettings,
+  serviceDatabaseUrl,
   listenPort,
   encryptionSettings,
 } from '@sluice/platform/settings/config';
@@ -13,6 +14,7 @@ import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { webhookSettings } from './webhook-settings.ts';
 
 const eachSetting = platformSettings.extend({
+  WORKER_DATABASE_URL: serviceDatabaseUrl('sluice_worker'),
   ...tracingSettings.shape,
   ...encryptionSettings.shape,
   ...importSettings.shape,

@@ -1,0 +1,310 @@
+/**
+ * The database roles of the services: what each may read and write. They cannot log in; an operator's login users are
+ * members of them (`grant sluice_api to my_api_login`). Whoever owns the schema needs none of them.
+ *
+ * - `sluice_intake` knows keys by their hashes and appends nothing: events go to the broker.
+ * - `sluice_worker` applies events, delivers, and settles purchases. Sessions and sign-in are not its.
+ * - `sluice_api` serves accounts. It starts purchases and cannot settle one: no update of a purchase's state, no receipt.
+ *
+ * Roles belong to the whole server, grants to a database. They are made with each `npm run migrate`, and only if
+ * something has changed since (`grantDatabaseRoles`). New partitions are the owner's, and get the worker's and the API's
+ * rights by default privileges and by the table that they are part of. A test holds this file to the statements of each
+ * service (`scripts/test/service-statements.test.ts`).
+ */
+import { createHash } from 'node:crypto';
+import { AppError } from '@sluice/domain/values/errors';
+import { sql } from 'kysely';
+import pg from 'pg';
+import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+
+export const DATABASE_ROLES = ['sluice_intake', 'sluice_worker', 'sluice_api'] as const;
+export type DatabaseRole = (typeof DATABASE_ROLES)[number];
+
+const ALL = 'select, insert, update, delete';
+const READ = 'select';
+/** Of every process: what it reads at its start, and where it shows that it lives. */
+const OF_EVERY_PROCESS = {
+  installation: 'select, insert, update',
+  kysely_migration: READ,
+  schema_requirements: READ,
+  process_heartbeats: ALL,
+} as const;
+
+/** Table → privileges, with columns if not all of them. */
+type Grants = Readonly<Record<string, string>>;
+
+const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
+  sluice_intake: {
+    ...OF_EVERY_PROCESS,
+    accounts: 'select (account_id, status)',
+    api_credentials: `select (environment_id, credential_id, kind, site_id, secret_hash, revoked_at, expires_at, is_test), update (is_test)`,
+    // Not the key that its webhooks are signed with.
+    environments: 'select (environment_id, account_id, phone_identifies, deleted_at)',
+    message_deliveries: 'select (environment_id, delivery_id)',
+  },
+  sluice_worker: {
+    ...OF_EVERY_PROCESS,
+    accounts: 'select, update',
+    api_credentials: READ,
+    audit_chains: 'select, insert, update',
+    audit_log_export_parts: 'select, insert',
+    audit_log_exports: 'select, update, delete',
+    audit_logs: 'select, insert',
+    credit_accounts: 'select, insert, update',
+    credit_entries: 'select, insert',
+    credit_grants: 'select, insert, update',
+    credit_holds: 'select, update',
+    credit_transactions: 'select, insert',
+    deleted_identifiers: ALL,
+    delivery_attempts: 'select, insert, delete',
+    delivery_log: ALL,
+    devices: ALL,
+    envelopes: 'select, insert, delete',
+    environments: 'select, update',
+    event_ids: 'select, insert',
+    events: 'select, insert, update',
+    first_engagements: 'select, insert',
+    idempotency_keys: 'select, update',
+    import_chunks: ALL,
+    import_problems: 'select, insert',
+    imports: 'select, update, delete',
+    inbox_preview_days: 'select, insert, update',
+    inbox_preview_runs: READ,
+    ingestion_issues: ALL,
+    lane_merges: ALL,
+    lanes: 'select, update',
+    merge_gate: 'select, update',
+    message_deliveries: 'select, insert, update',
+    objects: ALL,
+    outbox: 'select, insert',
+    parked_operations: 'select, insert',
+    people: ALL,
+    people_counts: ALL,
+    person_identifiers: ALL,
+    receipts: 'select, insert',
+    relationships: ALL,
+    replay_attempts: 'select, insert',
+    run_steps: 'select, insert, update',
+    runs: 'select, update',
+    second_factors: 'select, update',
+    segment_members: 'select, insert, delete',
+    service_accounts: READ,
+    usage_watermarks: 'select, update',
+    users: READ,
+    vendor_customers: 'select, insert, update',
+    vendor_events: 'select, insert, update',
+    visitors: ALL,
+    webhook_replays: 'select, update, delete',
+    webhooks: 'select, update, delete',
+    worker_processes: ALL,
+  },
+  sluice_api: {
+    ...OF_EVERY_PROCESS,
+    account_products: 'select, insert, update',
+    accounts: 'select, insert, update',
+    api_credentials: 'select, insert, update',
+    audit_chains: 'select, insert, update',
+    audit_log_export_parts: READ,
+    audit_log_exports: 'select, insert',
+    audit_logs: 'select, insert',
+    call_counts: ALL,
+    console_sessions: ALL,
+    credit_accounts: 'select, insert, update',
+    credit_entries: 'select, insert',
+    credit_grants: 'select, insert, update',
+    credit_transactions: 'select, insert',
+    delivery_attempts: 'select, insert',
+    delivery_log: 'select, insert',
+    devices: READ,
+    envelopes: READ,
+    environments: 'select, insert, update',
+    event_ids: READ,
+    events: READ,
+    idempotency_keys: ALL,
+    import_chunks: ALL,
+    import_problems: READ,
+    imports: ALL,
+    inbox_preview_days: 'select, update',
+    inbox_preview_runs: 'select, insert, update',
+    ingestion_issues: READ,
+    lanes: ALL,
+    memberships: 'select, insert, delete',
+    objects: READ,
+    outbox: ALL,
+    parked_operations: READ,
+    partners: 'select, insert, update',
+    people: READ,
+    people_counts: READ,
+    person_identifiers: READ,
+    portal_link_webhooks: 'select, insert, delete',
+    portal_links: ALL,
+    receipts: READ,
+    recovery_codes: ALL,
+    relationships: READ,
+    replay_attempts: READ,
+    run_steps: READ,
+    // How long its customer may pay; how it ends is the worker's to say.
+    runs: 'select, insert, update (expires_at)',
+    second_factors: ALL,
+    service_accounts: 'select, insert, update',
+    sign_in_codes: ALL,
+    signups: ALL,
+    usage_watermarks: 'select, insert, update',
+    users: 'select, insert, update',
+    vendor_customers: 'select, insert, update',
+    vendor_events: 'select, insert, delete',
+    webhook_replays: 'select, insert, update',
+    webhooks: 'select, insert, update',
+  },
+};
+
+/** BullMQ's functions act as their caller, so whoever adds or takes a job needs its tables too. No secret is in a job. */
+const QUEUE_SCHEMA = 'bullmq';
+
+/** May be called by the worker alone: they act as the owner (`migrations/0057_partition_upkeep.ts`). */
+const WORKER_FUNCTIONS = [
+  'make_event_partitions(date, int)',
+  'make_visitor_partitions(date, int)',
+  'make_delivery_partitions(date, int)',
+  'drop_visitor_partition(text)',
+  'make_kept_delivery_partition(text, text, date)',
+  'drop_delivery_partition(text, text, date, boolean)',
+] as const;
+
+export type RolesOutcome =
+  /** They are as this version has them. `isChanged`: they were not before. */
+  | { readonly outcome: 'granted'; readonly isChanged: boolean }
+  /** The database's user may make no roles; somebody who may has to run `statements` first. */
+  | { readonly outcome: 'not-allowed'; readonly statements: string };
+
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/**
+ * Makes the roles where they are missing, and gives them what this version needs, in one transaction. Where nothing has
+ * changed since it was last called on this database, it is one read.
+ *
+ * Call it after the migrations, the queues' too, as the schema's owner.
+ */
+export async function grantDatabaseRoles(database: Database): Promise<RolesOutcome> {
+  try {
+    return await database.transaction().execute(grantOnce);
+  } catch (error) {
+    const missing = await missingRoles(database);
+    const isRefused = error instanceof pg.DatabaseError && error.code === INSUFFICIENT_PRIVILEGE;
+    if (!isRefused || missing.length === 0) throw error;
+    const statements = missing.map((role) => `create role ${role} nologin;`).join(' ');
+    return { outcome: 'not-allowed', statements };
+  }
+}
+
+async function grantOnce(transaction: Transaction): Promise<RolesOutcome> {
+  await sql`select pg_advisory_xact_lock(hashtext('sluice: database roles'))`.execute(transaction);
+  const missing = await missingRoles(transaction);
+  const mark = await markOf(transaction);
+  const { rows } = await sql<{ mark: string | null }>`
+    select obj_description('installation'::regclass, 'pg_class') as mark`.execute(transaction);
+  if (missing.length === 0 && rows[0]?.mark === mark)
+    return { outcome: 'granted', isChanged: false };
+  for (const role of missing)
+    // Another database of this server may be making it at this moment.
+    await sql`${sql.raw(`do $$ begin create role ${role} nologin;
+      exception when duplicate_object or unique_violation then null; end $$`)}`.execute(
+      transaction,
+    );
+  const { rows: places } = await sql<{ schema: string }>`
+    select quote_ident(current_schema()) as schema`.execute(transaction);
+  const schema = places[0]?.schema ?? 'public';
+  const partitions = await listPartitions(transaction);
+  const statements = [
+    ...DATABASE_ROLES.flatMap((role) => grantsOf(role, schema, partitions)),
+    ...WORKER_FUNCTIONS.map((name) => `grant execute on function ${name} to sluice_worker`),
+    // Of partitions, which the functions above make as the owner.
+    `alter default privileges in schema ${schema} grant ${ALL} on tables to sluice_worker`,
+    `comment on table installation is ${pg.escapeLiteral(mark)}`,
+  ];
+  await sql`${sql.raw(statements.join(';\n'))}`.execute(transaction);
+  await grantQueues(transaction);
+  return { outcome: 'granted', isChanged: true };
+}
+
+async function missingRoles(database: DatabaseOrTransaction): Promise<string[]> {
+  const { rows } = await sql<{ role: string }>`
+    select role from unnest(${[...DATABASE_ROLES]}::text[]) with ordinality as listed (role, place)
+     where not exists (select from pg_roles where rolname = role) order by place`.execute(database);
+  return rows.map(({ role }) => role);
+}
+
+/** Changes with the grants of this version, with the migrations that were run, and with where the queues are. */
+async function markOf(transaction: Transaction): Promise<string> {
+  const { rows } = await sql<{ state: string }>`
+    select concat_ws(' ', count(*), max(name), to_regnamespace(${QUEUE_SCHEMA})::oid) as state
+      from kysely_migration`.execute(transaction);
+  const text = JSON.stringify([GRANTS, WORKER_FUNCTIONS, rows[0]?.state]);
+  return `grants ${createHash('sha256').update(text).digest('hex')}`;
+}
+
+async function listPartitions(
+  transaction: Transaction,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { rows } = await sql<{ parent: string; partitions: string[] }>`
+    select inhparent::regclass::text as parent, array_agg(inhrelid::regclass::text) as partitions
+      from pg_inherits join pg_class on pg_class.oid = inhparent
+     where relkind = 'p' group by 1`.execute(transaction);
+  return new Map(rows.map(({ parent, partitions }) => [parent, partitions]));
+}
+
+function grantsOf(
+  role: DatabaseRole,
+  schema: string,
+  partitions: ReadonlyMap<string, readonly string[]>,
+): string[] {
+  return [
+    `revoke all on all tables in schema ${schema} from ${role}`,
+    `grant usage on schema ${schema} to ${role}`,
+    ...(role === 'sluice_intake'
+      ? []
+      : [`grant usage on all sequences in schema ${schema} to ${role}`]),
+    ...Object.entries(GRANTS[role]).map(([table, privileges]) => {
+      const tables = [table, ...(role === 'sluice_worker' ? (partitions.get(table) ?? []) : [])];
+      return `grant ${privileges} on ${tables.join(', ')} to ${role}`;
+    }),
+  ];
+}
+
+async function grantQueues(transaction: Transaction): Promise<void> {
+  const { rows } = await sql<{ isThere: boolean }>`
+    select to_regnamespace(${QUEUE_SCHEMA}) is not null as "isThere"`.execute(transaction);
+  if (rows[0]?.isThere !== true) return;
+  const roles = DATABASE_ROLES.join(', ');
+  await sql`${sql.raw(`
+    grant usage on schema ${QUEUE_SCHEMA} to ${roles};
+    grant ${ALL} on all tables in schema ${QUEUE_SCHEMA} to ${roles};
+    grant usage on all sequences in schema ${QUEUE_SCHEMA} to ${roles};
+    grant execute on all functions in schema ${QUEUE_SCHEMA} to ${roles}`)}`.execute(transaction);
+}
+
+/** A login user that is a member of one role. */
+export interface ServiceLogin {
+  readonly role: DatabaseRole;
+  readonly name: string;
+  readonly password: string;
+}
+
+/** Makes the logins, or gives them these passwords. For a server of our own, the embedded one. @throws AppError BUG */
+export async function makeServiceLogins(
+  database: Database,
+  logins: readonly ServiceLogin[],
+): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select rolname as name from pg_roles where rolname = any(${logins.map(({ name }) => name)}::text[])`.execute(
+    database,
+  );
+  const existing = new Set(rows.map(({ name }) => name));
+  const statements = logins.map(({ role, name, password }) => {
+    if (!DATABASE_ROLES.includes(role)) throw new AppError('BUG', `no database role: ${role}`);
+    const verb = existing.has(name) ? 'alter role' : 'create role';
+    const user = pg.escapeIdentifier(name);
+    return `${verb} ${user} login inherit password ${pg.escapeLiteral(password)}; grant ${role} to ${user}`;
+  });
+  await sql`${sql.raw(statements.join(';\n'))}`.execute(database);
+}

@@ -1,0 +1,42 @@
+/** The role of each service has the rights that the SQL of its code needs (`database/src/schema/database-roles.ts`). */
+import { grantDatabaseRoles, type DatabaseRole } from '@sluice/database/schema/database-roles';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import pg from 'pg';
+import { beforeAll, expect, test } from 'vitest';
+import { statementsOf, type ServiceName } from './service-statements.ts';
+
+let owner: pg.Client;
+beforeAll(async () => {
+  const { database, url } = await createTestDatabase();
+  await grantDatabaseRoles(database);
+  owner = new pg.Client({ connectionString: url });
+  await owner.connect();
+  return () => owner.end();
+});
+
+test.each<[ServiceName, DatabaseRole]>([
+  ['intake', 'sluice_intake'],
+  ['worker', 'sluice_worker'],
+  ['api', 'sluice_api'],
+])('%s may do all that the statements of its code do', async (service, role) => {
+  const { rows } = await owner.query<{ table: string }>(
+    `select relname as table from pg_class
+      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p')`,
+  );
+  const tables = new Set(rows.map(({ table }) => table));
+  const needed = [...statementsOf(service)].flatMap(([table, verbs]) =>
+    tables.has(table) ? [...verbs].map((verb) => ({ table, verb })) : [],
+  );
+  expect(needed.length).toBeGreaterThan(4);
+  const missing: string[] = [];
+  for (const { table, verb } of needed) {
+    // Of a part of the columns there is none for deleting.
+    const look = verb === 'delete' ? 'has_table_privilege' : 'has_any_column_privilege';
+    const { rows: found } = await owner.query<{ isGranted: boolean }>(
+      `select ${look}($1::name, $2::text, $3::text) as "isGranted"`,
+      [role, table, verb],
+    );
+    if (found[0]?.isGranted !== true) missing.push(`${verb} ${table}`);
+  }
+  expect(missing).toEqual([]);
+});
