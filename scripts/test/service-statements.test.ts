@@ -2,7 +2,7 @@
 import { grantDatabaseRoles, type DatabaseRole } from '@sluice/database/schema/database-roles';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import pg from 'pg';
-import { beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { statementsOf, type ServiceName } from './service-statements.ts';
 
 let owner: pg.Client;
@@ -11,8 +11,9 @@ beforeAll(async () => {
   await grantDatabaseRoles(database);
   owner = new pg.Client({ connectionString: url });
   await owner.connect();
-  return () => owner.end();
 });
+// Before the database is dropped.
+afterAll(() => owner.end());
 
 test.each<[ServiceName, DatabaseRole]>([
   ['intake', 'sluice_intake'],
