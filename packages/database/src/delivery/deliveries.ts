@@ -10,8 +10,8 @@
  * together with the cursor (step 14).
  */
 import { matchesFilters, type AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
+import { partFrom, type DeliveryPart } from '@sluice/domain/delivery/delivery-parts';
 import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
-import { deliveryBody } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 import {
   bigintColumn,
@@ -24,7 +24,7 @@ import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.t
 import { takeFirstEngagements } from './first-engagements.ts';
 import { SNAPSHOT } from './lane-snapshot.ts';
 import { TARGET } from './lane-target.ts';
-import type { LaneKey } from './lanes.ts';
+import { nameOf, type LaneKey } from './lanes.ts';
 import {
   HANDED_COUNT_MAX,
   handedLane,
@@ -40,6 +40,9 @@ import {
  * without `full_resolution` get only the first. Call it last in the transaction: it locks the lanes' rows until the
  * commit, in order of their key, so that two commit batches never deadlock.
  *
+ * Bodies that are long together, as those of a thousand events of a person with many attributes, are sent in parts
+ * (`domain/src/delivery/delivery-parts.ts`): a statement each, and one that locks the lanes before. Then no lease is taken.
+ *
  * Finds webhooks and lanes by the environment's part of their primary keys, their workspaces, accounts and merges by
  * theirs.
  *
@@ -54,7 +57,37 @@ export async function appendDeliveries(
 ): Promise<LoggedLane[]> {
   if (events.length === 0) return [];
   const repeats = await takeFirstEngagements(transaction, events);
-  const logging = { events, repeats, taking };
+  let part = partFrom(events, 0);
+  if (part.end === events.length) return logPart(transaction, { ...part, repeats, taking });
+  // Later parts log for other lanes than the first, so all are locked now, in their order.
+  await lockLanesOf(transaction, events);
+  const lanes = new Map<string, LoggedLane>();
+  for (;;) {
+    for (const lane of await logPart(transaction, { ...part, repeats, taking: undefined }))
+      lanes.set(nameOf(lane), lane);
+    if (part.end === events.length) return [...lanes.values()];
+    part = partFrom(events, part.end);
+  }
+}
+
+/** By the environment's part of the primary key of `webhooks`, and the primary key of `lanes`. */
+async function lockLanesOf(
+  transaction: DatabaseOrTransaction,
+  events: readonly ReportingEvent[],
+): Promise<void> {
+  const environmentIds = [...new Set(events.map((event) => event.environmentId))];
+  await sql`
+    select from lanes join webhooks using (environment_id, webhook_id)
+     where lanes.environment_id = any (${environmentIds}::int[]) and not webhooks.disabled
+     order by lanes.environment_id, lanes.webhook_id
+       for no key update of lanes`.execute(transaction);
+}
+
+async function logPart(
+  transaction: DatabaseOrTransaction,
+  logging: Omit<Logging, 'filteredOut'>,
+): Promise<LoggedLane[]> {
+  const { events } = logging;
   // Those that name their webhooks have passed the filters.
   if (events.every(({ webhookIds }) => webhookIds !== undefined))
     return (await logOnce(transaction, { ...logging, filteredOut: [] })).lanes;
@@ -65,9 +98,8 @@ export async function appendDeliveries(
   return (await logOnce(transaction, { ...logging, filteredOut })).lanes;
 }
 
-interface Logging {
-  readonly events: readonly ReportingEvent[];
-  /** Places of opens and clicks that are not the first. */
+interface Logging extends DeliveryPart {
+  /** Places of opens and clicks that are not the first, among the events of all parts. */
   readonly repeats: ReadonlySet<number>;
   readonly taking: LaneTaking | undefined;
   /** Undefined: not looked at. Then nothing is logged where a webhook has filters. */
@@ -76,16 +108,12 @@ interface Logging {
 
 async function logOnce(
   transaction: DatabaseOrTransaction,
-  { events, repeats, taking, filteredOut }: Logging,
+  { events, start, bodies, bodiesWithContent, repeats, taking, filteredOut }: Logging,
 ): Promise<{ readonly lanes: LoggedLane[]; readonly hasFilters: boolean }> {
   const unwanted = [...(filteredOut ?? []), ...aboutItself(events)];
   const environmentIds = [...new Set(events.map((event) => event.environmentId))];
   const { leaseMs = 0, holderProcessId = 0, countMax = 0 } = taking ?? {};
   const grant = grantOf(taking);
-  const bodies = events.map((event) => deliveryBody(event, false));
-  const bodiesWithContent = events.map((event) =>
-    event.content === undefined ? null : deliveryBody(event, true),
-  );
   const handedCountMax = taking ? HANDED_COUNT_MAX : 0;
   const { rows } = await sql<
     (LoggedLaneRow | { readonly webhookId: null }) & { hasFilters: boolean }
@@ -98,7 +126,7 @@ async function logOnce(
         ${timestampColumn(events, (event) => event.occurredAtMs)}::timestamptz[],
         ${textColumn(bodies, (body) => body)}::text[],
         ${textColumn(bodiesWithContent, (body) => body)}::text[],
-        ${booleanColumn([...events.keys()], (place) => repeats.has(place))}::boolean[],
+        ${booleanColumn([...events.keys()], (place) => repeats.has(start + place))}::boolean[],
         ${textColumn(events, (event) => event.causeEventId ?? null)}::text[],
         ${bigintColumn(events, (event) => event.envelopeNumber ?? null)}::bigint[],
         ${bigintColumn(events, (event) => event.personId ?? null)}::bigint[],

@@ -7,6 +7,7 @@ import { appendDeliveries } from '../../../src/delivery/deliveries.ts';
 import { listDeliveries } from '../../../src/delivery/delivery-reads.ts';
 import { findLane } from '../../../src/delivery/lanes.ts';
 import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
+import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { createTestDatabase, type TestDatabase } from '../../../src/testing/testing.ts';
 import { updateWebhook, type WebhookSettings } from '../../../src/webhooks/webhooks.ts';
 
@@ -36,6 +37,8 @@ async function makeWebhook(
 ): Promise<number> {
   return (await insertTestWebhook(database, environment, settings)).webhookId;
 }
+
+const TAKING = { leaseMs: 60_000, holderProcessId: 1, nowMs: Date.now(), countMax: 10 };
 
 let eventCount = 0;
 function reportOf(changes: Partial<ReportingEvent> = {}): ReportingEvent {
@@ -119,6 +122,30 @@ describe('an event', () => {
     expect(await appendDeliveries(database, [])).toEqual([]);
     expect(await appendDeliveries(database, [reportOf({ environmentId: 999_999 })])).toEqual([]);
   });
+});
+
+test('bodies that are long together are sent in parts, and logged in order for each webhook', async () => {
+  const plain = await makeWebhook();
+  const full = await makeWebhook({ withContent: true });
+  const content = { content: 'x'.repeat(300_000) };
+  const events = Array.from({ length: 200 }, () => reportOf({ content }));
+  let lanes: unknown[] = [];
+  const sent = await statementsSentBy(async () => {
+    lanes = await database
+      .transaction()
+      .execute((transaction) => appendDeliveries(transaction, events, TAKING));
+  });
+
+  const longest = Math.max(...sent.map(({ values }) => values.map(String).join('').length));
+  expect(longest).toBeLessThan(20_000_000);
+  for (const webhookId of [plain, full])
+    expect((await readLog(webhookId)).map((row) => [row.sequence, row.event_id])).toEqual(
+      events.map((event, index) => [index + 1, event.eventId]),
+    );
+  expect(lanes).toMatchObject([
+    { webhookId: plain, lastSequence: 200 },
+    { webhookId: full, lastSequence: 200 },
+  ]);
 });
 
 test('what happens while a webhook is disabled is never logged for it', async () => {
