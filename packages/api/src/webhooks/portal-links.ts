@@ -83,7 +83,14 @@ const newLink = z
       .trim()
       .min(1)
       .meta({ description: 'Whom it is for, as the audit log shows it.' }),
-    webhook_ids: z.array(z.int().min(1).max(INTEGER_MAX)).max(PORTAL_WEBHOOK_COUNT_MAX).default([]),
+    webhook_ids: z
+      .array(z.int().min(1).max(INTEGER_MAX))
+      .max(PORTAL_WEBHOOK_COUNT_MAX)
+      .default([])
+      .meta({
+        description:
+          'Give each a secret of its own first: until then it signs with the workspace’s, as those of other customers do.',
+      }),
     capabilities: z
       .array(capability)
       .max(10)

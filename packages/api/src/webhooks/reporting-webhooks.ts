@@ -13,7 +13,7 @@ import {
 } from '@sluice/database/webhooks/webhook-changes';
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks/webhooks';
 import { PORTAL_MADE_COUNT_MAX } from '@sluice/domain/accounts/portal';
-import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
+import { secretContext, WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, portalOf, webhookScopeOf } from '../auth/authenticate.ts';
@@ -40,6 +40,8 @@ export interface ReportingWebhookEffects {
   /** Lets what is blocked be tried now; losing a call only delays it until the next reconcile loop. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly encryptedText: EncryptedText;
+  /** Makes a secret that nobody can guess. */
+  readonly newSecret: () => string;
   readonly now: () => number;
   /** The workers' setting: how long after its first attempt a delivery is abandoned. */
   readonly giveUpAfterMs: number;
@@ -57,7 +59,7 @@ const HEADERS_NEEDED = invalidRequest([
 
 export function registerReportingWebhooks(
   app: ApiServer,
-  { database, encryptedText, now, wakeLane, giveUpAfterMs }: ReportingWebhookEffects,
+  { database, encryptedText, newSecret, now, wakeLane, giveUpAfterMs }: ReportingWebhookEffects,
 ): void {
   app.post(
     '/v1/reporting_webhooks',
@@ -88,6 +90,10 @@ export function registerReportingWebhooks(
         {
           hintsOf: (headers) => headerHints(headers, environmentId, encryptedText),
           scope: webhookScopeOf(request),
+          // With the workspace's, what one customer is sent would be valid at the endpoint of another.
+          ...(grant && {
+            signingKey: encryptedText.encrypt(newSecret(), secretContext(environmentId)),
+          }),
         },
       );
       if (made === 'scope_full') {

@@ -32,6 +32,8 @@ export type HeaderHints = (customHeaders: string | null) => Readonly<Record<stri
 /**
  * Makes a webhook and its empty lane. Undefined where there is no such workspace; `too_many` where it has as many as
  * it may, `scope_full` where the maker's part of it has.
+ *
+ * @param signingKey - encrypted; absent: the workspace's.
  */
 export async function makeWebhook(
   database: Database,
@@ -39,14 +41,18 @@ export async function makeWebhook(
   settings: NewWebhook,
   origin: ChangeOrigin,
   nowMs: number,
-  { hintsOf, scope = WHOLE_WORKSPACE }: { hintsOf?: HeaderHints; scope?: WebhookScope } = {},
+  {
+    hintsOf,
+    scope = WHOLE_WORKSPACE,
+    signingKey,
+  }: { hintsOf?: HeaderHints; scope?: WebhookScope; signingKey?: string } = {},
 ): Promise<Webhook | 'too_many' | 'scope_full' | undefined> {
   return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await lockEnvironment(transaction, environmentId);
     if (accountId === undefined) return undefined;
     if ((await countWebhooks(transaction, environmentId)) >= WEBHOOK_COUNT_MAX) return 'too_many';
     if (await isScopeFull(transaction, environmentId, scope)) return 'scope_full';
-    const made = await insertWebhook(transaction, environmentId, settings);
+    const made = await insertWebhook(transaction, environmentId, settings, signingKey);
     if (!made) return undefined;
     await joinScope(transaction, environmentId, made.webhookId, scope);
     await recordChange(

@@ -64,6 +64,7 @@ export async function insertWebhook(
   database: DatabaseOrTransaction,
   environmentId: number,
   settings: NewWebhook,
+  signingKey?: string,
 ): Promise<Webhook | undefined> {
   const { rows } = await sql<Webhook>`
     with made as (
@@ -75,7 +76,7 @@ export async function insertWebhook(
              ${settings.fullResolution}, ${settings.withContent}, ${settings.standardWebhooks ?? false},
              ${settings.rateLimitPerSecond ?? null}::int, ${settings.windowMax ?? null}::int, ${settings.ordering ?? 'person'}, ${settings.customHeaders ?? null},
              ${jsonOf(settings.attributeFilters)}::jsonb, ${settings.eventNames ?? null}::text[], ${settings.withImports ?? false},
-             ${settings.withLate ?? false}, ${settings.withPersonAttributes ?? false}, webhook_signing_key
+             ${settings.withLate ?? false}, ${settings.withPersonAttributes ?? false}, coalesce(${signingKey ?? null}::text, webhook_signing_key)
         from environments where environment_id = ${environmentId}
       returning *
     ), lane as (

@@ -1,4 +1,5 @@
 /** Security: a session of the portal reaches the webhooks of its link, by the routes that are open to it, and nothing else. */
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RequestTracer } from '../../../src/serving/trace-requests.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -188,6 +189,25 @@ test('each write needs what the link allows', async () => {
     }
     expect((await opened.call('GET', `${path}/state`)).statusCode).toBe(200);
   }
+});
+
+test('a webhook that is made in the portal signs with a key of its own, not with that of the workspace', async () => {
+  const maker = await world.openPage({ capabilities: ['create'], ...CREATING });
+  const body = { name: 'own', endpoint: 'https://own.example', events: ['email_sent'] };
+  const made = await Promise.all(
+    [1, 2].map(() => maker.call('POST', '/v1/reporting_webhooks', { body })),
+  );
+  const ids = made.map((answer) => answer.json<{ id: number }>().id);
+  const { rows } = await sql<{ key: string }>`
+    select signing_key as key from webhooks where webhook_id = any (${[neighbourId, ...ids]}::int[])
+     union select webhook_signing_key from environments where environment_id = ${api.a.environmentId}`.execute(
+    api.database,
+  );
+  const keys = rows.map(({ key }) =>
+    api.encryptedText.decrypt(key, `environment ${api.a.environmentId}`),
+  );
+  // The neighbour, made with an app key, shares the workspace's.
+  expect(new Set(keys).size).toBe(3);
 });
 
 test('filters, content and event types stay those of the workspace', async () => {
