@@ -118,18 +118,19 @@ export function deliveryHeaders(
   timestamp: number,
   { signature, nextSignature, standard }: AttemptSignatures,
 ): Record<string, string> {
+  const seconds = String(timestamp);
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
-    'x-svc-timestamp': String(timestamp),
+    'x-svc-timestamp': seconds,
+    'x-cio-timestamp': seconds,
     'x-svc-signature': signature,
-    'x-cio-timestamp': String(timestamp),
     'x-cio-signature': signature,
   };
   if (nextSignature !== undefined) headers['x-svc-signature-next'] = nextSignature;
   if (standard) {
     headers['webhook-id'] = standard.eventId;
-    headers['webhook-timestamp'] = String(timestamp);
+    headers['webhook-timestamp'] = seconds;
     headers['webhook-signature'] = standard.signatures.map((each) => `v1,${each}`).join(' ');
   }
   return headers;

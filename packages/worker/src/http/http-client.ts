@@ -157,9 +157,12 @@ function headOf(
   sizeBytes: number,
 ): string | undefined {
   let text = head;
+  let valueBefore = '';
   for (const name in headers) {
     const value = headers[name] as string;
-    if (!isFieldName(name) || !FIELD_VALUE.test(value)) return undefined;
+    // What stands under two names is looked at once.
+    if (!isFieldName(name) || (value !== valueBefore && !FIELD_VALUE.test(value))) return undefined;
+    valueBefore = value;
     if (authorization === undefined || name.toLowerCase() !== 'authorization')
       text += `${name}: ${value}\r\n`;
   }

@@ -24,6 +24,11 @@ test('a mailed code opens the account and the workspace of its user, and nothing
     capabilities: [
       'workspace.read',
       'deliveries.retry',
+      'deliveries.skip',
+      'deliveries.replay',
+      'webhooks.create',
+      'webhooks.edit',
+      'webhooks.rotate',
       'workspace.manage',
       'billing.buy',
       'account.manage',
