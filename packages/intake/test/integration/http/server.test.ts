@@ -32,6 +32,9 @@ interface ProblemBody {
 
 type RequestBody = NonNullable<RequestInit['body']>;
 
+/** Publishing is for servers, though its path is one of the Pipelines API's. */
+const takesWriteKey = (path: string): boolean => path.startsWith('/v1') && path !== '/v1/publish';
+
 function send(
   path: string,
   body: RequestBody | null,
@@ -42,7 +45,7 @@ function send(
     method,
     body,
     headers: {
-      Authorization: path.startsWith('/v1') ? PIPELINES_AUTHORIZATION : TRACK_AUTHORIZATION,
+      Authorization: takesWriteKey(path) ? PIPELINES_AUTHORIZATION : TRACK_AUTHORIZATION,
       ...headers,
     },
   });
