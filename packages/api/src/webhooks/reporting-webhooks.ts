@@ -17,6 +17,7 @@ import { secretContext, WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhoo
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, portalOf, webhookScopeOf } from '../auth/authenticate.ts';
+import { LINK_OVER } from '../auth/portal-door.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { atLimit, badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
 import { invalidRequest, limitReached, notFound, type Problem } from '../http/problem.ts';
@@ -96,6 +97,7 @@ export function registerReportingWebhooks(
           }),
         },
       );
+      if (made === 'scope_gone') return sendProblem(request, reply, LINK_OVER);
       if (made === 'scope_full') {
         const problem = limitReached('the link', 'reporting webhooks', PORTAL_MADE_COUNT_MAX);
         return sendProblem(request, reply, problem);

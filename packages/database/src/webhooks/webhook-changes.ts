@@ -21,7 +21,7 @@ import {
   type Webhook,
   type WebhookSettings,
 } from './webhooks.ts';
-import { isScopeFull, joinScope, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.ts';
+import { joinScope, roomInScope, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.ts';
 
 /**
  * What the audit log says of stored headers: name → what a reader knows the value by, never the value. Whoever cannot
@@ -31,7 +31,7 @@ export type HeaderHints = (customHeaders: string | null) => Readonly<Record<stri
 
 /**
  * Makes a webhook and its empty lane. Undefined where there is no such workspace; `too_many` where it has as many as
- * it may, `scope_full` where the maker's part of it has.
+ * it may, `scope_full` where the maker's part of it has, `scope_gone` where there is no such part any more.
  *
  * @param signingKey - encrypted; absent: the workspace's.
  */
@@ -46,12 +46,13 @@ export async function makeWebhook(
     scope = WHOLE_WORKSPACE,
     signingKey,
   }: { hintsOf?: HeaderHints; scope?: WebhookScope; signingKey?: string } = {},
-): Promise<Webhook | 'too_many' | 'scope_full' | undefined> {
+): Promise<Webhook | 'too_many' | 'scope_full' | 'scope_gone' | undefined> {
   return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await lockEnvironment(transaction, environmentId);
     if (accountId === undefined) return undefined;
     if ((await countWebhooks(transaction, environmentId)) >= WEBHOOK_COUNT_MAX) return 'too_many';
-    if (await isScopeFull(transaction, environmentId, scope)) return 'scope_full';
+    const room = await roomInScope(transaction, environmentId, scope);
+    if (room !== 'room') return room;
     const made = await insertWebhook(transaction, environmentId, settings, signingKey);
     if (!made) return undefined;
     await joinScope(transaction, environmentId, made.webhookId, scope);

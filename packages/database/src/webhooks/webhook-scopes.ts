@@ -29,21 +29,28 @@ export function isInScope(scope: WebhookScope): RawBuilder<boolean> {
 }
 
 /**
- * Whether the set has as many as may be made in it. In a transaction that has locked the workspace. Index: as
- * {@link isInScope}.
+ * Whether one more may be made in the set: `scope_full` where it has as many as it may, `scope_gone` where it was ended while
+ * the call was on its way; from here on it is not, until the transaction ends. In a transaction that has locked the
+ * workspace. Indexes: the primary key of `portal_links`, and as {@link isInScope}.
  */
-export async function isScopeFull(
+export async function roomInScope(
   transaction: DatabaseOrTransaction,
   environmentId: number,
   scope: WebhookScope,
-): Promise<boolean> {
-  if (scope.of === 'workspace') return false;
+): Promise<'room' | 'scope_full' | 'scope_gone'> {
+  if (scope.of === 'workspace') return 'room';
+  const { portalLinkId } = scope;
+  const { rows: links } = await sql`
+    select from portal_links
+     where environment_id = ${environmentId} and portal_link_id = ${portalLinkId} and ends_at > now()
+       for key share`.execute(transaction);
+  if (links.length === 0) return 'scope_gone';
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from portal_link_webhooks
-     where environment_id = ${environmentId} and portal_link_id = ${scope.portalLinkId}`.execute(
+     where environment_id = ${environmentId} and portal_link_id = ${portalLinkId}`.execute(
     transaction,
   );
-  return (rows[0]?.count ?? 0) >= PORTAL_MADE_COUNT_MAX;
+  return (rows[0]?.count ?? 0) >= PORTAL_MADE_COUNT_MAX ? 'scope_full' : 'room';
 }
 
 /** A webhook that was made belongs to its maker's set from then on. In the transaction that makes it. */

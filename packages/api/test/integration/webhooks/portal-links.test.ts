@@ -3,6 +3,8 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkAuditChain } from '@sluice/database/verify/verify-audit-chains';
+import { lockEnvironment } from '@sluice/database/accounts/environments';
+import type { LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -250,3 +252,37 @@ test('a page knows what it may do and how it looks', async () => {
   });
   expectProblem(answer, 401, 'unauthorized');
 });
+
+test('a webhook that is asked for while its link is ended is refused as any call of a link that is over', async () => {
+  const maker = await world.openPage({
+    capabilities: ['create'],
+    event_types: ['email_sent'],
+    attribute_filters: null,
+  });
+  const body = { name: 'late', endpoint: 'https://late.example', events: ['email_sent'] };
+  let asked: Promise<LightMyRequestResponse> | undefined;
+  await api.database.transaction().execute(async (transaction) => {
+    // The call has passed the door, and waits for the workspace.
+    await lockEnvironment(transaction, api.a.environmentId);
+    asked = maker.call('POST', '/v1/reporting_webhooks', { body });
+    await untilWaiting();
+    await sql`delete from portal_links where portal_link_id = ${maker.linkId}`.execute(transaction);
+  });
+  expectProblem((await asked)!, 401, 'unauthorized');
+});
+
+/** A statement waits for a lock of another one of this database. */
+async function untilWaiting(): Promise<void> {
+  await expect
+    .poll(
+      async () =>
+        (
+          await sql`
+            select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+            api.database,
+          )
+        ).rows.length,
+      { timeout: 30_000 },
+    )
+    .toBeGreaterThan(0);
+}
