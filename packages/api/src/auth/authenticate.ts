@@ -16,6 +16,7 @@ import type { PortalSession } from '@sluice/database/webhooks/portal-sessions';
 import { WHOLE_WORKSPACE, type WebhookScope } from '@sluice/database/webhooks/webhook-scopes';
 import { includesRole } from '@sluice/domain/accounts/account';
 import { CAPABILITIES, type Capability } from '@sluice/domain/accounts/capabilities';
+import { nameInPortal } from '@sluice/domain/accounts/portal';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import { takeCallsIn } from './call-limit.ts';
@@ -255,15 +256,16 @@ export function environmentOf(request: FastifyRequest): number {
   return callerOf(request).environmentId;
 }
 
-/** The caller: what its key is called, or the email of the user. */
+/** The caller: what its key is called, the email of the user, or `acme in the portal`. */
 export function callerNameOf(request: FastifyRequest): string {
-  return callerOf(request).name;
+  const { name, portal } = callerOf(request);
+  return portal ? nameInPortal(name) : name;
 }
 
 /** The caller in a sentence: `with the key "Ops"`, `with the token "CI"`, `by ada@example.com`, `by acme in the portal`. */
 export function agentOf(request: FastifyRequest): string {
   const { name, session, portal } = callerOf(request);
-  if (portal) return `by ${name} in the portal`;
+  if (portal) return `by ${nameInPortal(name)}`;
   if (!session) return `with the key "${name}"`;
   return session.userId === null ? `with the token "${name}"` : `by ${name}`;
 }

@@ -1,4 +1,5 @@
 /** A replay on the wire: how it is asked for, and how it is shown. */
+import { nameInPortal } from '@sluice/domain/accounts/portal';
 import type { ReplayCriteria } from '@sluice/database/replays/replay-log';
 import type { Replay } from '@sluice/database/replays/replays';
 import {
@@ -116,7 +117,7 @@ export function criteriaOf({
 const toSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
 const isToldOf = (row: Replay, portal: { readonly label: string } | null): true | undefined =>
-  !portal || row.createdBy === portal.label || undefined;
+  !portal || row.createdBy === nameInPortal(portal.label) || undefined;
 
 /** @param portal - of a caller in the portal: who asked for it, and about whom, is told where the link itself did. */
 export const toWire = (

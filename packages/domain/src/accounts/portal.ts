@@ -34,6 +34,9 @@ export const PORTAL_WEBHOOK_COUNT_MAX = 100;
 /** Webhooks of a link from which on none is made in the portal: a workspace's number of them is shared by its customers. */
 export const PORTAL_MADE_COUNT_MAX = 20;
 
+/** Whom the workspace reads of where something was done in the portal: no key's and no user's name. */
+export const nameInPortal = (label: string): string => `${label} in the portal`;
+
 /** How a link's page looks. */
 export interface PortalTheme {
   readonly name?: string | undefined;

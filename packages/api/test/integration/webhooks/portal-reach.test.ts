@@ -302,3 +302,20 @@ test('who works for the workspace is not told to its customers', async () => {
   const { replays } = (await opened.call('GET', `${ofOwned}/replays`)).json();
   expect(replays[0].created_by).toBe('');
 });
+
+test('of replays a link is told who asked for them where it did itself, also where a key has its name', async () => {
+  const id = await world.makeWebhook('replayed');
+  const url = `/v1/reporting_webhooks/${id}/replays`;
+  const namesake = { for: 'test', webhook_ids: [id], capabilities: ['resend'] };
+  const opened = await world.openPage(namesake);
+  const byKey = await api.call('POST', url, { body: { person: { id: 'secret' } } });
+  expect(byKey.json().replay.created_by).toBe('test');
+  await api.call('POST', `${url}/${byKey.json().replay.id}/cancel`, {});
+  await opened.call('POST', url, { body: { person: { id: 'own' } } });
+  const { replays } = (await opened.call('GET', url)).json();
+  expect(replays).toMatchObject([
+    { created_by: 'test in the portal', criteria: { person: { id: 'own' } } },
+    { created_by: '' },
+  ]);
+  expect(replays[1].criteria.person).toBeUndefined();
+});
