@@ -168,8 +168,8 @@ describe('compressed bodies', () => {
     );
     expect(state.collected.totalSize).toBe(60 * BOMB.length);
     await vi.waitFor(() => expect(taken).toHaveLength(60), 10_000);
-    // Four of them, and what zlib put each together from.
-    expect(heldSizeBytes).toBeLessThan(8 * batch.sizeBytesMax);
+    // Four of them, and what zlib put each together from; and what of those that ended is not collected yet. Not sixty.
+    expect(heldSizeBytes).toBeLessThan(16 * batch.sizeBytesMax);
     // Inflated whole: it is white space.
     expect(outcomes).toEqual(new Set(['invalid-json']));
     // Four at a time: none is taken before one that came more than three before it.
