@@ -178,9 +178,28 @@ function expectDocumented(request: AnyRequest, answer: Answer): void {
   if (request.method === 'HEAD') expect(body).toBe('');
   else if (status === 204) expect(body).toBe('');
   else if (status === 200 && request.pattern === STREAM) expectAcknowledgements(answer);
+  else if (request.route?.call.success === 'results' && (status === 200 || status === 207))
+    expectResults(answer);
   else if (status === 200 && request.route) expect(body).toBe('{}\n');
   else if (status !== 200 && answer.headers.get('content-type') !== 'text/plain')
     expectProblem(answer);
+}
+
+/** One for each message: it was taken, or why it was not. */
+function expectResults({ status, headers, body }: Answer): void {
+  expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+  const { results } = JSON.parse(body) as {
+    results: {
+      status: string;
+      event_id?: string;
+      errors?: { reason: string; message: string }[];
+    }[];
+  };
+  expect(results.some((each) => each.status === 'refused')).toBe(status === 207);
+  for (const { status: outcome, event_id: eventId, errors = [] } of results)
+    if (outcome === 'accepted') expect(eventId).toMatch(/./);
+    else for (const { reason } of errors) expect(REASONS).toContain(reason);
+  expect(body).not.toMatch(/\\n\s*at |node_modules|file:\/\//);
 }
 
 function expectAcknowledgements({ headers, body }: Answer): void {

@@ -165,4 +165,13 @@ export const SAMPLE_BODIES: Readonly<Record<string, readonly unknown[]>> = {
       ],
     },
   ],
+  publish: [
+    { event_type: 'order.paid', event_id: 'p1', application: 'acme', payload: { total: 5 } },
+    {
+      messages: [
+        { event_type: 'order.paid', payload: { total: 5, lines: [{ sku: 'x' }] } },
+        { event_type: 'order.sent', event_id: 'p2', channel: 'eu', payload: {} },
+      ],
+    },
+  ],
 };
