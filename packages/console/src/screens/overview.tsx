@@ -44,22 +44,32 @@ function Overview() {
   );
 }
 
+/** Leads nowhere while it is not known where to: what is pressed must not lead elsewhere than what comes to stand there. */
 function Tile({
   to,
   query,
   value,
   children,
 }: {
-  readonly to: string;
+  readonly to: string | undefined;
   readonly query?: Readonly<Record<string, string>>;
   readonly value: string;
   readonly children: ReactNode;
 }) {
+  const text = (
+    <>
+      <strong>{value}</strong> <span>{children}</span>
+    </>
+  );
   return (
     <li>
-      <Link to={to} {...(query && { query })} data-row="">
-        <strong>{value}</strong> <span>{children}</span>
-      </Link>
+      {to === undefined ? (
+        <a>{text}</a>
+      ) : (
+        <Link to={to} {...(query && { query })} data-row="">
+          {text}
+        </Link>
+      )}
     </li>
   );
 }
@@ -113,7 +123,7 @@ function Webhooks() {
         of {webhooks ? countText(webhooks.length) : '…'} webhooks failing
       </Tile>
       <Tile
-        to={oldest ? `/webhooks/${oldest.id}` : '/webhooks'}
+        to={webhooks && (oldest ? `/webhooks/${oldest.id}` : '/webhooks')}
         value={webhooks === undefined ? '…' : oldest ? durationText(nowMs - oldest.atMs) : 'none'}
       >
         oldest delivery that fails{oldest && `, to ${visibleText(oldest.name)}`}

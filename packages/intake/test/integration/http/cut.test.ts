@@ -200,7 +200,11 @@ test(
       { numRuns: 20 },
     );
     await isIdle();
-    expect(heldSizeBytes() - before).toBeLessThan(16 * MEBIBYTE);
+    // What the last ones held goes with their sockets, which end in a later turn of a busy machine.
+    await vi.waitFor(() => expect(heldSizeBytes() - before).toBeLessThan(16 * MEBIBYTE), {
+      timeout: 20_000,
+      interval: 100,
+    });
     await expectInflated();
     await expectUnharmed(intake);
   },
