@@ -56,8 +56,11 @@ export async function findEarlierBatches(
   // Of all, the first one's too: it can give one of its names to somebody whom a later one names. What the operations name
   // themselves stands in the log: to hash it again was a twentieth of the worker's time.
   const keys = new Set<number>();
-  for (const { batch, operations } of held)
+  for (const { batch, operations } of held) {
+    // One that was applied before needs nobody.
+    if (operations.length === 0) continue;
     for (const key of keysWithoutMarks(batch, operations.map(environmentOf))) keys.add(key);
+  }
   await addNamesOfOwners(keys, transaction, needs);
   const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
     kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],

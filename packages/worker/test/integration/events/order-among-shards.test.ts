@@ -20,6 +20,7 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { waitUntilApplied } from '../../../src/events/applied-watch.ts';
+import { findEarlierBatches } from '../../../src/events/earlier-batches.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { inEnvironment } from '../support/commit-batch-world.ts';
 import { createShardsWorld, shardOfBatch, type ShardsWorld } from '../support/shards-world.ts';
@@ -135,6 +136,26 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     const startedAtMs = performance.now();
     expect(await waitUntilApplied(world.database, pending, [found], 300)).toBe(0);
     expect(performance.now() - startedAtMs).toBeGreaterThanOrEqual(300);
+  });
+
+  test('a batch that was applied before waits for nobody, whatever its part of the log names', async () => {
+    const environmentId = world.newEnvironment();
+    const calls = [
+      identify('anonymous_id:v1', { plan: 'pro' }),
+      identify('anonymous_id:v2', { plan: 'pro' }),
+      track('id:a', 'bought'),
+    ].map((call) => inEnvironment(environmentId, call));
+    const batches = await world.add(calls);
+    const pending = world.newPending();
+    const [, applied, event] = await Promise.all(
+      batches.map(async ({ id }) => (await pending.find(id)) as PendingBatch),
+    );
+    const held = [
+      { batch: applied as PendingBatch, operations: [] },
+      { batch: event as PendingBatch, operations: calls[2] as Operation[] },
+    ];
+    expect(await findEarlierBatches(world.database, pending, held, undefined)).toEqual([]);
+    for (const batch of batches) await world.processToEnd(batch, pending);
   });
 
   test('a batch about somebody else stays where it is', async () => {
