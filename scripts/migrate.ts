@@ -1,5 +1,9 @@
-/** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues and the services' roles included. */
+/**
+ * `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues and the services' roles included. On the
+ * coordinator of Citus it also puts on the nodes what is not there yet.
+ */
 import { grantDatabaseRoles } from '@sluice/database/schema/database-roles';
+import { distribute } from '@sluice/database/schema/distribute';
 import { migrate, MIGRATIONS } from '@sluice/database/schema/migrate';
 import { readSchemaState } from '@sluice/database/schema/schema-version';
 import { migrateQueues } from '@sluice/platform/queue/queue';
@@ -21,14 +25,21 @@ await actOnDatabase(
       () => progress.end(),
     );
     await migrateQueues(settings.DATABASE_URL);
+    const distributed = await distribute(database, (table) => {
+      if (!values.json) console.log(`distributing ${table}`);
+    });
     const roles = await grantDatabaseRoles(database);
     if (roles.outcome === 'not-allowed')
       // Everything works without them, with the owner's login.
       console.error(
         `this user may not make the roles of the services; to have them, a superuser runs: ${roles.statements} then run this again`,
       );
-    if (values.json) return console.log(JSON.stringify({ migrated: names }));
+    if (values.json)
+      return console.log(
+        JSON.stringify({ migrated: names, ...(distributed.length > 0 && { distributed }) }),
+      );
     console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);
+    if (distributed.length > 0) console.log(`distributed: ${distributed.join(', ')}`);
   },
   // It makes it.
   () => Promise.resolve(),

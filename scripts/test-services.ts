@@ -1,6 +1,7 @@
 /**
  * Once a test run: a real Postgres and a real Redis on free ports, or those of TEST_DATABASE_URL
- * and TEST_REDIS_URL, and a migrated template database for `createTestDatabase` to clone.
+ * and TEST_REDIS_URL, and a migrated template database for `createTestDatabase` to clone. Where the Postgres is the
+ * coordinator of Citus, the template is distributed (`npm run test:distributed`).
  *
  * Nothing is left behind: both servers end with this process, however that ends.
  */
@@ -11,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
+import { distribute } from '@sluice/database/schema/distribute';
 import { migrate } from '@sluice/database/schema/migrate';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
@@ -40,9 +42,11 @@ export default async function setup(project: TestProject): Promise<Close> {
 
     const redisUrl = process.env['TEST_REDIS_URL'] ?? (await startRedis(directory, closes));
     const serverUrl = process.env['TEST_DATABASE_URL'] ?? (await startPostgres(directory, closes));
-    const templateName = await createTemplate(serverUrl, closes);
+    const nodeUrls = await listNodeUrls(serverUrl);
+    const templateName = await createTemplate(nodeUrls, closes);
     project.provide('testRedisUrl', redisUrl);
     project.provide('testServerUrl', serverUrl);
+    project.provide('testNodeUrls', nodeUrls);
     project.provide('testTemplateName', templateName);
     return closeAll;
   } catch (error) {
@@ -92,30 +96,86 @@ async function startPostgres(directory: string, closes: Close[]): Promise<string
   return postgres.url('postgres');
 }
 
-async function createTemplate(serverUrl: string, closes: Close[]): Promise<string> {
+async function createTemplate(nodeUrls: readonly string[], closes: Close[]): Promise<string> {
   const name = `sluice_template_${randomBytes(6).toString('hex')}`;
-  await query(serverUrl, `create database ${name}`);
+  const onEachNode = (statement: string) =>
+    Promise.all(nodeUrls.map((nodeUrl) => query(nodeUrl, statement)));
+  await onEachNode(`create database ${name}`);
   closes.push(async () => {
-    await query(serverUrl, `alter database ${name} is_template false`);
-    await query(serverUrl, `drop database ${name} with (force)`);
+    await onEachNode(`alter database ${name} is_template false`);
+    await onEachNode(`drop database ${name} with (force)`);
   });
-  const url = new URL(serverUrl);
-  url.pathname = `/${name}`;
+  const urls = nodeUrls.map((nodeUrl) => databaseUrl(nodeUrl, name));
+  const [url = ''] = urls;
+  if (nodeUrls.length > 1) await joinNodes(urls);
   const database = createDatabase({
-    url: url.href,
-    poolMax: 2,
+    url,
+    poolMax: 1,
     applicationName: 'test set-up',
     onError: () => {},
   });
   try {
     await migrate(database);
+    await distribute(database);
   } finally {
     await database.destroy();
   }
-  await migrateQueues(url.href);
-  // Cloning needs it without clients.
-  await query(serverUrl, `alter database ${name} is_template true allow_connections false`);
+  await migrateQueues(url);
+  // Cloning needs it without clients, Citus' own sessions among them.
+  await onEachNode(`alter database ${name} is_template true allow_connections false`);
+  if (nodeUrls.length > 1)
+    await onEachNode(
+      `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}'`,
+    );
   return name;
+}
+
+/** A row a shard and table: enough that tenants are apart, and few, since each test copies them all. */
+const SHARDS_A_NODE = 1;
+
+/** Makes Citus of databases that are empty yet, the coordinator's first. */
+async function joinNodes(urls: readonly string[]): Promise<void> {
+  for (const url of urls) await query(url, 'create extension citus');
+  const [coordinator = '', ...workers] = urls;
+  const { host, port, name } = partsOf(coordinator);
+  await query(
+    coordinator,
+    `alter database ${name} set citus.shard_count = ${SHARDS_A_NODE * workers.length}`,
+  );
+  await query(coordinator, `select citus_set_coordinator_host('${host}', ${port})`);
+  for (const worker of workers) {
+    const node = partsOf(worker);
+    await query(coordinator, `select citus_add_node('${node.host}', ${node.port})`);
+  }
+}
+
+const partsOf = (url: string) => {
+  const { hostname, port, pathname } = new URL(url);
+  return { host: hostname, port: Number(port || 5432), name: pathname.slice(1) };
+};
+
+function databaseUrl(serverUrl: string, name: string): string {
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+/** The server, and where it is the coordinator of Citus, each node that it keeps rows on. */
+async function listNodeUrls(serverUrl: string): Promise<string[]> {
+  const found = await query(serverUrl, `select from pg_extension where extname = 'citus'`);
+  if (found.length === 0) return [serverUrl];
+  const nodes = await query(
+    serverUrl,
+    `select nodename as host, nodeport as port from pg_dist_node
+      where noderole = 'primary' and isactive and groupid <> 0 order by nodeid`,
+  );
+  const workers = nodes.map(({ host, port }) => {
+    const url = new URL(serverUrl);
+    url.hostname = String(host);
+    url.port = String(port);
+    return url.href;
+  });
+  return [serverUrl, ...workers];
 }
 
 async function listKept(serverUrl: string): Promise<string[]> {

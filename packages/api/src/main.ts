@@ -10,6 +10,7 @@ import { waitForDatabase } from '@sluice/database/connection/database-wait';
 import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
 import { heartbeatOf } from '@sluice/database/maintenance/process-heartbeats';
 import { AppError } from '@sluice/domain/values/errors';
+import { requireRedisOnCitus } from '@sluice/database/schema/installation';
 import { checkSchema } from '@sluice/database/schema/schema-version';
 import { contextOf, listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { beginProcess } from '@sluice/platform/process/begin-process';
@@ -84,6 +85,7 @@ await new Promise<void>((goOn) => {
     async join() {
       await requireKeptSessions(session);
       await checkSchema(database);
+      await requireRedisOnCitus(database, settings.REDIS_URL);
       // Before the first call is answered, and measured again and again below.
       clock.noticeDifference(await measureClock(database, clocks));
       // A process with another key would encrypt what no worker could open, and no worker would start.

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
-import { joinInstallation } from '@sluice/database/schema/installation';
+import { joinInstallation, requireRedisOnCitus } from '@sluice/database/schema/installation';
 import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/events/message-deliveries';
 import {
@@ -90,6 +90,7 @@ const keyRefresh = await waitForDatabase({
   async join() {
     await requireKeptSessions(session);
     await joinInstallation(database, settings.SHARD_COUNT);
+    await requireRedisOnCitus(database, settings.REDIS_URL);
     return startKeyRefresh({
       keys,
       listWorkspaceKeys: () => listWorkspaceKeys(database),

@@ -76,12 +76,12 @@ export async function findWorkspaceTotals(
   const { rows } = await sql<WorkspaceTotals>`
     select e.environment_id as "environmentId", e.name,
            (select coalesce(sum(c.people), 0) from people_counts c
-             where c.environment_id = e.environment_id) as people,
+             where c.environment_id = ${environmentId}) as people,
            o.types as "objectTypes", o.objects
     from environments e
-    cross join lateral (
+    cross join (
       select count(*) as objects, count(distinct object_type_id) as types
-      from objects where environment_id = e.environment_id) o
+      from objects where environment_id = ${environmentId}) o
     where e.environment_id = ${environmentId}`.execute(database);
   return rows[0];
 }

@@ -48,7 +48,10 @@ const COMMIT_BATCH_COLUMNS = sql`
   envelopes.envelope_id as "envelopeId", envelopes.operation_count as "operationCount",
   envelopes.processed_at as "processedAt"`;
 
-/** How an event id was taken; undefined where it was not. By the primary key, then `envelopes_by_number`. */
+/**
+ * How an event id was taken; undefined where it was not. By the primary key, then `envelopes_by_number`: apart, since on
+ * Citus the second table is the coordinator's.
+ */
 export async function findEventArrival(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -57,9 +60,12 @@ export async function findEventArrival(
   const { rows } = await sql<
     CommitBatchColumns & { receivedAt: Date | null; source: string | null }
   >`
-    select event_ids.received_at as "receivedAt", event_ids.source, ${COMMIT_BATCH_COLUMNS}
-      from event_ids left join envelopes using (envelope_number)
-     where environment_id = ${environmentId} and event_id = ${eventId}`.execute(database);
+    with arrival as materialized (
+      select received_at, source, envelope_number from event_ids
+       where environment_id = ${environmentId} and event_id = ${eventId}
+    )
+    select arrival.received_at as "receivedAt", arrival.source, ${COMMIT_BATCH_COLUMNS}
+      from arrival left join envelopes using (envelope_number)`.execute(database);
   const [row] = rows;
   return row && { receivedAt: row.receivedAt, source: row.source, envelope: commitBatchOf(row) };
 }

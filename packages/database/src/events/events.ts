@@ -13,6 +13,7 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+import { forTenantParts } from '../connection/tenant-statements.ts';
 
 /** A flush has fewer operations: 4 MB of the shortest calls are 50,000. */
 const FLUSH_INDEX_MAX = 99_999;
@@ -100,19 +101,21 @@ export async function attachAnonymousEvents(
 ): Promise<void> {
   if (attachments.length === 0) return;
   const oldest = new Date(Math.min(...attachments.map((attachment) => attachment.sinceMs)));
-  await sql`
-    update events e set person_id = a.person_id, processed_at = a.processed_at
-    from unnest(
-      ${integerColumn(attachments, (attachment) => attachment.environmentId)}::int[],
-      ${textColumn(attachments, (attachment) => attachment.anonymousId)}::text[],
-      ${bigintColumn(attachments, (attachment) => attachment.personId)}::bigint[],
-      ${timestampColumn(attachments, (attachment) => attachment.sinceMs)}::timestamptz[],
-      ${timestampColumn(attachments, (attachment) => attachment.processedAtMs)}::timestamptz[]
-    ) as a (environment_id, anonymous_id, person_id, since, processed_at)
-    where e.environment_id = a.environment_id and e.anonymous_id = a.anonymous_id and e.person_id is null
-      and e.occurred_at >= a.since and e.received_at >= a.since and e.received_at >= ${oldest}`.execute(
-    transaction,
-  );
+  await forTenantParts(transaction, [attachments], (part) => {
+    const own = part.only(attachments);
+    return sql`
+      update events e set person_id = a.person_id, processed_at = a.processed_at
+      from unnest(
+        ${integerColumn(own, (attachment) => attachment.environmentId)}::int[],
+        ${textColumn(own, (attachment) => attachment.anonymousId)}::text[],
+        ${bigintColumn(own, (attachment) => attachment.personId)}::bigint[],
+        ${timestampColumn(own, (attachment) => attachment.sinceMs)}::timestamptz[],
+        ${timestampColumn(own, (attachment) => attachment.processedAtMs)}::timestamptz[]
+      ) as a (environment_id, anonymous_id, person_id, since, processed_at)
+      where e.environment_id = a.environment_id and e.anonymous_id = a.anonymous_id and e.person_id is null
+        and e.occurred_at >= a.since and e.received_at >= a.since and e.received_at >= ${oldest}
+        and ${part.isOf('e')}`.execute(transaction);
+  });
 }
 
 /**

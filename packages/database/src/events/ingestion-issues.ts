@@ -77,8 +77,8 @@ export async function deleteOldIssues(
   limit: number,
 ): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
-    delete from ingestion_issues where ctid in (
-      select ctid from ingestion_issues
+    delete from ingestion_issues where (environment_id, day, code, source, field) in (
+      select environment_id, day, code, source, field from ingestion_issues
       where day < (${new Date(nowMs)}::timestamptz at time zone 'UTC')::date - ${keptDays}::int
       limit ${limit}
     )`.execute(database);

@@ -7,6 +7,7 @@ import type {
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
 
 interface StoredMessageDelivery {
   readonly environmentId: number;
@@ -24,14 +25,19 @@ export async function listMessageDeliveries(
   keys: readonly MessageDeliveryKey[],
 ): Promise<MessageDeliveryRow[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<StoredMessageDelivery>`${PREPARED}
-    select m.environment_id as "environmentId", m.delivery_id as "deliveryId", m.channel, m.recipient,
-           m.person_id as "personId", m.created_at as "createdAt"
-    from unnest(
-      ${integerColumn(keys, (key) => key.environmentId)}::int[],
-      ${textColumn(keys, (key) => key.deliveryId)}::text[]
-    ) as k (environment_id, delivery_id)
-    join message_deliveries m using (environment_id, delivery_id)`.execute(database);
+  const rows = await inTenantParts(database, [keys], async (part) => {
+    const own = part.only(keys);
+    const found = await sql<StoredMessageDelivery>`${PREPARED}
+      select m.environment_id as "environmentId", m.delivery_id as "deliveryId", m.channel, m.recipient,
+             m.person_id as "personId", m.created_at as "createdAt"
+      from unnest(
+        ${integerColumn(own, (key) => key.environmentId)}::int[],
+        ${textColumn(own, (key) => key.deliveryId)}::text[]
+      ) as k (environment_id, delivery_id)
+      join message_deliveries m using (environment_id, delivery_id)
+      where ${part.isOf('m')}`.execute(database);
+    return found.rows;
+  });
   return rows.map(({ personId, createdAt, ...row }) => ({
     ...row,
     personId: personId === null ? null : Number(personId),
@@ -82,11 +88,13 @@ export async function writeMessageDeliveries(
     );
   }
   if (updated.length > 0) {
-    await sql`
-      update message_deliveries m set channel = f.channel, recipient = f.recipient, person_id = f.person_id
-      from ${fullRows(updated)}
-      where m.environment_id = f.environment_id and m.delivery_id = f.delivery_id`.execute(
-      transaction,
+    await forTenantParts(transaction, [updated], (part) =>
+      sql`
+        update message_deliveries m set channel = f.channel, recipient = f.recipient, person_id = f.person_id
+        from ${fullRows(part.only(updated))}
+        where m.environment_id = f.environment_id and m.delivery_id = f.delivery_id and ${part.isOf('m')}`.execute(
+        transaction,
+      ),
     );
   }
 }

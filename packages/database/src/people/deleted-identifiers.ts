@@ -6,6 +6,7 @@ import type { DeletedIdentifier, IdentifierKey } from '@sluice/domain/state/load
 import { sql } from 'kysely';
 import { integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { inTenantParts } from '../connection/tenant-statements.ts';
 
 /** Those of the identifiers that a deleted person had. By the primary key. */
 export async function listDeletedIdentifiers(
@@ -13,14 +14,19 @@ export async function listDeletedIdentifiers(
   keys: readonly IdentifierKey[],
 ): Promise<DeletedIdentifier[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<Omit<DeletedIdentifier, 'deletedAtMs'> & { deletedAt: Date }>`
-    select d.environment_id as "environmentId", d.kind, d.value, d.deleted_at as "deletedAt"
-      from unnest(
-        ${integerColumn(keys, (key) => key.environmentId)}::int[],
-        ${textColumn(keys, (key) => key.kind)}::text[],
-        ${textColumn(keys, (key) => key.value)}::text[]
-      ) as k (environment_id, kind, value)
-      join deleted_identifiers d using (environment_id, kind, value)`.execute(database);
+  const rows = await inTenantParts(database, [keys], async (part) => {
+    const own = part.only(keys);
+    const found = await sql<Omit<DeletedIdentifier, 'deletedAtMs'> & { deletedAt: Date }>`
+      select d.environment_id as "environmentId", d.kind, d.value, d.deleted_at as "deletedAt"
+        from unnest(
+          ${integerColumn(own, (key) => key.environmentId)}::int[],
+          ${textColumn(own, (key) => key.kind)}::text[],
+          ${textColumn(own, (key) => key.value)}::text[]
+        ) as k (environment_id, kind, value)
+        join deleted_identifiers d using (environment_id, kind, value)
+       where ${part.isOf('d')}`.execute(database);
+    return found.rows;
+  });
   return rows.map(({ deletedAt, ...key }) => ({ ...key, deletedAtMs: deletedAt.getTime() }));
 }
 
@@ -52,8 +58,8 @@ export async function forgetDeletedIdentifiers(
   limit: number,
 ): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
-    delete from deleted_identifiers where ctid in (
-      select ctid from deleted_identifiers where deleted_at < ${before} limit ${limit}
+    delete from deleted_identifiers where (environment_id, kind, value) in (
+      select environment_id, kind, value from deleted_identifiers where deleted_at < ${before} limit ${limit}
     )`.execute(database);
   return Number(numAffectedRows);
 }

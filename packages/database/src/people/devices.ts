@@ -15,6 +15,7 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
 
 interface StoredDevice {
   readonly environmentId: number;
@@ -45,15 +46,19 @@ export async function listDevicesOf(
       ? sql`true`
       : // A hashed filter, as in `relationships.ts`: in the index each token would be looked for, for each person.
         sql`d.token || '' = any(${textColumn(tokens, (token) => token)}::text[])`;
-  const { rows } = await sql<StoredDevice>`
-    select d.environment_id as "environmentId", d.person_id as "personId", d.token, d.platform,
-           d.last_used_at as "lastUsedAt", d.attributes, d.created_at as "createdAt", d.updated_at as "updatedAt"
-    from unnest(
-      ${integerColumn(people, (person) => person.environmentId)}::int[],
-      ${bigintColumn(people, (person) => person.personId)}::bigint[]
-    ) as p (environment_id, person_id)
-    join devices d using (environment_id, person_id)
-    where ${isWanted}`.execute(database);
+  const rows = await inTenantParts(database, [people], async (part) => {
+    const own = part.only(people);
+    const found = await sql<StoredDevice>`
+      select d.environment_id as "environmentId", d.person_id as "personId", d.token, d.platform,
+             d.last_used_at as "lastUsedAt", d.attributes, d.created_at as "createdAt", d.updated_at as "updatedAt"
+      from unnest(
+        ${integerColumn(own, (person) => person.environmentId)}::int[],
+        ${bigintColumn(own, (person) => person.personId)}::bigint[]
+      ) as p (environment_id, person_id)
+      join devices d using (environment_id, person_id)
+      where ${isWanted} and ${part.isOf('d')}`.execute(database);
+    return found.rows;
+  });
   return rows.map(({ personId, lastUsedAt, createdAt, updatedAt, ...row }) => ({
     ...row,
     personId: Number(personId),
@@ -69,15 +74,17 @@ export async function writeDevices(
   { inserted, updated, deleted }: RowChanges<DeviceRow, DeviceKey>,
 ): Promise<void> {
   if (deleted.length > 0) {
-    await sql`
-      delete from devices d using unnest(
-        ${integerColumn(deleted, (row) => row.environmentId)}::int[],
-        ${bigintColumn(deleted, (row) => row.personId)}::bigint[],
-        ${textColumn(deleted, (row) => row.token)}::text[]
-      ) as k (environment_id, person_id, token)
-      where d.environment_id = k.environment_id and d.person_id = k.person_id and d.token = k.token`.execute(
-      transaction,
-    );
+    await forTenantParts(transaction, [deleted], (part) => {
+      const gone = part.only(deleted);
+      return sql`
+        delete from devices d using unnest(
+          ${integerColumn(gone, (row) => row.environmentId)}::int[],
+          ${bigintColumn(gone, (row) => row.personId)}::bigint[],
+          ${textColumn(gone, (row) => row.token)}::text[]
+        ) as k (environment_id, person_id, token)
+        where d.environment_id = k.environment_id and d.person_id = k.person_id and d.token = k.token
+          and ${part.isOf('d')}`.execute(transaction);
+    });
   }
   if (inserted.length > 0) {
     await sql`
@@ -85,12 +92,13 @@ export async function writeDevices(
       select * from ${fullRows(inserted)}`.execute(transaction);
   }
   if (updated.length > 0) {
-    await sql`
-      update devices d
-      set platform = f.platform, last_used_at = f.last_used_at, attributes = f.attributes, updated_at = f.updated_at
-      from ${fullRows(updated)}
-      where d.environment_id = f.environment_id and d.person_id = f.person_id and d.token = f.token`.execute(
-      transaction,
+    await forTenantParts(transaction, [updated], (part) =>
+      sql`
+        update devices d
+        set platform = f.platform, last_used_at = f.last_used_at, attributes = f.attributes, updated_at = f.updated_at
+        from ${fullRows(part.only(updated))}
+        where d.environment_id = f.environment_id and d.person_id = f.person_id and d.token = f.token
+          and ${part.isOf('d')}`.execute(transaction),
     );
   }
 }

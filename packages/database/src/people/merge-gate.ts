@@ -6,8 +6,8 @@
  * moves stored events and would leave behind one that it cannot see yet.
  *
  * ```
- *   events   row exclusive ─┐ of merge_gate, a table without rows: held by any number of one side
- *   merges   share         ─┘ or by any number of the other, never by both; until the end of the transaction
+ *   events   share all sixteen ─┐ advisory locks: held by any number of one side
+ *   merges   one each, alone   ─┘ or by up to sixteen of the other, never by both; until the end of the transaction
  * ```
  *
  * Events never wait: where a merge is under way, or waits, they lock their rows instead. So a merge waits only for
@@ -15,7 +15,8 @@
  * waits here holds only its claim, so there is no deadlock, except where two run the same commit batch at the same
  * time: that is a conflict like any other, and tried again.
  *
- * Old code: `migrations/0032_merge_gate.ts`.
+ * On Citus the locks are the coordinator's, which gives them back only when the nodes have committed. Why sixteen, and old
+ * code, which locks a table: `migrations/0058_merge_gate_lock.ts`.
  */
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -33,9 +34,10 @@ export function tryToKeepMergesOff(isTried: boolean): RawBuilder<unknown> {
 export const MERGES_ARE_KEPT_OFF = sql`current_setting('sluice.merges_kept_off')::boolean`;
 
 /**
- * Waits until nobody keeps merges off, and lets nobody begin to until the end of the transaction. Merges do not wait
- * for each other.
+ * Waits until nobody keeps merges off, and lets nobody begin to until the end of the transaction. Merges do not wait for each
+ * other, up to sixteen at a time. For commit batches that were not logged where they wait, as those of an older intake: the
+ * log keeps all others apart.
  */
 export async function waitToMerge(transaction: DatabaseOrTransaction): Promise<void> {
-  await sql`lock table merge_gate in share mode`.execute(transaction);
+  await sql`select wait_to_merge()`.execute(transaction);
 }

@@ -13,6 +13,7 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
 import type { OwnedName } from './person-names.ts';
 
 interface StoredObject {
@@ -34,19 +35,24 @@ export async function lockObjects(
   keys: readonly ObjectKey[],
 ): Promise<ObjectRow[]> {
   if (names.length === 0 && keys.length === 0) return [];
-  const { rows } = await sql<StoredObject>`
-    with wanted as (
-      select o.environment_id, o.object_number
-      from ${nameRows(names)} join objects o using (environment_id, object_type_id, object_id)
-      union
-      select * from ${keyRows(keys)}
-    )
-    select o.environment_id as "environmentId", o.object_number as "objectNumber", o.object_type_id as "objectTypeId",
-           o.object_id as "objectId", o.attributes, o.attributes_at as "attributesAt",
-           o.created_at as "createdAt", o.updated_at as "updatedAt"
-    from wanted join objects o using (environment_id, object_number)
-    order by o.environment_id, o.object_number
-    for update of o`.execute(transaction);
+  const rows = await inTenantParts(transaction, [names, keys], async (part) => {
+    const found = await sql<StoredObject>`
+      with wanted as (
+        select o.environment_id, o.object_number
+        from ${nameRows(part.only(names))} join objects o using (environment_id, object_type_id, object_id)
+        where ${part.isOf('o')}
+        union
+        select * from ${keyRows(part.only(keys))}
+      )
+      select o.environment_id as "environmentId", o.object_number as "objectNumber", o.object_type_id as "objectTypeId",
+             o.object_id as "objectId", o.attributes, o.attributes_at as "attributesAt",
+             o.created_at as "createdAt", o.updated_at as "updatedAt"
+      from wanted join objects o using (environment_id, object_number)
+      where ${part.isOf('o')}
+      order by o.environment_id, o.object_number
+      for update of o`.execute(transaction);
+    return found.rows;
+  });
   return rows.map(({ objectNumber, attributesAt, createdAt, updatedAt, ...row }) => ({
     ...row,
     objectNumber: Number(objectNumber),
@@ -82,16 +88,19 @@ export async function listNamesOfObjects(
   { objectNames, objects }: Pick<StateNeeds, 'objectNames' | 'objects'>,
 ): Promise<OwnedName[]> {
   if (objectNames.length === 0 && objects.length === 0) return [];
-  const { rows } = await sql<FoundObject>`
-    select o.environment_id as "environmentId", o.object_number as "objectNumber",
-           o.object_type_id as "objectTypeId", o.object_id as "objectId"
-      from ${nameRows(objectNames)} join objects o using (environment_id, object_type_id, object_id)
-    union
-    select o.environment_id, o.object_number, o.object_type_id, o.object_id
-      from ${keyRows(objects)} join objects o using (environment_id, object_number)`.execute(
-    database,
-  );
-  return rows.flatMap(namesOfObject);
+  const found = await inTenantParts(database, [objectNames, objects], async (part) => {
+    const { rows } = await sql<FoundObject>`
+      select o.environment_id as "environmentId", o.object_number as "objectNumber",
+             o.object_type_id as "objectTypeId", o.object_id as "objectId"
+        from ${nameRows(part.only(objectNames))} join objects o using (environment_id, object_type_id, object_id)
+       where ${part.isOf('o')}
+      union
+      select o.environment_id, o.object_number, o.object_type_id, o.object_id
+        from ${keyRows(part.only(objects))} join objects o using (environment_id, object_number)
+       where ${part.isOf('o')}`.execute(database);
+    return rows;
+  });
+  return found.flatMap(namesOfObject);
 }
 
 /** Writes what became of locked and new objects. By the primary key and `relationships_by_object`. */
@@ -100,13 +109,16 @@ export async function writeObjects(
   { inserted, updated, deleted }: RowChanges<ObjectRow, ObjectKey>,
 ): Promise<void> {
   if (deleted.length > 0) {
-    await sql`
-      with gone as materialized (select * from ${keyRows(deleted)}),
-      deleted_relationships as (
-        delete from relationships r using gone k where r.environment_id = k.environment_id and r.object_number = k.object_number)
-      delete from objects o using gone k
-      where o.environment_id = k.environment_id and o.object_number = k.object_number`.execute(
-      transaction,
+    await forTenantParts(transaction, [deleted], (part) =>
+      sql`
+        with gone as materialized (select * from ${keyRows(part.only(deleted))}),
+        deleted_relationships as (
+          delete from relationships r using gone k
+          where r.environment_id = k.environment_id and r.object_number = k.object_number and ${part.isOf('r')})
+        delete from objects o using gone k
+        where o.environment_id = k.environment_id and o.object_number = k.object_number and ${part.isOf('o')}`.execute(
+        transaction,
+      ),
     );
   }
   if (inserted.length > 0) {
@@ -117,11 +129,13 @@ export async function writeObjects(
     );
   }
   if (updated.length > 0) {
-    await sql`
-      update objects o set attributes = f.attributes, attributes_at = f.attributes_at, updated_at = f.updated_at
-      from ${fullRows(updated)}
-      where o.environment_id = f.environment_id and o.object_number = f.object_number`.execute(
-      transaction,
+    await forTenantParts(transaction, [updated], (part) =>
+      sql`
+        update objects o set attributes = f.attributes, attributes_at = f.attributes_at, updated_at = f.updated_at
+        from ${fullRows(part.only(updated))}
+        where o.environment_id = f.environment_id and o.object_number = f.object_number and ${part.isOf('o')}`.execute(
+        transaction,
+      ),
     );
   }
 }

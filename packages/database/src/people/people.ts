@@ -12,6 +12,7 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+import { forTenantParts, inTenantParts, isDistributed } from '../connection/tenant-statements.ts';
 
 interface StoredPerson {
   readonly environmentId: number;
@@ -44,13 +45,16 @@ export async function lockPeople(
   keys: readonly PersonKey[],
 ): Promise<PersonRow[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<StoredPerson>`${PREPARED}
-    select ${COLUMNS}
-    from ${keyRows(keys)}
-    join people p using (environment_id, person_id)
-    order by p.environment_id, p.person_id
-    for update of p`.execute(transaction);
-  return rows.map(personOf);
+  return inTenantParts(transaction, [keys], async (part) => {
+    const { rows } = await sql<StoredPerson>`${PREPARED}
+      select ${COLUMNS}
+      from ${keyRows(part.only(keys))}
+      join people p using (environment_id, person_id)
+      where ${part.isOf('p')}
+      order by p.environment_id, p.person_id
+      for update of p`.execute(transaction);
+    return rows.map(personOf);
+  });
 }
 
 /** Reads those who exist of the people named, without a lock: another transaction may change them. By the primary key. */
@@ -59,11 +63,14 @@ export async function readPeople(
   keys: readonly PersonKey[],
 ): Promise<PersonRow[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<StoredPerson>`${PREPARED}
-    select ${COLUMNS}
-    from ${keyRows(keys)}
-    join people p using (environment_id, person_id)`.execute(transaction);
-  return rows.map(personOf);
+  return inTenantParts(transaction, [keys], async (part) => {
+    const { rows } = await sql<StoredPerson>`${PREPARED}
+      select ${COLUMNS}
+      from ${keyRows(part.only(keys))}
+      join people p using (environment_id, person_id)
+      where ${part.isOf('p')}`.execute(transaction);
+    return rows.map(personOf);
+  });
 }
 
 const personOf = ({
@@ -80,7 +87,10 @@ const personOf = ({
   updatedAtMs: updatedAt.getTime(),
 });
 
-/** Inserts people whose numbers are new. */
+/**
+ * Inserts people whose numbers are new. How many people there are follows: by triggers, and where a table on many nodes
+ * cannot have such triggers, here.
+ */
 export async function insertPeople(
   transaction: DatabaseOrTransaction,
   people: readonly PersonRow[],
@@ -89,6 +99,7 @@ export async function insertPeople(
   await sql`
     insert into people (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, attribute_places, created_at, updated_at)
     select * from ${fullRows(people)}`.execute(transaction);
+  if (await isDistributed(transaction)) await countPeople(transaction, people, 1);
 }
 
 /** Writes locked people anew. By the primary key. */
@@ -97,12 +108,16 @@ export async function updatePeople(
   people: readonly PersonRow[],
 ): Promise<void> {
   if (people.length === 0) return;
-  await sql`
-    update people p
-    set id = f.id, email = f.email, phone = f.phone, attributes = f.attributes, unsubscribed = f.unsubscribed,
-        attributes_at = f.attributes_at, attribute_places = f.attribute_places, updated_at = f.updated_at
-    from ${fullRows(people)}
-    where p.environment_id = f.environment_id and p.person_id = f.person_id`.execute(transaction);
+  await forTenantParts(transaction, [people], (part) =>
+    sql`
+      update people p
+      set id = f.id, email = f.email, phone = f.phone, attributes = f.attributes, unsubscribed = f.unsubscribed,
+          attributes_at = f.attributes_at, attribute_places = f.attribute_places, updated_at = f.updated_at
+      from ${fullRows(part.only(people))}
+      where p.environment_id = f.environment_id and p.person_id = f.person_id and ${part.isOf('p')}`.execute(
+      transaction,
+    ),
+  );
 }
 
 /**
@@ -115,18 +130,47 @@ export async function deletePeople(
   keys: readonly PersonKey[],
 ): Promise<void> {
   if (keys.length === 0) return;
+  await forTenantParts(transaction, [keys], (part) =>
+    sql`
+      with gone as materialized (select * from ${keyRows(part.only(keys))}),
+      deleted_devices as (
+        delete from devices d using gone k
+        where d.environment_id = k.environment_id and d.person_id = k.person_id and ${part.isOf('d')}),
+      deleted_relationships as (
+        delete from relationships r using gone k
+        where r.environment_id = k.environment_id and r.person_id = k.person_id and ${part.isOf('r')}),
+      deleted_members as (
+        delete from segment_members m using gone k
+        where m.environment_id = k.environment_id and m.person_id = k.person_id and ${part.isOf('m')}),
+      freed_messages as (
+        update message_deliveries m set person_id = null from gone k
+        where m.environment_id = k.environment_id and m.person_id = k.person_id and ${part.isOf('m')})
+      delete from people p using gone k
+      where p.environment_id = k.environment_id and p.person_id = k.person_id and ${part.isOf('p')}`.execute(
+      transaction,
+    ),
+  );
+  if (await isDistributed(transaction)) await countPeople(transaction, keys, -1);
+}
+
+/** Sessions that write at the same time hardly ever share one of so many rows of a workspace. */
+const COUNT_SLOTS = 256;
+
+/**
+ * Adds to the counts of workspaces, in the order of their numbers: what the triggers of `migrations/0027_people_counts.ts` do,
+ * in one statement. A session adds to its own row of a workspace. By the primary key.
+ */
+async function countPeople(
+  transaction: DatabaseOrTransaction,
+  changed: readonly PersonKey[],
+  each: 1 | -1,
+): Promise<void> {
   await sql`
-    with gone as materialized (select * from ${keyRows(keys)}),
-    deleted_devices as (
-      delete from devices d using gone k where d.environment_id = k.environment_id and d.person_id = k.person_id),
-    deleted_relationships as (
-      delete from relationships r using gone k where r.environment_id = k.environment_id and r.person_id = k.person_id),
-    deleted_members as (
-      delete from segment_members m using gone k where m.environment_id = k.environment_id and m.person_id = k.person_id),
-    freed_messages as (
-      update message_deliveries m set person_id = null from gone k
-      where m.environment_id = k.environment_id and m.person_id = k.person_id)
-    delete from people p using gone k where p.environment_id = k.environment_id and p.person_id = k.person_id`.execute(
+    insert into people_counts (environment_id, slot, people)
+    select environment_id, pg_backend_pid() % ${COUNT_SLOTS}, count(*) * ${each}::int
+      from unnest(${integerColumn(changed, (key) => key.environmentId)}::int[]) as c (environment_id)
+     group by environment_id order by environment_id
+    on conflict (environment_id, slot) do update set people = people_counts.people + excluded.people`.execute(
     transaction,
   );
 }
@@ -144,27 +188,31 @@ export async function movePeople(
 ): Promise<void> {
   if (moves.length === 0) return;
   const oldest = new Date(Math.min(...moves.map((move) => move.sinceMs)));
-  await sql`
-    with moves as materialized (
-      select * from unnest(
-        ${integerColumn(moves, (move) => move.environmentId)}::int[],
-        ${bigintColumn(moves, (move) => move.fromPersonId)}::bigint[],
-        ${bigintColumn(moves, (move) => move.toPersonId)}::bigint[],
-        ${timestampColumn(moves, (move) => move.sinceMs)}::timestamptz[]
-      ) as m (environment_id, from_person_id, to_person_id, since)
-    ), moved_identifiers as (
-      update person_identifiers i set person_id = m.to_person_id from moves m
-      where i.environment_id = m.environment_id and i.person_id = m.from_person_id
-    ), moved_messages as (
-      update message_deliveries d set person_id = m.to_person_id from moves m
-      where d.environment_id = m.environment_id and d.person_id = m.from_person_id
-    )
-    update events e set person_id = m.to_person_id from moves m
-    where e.environment_id = m.environment_id and e.person_id = m.from_person_id
-      and e.occurred_at >= m.since and e.received_at >= m.since and e.received_at >= ${oldest}`.execute(
-    transaction,
+  await forTenantParts(transaction, [moves], (part) =>
+    sql`
+      with moves as materialized (select * from ${moveRows(part.only(moves))}),
+      moved_identifiers as (
+        update person_identifiers i set person_id = m.to_person_id from moves m
+        where i.environment_id = m.environment_id and i.person_id = m.from_person_id and ${part.isOf('i')}
+      ), moved_messages as (
+        update message_deliveries d set person_id = m.to_person_id from moves m
+        where d.environment_id = m.environment_id and d.person_id = m.from_person_id and ${part.isOf('d')}
+      )
+      update events e set person_id = m.to_person_id from moves m
+      where e.environment_id = m.environment_id and e.person_id = m.from_person_id and ${part.isOf('e')}
+        and e.occurred_at >= m.since and e.received_at >= m.since and e.received_at >= ${oldest}`.execute(
+      transaction,
+    ),
   );
 }
+
+const moveRows = (moves: readonly PersonMove[]) => sql`
+  unnest(
+    ${integerColumn(moves, (move) => move.environmentId)}::int[],
+    ${bigintColumn(moves, (move) => move.fromPersonId)}::bigint[],
+    ${bigintColumn(moves, (move) => move.toPersonId)}::bigint[],
+    ${timestampColumn(moves, (move) => move.sinceMs)}::timestamptz[]
+  ) as m (environment_id, from_person_id, to_person_id, since)`;
 
 const keyRows = (keys: readonly PersonKey[]) => sql`
   unnest(

@@ -16,6 +16,7 @@ import type {
 import { sql, type RawBuilder } from 'kysely';
 import { bigintColumn, booleanColumn, integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
 
 interface StoredIdentifier {
   readonly environmentId: number;
@@ -64,12 +65,16 @@ async function selectIdentifiers(
   lock: RawBuilder<unknown>,
 ): Promise<IdentifierRow[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<StoredIdentifier>`${PREPARED}
-    select i.environment_id as "environmentId", i.kind, i.value, i.person_id as "personId", i.suppressed
-    from ${keyRows(keys)}
-    join person_identifiers i using (environment_id, kind, value)
-    order by i.environment_id, i.kind, i.value
-    ${lock}`.execute(database);
+  const rows = await inTenantParts(database, [keys], async (part) => {
+    const found = await sql<StoredIdentifier>`${PREPARED}
+      select i.environment_id as "environmentId", i.kind, i.value, i.person_id as "personId", i.suppressed
+      from ${keyRows(part.only(keys))}
+      join person_identifiers i using (environment_id, kind, value)
+      where ${part.isOf('i')}
+      order by i.environment_id, i.kind, i.value
+      ${lock}`.execute(database);
+    return found.rows;
+  });
   return rows.map((row) => ({
     ...row,
     personId: row.personId === null ? null : Number(row.personId),
@@ -85,15 +90,20 @@ export async function listIdentifiersOf(
   keys: readonly IdentifierKey[],
   people: readonly PersonKey[],
 ): Promise<IdentifierKey[]> {
-  const { rows } = await sql<IdentifierKey>`
-    with named as (
-      select i.environment_id, i.person_id from ${keyRows(keys)} join person_identifiers i using (environment_id, kind, value)
-      union
-      select * from ${personRows(people)}
-    )
-    select i.environment_id as "environmentId", i.kind, i.value
-    from named join person_identifiers i using (environment_id, person_id)`.execute(database);
-  return rows;
+  return inTenantParts(database, [keys, people], async (part) => {
+    const { rows } = await sql<IdentifierKey>`
+      with named as (
+        select i.environment_id, i.person_id
+        from ${keyRows(part.only(keys))} join person_identifiers i using (environment_id, kind, value)
+        where ${part.isOf('i')}
+        union
+        select * from ${personRows(part.only(people))}
+      )
+      select i.environment_id as "environmentId", i.kind, i.value
+      from named join person_identifiers i using (environment_id, person_id)
+      where ${part.isOf('i')}`.execute(database);
+    return rows;
+  });
 }
 
 /** Writes what became of identifiers. `updated` are locked, or their person is; their rows may be gone meanwhile. */
@@ -102,10 +112,12 @@ export async function writeIdentifiers(
   { inserted, updated, deleted }: RowChanges<IdentifierRow, IdentifierKey>,
 ): Promise<void> {
   if (deleted.length > 0) {
-    await sql`
-      delete from person_identifiers i using ${keyRows(deleted)}
-      where i.environment_id = k.environment_id and i.kind = k.kind and i.value = k.value`.execute(
-      transaction,
+    await forTenantParts(transaction, [deleted], (part) =>
+      sql`
+        delete from person_identifiers i using ${keyRows(part.only(deleted))}
+        where i.environment_id = k.environment_id and i.kind = k.kind and i.value = k.value and ${part.isOf('i')}`.execute(
+        transaction,
+      ),
     );
   }
   if (updated.length > 0) {
@@ -132,9 +144,13 @@ export async function suppressIdentifiersOf(
   people: readonly PersonKey[],
 ): Promise<void> {
   if (people.length === 0) return;
-  await sql`
-    update person_identifiers i set suppressed = true from ${personRows(people)}
-    where i.environment_id = p.environment_id and i.person_id = p.person_id`.execute(transaction);
+  await forTenantParts(transaction, [people], (part) =>
+    sql`
+      update person_identifiers i set suppressed = true from ${personRows(part.only(people))}
+      where i.environment_id = p.environment_id and i.person_id = p.person_id and ${part.isOf('i')}`.execute(
+      transaction,
+    ),
+  );
 }
 
 /** Frees all identifiers of people. By `person_identifiers_by_person`. */
@@ -143,9 +159,13 @@ export async function deleteIdentifiersOf(
   people: readonly PersonKey[],
 ): Promise<void> {
   if (people.length === 0) return;
-  await sql`
-    delete from person_identifiers i using ${personRows(people)}
-    where i.environment_id = p.environment_id and i.person_id = p.person_id`.execute(transaction);
+  await forTenantParts(transaction, [people], (part) =>
+    sql`
+      delete from person_identifiers i using ${personRows(part.only(people))}
+      where i.environment_id = p.environment_id and i.person_id = p.person_id and ${part.isOf('i')}`.execute(
+      transaction,
+    ),
+  );
 }
 
 const keyRows = (keys: readonly IdentifierKey[]) => sql`

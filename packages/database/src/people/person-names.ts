@@ -4,6 +4,7 @@ import { svcId } from '@sluice/domain/values/svc-id';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { inTenantParts, type TenantPart } from '../connection/tenant-statements.ts';
 
 /** A name as a key of operations (`domain/src/operations/operation-keys.ts`). */
 export interface OwnedName {
@@ -24,6 +25,31 @@ export async function listNamesOfOwners(
   needs: Pick<StateNeeds, 'identifiers' | 'people' | 'messageDeliveries'>,
 ): Promise<OwnedName[]> {
   const { identifiers, people, messageDeliveries } = needs;
+  const rows = await inTenantParts(database, [identifiers, people, messageDeliveries], (part) =>
+    listNamesOfPart(database, part, {
+      identifiers: part.only(identifiers),
+      people: part.only(people),
+      messageDeliveries: part.only(messageDeliveries),
+    }),
+  );
+  const svcIds = new Map(
+    rows.map(({ environmentId, personId }) => [
+      personId,
+      { environmentId, key: svcId(Number(personId)) },
+    ]),
+  );
+  return [...rows, ...svcIds.values()];
+}
+
+async function listNamesOfPart(
+  database: DatabaseOrTransaction,
+  part: TenantPart,
+  {
+    identifiers,
+    people,
+    messageDeliveries,
+  }: Pick<StateNeeds, 'identifiers' | 'people' | 'messageDeliveries'>,
+): Promise<NameRow[]> {
   const { rows } = await sql<NameRow>`
     with named as (
       select i.environment_id, i.person_id
@@ -32,7 +58,7 @@ export async function listNamesOfOwners(
           ${textColumn(identifiers, ({ kind }) => kind)}::text[],
           ${textColumn(identifiers, ({ value }) => value)}::text[]
         ) as k (environment_id, kind, value) join person_identifiers i using (environment_id, kind, value)
-       where i.person_id is not null
+       where i.person_id is not null and ${part.isOf('i')}
       union
       select * from unnest(
         ${integerColumn(people, ({ environmentId }) => environmentId)}::int[],
@@ -44,15 +70,10 @@ export async function listNamesOfOwners(
           ${integerColumn(messageDeliveries, ({ environmentId }) => environmentId)}::int[],
           ${textColumn(messageDeliveries, ({ deliveryId }) => deliveryId)}::text[]
         ) as k (environment_id, delivery_id) join message_deliveries d using (environment_id, delivery_id)
-       where d.person_id is not null
+       where d.person_id is not null and ${part.isOf('d')}
     )
     select i.environment_id as "environmentId", i.value as key, i.person_id as "personId"
-      from named join person_identifiers i using (environment_id, person_id)`.execute(database);
-  const svcIds = new Map(
-    rows.map(({ environmentId, personId }) => [
-      personId,
-      { environmentId, key: svcId(Number(personId)) },
-    ]),
-  );
-  return [...rows, ...svcIds.values()];
+      from named join person_identifiers i using (environment_id, person_id)
+     where ${part.isOf('i')}`.execute(database);
+  return rows;
 }

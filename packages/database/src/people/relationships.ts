@@ -10,6 +10,7 @@ import type {
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, jsonColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
 
 interface StoredRelationship {
   readonly environmentId: number;
@@ -34,15 +35,19 @@ export async function listRelationshipsOf(
       : // Numbers are never given twice, so one that a workspace holds is no other's. "+ 0" makes it a
         // hashed filter: in the index it would be a search for each object of each person.
         sql`r.object_number + 0 = any(${bigintColumn(objects, (object) => object.objectNumber)}::bigint[])`;
-  const { rows } = await sql<StoredRelationship>`
-    select r.environment_id as "environmentId", r.person_id as "personId", r.object_number as "objectNumber",
-           r.attributes, r.created_at as "createdAt", r.updated_at as "updatedAt"
-    from unnest(
-      ${integerColumn(people, (person) => person.environmentId)}::int[],
-      ${bigintColumn(people, (person) => person.personId)}::bigint[]
-    ) as p (environment_id, person_id)
-    join relationships r using (environment_id, person_id)
-    where ${isWanted}`.execute(database);
+  const rows = await inTenantParts(database, [people], async (part) => {
+    const own = part.only(people);
+    const found = await sql<StoredRelationship>`
+      select r.environment_id as "environmentId", r.person_id as "personId", r.object_number as "objectNumber",
+             r.attributes, r.created_at as "createdAt", r.updated_at as "updatedAt"
+      from unnest(
+        ${integerColumn(own, (person) => person.environmentId)}::int[],
+        ${bigintColumn(own, (person) => person.personId)}::bigint[]
+      ) as p (environment_id, person_id)
+      join relationships r using (environment_id, person_id)
+      where ${isWanted} and ${part.isOf('r')}`.execute(database);
+    return found.rows;
+  });
   return rows.map(({ personId, objectNumber, createdAt, updatedAt, ...row }) => ({
     ...row,
     personId: Number(personId),
@@ -58,14 +63,17 @@ export async function writeRelationships(
   { inserted, updated, deleted }: RowChanges<RelationshipRow, RelationshipKey>,
 ): Promise<void> {
   if (deleted.length > 0) {
-    await sql`
-      delete from relationships r using unnest(
-        ${integerColumn(deleted, (row) => row.environmentId)}::int[],
-        ${bigintColumn(deleted, (row) => row.personId)}::bigint[],
-        ${bigintColumn(deleted, (row) => row.objectNumber)}::bigint[]
-      ) as k (environment_id, person_id, object_number)
-      where r.environment_id = k.environment_id and r.person_id = k.person_id
-        and r.object_number = k.object_number`.execute(transaction);
+    await forTenantParts(transaction, [deleted], (part) => {
+      const gone = part.only(deleted);
+      return sql`
+        delete from relationships r using unnest(
+          ${integerColumn(gone, (row) => row.environmentId)}::int[],
+          ${bigintColumn(gone, (row) => row.personId)}::bigint[],
+          ${bigintColumn(gone, (row) => row.objectNumber)}::bigint[]
+        ) as k (environment_id, person_id, object_number)
+        where r.environment_id = k.environment_id and r.person_id = k.person_id
+          and r.object_number = k.object_number and ${part.isOf('r')}`.execute(transaction);
+    });
   }
   if (inserted.length > 0) {
     await sql`
@@ -73,11 +81,13 @@ export async function writeRelationships(
       select * from ${fullRows(inserted)}`.execute(transaction);
   }
   if (updated.length > 0) {
-    await sql`
-      update relationships r set attributes = f.attributes, updated_at = f.updated_at
-      from ${fullRows(updated)}
-      where r.environment_id = f.environment_id and r.person_id = f.person_id
-        and r.object_number = f.object_number`.execute(transaction);
+    await forTenantParts(transaction, [updated], (part) =>
+      sql`
+        update relationships r set attributes = f.attributes, updated_at = f.updated_at
+        from ${fullRows(part.only(updated))}
+        where r.environment_id = f.environment_id and r.person_id = f.person_id
+          and r.object_number = f.object_number and ${part.isOf('r')}`.execute(transaction),
+    );
   }
 }
 

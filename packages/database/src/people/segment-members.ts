@@ -3,6 +3,7 @@ import type { PersonKey, RowChanges, SegmentMemberRow } from '@sluice/domain/sta
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
 
 interface StoredMember {
   readonly environmentId: number;
@@ -18,13 +19,18 @@ export async function listSegmentMembersOf(
   people: readonly PersonKey[],
 ): Promise<SegmentMemberRow[]> {
   if (people.length === 0) return [];
-  const { rows } = await sql<StoredMember>`
-    select m.environment_id as "environmentId", m.segment_id as "segmentId", m.person_id as "personId", m.added_at as "addedAt"
-    from unnest(
-      ${integerColumn(people, (person) => person.environmentId)}::int[],
-      ${bigintColumn(people, (person) => person.personId)}::bigint[]
-    ) as p (environment_id, person_id)
-    join segment_members m using (environment_id, person_id)`.execute(database);
+  const rows = await inTenantParts(database, [people], async (part) => {
+    const own = part.only(people);
+    const found = await sql<StoredMember>`
+      select m.environment_id as "environmentId", m.segment_id as "segmentId", m.person_id as "personId", m.added_at as "addedAt"
+      from unnest(
+        ${integerColumn(own, (person) => person.environmentId)}::int[],
+        ${bigintColumn(own, (person) => person.personId)}::bigint[]
+      ) as p (environment_id, person_id)
+      join segment_members m using (environment_id, person_id)
+      where ${part.isOf('m')}`.execute(database);
+    return found.rows;
+  });
   return rows.map(({ personId, addedAt, ...row }) => ({
     ...row,
     personId: Number(personId),
@@ -38,10 +44,11 @@ export async function writeSegmentMembers(
   { inserted, updated, deleted }: RowChanges<SegmentMemberRow, SegmentMemberRow>,
 ): Promise<void> {
   if (deleted.length > 0) {
-    await sql`
-      delete from segment_members m using ${memberRows(deleted)}
-      where m.environment_id = f.environment_id and m.segment_id = f.segment_id and m.person_id = f.person_id`.execute(
-      transaction,
+    await forTenantParts(transaction, [deleted], (part) =>
+      sql`
+        delete from segment_members m using ${memberRows(part.only(deleted))}
+        where m.environment_id = f.environment_id and m.segment_id = f.segment_id and m.person_id = f.person_id
+          and ${part.isOf('m')}`.execute(transaction),
     );
   }
   const joined = [...inserted, ...updated];

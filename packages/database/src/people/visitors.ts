@@ -14,6 +14,7 @@ import type { VisitorProfile } from '@sluice/domain/state/visitor-profile';
 import { sql } from 'kysely';
 import { integerColumn, jsonColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type Database, type DatabaseOrTransaction } from '../connection/connection.ts';
+import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
 import { namesOfObject, type FoundObject } from './objects.ts';
 import type { OwnedName } from './person-names.ts';
 
@@ -29,11 +30,14 @@ export async function listVisitors(
   keys: readonly VisitorKey[],
 ): Promise<VisitorRow[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<StoredVisitor>`
-    select v.environment_id as "environmentId", v.anonymous_id as "anonymousId", v.week::text,
-           v.newest_place as "newestPlace", v.profile
-      from ${keyRows(keys)} join visitors v using (environment_id, anonymous_id)`.execute(database);
-  return rows;
+  return inTenantParts(database, [keys], async (part) => {
+    const { rows } = await sql<StoredVisitor>`
+      select v.environment_id as "environmentId", v.anonymous_id as "anonymousId", v.week::text,
+             v.newest_place as "newestPlace", v.profile
+        from ${keyRows(part.only(keys))} join visitors v using (environment_id, anonymous_id)
+       where ${part.isOf('v')}`.execute(database);
+    return rows;
+  });
 }
 
 /** Both names of the objects to which the visitors will relate somebody. By the primary keys. */
@@ -42,14 +46,19 @@ export async function listObjectsOfVisitors(
   keys: readonly VisitorKey[],
 ): Promise<OwnedName[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<FoundObject>`
-    select o.environment_id as "environmentId", o.object_number as "objectNumber",
-           o.object_type_id as "objectTypeId", o.object_id as "objectId"
-      from ${keyRows(keys)} join visitors v using (environment_id, anonymous_id),
-           lateral jsonb_object_keys(v.profile -> 'relationships') as n (object_number)
-      join objects o on o.object_number = n.object_number::bigint
-     where o.environment_id = v.environment_id`.execute(database);
-  return rows.flatMap(namesOfObject);
+  const found = await inTenantParts(database, [keys], async (part) => {
+    const { rows } = await sql<FoundObject>`
+      select o.environment_id as "environmentId", o.object_number as "objectNumber",
+             o.object_type_id as "objectTypeId", o.object_id as "objectId"
+        from ${keyRows(part.only(keys))} join visitors v using (environment_id, anonymous_id),
+             lateral jsonb_object_keys(v.profile -> 'relationships') as n (object_number)
+        join objects o on o.object_number = n.object_number::bigint
+       where o.environment_id = v.environment_id and ${part.isOf('o')} and ${part.isOf('v')}`.execute(
+      database,
+    );
+    return rows;
+  });
+  return found.flatMap(namesOfObject);
 }
 
 /** The last write of an attribute by a visitor of each workspace that has one. By `visitors_by_place`. */
@@ -58,15 +67,19 @@ export async function listNewestVisitorPlaces(
   environmentIds: readonly number[],
 ): Promise<NewestVisitorPlace[]> {
   if (environmentIds.length === 0) return [];
-  const { rows } = await sql<NewestVisitorPlace>`${PREPARED}
-    select e.environment_id as "environmentId", newest.place
-      from unnest(${integerColumn(environmentIds, (id) => id)}::int[]) as e (environment_id),
-      lateral (
-        select v.newest_place as place from visitors v
-         where v.environment_id = e.environment_id and v.newest_place is not null
-         order by v.newest_place desc limit 1
-      ) newest`.execute(database);
-  return rows;
+  const tenants = environmentIds.map((environmentId) => ({ environmentId }));
+  return inTenantParts(database, [tenants], async (part) => {
+    const ids = integerColumn(part.only(tenants), (tenant) => tenant.environmentId);
+    const { rows } = await sql<NewestVisitorPlace>`${PREPARED}
+      select e.environment_id as "environmentId", newest.place
+        from unnest(${ids}::int[]) as e (environment_id),
+        lateral (
+          select v.newest_place as place from visitors v
+           where v.environment_id = e.environment_id and v.newest_place is not null and ${part.isOf('v')}
+           order by v.newest_place desc limit 1
+        ) newest`.execute(database);
+    return rows;
+  });
 }
 
 /** Writes what became of visitors. By the primary key. */
@@ -77,22 +90,25 @@ export async function writeVisitors(
   const kept = [...inserted, ...updated];
   const left = [...deleted.map((key) => ({ ...key, week: null })), ...updated];
   if (left.length > 0) {
-    await sql`
-      delete from visitors v using unnest(
-        ${integerColumn(left, (row) => row.environmentId)}::int[],
-        ${textColumn(left, (row) => row.anonymousId)}::text[],
-        ${textColumn(left, (row) => row.week)}::text[]
-      ) as k (environment_id, anonymous_id, week)
-      where v.environment_id = k.environment_id and v.anonymous_id = k.anonymous_id
-        and v.week is distinct from k.week::date`.execute(transaction);
+    await forTenantParts(transaction, [left], (part) => {
+      const own = part.only(left);
+      return sql`
+        delete from visitors v using unnest(
+          ${integerColumn(own, (row) => row.environmentId)}::int[],
+          ${textColumn(own, (row) => row.anonymousId)}::text[],
+          ${own.map((row) => row.week)}::date[]
+        ) as k (environment_id, anonymous_id, week)
+        where v.environment_id = k.environment_id and v.anonymous_id = k.anonymous_id
+          and v.week is distinct from k.week and ${part.isOf('v')}`.execute(transaction);
+    });
   }
   if (kept.length > 0) {
     await sql`
       insert into visitors (environment_id, anonymous_id, week, newest_place, profile)
-      select f.environment_id, f.anonymous_id, f.week::date, f.newest_place, f.profile from unnest(
+      select f.environment_id, f.anonymous_id, f.week, f.newest_place, f.profile from unnest(
         ${integerColumn(kept, (row) => row.environmentId)}::int[],
         ${textColumn(kept, (row) => row.anonymousId)}::text[],
-        ${textColumn(kept, (row) => row.week)}::text[],
+        ${kept.map((row) => row.week)}::date[],
         ${textColumn(kept, (row) => row.newestPlace)}::text[],
         ${jsonColumn(kept, (row) => row.profile)}::jsonb[]
       ) as f (environment_id, anonymous_id, week, newest_place, profile)

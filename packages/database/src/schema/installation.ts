@@ -7,6 +7,7 @@ import {
   isDatabaseAway,
   requireDatabase,
 } from '../connection/database-away.ts';
+import { isDistributed } from '../connection/tenant-statements.ts';
 import { checkSchema } from './schema-version.ts';
 
 /**
@@ -47,6 +48,23 @@ export async function agreeOnShardCount(
       `SHARD_COUNT is ${shardCount}, but this database was made with ${agreed}; it can never change`,
     );
   }
+}
+
+/**
+ * Queues in Postgres would be tables of the coordinator alone, and take it up: each commit batch goes through them.
+ *
+ * @param redisUrl - `REDIS_URL`; undefined where the queues are in Postgres.
+ * @throws AppError CONFIG_INVALID where they would be on Citus.
+ */
+export async function requireRedisOnCitus(
+  database: DatabaseOrTransaction,
+  redisUrl: string | undefined,
+): Promise<void> {
+  if (redisUrl !== undefined || !(await isDistributed(database))) return;
+  throw new AppError(
+    'CONFIG_INVALID',
+    'this database is on Citus, where the queues are in Redis: set REDIS_URL, then start again',
+  );
 }
 
 /** Undefined until the first intake or worker has started. By the primary key. */

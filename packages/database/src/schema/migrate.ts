@@ -1,8 +1,10 @@
 /** Brings the schema forward. Migrations have no way back: the next one corrects a mistake. */
 import pg from 'pg';
+import { sql } from 'kysely';
 import { Migrator, type MigrationResult } from 'kysely/migration';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Database } from '../connection/connection.ts';
+import { isDistributed } from '../connection/tenant-statements.ts';
 import { accounts } from '../migrations/0001_accounts.ts';
 import { peopleAndEvents } from '../migrations/0002_people_and_events.ts';
 import { webhooks } from '../migrations/0003_webhooks.ts';
@@ -62,6 +64,7 @@ import { incomingEvents } from '../migrations/0054_incoming_events.ts';
 import { portalLinks } from '../migrations/0055_portal_links.ts';
 import { processHeartbeats } from '../migrations/0056_process_heartbeats.ts';
 import { partitionUpkeep } from '../migrations/0057_partition_upkeep.ts';
+import { mergeGateLock } from '../migrations/0058_merge_gate_lock.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -134,6 +137,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0055_portal_links': portalLinks,
   '0056_process_heartbeats': processHeartbeats,
   '0057_partition_upkeep': partitionUpkeep,
+  '0058_merge_gate_lock': mergeGateLock,
 };
 
 /**
@@ -164,6 +168,9 @@ export async function migrate(
       return [name, recordingDemand(name, { ...step, up })];
     }),
   );
+  // A migration changes many tables in one transaction, which Citus then does over one connection to each node.
+  if (await isDistributed(database))
+    await sql`set citus.multi_shard_modify_mode = 'sequential'`.execute(database);
   const migrator = new Migrator({
     db: database,
     provider: { getMigrations: () => Promise.resolve(migrations) },

@@ -64,6 +64,7 @@ export const MIGRATION_NAMES = [
   '0055_portal_links',
   '0056_process_heartbeats',
   '0057_partition_upkeep',
+  '0058_merge_gate_lock',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

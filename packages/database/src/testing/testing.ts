@@ -17,6 +17,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** A database of the test server from which others can be created and dropped. */
     readonly testServerUrl: string;
+    /** Where each database has to be made: that server, and on Citus each node of it too. */
+    readonly testNodeUrls: readonly string[];
     /** The migrated database to clone. */
     readonly testTemplateName: string;
   }
@@ -50,7 +52,7 @@ const created = new Set<TestDatabase>();
  */
 export async function createTestDatabase(timeZone?: string): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
-  await onServer(async (client) => {
+  await onEachNode(async (client) => {
     await client.query(`create database ${name} template ${inject('testTemplateName')}`);
     if (timeZone !== undefined)
       await client.query(`alter database ${name} set timezone = '${timeZone}'`);
@@ -73,7 +75,7 @@ export async function createTestDatabase(timeZone?: string): Promise<TestDatabas
       created.delete(testDatabase);
       await database.destroy();
       const leaked = await waitForClients(name);
-      await onServer((client) => client.query(`drop database if exists ${name} with (force)`));
+      await onEachNode((client) => client.query(`drop database if exists ${name} with (force)`));
       if (leaked.length > 0) throw new Error(`clients that were not closed: ${leaked.join(', ')}`);
       if (unexpected.length > 0)
         throw new AggregateError(unexpected, 'connections of the test broke');
@@ -123,8 +125,19 @@ async function waitForClients(name: string): Promise<string[]> {
   }
 }
 
-async function onServer<Result>(use: (client: pg.Client) => Promise<Result>): Promise<Result> {
-  const client = new pg.Client({ connectionString: inject('testServerUrl') });
+function onServer<Result>(use: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  return onNode(inject('testServerUrl'), use);
+}
+
+async function onEachNode(use: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  await Promise.all(inject('testNodeUrls').map((url) => onNode(url, use)));
+}
+
+async function onNode<Result>(
+  url: string,
+  use: (client: pg.Client) => Promise<Result>,
+): Promise<Result> {
+  const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
     return await use(client);
@@ -134,13 +147,24 @@ async function onServer<Result>(use: (client: pg.Client) => Promise<Result>): Pr
 }
 
 /**
- * How many sessions of the database wait for a lock. Not to be asked within a transaction, which sees other sessions
- * as they were at its first look.
+ * How many sessions of the database wait for a lock, on whichever node. Not to be asked within a transaction, which sees
+ * other sessions as they were at its first look.
  */
 export async function lockWaiterCount(database: Database): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from pg_stat_activity
+  const { rows } = await sql<{ name: string; count: number }>`
+    select current_database() as name, count(*)::int as count from pg_stat_activity
      where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
+  const { name = '', count = 0 } = rows[0] ?? {};
+  const [, ...otherUrls] = inject('testNodeUrls');
+  const counts = otherUrls.map((url) => onNode(url, (client) => countLockWaiters(client, name)));
+  return (await Promise.all(counts)).reduce((sum, each) => sum + each, count);
+}
+
+async function countLockWaiters(client: pg.Client, name: string): Promise<number> {
+  const { rows } = await client.query<{ count: number }>(
+    `select count(*)::int as count from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'`,
+    [name],
+  );
   return rows[0]?.count ?? 0;
 }
 

@@ -7,6 +7,8 @@ const SOURCE = fileURLToPath(new URL('../../src', import.meta.url));
 /** Migrations change the schema; the others are no part of a service. */
 const LEFT_OUT = /^(migrations|testing|demo|embedded)\//;
 const FRAGMENT_DEPTH_MAX = 4;
+/** In place of a condition of `connection/tenant-statements.ts`: on many nodes one tenant, on one server no condition. */
+const OF_ONE_TENANT = 'true /* of one tenant */';
 
 export interface SourceStatement {
   /** `folder/file.ts#function` */
@@ -123,6 +125,7 @@ function textOf(
   depth: number,
 ): string {
   if (depth >= FRAGMENT_DEPTH_MAX) return ' $1 ';
+  if (/^\s*part\.isOf\(/.test(expression)) return ` ${OF_ONE_TENANT} `;
   const inside = expression.startsWith('sql.join(') ? [] : templatesIn(expression);
   if (inside.length > 0)
     return inside.map(({ template }) => compose(template, fragments, depth + 1)).join(' ');

@@ -1,18 +1,14 @@
 /** Each statement of this package names the tenant of each table that it touches; mutants that drop one are found. */
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { TABLE_PLACES } from '../../src/schema/table-places.ts';
 import { findUnboundTables } from '../../src/testing/statement-tenants.ts';
 import { CROSS_TENANT_STATEMENTS } from '../support/cross-tenant-statements.ts';
 import { readStatements } from '../support/read-statements.ts';
 
-const citus = readFileSync(
-  new URL('../../../../infra/postgres/citus.sql', import.meta.url),
-  'utf8',
-);
-/** Tables that are distributed by their tenant; `distribution.test.ts` holds that the list is whole. */
+/** Tables whose rows are a tenant's; `table-places.test.ts` holds that the list is whole. */
 const TENANT_COLUMNS = new Map(
-  [...citus.matchAll(/create_distributed_table\('(\w+)', '(\w+)'/g)].map(
-    ([, table = '', column = '']) => [table, [column]] as const,
+  Object.entries(TABLE_PLACES).flatMap(([table, { tenantColumn }]) =>
+    tenantColumn === undefined ? [] : [[table, [tenantColumn]] as const],
   ),
 );
 const unboundIn = (text: string) => findUnboundTables(text, TENANT_COLUMNS);

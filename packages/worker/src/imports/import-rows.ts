@@ -25,7 +25,11 @@ import {
 import { listIncomingSubscriptions } from '@sluice/database/delivery/incoming-subscriptions';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { lockIdentifiers } from '@sluice/database/people/person-identifiers';
-import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
+import {
+  isConflict,
+  isRefusedData,
+  isValuesFault,
+} from '@sluice/database/connection/statement-failure';
 import { applyOperations } from '@sluice/domain/apply/apply-operations';
 import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
 import { AppError } from '@sluice/domain/values/errors';
@@ -100,8 +104,11 @@ export async function importRows(
   } catch (error) {
     if (error instanceof Lost) return { outcome: 'lost' };
     if (!isRefusedData(error)) throw error;
-    if (records.length === 1)
+    if (records.length === 1) {
+      // Where the statement itself may be at fault the row is as good as others: the import waits.
+      if (!isValuesFault(error)) throw error;
       return { outcome: 'written', lanes: await writeBatch(deps, held, records, true) };
+    }
   }
   const middle = Math.ceil(records.length / 2);
   const one = await importRows(deps, held, records.slice(0, middle));

@@ -294,4 +294,24 @@ describe('an uploaded file', () => {
     expect(await world.problems(key, 'error')).toMatchObject([{ rowNumber: 2 }, { rowNumber: 4 }]);
     expect((await world.events()).map(({ name }) => name)).toEqual(['a', 'b', 'c']);
   });
+
+  test('waits, with all of its rows, where the database refuses them for a reason that need not be a value’s', async () => {
+    await world.people('ann');
+    await sql`create function refuse() returns trigger language plpgsql as $$
+      begin raise exception 'refused' using errcode = '22P02'; end $$`.execute(world.database);
+    await sql`create trigger refuse before insert on events execute function refuse()`.execute(
+      world.database,
+    );
+    const key = await world.upload('_svc_name,_svc_customer_id\na,ann\nb,ann\n');
+    await expect(world.run()).rejects.toThrow('refused');
+    expect(await world.shown(key)).toMatchObject({ rowsImported: 0, rowsFailed: 0 });
+    await sql`drop function refuse cascade`.execute(world.database);
+    await world.endLeases();
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsImported: 2,
+      rowsFailed: 0,
+    });
+  });
 });

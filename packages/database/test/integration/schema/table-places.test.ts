@@ -1,16 +1,12 @@
 /**
  * The rule on keys, held against the migrated schema: what belongs to a tenant can be put on any node by
- * its tenant alone. `infra/postgres/citus.sql` says which table is where.
+ * its tenant alone. `table-places.ts` says which table is where.
  */
-import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
+import { TABLE_PLACES } from '../../../src/schema/table-places.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
-
-type Place =
-  | { readonly kind: 'distributed'; readonly column: string }
-  | { readonly kind: 'reference' | 'local' };
 
 interface ForeignKey {
   readonly table: string;
@@ -19,39 +15,18 @@ interface ForeignKey {
   readonly targetColumns: readonly string[];
 }
 
-let places: ReadonlyMap<string, Place>;
-let statementCount: number;
 let database: Database;
 
 beforeAll(async () => {
-  const text = await readFile(
-    new URL('../../../../../infra/postgres/citus.sql', import.meta.url),
-    'utf8',
-  );
-  const found = [
-    ...text.matchAll(
-      /^select (create_distributed_table|create_reference_table|citus_add_local_table_to_metadata)\('(\w+)'(?:, '(\w+)')?/gm,
-    ),
-  ];
-  statementCount = found.length;
-  places = new Map(
-    found.map(([, call, table = '', column = '']): [string, Place] => [
-      table,
-      call === 'create_distributed_table'
-        ? { kind: 'distributed', column }
-        : { kind: call === 'create_reference_table' ? 'reference' : 'local' },
-    ]),
-  );
   ({ database } = await createTestDatabase());
 });
 
-test('every table has its one statement', async () => {
+test('every table has its one place', async () => {
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
        and relname not like 'kysely\\_%'`.execute(database);
-  expect([...places.keys()].toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
-  expect(statementCount).toBe(places.size);
+  expect(Object.keys(TABLE_PLACES).toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
 });
 
 test('every unique key of a tenant’s table has the tenant in it, and every primary key begins with it', async () => {
@@ -72,17 +47,17 @@ test('every unique key of a tenant’s table has the tenant in it, and every pri
     database,
   );
   const wrong = rows.filter(({ table, isPrimary, columns }) => {
-    const place = places.get(table);
-    if (place?.kind !== 'distributed') return false;
-    return isPrimary ? columns[0] !== place.column : !columns.includes(place.column);
+    const tenantColumn = TABLE_PLACES[table]?.tenantColumn;
+    if (tenantColumn === undefined) return false;
+    return isPrimary ? columns[0] !== tenantColumn : !columns.includes(tenantColumn);
   });
   expect(wrong).toEqual([]);
   expect(
-    rows.filter(({ table }) => places.get(table)?.kind === 'distributed').length,
+    rows.filter(({ table }) => TABLE_PLACES[table]?.tenantColumn !== undefined).length,
   ).toBeGreaterThan(30);
 });
 
-test('a reference from a tenant’s table stays with the tenant, or goes to what every node has', async () => {
+test('a reference stays with the tenant or goes to the installation, and none enters or leaves the nodes', async () => {
   const { rows } = await sql<ForeignKey>`
     select t.relname as table, f.relname as target,
            array(select attname from unnest(c.conkey) with ordinality as k (attnum, place)
@@ -96,12 +71,16 @@ test('a reference from a tenant’s table stays with the tenant, or goes to what
     database,
   );
   const isKept = ({ table, columns, target, targetColumns }: ForeignKey): boolean => {
-    const from = places.get(table);
-    const to = places.get(target);
-    if (from?.kind !== 'distributed') return to?.kind === 'reference';
-    if (to?.kind !== 'distributed') return to?.kind === 'reference';
-    const place = columns.indexOf(from.column);
-    return place >= 0 && from.column === to.column && targetColumns[place] === to.column;
+    const from = TABLE_PLACES[table];
+    const to = TABLE_PLACES[target];
+    if (from?.kind !== to?.kind) return false;
+    if (to?.tenantColumn === undefined) return true;
+    const place = columns.indexOf(from?.tenantColumn ?? '');
+    return (
+      place >= 0 &&
+      from?.tenantColumn === to.tenantColumn &&
+      targetColumns[place] === to.tenantColumn
+    );
   };
   expect(rows.filter((key) => !isKept(key))).toEqual([]);
   expect(rows.length).toBeGreaterThan(10);

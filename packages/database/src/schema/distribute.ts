@@ -1,0 +1,85 @@
+/**
+ * Puts the tables of `table-places.ts` on the nodes of Citus. It goes table by table, and leaves alone what is there
+ * already: run again, it goes on where it was stopped, and after a migration it adds the new tables.
+ */
+import { AppError } from '@sluice/domain/values/errors';
+import { sql } from 'kysely';
+import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
+import { isDistributed } from '../connection/tenant-statements.ts';
+import { DISTRIBUTED_TABLES } from './table-places.ts';
+
+/** The first on which the tests ran. */
+const CITUS_VERSION_MIN = 13;
+
+/**
+ * Of rows that come and go many nodes keep no count by a trigger over the whole statement: `people/people.ts` counts instead.
+ * `audit_logs` and `credit_entries` keep theirs: they stay on the coordinator.
+ */
+const TRIGGERS_OF_PEOPLE = ['people_inserted', 'people_deleted', 'people_truncated'] as const;
+
+/**
+ * Distributes what is not distributed yet. Nothing may write meanwhile: each table is locked while its rows are copied to the
+ * nodes.
+ *
+ * @param onBegin - told of each table before it is distributed.
+ * @returns the tables that were distributed now; on a Postgres without the extension none.
+ * @throws AppError CONFIG_INVALID where this is not the coordinator, or its Citus is too old.
+ */
+export async function distribute(
+  database: Database,
+  onBegin: (table: string) => void = () => {},
+): Promise<string[]> {
+  if (!(await isDistributed(database))) return [];
+  await requireCoordinator(database);
+  const done = await listDistributed(database);
+  const missing = DISTRIBUTED_TABLES.filter((table) => !done.has(table));
+  for (const table of missing) {
+    onBegin(table);
+    await distributeTable(database, table);
+  }
+  return missing;
+}
+
+async function distributeTable(database: Database, table: string): Promise<void> {
+  const first = DISTRIBUTED_TABLES[0];
+  const hadRows = await database.transaction().execute(async (transaction) => {
+    if (table === 'people')
+      for (const trigger of TRIGGERS_OF_PEOPLE)
+        await sql`drop trigger if exists ${sql.ref(trigger)} on people`.execute(transaction);
+    const { rows } = await sql<{ hasRows: boolean }>`
+      select exists (select from ${sql.table(table)}) as "hasRows"`.execute(transaction);
+    await sql`
+      select create_distributed_table(${table}, 'environment_id', colocate_with => ${table === first ? 'none' : first})`.execute(
+      transaction,
+    );
+    return rows[0]?.hasRows === true;
+  });
+  // The coordinator's own copy, which nobody reads any more.
+  if (hadRows)
+    await sql`select truncate_local_data_after_distributing_table(${table})`.execute(database);
+}
+
+async function listDistributed(database: DatabaseOrTransaction): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ name: string }>`
+    select logicalrelid::text as name from pg_dist_partition where partmethod = 'h'`.execute(
+    database,
+  );
+  return new Set(rows.map(({ name }) => name));
+}
+
+async function requireCoordinator(database: DatabaseOrTransaction): Promise<void> {
+  const { rows } = await sql<{ version: string; isCoordinator: boolean }>`
+    select extversion as version, citus_is_coordinator() as "isCoordinator"
+      from pg_extension where extname = 'citus'`.execute(database);
+  const { version = '', isCoordinator } = rows[0] ?? {};
+  if (Number.parseInt(version, 10) < CITUS_VERSION_MIN)
+    throw new AppError(
+      'CONFIG_INVALID',
+      `this database has Citus ${version}, and Sluice needs ${CITUS_VERSION_MIN} or newer`,
+    );
+  if (isCoordinator !== true)
+    throw new AppError(
+      'CONFIG_INVALID',
+      'DATABASE_URL names a node of Citus that is not its coordinator; name the coordinator',
+    );
+}

@@ -1,0 +1,106 @@
+/**
+ * Where each table is on Citus, and by which column its rows belong to a tenant. `distribute.ts` acts on it, and tests
+ * hold it to the migrated schema and to every statement.
+ *
+ * What grows with events and people is spread over the nodes by its workspace. All else stays on the coordinator, as plain
+ * tables that Citus knows nothing of: what is unique over the installation, what is seldom written, and what one
+ * statement joins with it. So a statement about these may do all that Postgres can.
+ */
+
+export type TenantColumn = 'environment_id' | 'account_id';
+
+export type TablePlace =
+  /** Its rows are on the nodes, those of one workspace together. */
+  | { readonly kind: 'distributed'; readonly tenantColumn: 'environment_id' }
+  /** `tenantColumn` is absent where the rows are the installation's, or tell who the tenants are. */
+  | { readonly kind: 'coordinator'; readonly tenantColumn?: TenantColumn };
+
+const DISTRIBUTED: TablePlace = { kind: 'distributed', tenantColumn: 'environment_id' };
+const OF_WORKSPACE: TablePlace = { kind: 'coordinator', tenantColumn: 'environment_id' };
+const OF_ACCOUNT: TablePlace = { kind: 'coordinator', tenantColumn: 'account_id' };
+const OF_INSTALLATION: TablePlace = { kind: 'coordinator' };
+
+/** Every table but Kysely's own, those of the queues, and partitions. */
+export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
+  // People, and what they did. `people` is first: the others are beside it.
+  people: DISTRIBUTED,
+  people_counts: DISTRIBUTED,
+  person_identifiers: DISTRIBUTED,
+  devices: DISTRIBUTED,
+  segment_members: DISTRIBUTED,
+  visitors: DISTRIBUTED,
+  deleted_identifiers: DISTRIBUTED,
+  message_deliveries: DISTRIBUTED,
+  first_engagements: DISTRIBUTED,
+  objects: DISTRIBUTED,
+  relationships: DISTRIBUTED,
+  events: DISTRIBUTED,
+  event_ids: DISTRIBUTED,
+  ingestion_issues: DISTRIBUTED,
+
+  // Webhooks and their deliveries: one statement advances a lane, writes its log and reads who the account is.
+  webhooks: OF_WORKSPACE,
+  portal_links: OF_WORKSPACE,
+  portal_link_webhooks: OF_WORKSPACE,
+  lanes: OF_WORKSPACE,
+  lane_merges: OF_WORKSPACE,
+  delivery_log: OF_WORKSPACE,
+  delivery_attempts: OF_WORKSPACE,
+  webhook_replays: OF_WORKSPACE,
+  replay_attempts: OF_WORKSPACE,
+  // Files that leave once they are imported, and what a fault left to be tried again.
+  imports: OF_WORKSPACE,
+  import_chunks: OF_WORKSPACE,
+  import_problems: OF_WORKSPACE,
+  parked_operations: OF_WORKSPACE,
+
+  // The audit log, sessions and billing.
+  audit_chains: OF_ACCOUNT,
+  audit_logs: OF_ACCOUNT,
+  audit_log_exports: OF_ACCOUNT,
+  audit_log_export_parts: OF_ACCOUNT,
+  console_sessions: OF_ACCOUNT,
+  second_factors: OF_ACCOUNT,
+  recovery_codes: OF_ACCOUNT,
+  receipts: OF_ACCOUNT,
+  runs: OF_ACCOUNT,
+  run_steps: OF_ACCOUNT,
+  credit_accounts: OF_ACCOUNT,
+  credit_grants: OF_ACCOUNT,
+  credit_transactions: OF_ACCOUNT,
+  credit_entries: OF_ACCOUNT,
+  credit_holds: OF_ACCOUNT,
+  usage_watermarks: OF_ACCOUNT,
+  inbox_preview_runs: OF_ACCOUNT,
+  inbox_preview_days: OF_ACCOUNT,
+
+  // Who the tenants are and who may call: e-mail addresses, workspace ids and secrets are unique over the installation.
+  accounts: OF_INSTALLATION,
+  environments: OF_INSTALLATION,
+  users: OF_INSTALLATION,
+  memberships: OF_INSTALLATION,
+  service_accounts: OF_INSTALLATION,
+  account_products: OF_INSTALLATION,
+  api_credentials: OF_INSTALLATION,
+  partners: OF_INSTALLATION,
+  vendor_customers: OF_INSTALLATION,
+
+  // What belongs to nobody: a row a thousand events, a row a change, a row a process, and the gate of merges.
+  envelopes: OF_INSTALLATION,
+  outbox: OF_INSTALLATION,
+  signups: OF_INSTALLATION,
+  sign_in_codes: OF_INSTALLATION,
+  idempotency_keys: OF_INSTALLATION,
+  call_counts: OF_INSTALLATION,
+  vendor_events: OF_INSTALLATION,
+  installation: OF_INSTALLATION,
+  schema_requirements: OF_INSTALLATION,
+  worker_processes: OF_INSTALLATION,
+  process_heartbeats: OF_INSTALLATION,
+  merge_gate: OF_INSTALLATION,
+};
+
+/** In the order in which they are distributed. */
+export const DISTRIBUTED_TABLES: readonly string[] = Object.entries(TABLE_PLACES).flatMap(
+  ([table, { kind }]) => (kind === 'distributed' ? [table] : []),
+);

@@ -1,0 +1,66 @@
+/** Tables on nodes. What needs a Citus runs by `npm run test:distributed` alone. */
+import { sql } from 'kysely';
+import { expect, inject, test } from 'vitest';
+import { isDistributed } from '../../../src/connection/tenant-statements.ts';
+import { distribute } from '../../../src/schema/distribute.ts';
+import { requireRedisOnCitus } from '../../../src/schema/installation.ts';
+import { DISTRIBUTED_TABLES } from '../../../src/schema/table-places.ts';
+import { pretendCitus } from '../../../src/testing/pretend-citus.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
+
+const isOnCitus = inject('testNodeUrls').length > 1;
+
+test.skipIf(isOnCitus)(
+  'a Postgres without Citus keeps its tables, and its queues where they are',
+  async () => {
+    const { database } = await createTestDatabase();
+    expect(await isDistributed(database)).toBe(false);
+    expect(await distribute(database)).toEqual([]);
+    await expect(requireRedisOnCitus(database, undefined)).resolves.toBeUndefined();
+  },
+);
+
+test('queues in the tables of a coordinator are refused, and the setting is named', async () => {
+  const { database } = await createTestDatabase();
+  await pretendCitus(database);
+  await expect(requireRedisOnCitus(database, undefined)).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: expect.stringContaining('set REDIS_URL'),
+  });
+  await expect(requireRedisOnCitus(database, 'redis://redis:6379')).resolves.toBeUndefined();
+});
+
+test.runIf(isOnCitus)(
+  'tables with rows are distributed with them, what is there already is left alone',
+  async () => {
+    const { database } = await createTestDatabase();
+    expect(await distribute(database)).toEqual([]);
+    await sql`
+    insert into events (environment_id, event_id, kind, name, data, occurred_at, received_at)
+    select n % 3, 'event ' || n, 'event', 'bought', '{}', now(), now() from generate_series(1, 300) n`.execute(
+      database,
+    );
+    await sql`
+    insert into devices (environment_id, person_id, token, platform, attributes, created_at, updated_at)
+    select n % 3, n, 'token', 'ios', '{}', now(), now() from generate_series(1, 30) n`.execute(
+      database,
+    );
+    for (const table of ['events', 'devices'])
+      await sql`select undistribute_table(${table})`.execute(database);
+    expect((await distribute(database)).toSorted()).toEqual(['devices', 'events']);
+    const { rows } = await sql<{ events: number; devices: number }>`
+    select (select count(*)::int from events) as events, (select count(*)::int from devices) as devices`.execute(
+      database,
+    );
+    expect(rows).toEqual([{ events: 300, devices: 30 }]);
+    const { rows: left } = await sql<{ size: string }>`
+    select pg_relation_size('devices') as size`.execute(database);
+    expect(left[0]?.size).toBe('0');
+    const { rows: places } = await sql<{ name: string }>`
+    select logicalrelid::text as name from pg_dist_partition p
+     where partmethod = 'h' and not (select relispartition from pg_class where oid = logicalrelid) order by 1`.execute(
+      database,
+    );
+    expect(places.map(({ name }) => name)).toEqual([...DISTRIBUTED_TABLES].toSorted());
+  },
+);
