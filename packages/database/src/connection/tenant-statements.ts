@@ -48,6 +48,15 @@ export async function isDistributed(database: DatabaseOrTransaction): Promise<bo
 }
 
 /**
+ * The end of an insert of many rows that may meet one that is there, or a value that no row can hold. Citus copies rows to their
+ * nodes, and then says no more than that it failed (XX000). Where rows are to come back it inserts them, and what went wrong
+ * keeps its SQLSTATE (`statement-failure.ts`).
+ */
+export async function withReasons(database: DatabaseOrTransaction): Promise<RawBuilder<unknown>> {
+  return (await isDistributed(database)) ? sql`returning 1` : sql``;
+}
+
+/**
  * Runs a statement for the tenants of some rows: once, or on Citus once for each, in the order of their numbers, in which
  * rows are locked everywhere.
  *

@@ -13,7 +13,7 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
-import { forTenantParts } from '../connection/tenant-statements.ts';
+import { forTenantParts, withReasons } from '../connection/tenant-statements.ts';
 
 /** A flush has fewer operations: 4 MB of the shortest calls are 50,000. */
 const FLUSH_INDEX_MAX = 99_999;
@@ -48,9 +48,8 @@ export async function insertEvents(
       unnest(${jsonColumn(events, (event) => event.data)}::jsonb[]),
       unnest(${timestampColumn(events, (event) => event.occurredAtMs)}::timestamptz[]),
       unnest(${microsecondColumn(events, (event) => event.receivedAtMs, microsecondsOf)}::timestamptz[]),
-      unnest(${timestampColumn(events, (event) => event.processedAtMs)}::timestamptz[])`.execute(
-    transaction,
-  );
+      unnest(${timestampColumn(events, (event) => event.processedAtMs)}::timestamptz[])
+    ${await withReasons(transaction)}`.execute(transaction);
 }
 
 /**

@@ -7,7 +7,7 @@ import type {
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
-import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
+import { forTenantParts, inTenantParts, withReasons } from '../connection/tenant-statements.ts';
 
 interface StoredMessageDelivery {
   readonly environmentId: number;
@@ -83,9 +83,8 @@ export async function writeMessageDeliveries(
   if (inserted.length > 0) {
     await sql`${PREPARED}
       insert into message_deliveries (environment_id, delivery_id, channel, recipient, person_id, created_at)
-      select * from ${fullRows(inserted)} order by environment_id, delivery_id collate "C"`.execute(
-      transaction,
-    );
+      select * from ${fullRows(inserted)} order by environment_id, delivery_id collate "C"
+      ${await withReasons(transaction)}`.execute(transaction);
   }
   if (updated.length > 0) {
     await forTenantParts(transaction, [updated], (part) =>

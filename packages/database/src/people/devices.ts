@@ -15,7 +15,7 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
-import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
+import { forTenantParts, inTenantParts, withReasons } from '../connection/tenant-statements.ts';
 
 interface StoredDevice {
   readonly environmentId: number;
@@ -89,7 +89,7 @@ export async function writeDevices(
   if (inserted.length > 0) {
     await sql`
       insert into devices (environment_id, person_id, token, platform, last_used_at, attributes, created_at, updated_at)
-      select * from ${fullRows(inserted)}`.execute(transaction);
+      select * from ${fullRows(inserted)} ${await withReasons(transaction)}`.execute(transaction);
   }
   if (updated.length > 0) {
     await forTenantParts(transaction, [updated], (part) =>

@@ -13,7 +13,7 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
-import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
+import { forTenantParts, inTenantParts, withReasons } from '../connection/tenant-statements.ts';
 import type { OwnedName } from './person-names.ts';
 
 interface StoredObject {
@@ -124,9 +124,8 @@ export async function writeObjects(
   if (inserted.length > 0) {
     await sql`
       insert into objects (environment_id, object_number, object_type_id, object_id, attributes, attributes_at, created_at, updated_at)
-      select * from ${fullRows(inserted)} order by environment_id, object_type_id, object_id collate "C"`.execute(
-      transaction,
-    );
+      select * from ${fullRows(inserted)} order by environment_id, object_type_id, object_id collate "C"
+      ${await withReasons(transaction)}`.execute(transaction);
   }
   if (updated.length > 0) {
     await forTenantParts(transaction, [updated], (part) =>

@@ -12,7 +12,12 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
-import { forTenantParts, inTenantParts, isDistributed } from '../connection/tenant-statements.ts';
+import {
+  forTenantParts,
+  inTenantParts,
+  isDistributed,
+  withReasons,
+} from '../connection/tenant-statements.ts';
 
 interface StoredPerson {
   readonly environmentId: number;
@@ -98,7 +103,7 @@ export async function insertPeople(
   if (people.length === 0) return;
   await sql`
     insert into people (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, attribute_places, created_at, updated_at)
-    select * from ${fullRows(people)}`.execute(transaction);
+    select * from ${fullRows(people)} ${await withReasons(transaction)}`.execute(transaction);
   if (await isDistributed(transaction)) await countPeople(transaction, people, 1);
 }
 

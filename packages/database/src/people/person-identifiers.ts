@@ -16,7 +16,7 @@ import type {
 import { sql, type RawBuilder } from 'kysely';
 import { bigintColumn, booleanColumn, integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
-import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
+import { forTenantParts, inTenantParts, withReasons } from '../connection/tenant-statements.ts';
 
 interface StoredIdentifier {
   readonly environmentId: number;
@@ -132,9 +132,8 @@ export async function writeIdentifiers(
   if (inserted.length > 0) {
     await sql`
       insert into person_identifiers (environment_id, kind, value, person_id, suppressed)
-      select * from ${fullRows(inserted)} order by environment_id, kind collate "C", value collate "C"`.execute(
-      transaction,
-    );
+      select * from ${fullRows(inserted)} order by environment_id, kind collate "C", value collate "C"
+      ${await withReasons(transaction)}`.execute(transaction);
   }
 }
 

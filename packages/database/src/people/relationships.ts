@@ -10,7 +10,7 @@ import type {
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, jsonColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
-import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
+import { forTenantParts, inTenantParts, withReasons } from '../connection/tenant-statements.ts';
 
 interface StoredRelationship {
   readonly environmentId: number;
@@ -78,7 +78,7 @@ export async function writeRelationships(
   if (inserted.length > 0) {
     await sql`
       insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
-      select * from ${fullRows(inserted)}`.execute(transaction);
+      select * from ${fullRows(inserted)} ${await withReasons(transaction)}`.execute(transaction);
   }
   if (updated.length > 0) {
     await forTenantParts(transaction, [updated], (part) =>

@@ -65,6 +65,7 @@ import { portalLinks } from '../migrations/0055_portal_links.ts';
 import { processHeartbeats } from '../migrations/0056_process_heartbeats.ts';
 import { partitionUpkeep } from '../migrations/0057_partition_upkeep.ts';
 import { mergeGateLock } from '../migrations/0058_merge_gate_lock.ts';
+import { partitionLooks } from '../migrations/0059_partition_looks.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -138,6 +139,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0056_process_heartbeats': processHeartbeats,
   '0057_partition_upkeep': partitionUpkeep,
   '0058_merge_gate_lock': mergeGateLock,
+  '0059_partition_looks': partitionLooks,
 };
 
 /**

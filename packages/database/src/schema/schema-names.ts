@@ -65,6 +65,7 @@ export const MIGRATION_NAMES = [
   '0056_process_heartbeats',
   '0057_partition_upkeep',
   '0058_merge_gate_lock',
+  '0059_partition_looks',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -75,7 +75,7 @@ export async function createTestDatabase(timeZone?: string): Promise<TestDatabas
       created.delete(testDatabase);
       await database.destroy();
       const leaked = await waitForClients(name);
-      await onEachNode((client) => client.query(`drop database if exists ${name} with (force)`));
+      await onEachNode((client) => dropDatabase(client, name));
       if (leaked.length > 0) throw new Error(`clients that were not closed: ${leaked.join(', ')}`);
       if (unexpected.length > 0)
         throw new AggregateError(unexpected, 'connections of the test broke');
@@ -116,7 +116,9 @@ async function waitForClients(name: string): Promise<string[]> {
     const { rows } = await onServer((client) =>
       client.query<{ name: string }>(
         `select coalesce(nullif(application_name, ''), left(query, 60)) as name
-         from pg_stat_activity where datname = $1 and backend_type = 'client backend'`,
+         from pg_stat_activity where datname = $1 and backend_type = 'client backend'
+          -- Of the nodes of Citus to each other.
+          and application_name not like 'citus\\_internal%'`,
         [name],
       ),
     );
@@ -131,6 +133,23 @@ function onServer<Result>(use: (client: pg.Client) => Promise<Result>): Promise<
 
 async function onEachNode(use: (client: pg.Client) => Promise<unknown>): Promise<void> {
   await Promise.all(inject('testNodeUrls').map((url) => onNode(url, use)));
+}
+
+const OBJECT_IN_USE = '55006';
+const DROP_TRIES_MAX = 50;
+
+/** Sessions are ended, but those of the nodes of Citus to each other come again until the last of them has no database. */
+async function dropDatabase(client: pg.Client, name: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await client.query(`drop database if exists ${name} with (force)`);
+      return;
+    } catch (error) {
+      const isInUse = error instanceof pg.DatabaseError && error.code === OBJECT_IN_USE;
+      if (!isInUse || tries === DROP_TRIES_MAX) throw error;
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+    }
+  }
 }
 
 async function onNode<Result>(

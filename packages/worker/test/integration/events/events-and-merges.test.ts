@@ -2,6 +2,7 @@
  * Events that read who somebody is without holding it, beside merges and whatever else is done to people: in both
  * orders, the first transaction still open while the second comes.
  */
+import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { svcId } from '@sluice/domain/values/svc-id';
 import { identify, merge, remove, suppress, track } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';
@@ -26,17 +27,25 @@ const identifiers = async () =>
     .map((row) => `${String(row['kind'])}:${String(row['value'])}=${String(row['person_id'])}`)
     .toSorted();
 
+const lockAllIdentifiers = (transaction: DatabaseOrTransaction) =>
+  sql`select 1 from person_identifiers where environment_id = ${environmentId()} for update`.execute(
+    transaction,
+  );
+
 describe('an event of somebody who is there', () => {
   it('waits for nobody who holds them, and holds nobody up', async () => {
     await run(identify('id:1'));
     await world()
       .database.transaction()
       .execute(async (other) => {
-        await sql`select from person_identifiers for update`.execute(other);
+        await lockAllIdentifiers(other);
         await run(track('id:1', 'seen'));
       });
     const event = await runAndKeepOpen(track('id:1', 'seen'));
-    await sql`select from person_identifiers for update nowait`.execute(world().database);
+    await sql`
+      select 1 from person_identifiers where environment_id = ${environmentId()} for update nowait`.execute(
+      world().database,
+    );
     await event.end();
     expect(await ownersOf('seen')).toHaveLength(2);
   });
@@ -110,7 +119,7 @@ describe('a merge', () => {
       .database.transaction()
       .execute(async (old) => {
         await claim('old-2').execute(old);
-        await sql`select from person_identifiers for update`.execute(old);
+        await lockAllIdentifiers(old);
         later = run(track('email:b@x', 'later'));
         await untilWaiting(1);
       });

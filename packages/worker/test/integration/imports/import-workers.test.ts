@@ -1,12 +1,10 @@
 /** A worker at an import dies, is slow, is told to stop or finds it cancelled: every row once, none after. */
 import { cancelImport } from '@sluice/database/imports/import-changes';
-import { BY_TEST } from '@sluice/database/testing/testing';
+import { BY_TEST, untilLockWaiters } from '@sluice/database/testing/testing';
 import { claimImport } from '@sluice/database/imports/imports';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ImportsWorld } from '../support/imports-world.ts';
-
-const WAIT = { timeout: 10_000, interval: 10 };
 
 let world: ImportsWorld;
 beforeEach(async () => {
@@ -197,19 +195,15 @@ describe('a worker', () => {
     const released = Promise.withResolvers<void>();
     const locked = Promise.withResolvers<void>();
     const other = world.database.transaction().execute(async (transaction) => {
-      await sql`select from person_identifiers for update`.execute(transaction);
+      await sql`select 1 from person_identifiers where environment_id = 1 for update`.execute(
+        transaction,
+      );
       locked.resolve();
       await released.promise;
     });
     await locked.promise;
     const slow = world.run({ leaseMs: 1 });
-    await vi.waitFor(async () => {
-      const { rows } = await sql`
-        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
-        world.database,
-      );
-      expect(rows).toHaveLength(1);
-    }, WAIT);
+    await untilLockWaiters(world.database, 1);
     expect(await claimImport(world.database, 15_000)).toBeUndefined();
     released.resolve();
     await Promise.all([other, slow]);
