@@ -87,6 +87,13 @@ function failingOf({ readiness }: ProcessStatus): string | undefined {
   return typeof failing?.reason === 'string' ? failing.reason : undefined;
 }
 
+/** What the broker of an intake may lose of acknowledged calls, or that it does not say so; undefined of all others. */
+function undurableOf({ readiness }: ProcessStatus): string | undefined {
+  const { durable, broker, broker_answers } = (readiness ?? {}) as Record<string, unknown>;
+  const isUndurable = durable === false && broker_answers === true;
+  return isUndurable && typeof broker === 'string' ? broker : undefined;
+}
+
 const whyNotReady = ({ status, readiness }: ProcessStatus): string =>
   readiness === null
     ? `/readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`
@@ -129,6 +136,11 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
     const reasons = [...new Set(failing)].map(printable).join('; ');
     const meaning = `workers apply no commit batch, each try fails: ${reasons}`;
     rows.push({ what: 'failing', value: failing.length, meaning });
+  }
+  const undurable = processes.flatMap((each) => undurableOf(each) ?? []);
+  if (undurable.length > 0) {
+    const meaning = [...new Set(undurable)].map(printable).join('; ');
+    rows.push({ what: 'not durable', value: undurable.length, meaning });
   }
   // Where nobody told any figure, `nothing` would read as if nothing waited.
   if (rows.length === 0) return areReady;

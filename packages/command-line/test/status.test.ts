@@ -76,6 +76,26 @@ test('why no commit batch gets through is told once, however many workers say so
   );
 });
 
+test('a broker that may lose calls is told once; one that is away, and one that is safe, are not told so', async () => {
+  const serveIntake = (readiness: object): Promise<string> =>
+    serve(({ url }, response) => response.end(url === '/metrics' ? '' : JSON.stringify(readiness)));
+  const broker = 'redis: appendonly=no: a crash loses everything since the last snapshot';
+  const undurable = await serveIntake({ durable: false, broker_answers: true, broker });
+  const others = await Promise.all(
+    [
+      { durable: false, broker_answers: false, broker: 'does not answer' },
+      { durable: true, broker_answers: true, broker: 'redis: appendonly=yes' },
+      { stuck_queues: [] },
+    ].map(serveIntake),
+  );
+  const terminal = { ...collectingTerminal(), isJson: false };
+  writeStatus(terminal, await readStatus([undurable, undurable, ...others]));
+  expect(terminal.lines.slice(6).filter((line) => !line.startsWith('stuck'))).toEqual([
+    'what         value  meaning',
+    `not durable  2      ${broker}`,
+  ]);
+});
+
 test.each([404, 200])(
   'a web server that is none of our processes is not called ready, whether it answers %i',
   async (status) => {

@@ -1,5 +1,5 @@
 /**
- * `/readyz`: progress, not pulse. Not ready when the broker does not answer, when calls have waited
+ * `/readyz`: progress, not pulse. Not ready when the broker does not answer or may get nothing, when calls have waited
  * without a single flush getting through, when nothing has left the disk buffer for a while, or when the
  * disk buffer is half full. Calls are still taken then, until it is full: `/livez` says whether to send
  * them, `/readyz` whether to wake somebody.
@@ -20,7 +20,7 @@ import type { DiskBuffer } from './commit/disk-buffer.ts';
 import type { IntakeLease } from './commit/intake-lease.ts';
 
 export interface HealthDependencies {
-  readonly producer: Pick<Producer, 'durability' | 'fill'>;
+  readonly producer: Pick<Producer, 'durability' | 'durabilityRefusal' | 'fill'>;
   readonly batcher: Batcher;
   readonly diskBuffer: DiskBuffer;
   readonly lease: Pick<IntakeLease, 'stagedCount'>;
@@ -62,11 +62,15 @@ export function createHealth({
     const isFilling =
       (!diskBuffer.isEmpty || isFull) &&
       diskBuffer.sizeBytes >= DISK_BUFFER_FILL_MAX * diskBuffer.sizeBytesMax;
-    const isReady = !('isAway' in durability) && !isStuck && !isFilling;
+    const isAway = 'isAway' in durability;
+    // One that is at fault since it came back, or since another server took its place.
+    const refusal = producer.durabilityRefusal(durability);
+    const isReady = !isAway && !refusal && !isStuck && !isFilling;
     return {
       isReady,
       details: {
-        broker: durability.description,
+        broker: refusal?.message ?? durability.description,
+        broker_answers: !isAway,
         durable: durability.isSafe,
         full: isFull,
         memory_ratio: fill?.ratio ?? null,
@@ -99,6 +103,7 @@ function toldAsAway(error: unknown): Durability & { readonly isAway: true } {
   return {
     isAway: true,
     isSafe: false,
+    isSaidUnsafe: false,
     description: isRefused ? error.message : 'does not answer',
   };
 }

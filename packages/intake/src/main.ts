@@ -11,7 +11,6 @@ import {
   saveTestedKeys,
   type TestKey,
 } from '@sluice/database/accounts/workspace-keys';
-import { reasonOf } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
@@ -28,6 +27,7 @@ import { createAccept } from './calls/accept-unsubscribe.ts';
 import { KeyRing } from './auth/authenticate.ts';
 import { openBatcher } from './commit/open-batcher.ts';
 import { browserPages } from './http/browser-pages.ts';
+import { expectDurableBroker } from './commit/expect-durable-broker.ts';
 import { openCommitter } from './commit/open-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
 import { createHealth, readinessPage } from './health.ts';
@@ -122,9 +122,12 @@ const producer = await openProducer(
     replicasMin: settings.REDIS_REPLICAS_MIN,
     graceMs: settings.REDIS_REPLICA_GRACE_MS,
     fillPercentMax: settings.REDIS_FILL_PERCENT_MAX,
+    requiresDurability:
+      settings.NODE_ENV === 'production' && !settings.INTAKE_ALLOW_UNDURABLE_BROKER,
   },
 );
 lifecycle.defer('producer', () => producer.close());
+await expectDurableBroker(producer, logger);
 
 const { committer, diskBuffer, lease } = await openCommitter({
   producer,
@@ -307,11 +310,6 @@ await serveAdmin(admin, {
   logger,
 });
 startProcessHeartbeat({ database, newId, process, clockWatch, diskBuffer, now, logger, lifecycle });
-const durability = await producer.durability().catch((error: unknown) => ({
-  isSafe: false,
-  description: `the broker does not answer: ${reasonOf(error)}`,
-}));
-logger[durability.isSafe ? 'info' : 'warn']({ broker: producer.kind }, durability.description);
 logger.info(
   { host: settings.INTAKE_HOST, port: server.port, shards: settings.SHARD_COUNT },
   'intake is listening',

@@ -57,6 +57,9 @@ export const intakeSettings = platformSettings.extend({
     'time with too few replicas after which the confirmation of a Redis Cluster master suffices; must be longer than a failover',
   ),
   ...addingSettings,
+  INTAKE_ALLOW_UNDURABLE_BROKER: flag(false).describe(
+    'whether intake in production adds calls to a broker that says that it loses what it confirms, such as a Redis without `appendonly yes` and `appendfsync always`; a crash of it then loses acknowledged calls',
+  ),
   INTAKE_SPILL_DIRECTORY: z
     .string()
     .default('.sluice/spill')

@@ -13,6 +13,8 @@ export const ERRORS = {
     'Redis has nearly reached its maxmemory, so intake adds no commit batches; workers need the remaining capacity. Intake writes calls to the local disk buffer and refuses them (503) when that is full. Start workers, or find out why they make no progress: infra/runbooks/events-are-not-processed.md.',
   BROKER_LOGIN_REFUSED:
     'Redis refuses the user or password of REDIS_URL. Correct REDIS_URL (percent-encoded) and restart, or correct the user in Redis; processes retry the login. Meanwhile intake writes calls to the local disk buffer.',
+  BROKER_UNDURABLE:
+    'The broker says itself that it loses what it confirms, so intake in production adds nothing to it: Redis needs appendonly yes, appendfsync always and maxmemory-policy noeviction, Postgres fsync and synchronous_commit on. Correct the settings that the message names, or set INTAKE_ALLOW_UNDURABLE_BROKER=true to accept the loss.',
   ENVELOPE_INVALID: 'A queued commit batch cannot be read. An incompatible version wrote it.',
   MIGRATION_MISMATCH:
     'The database schema is not the one this version needs. Run the migrations, or the newer version.',

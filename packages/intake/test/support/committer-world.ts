@@ -66,8 +66,9 @@ function createBroker() {
     },
     durability: () =>
       broker.mode === 'up'
-        ? Promise.resolve({ isSafe: true, description: '' })
+        ? Promise.resolve({ isSafe: true, isSaidUnsafe: false, description: '' })
         : Promise.reject(new Error('away')),
+    durabilityRefusal: () => undefined,
     wake() {
       broker.mode = 'up';
       for (const add of broker.late.splice(0)) add();

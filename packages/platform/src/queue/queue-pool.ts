@@ -2,6 +2,7 @@
 import pg from 'pg';
 import { connectionWarnings } from '../redis/connection-warnings.ts';
 import { KEEP_ALIVE } from '../redis/keep-alive.ts';
+import type { Durability } from '../redis/redis-durability.ts';
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
 import type { BrokerOptions } from './broker-options.ts';
 
@@ -49,4 +50,21 @@ export function openQueuePool(
   const warnOfConnection = connectionWarnings(logger);
   pool.on('error', (error) => warnOfConnection(error));
   return pool;
+}
+
+/** What a 200 is worth where the queues are in Postgres, by the settings of a session like those that add. */
+export async function readPostgresDurability(pool: pg.Pool): Promise<Durability> {
+  const { rows } = await pool.query<{ fsync: string; commit: string }>(
+    `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
+  );
+  const [found] = rows;
+  const isSafe = found?.fsync === 'on' && found.commit !== 'off';
+  const cost = isSafe
+    ? 'what is acknowledged is on disk'
+    : 'a crash can lose what was acknowledged';
+  return {
+    isSafe,
+    isSaidUnsafe: !isSafe,
+    description: `postgres: fsync=${found?.fsync} synchronous_commit=${found?.commit}: ${cost}`,
+  };
 }

@@ -41,12 +41,13 @@ import {
   type ListQueued,
   type QueueHead,
 } from './queue-heads.ts';
-import { openQueuePool } from './queue-pool.ts';
+import { openQueuePool, readPostgresDurability } from './queue-pool.ts';
 import type { AddOutcome } from './hold-back.ts';
 import { moveStaged, type FlushStage } from './staged-flushes.ts';
 import { postgresStage } from './staged-on-postgres.ts';
 import { redisStage } from './staged-on-redis.ts';
 import { createWakeUps } from './queue-wake-ups.ts';
+import { DurabilityGate, undurable } from '../redis/durability-gate.ts';
 import {
   readRedisDurability,
   ReplicaConfirmation,
@@ -86,6 +87,8 @@ export interface ReplicaOptions {
 
 /** What is asked before and while commit batches are added. */
 export interface AddingOptions extends ReplicaOptions {
+  /** Nothing is added to a broker that says that it loses what it confirms. */
+  readonly requiresDurability?: boolean;
   /** Percent of its `maxmemory` at which Redis gets no more commit batches; 90 unless told. */
   readonly fillPercentMax?: number | undefined;
 }
@@ -101,6 +104,7 @@ export interface Producer {
    *
    * @throws AppError BROKER_UNAVAILABLE when not all were confirmed.
    * @throws AppError BROKER_FULL when none was sent, because what is left of the broker's memory is for those who take.
+   * @throws AppError BROKER_UNDURABLE when none was sent, because the broker says that it would lose them.
    */
   addCommitBatches(commitBatches: readonly ShardCommitBatch[]): Promise<void>;
   /**
@@ -132,6 +136,8 @@ export interface Producer {
   oldestCommitBatchAtMs(): Promise<number | undefined>;
   /** @throws Error that says what the connection met; AppError BROKER_LOGIN_REFUSED where Redis does not take the password. */
   durability(): Promise<Durability>;
+  /** Why nothing is added to a broker of this durability; undefined where commit batches are. */
+  durabilityRefusal(found: Durability): AppError | undefined;
   /** How much of its memory the broker uses; on Postgres, which has no such bound, none. */
   fill(): Promise<BrokerFill>;
   close(): Promise<void>;
@@ -178,14 +184,15 @@ export async function openProducer(
           logger: options.logger,
         })
       : undefined;
-  const capacity =
-    redis &&
-    new RedisCapacity({
-      redis,
-      fillPercentMax: addingOptions.fillPercentMax ?? FILL_PERCENT_MAX,
-      monotonicNow: () => performance.now(),
-      logger: options.logger,
-    });
+  const gate = redis && addingOptions.requiresDurability ? new DurabilityGate(redis) : undefined;
+  const monotonicNow = () => performance.now();
+  const { logger } = options;
+  const fillPercentMax = addingOptions.fillPercentMax ?? FILL_PERCENT_MAX;
+  const capacity = redis && new RedisCapacity({ redis, fillPercentMax, monotonicNow, logger });
+  const expectReady = async (): Promise<void> => {
+    if (gate && !gate.isOpen) await gate.open();
+    if (capacity?.isFull) await capacity.expectCapacity();
+  };
 
   const shards = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
   const queues = new AddingQueues(
@@ -222,7 +229,7 @@ export async function openProducer(
     commitBatches: readonly ShardCommitBatch[],
     isLive: boolean,
   ): Promise<AddOutcome> => {
-    if (capacity?.isFull) await capacity.expectCapacity();
+    await expectReady();
     const outcome = await add(commitBatches, isLive);
     if (outcome === 'added') capacity?.noticeAdded(sizeBytesOf(commitBatches));
     return outcome;
@@ -241,7 +248,7 @@ export async function openProducer(
     stage: {
       ...stage,
       async put(flushes) {
-        if (capacity?.isFull) await capacity.expectCapacity();
+        await expectReady();
         try {
           await stage.put(flushes);
         } catch (error) {
@@ -306,6 +313,9 @@ export async function openProducer(
       }
     },
 
+    durabilityRefusal: (found) =>
+      addingOptions.requiresDurability ? undurable(redis ? 'redis' : 'postgres', found) : undefined,
+
     fill: () => capacity?.look() ?? Promise.resolve({ ratio: 0, isFull: false }),
 
     async close() {
@@ -335,19 +345,4 @@ function replicasMinOf({ redisUrl }: BrokerOptions, { replicasMin }: ReplicaOpti
 async function countUnfinished(queue: AddingQueue): Promise<number> {
   const counts = await queue.getJobCounts('wait', 'active', 'delayed');
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
-}
-
-async function readPostgresDurability(pool: pg.Pool): Promise<Durability> {
-  const { rows } = await pool.query<{ fsync: string; commit: string }>(
-    `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
-  );
-  const [found] = rows;
-  const isSafe = found?.fsync === 'on' && found.commit !== 'off';
-  const cost = isSafe
-    ? 'what is acknowledged is on disk'
-    : 'a crash can lose what was acknowledged';
-  return {
-    isSafe,
-    description: `postgres: fsync=${found?.fsync} synchronous_commit=${found?.commit}: ${cost}`,
-  };
 }

@@ -25,6 +25,11 @@ import { repeat, type Repetition } from '../process/repeat.ts';
 /** What a 200 is worth on this broker. `isSafe`: what was confirmed is on disk. */
 export interface Durability {
   readonly isSafe: boolean;
+  /**
+   * The broker says itself that it loses what it confirmed, in a crash or for want of memory. False where it hides its
+   * settings, and where only a failover loses something, which `REDIS_REPLICAS_MIN` decides.
+   */
+  readonly isSaidUnsafe: boolean;
   /** For the log and `/readyz`: the settings found and what a crash can cost. */
   readonly description: string;
 }
@@ -40,14 +45,15 @@ export async function readRedisDurability(
   replicasMin: number,
 ): Promise<Durability> {
   const masters = mastersOf(redis);
-  if (masters.length === 0) throw new Error('no master of the Redis Cluster is known');
-  const [first, ...others] = await Promise.all(masters.map(readMasterDurability));
-  const worst = [first as Durability, ...others].reduce((one, other) => (one.isSafe ? other : one));
+  const each = await Promise.all(masters.map((master) => readMasterDurability(redis, master)));
+  const worst = each.find((one) => one.isSaidUnsafe) ?? each.find((one) => !one.isSafe) ?? each[0];
+  if (!worst) throw new Error('no master of the Redis Cluster is known');
   if (!worst.isSafe || !isReplaceable(redis)) return worst;
   return replicasMin > 0
-    ? { isSafe: true, description: `${worst.description} and on ${replicasMin} of its replicas` }
+    ? { ...worst, description: `${worst.description} and on ${replicasMin} of its replicas` }
     : {
         isSafe: false,
+        isSaidUnsafe: false,
         description: `${worst.description}; a failover loses what the replica had not heard of (REDIS_REPLICAS_MIN)`,
       };
 }
@@ -56,42 +62,98 @@ export async function readRedisDurability(
 const isReplaceable = (redis: RedisClient): boolean =>
   redis instanceof Cluster || Boolean(redis.options.sentinels);
 
-const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
+interface NeededSetting {
+  readonly name: string;
+  readonly value: string;
+  /** What another value costs. */
+  readonly cost: string;
+}
 
-async function readMasterDurability(redis: Redis): Promise<Durability> {
-  await redis.ping();
+/** The dearest first: the first that is wrong is told. */
+const NEEDED_SETTINGS: readonly NeededSetting[] = [
+  {
+    name: 'maxmemory-policy',
+    value: 'noeviction',
+    cost: 'queued commit batches can be evicted',
+  },
+  {
+    name: 'appendonly',
+    value: 'yes',
+    cost: 'a crash loses everything since the last snapshot',
+  },
+  { name: 'appendfsync', value: 'always', cost: 'a crash loses about the last second' },
+  {
+    name: 'no-appendfsync-on-rewrite',
+    value: 'no',
+    cost: 'a crash loses what came while the file was rewritten',
+  },
+];
+
+/**
+ * Of one of the masters of `redis`: read by `CONFIG GET`, or what `INFO` tells where that is refused or answers nothing.
+ *
+ * @throws Error where it does not answer, or only with an error.
+ */
+export async function readMasterDurability(redis: RedisClient, master: Redis): Promise<Durability> {
+  await master.ping();
+  const settings = await readSettings(master);
+  const told = NEEDED_SETTINGS.flatMap(({ name }) =>
+    settings.has(name) ? [`${name}=${settings.get(name)}`] : [],
+  );
+  const found = [`${nameOf(redis, master)}:`, ...told].join(' ');
+  const wrong = NEEDED_SETTINGS.find(({ name, value }) => (settings.get(name) ?? value) !== value);
+  if (wrong)
+    return {
+      isSafe: false,
+      isSaidUnsafe: true,
+      description: `${found}: ${wrong.cost}`,
+    };
+  const hidden = NEEDED_SETTINGS.filter(({ name }) => !settings.has(name));
+  if (hidden.length > 0)
+    return {
+      isSafe: false,
+      isSaidUnsafe: false,
+      description: `${found}${told.length === 0 ? ' ' : ': other '}settings cannot be read; what a crash costs is unknown`,
+    };
+  return {
+    isSafe: true,
+    isSaidUnsafe: false,
+    description: `${found}: what is acknowledged is on disk`,
+  };
+}
+
+/** Of several masters an operator must know which. */
+const nameOf = (redis: RedisClient, { options }: Redis): string =>
+  redis instanceof Cluster ? `redis ${options.host}:${options.port}` : 'redis';
+
+async function readSettings(redis: Redis): Promise<Map<string, string>> {
   const settings = new Map<string, string>();
+  for (const { name } of NEEDED_SETTINGS) {
+    const answer = await unlessRefused(redis.config('GET', name));
+    // Services that know `CONFIG GET` for a few settings answer an empty list for the others.
+    if (Array.isArray(answer) && typeof answer[1] === 'string') settings.set(name, answer[1]);
+  }
+  if (settings.has('appendonly') && settings.has('maxmemory-policy')) return settings;
+  const persistence = await unlessRefused(redis.info('persistence'));
+  const isLogging = /^aof_enabled:([01])/m.exec(String(persistence))?.[1];
+  if (isLogging !== undefined && !settings.has('appendonly'))
+    settings.set('appendonly', isLogging === '1' ? 'yes' : 'no');
+  const policy = /^maxmemory_policy:([\w-]+)/m.exec(
+    String(await unlessRefused(redis.info('memory'))),
+  )?.[1];
+  if (policy !== undefined && !settings.has('maxmemory-policy'))
+    settings.set('maxmemory-policy', policy);
+  return settings;
+}
+
+/** `undefined` if the server forbids the command. One that does not answer hides nothing: that is an error. */
+async function unlessRefused(command: Promise<unknown>): Promise<unknown> {
   try {
-    for (const name of SETTINGS) {
-      const [, value] = (await redis.config('GET', name)) as [string, string];
-      settings.set(name, value);
-    }
-  } catch {
-    return {
-      isSafe: false,
-      description: 'redis: settings cannot be read; what a crash costs is unknown',
-    };
+    return await command;
+  } catch (error) {
+    if (error instanceof Error && error.name === 'ReplyError') return undefined;
+    throw error;
   }
-  const found = [...settings].map(([name, value]) => `${name}=${value}`).join(' ');
-  if (settings.get('maxmemory-policy') !== 'noeviction') {
-    return { isSafe: false, description: `redis: ${found}: queued commit batches can be evicted` };
-  }
-  if (settings.get('appendonly') !== 'yes') {
-    return {
-      isSafe: false,
-      description: `redis: ${found}: a crash loses everything since the last snapshot`,
-    };
-  }
-  if (settings.get('appendfsync') !== 'always') {
-    return { isSafe: false, description: `redis: ${found}: a crash loses about the last second` };
-  }
-  if (settings.get('no-appendfsync-on-rewrite') !== 'no') {
-    return {
-      isSafe: false,
-      description: `redis: ${found}: a crash loses what came while the file was rewritten`,
-    };
-  }
-  return { isSafe: true, description: `redis: ${found}: what is acknowledged is on disk` };
 }
 
 export interface ReplicaConfirmationOptions {

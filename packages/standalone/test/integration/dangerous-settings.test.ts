@@ -133,7 +133,12 @@ test.each(SERVICES)(
   async (service) => {
     const { url } = await createTestDatabase();
     const name = service.toUpperCase();
-    const production = { NODE_ENV: 'production', API_SECRET: 'a'.repeat(32) };
+    const production = {
+      NODE_ENV: 'production',
+      API_SECRET: 'a'.repeat(32),
+      // The tests' Postgres, which has the queues here, runs without fsync.
+      INTAKE_ALLOW_UNDURABLE_BROKER: 'true',
+    };
     const page = async (port: number, path: string) => {
       const answer = await fetch(`http://127.0.0.1:${port}${path}`);
       return { status: answer.status, text: await answer.text() };

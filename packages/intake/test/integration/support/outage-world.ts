@@ -48,8 +48,8 @@ export interface OutageWorld {
     work?: (operationCount: number) => Promise<unknown>,
   ): Promise<void>;
   killRedis(): Promise<void>;
-  /** On the same port and with the same data. */
-  restartRedis(): Promise<void>;
+  /** On the same port and with the same data; durable unless told. */
+  restartRedis(appendFsync?: 'everysec'): Promise<void>;
   /** A Redis command as one line. */
   command(line: string): Promise<string>;
   close(): Promise<void>;
@@ -113,8 +113,12 @@ export async function startOutageWorld(): Promise<OutageWorld> {
       });
     },
     killRedis: () => redis.kill(),
-    async restartRedis() {
-      redis = await startRedisServer({ ...redisOptions, port: redis.port });
+    async restartRedis(appendFsync) {
+      redis = await startRedisServer({
+        ...redisOptions,
+        port: redis.port,
+        ...(appendFsync && { appendFsync }),
+      });
     },
     command: (line) => sendCommand(redis.port, line),
     async close() {

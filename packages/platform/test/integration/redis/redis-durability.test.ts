@@ -103,6 +103,7 @@ describe('what an acknowledgement is worth', () => {
     await setAll({});
     expect(await readRedisDurability(redis, 0)).toEqual({
       isSafe: true,
+      isSaidUnsafe: false,
       description: expect.stringContaining('what is acknowledged is on disk'),
     });
   });
@@ -117,21 +118,60 @@ describe('what an acknowledgement is worth', () => {
     await setAll(settings);
     expect(await readRedisDurability(redis, 0)).toEqual({
       isSafe: false,
+      isSaidUnsafe: true,
       description: expect.stringContaining(reason),
     });
     await setAll({});
   });
 
-  test('is told unsafe where the settings are hidden', async () => {
-    await redis.call('ACL', 'SETUSER', 'reader', 'on', '>secret', '~*', '+@all', '-config');
+  /** As a user who may not give these commands. */
+  const durabilityWithout = async (...commands: string[]) => {
+    const forbidden = commands.map((command) => `-${command}`);
+    await redis.call(
+      'ACL',
+      'SETUSER',
+      'reader',
+      'reset',
+      'on',
+      '>secret',
+      '~*',
+      '+@all',
+      ...forbidden,
+    );
     const reader = new Redis(master.url.replace('//', '//reader:secret@'));
     try {
-      expect(await readRedisDurability(reader, 0)).toEqual({
-        isSafe: false,
-        description: expect.stringContaining('settings cannot be read'),
-      });
+      return await readRedisDurability(reader, 0);
     } finally {
       reader.disconnect();
     }
+  };
+  const HIDDEN = {
+    isSafe: false,
+    isSaidUnsafe: false,
+    description: expect.stringContaining('settings cannot be read'),
+  };
+
+  test('is unknown where the settings are hidden', async () => {
+    await setAll({});
+    expect(await durabilityWithout('config')).toEqual(HIDDEN);
+    await setAll({ appendfsync: 'everysec' });
+    expect(await durabilityWithout('config', 'info')).toEqual(HIDDEN);
+    await setAll({});
   });
+
+  test.each<[Partial<typeof SAFE>, string]>([
+    [{ appendonly: 'no' }, 'loses everything since the last snapshot'],
+    [{ 'maxmemory-policy': 'allkeys-lru' }, 'can be evicted'],
+  ])(
+    'is told unsafe with %j where INFO says so and CONFIG is forbidden',
+    async (settings, reason) => {
+      await setAll(settings);
+      expect(await durabilityWithout('config')).toEqual({
+        isSafe: false,
+        isSaidUnsafe: true,
+        description: expect.stringContaining(reason),
+      });
+      await setAll({});
+    },
+  );
 });

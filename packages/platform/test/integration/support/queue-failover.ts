@@ -40,6 +40,29 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
     redis.disconnect();
   });
 
+  test('nothing is added while one of its masters says that it loses what it confirms', async () => {
+    const producer = await openProducer(
+      {
+        databaseUrl: 'postgres://127.0.0.1:1/none',
+        redisUrl: fleet.url,
+        prefix: uniquePrefix(),
+        shardCount: 1,
+        logger: createLogger('test', 'silent'),
+      },
+      5_000,
+      { requiresDurability: true },
+    );
+    const add = () =>
+      producer.addCommitBatches([{ shard: 0, envelope: { id: 'one', operations: [] } }]);
+    const last = (await fleet.masters()).at(-1) as RedisNode;
+    await last.command('CONFIG', 'SET', 'appendfsync', 'everysec');
+    await expect(add()).rejects.toMatchObject({ code: 'BROKER_UNDURABLE' });
+    expect(await producer.durability()).toMatchObject({ isSafe: false, isSaidUnsafe: true });
+    await last.command('CONFIG', 'SET', 'appendfsync', 'always');
+    await vi.waitFor(add, WAIT);
+    await producer.close();
+  });
+
   describe('a master that is lost', () => {
     let options: BrokerOptions;
     let producer: Producer;

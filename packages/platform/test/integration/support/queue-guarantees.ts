@@ -274,5 +274,6 @@ export function testQueue(
     const durability = await producer.durability();
     // The tests' Postgres runs without fsync, their Redis with `appendfsync always`.
     expect(durability.isSafe).toBe(brokerUrl !== undefined);
+    expect(durability.isSaidUnsafe).toBe(brokerUrl === undefined);
   });
 }

@@ -60,7 +60,11 @@ test.each([
     await client.config('SET', name, value);
     return readRedisDurability(client, 0);
   });
-  expect(durability).toEqual({ isSafe: false, description: expect.stringContaining(cost) });
+  expect(durability).toEqual({
+    isSafe: false,
+    isSaidUnsafe: true,
+    description: expect.stringContaining(cost),
+  });
 });
 
 test('one that cannot start says why, in its own words', async () => {

@@ -1,0 +1,109 @@
+/** In production a broker that says that it loses what it confirms gets no calls, by a real intake process. */
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { send, startOutageWorld, type OutageWorld } from '../support/outage-world.ts';
+
+const WAIT = { timeout: 30_000, interval: 50 };
+const TEST_TIMEOUT_MS = 90_000;
+const PRODUCTION = { NODE_ENV: 'production', INTAKE_ADMIN_PORT: '0' };
+
+let world: OutageWorld;
+beforeEach(async () => {
+  world = await startOutageWorld();
+});
+afterEach(() => world.close());
+
+/** As an operator sees it: on the admin port. */
+async function readiness({ logs }: ServiceUnderTest) {
+  const port = await vi.waitFor(() => {
+    const line = logs.find(({ adminPort }) => adminPort !== undefined);
+    expect(line).toBeDefined();
+    return Number(line?.['adminPort']);
+  }, WAIT);
+  const answer = await fetch(`http://127.0.0.1:${port}/readyz`);
+  return { status: answer.status, details: (await answer.json()) as Record<string, unknown> };
+}
+
+/** Kept by an intake on its disk alone, so far. */
+const spilledCount = async (intake: ServiceUnderTest) =>
+  ((await readiness(intake)).details['spill'] as { envelopes: number }).envelopes;
+
+test.each(['appendonly no', 'appendfsync everysec'])(
+  'intake does not start on a Redis with %s, and names the settings',
+  async (setting) => {
+    await world.command(`CONFIG SET ${setting}`);
+    const named = setting.replace(' ', '=');
+    await expect(world.startIntake(PRODUCTION)).rejects.toThrow(
+      new RegExp(
+        `ended with 1:[^]*${named}[^]*appendonly yes, appendfsync always[^]*INTAKE_ALLOW_UNDURABLE_BROKER=true`,
+      ),
+    );
+  },
+  TEST_TIMEOUT_MS,
+);
+
+test(
+  'intake does not start on queues in a Postgres without fsync',
+  async () => {
+    const { url } = await createTestDatabase();
+    await expect(
+      world.startIntake({ ...PRODUCTION, DATABASE_URL: url, REDIS_URL: '' }),
+    ).rejects.toThrow(/ended with 1:[^]*fsync=off[^]*INTAKE_ALLOW_UNDURABLE_BROKER=true/);
+  },
+  TEST_TIMEOUT_MS,
+);
+
+test(
+  'intake starts where the loss is accepted, and where the settings are hidden, and says so',
+  async () => {
+    await world.command('CONFIG SET appendfsync everysec');
+    const accepted = await world.startIntake({
+      ...PRODUCTION,
+      INTAKE_ALLOW_UNDURABLE_BROKER: 'true',
+    });
+    expect((await send(accepted, 'ann', 'taken')).status).toBe(200);
+    expect(await readiness(accepted)).toMatchObject({
+      status: 200,
+      details: { durable: false, broker: expect.stringContaining('appendfsync=everysec') },
+    });
+    expect(await spilledCount(accepted)).toBe(0);
+
+    await world.command('ACL SETUSER default -config');
+    const unaware = await world.startIntake(PRODUCTION);
+    expect((await send(unaware, 'ann', 'taken')).status).toBe(200);
+    const hidden = expect.stringContaining('settings cannot be read');
+    expect(await readiness(unaware)).toMatchObject({
+      status: 200,
+      details: { durable: false, broker_answers: true, broker: hidden },
+    });
+    expect(await spilledCount(unaware)).toBe(0);
+    expect(unaware.logs).toContainEqual(expect.objectContaining({ level: 40, msg: hidden }));
+  },
+  TEST_TIMEOUT_MS,
+);
+
+test(
+  'a Redis that was away at the start and comes back undurable gets no call until it is set right',
+  async () => {
+    await world.killRedis();
+    const intake = await world.startIntake(PRODUCTION);
+    expect((await send(intake, 'ann', 'first')).status).toBe(200);
+    await world.restartRedis('everysec');
+    await vi.waitFor(
+      async () =>
+        expect(await readiness(intake)).toMatchObject({
+          status: 503,
+          details: { broker: expect.stringContaining('INTAKE_ALLOW_UNDURABLE_BROKER') },
+        }),
+      WAIT,
+    );
+    expect((await send(intake, 'ann', 'second')).status).toBe(200);
+    expect(await spilledCount(intake)).toBe(2);
+    await world.startConsuming();
+    await world.command('CONFIG SET appendfsync always');
+    await vi.waitFor(() => expect(world.processed('ann')).toEqual(['first', 'second']), WAIT);
+    await vi.waitFor(async () => expect((await readiness(intake)).status).toBe(200), WAIT);
+  },
+  TEST_TIMEOUT_MS,
+);
