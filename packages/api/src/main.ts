@@ -32,12 +32,13 @@ import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/consumers/queue-tasks';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { buildServer, listen } from './server.ts';
+import { openReplicaReads } from './serving/open-replica-reads.ts';
 import { ServerStop } from './serving/server-stop.ts';
 import { apiSettings } from './settings.ts';
 import { TailHub } from './events/tail-hub.ts';
 import { TailPlaces } from './events/tail-places.ts';
 import { RequestTracer } from './serving/trace-requests.ts';
-import type { SignupAdmission } from './accounts/signup-admission.ts';
+import { admissionOf } from './accounts/signup-admission.ts';
 import { createFleetBroker } from './fleet/fleet-broker.ts';
 import { REFUSED_PER_MINUTE_MAX, RefusedCredentials } from './auth/refused-credentials.ts';
 import { providerEventSecretOf } from './billing/provider-event-secret.ts';
@@ -125,6 +126,13 @@ const clockWatch = watchClock({
   logger,
   lifecycle,
 });
+const replicaReads = openReplicaReads(settings, {
+  primary: database,
+  monotonicNow: clocks.monotonicNow,
+  metrics,
+  logger,
+  lifecycle,
+});
 const refusedCredentials = new RefusedCredentials({
   countMax: REFUSED_PER_MINUTE_MAX,
   monotonicNow: () => performance.now(),
@@ -200,11 +208,16 @@ const checkReadiness = async () => {
   if (!isAnswering) return { isReady: false, checks: { database: 'does not answer' } };
   return {
     isReady: isDatabaseChecked,
-    checks: { database: isDatabaseChecked ? 'answers' : 'answers, but is not checked yet' },
+    checks: {
+      database: isDatabaseChecked ? 'answers' : 'answers, but is not checked yet',
+      // Without it the primary is read.
+      ...(replicaReads && { replica: replicaReads.describe() }),
+    },
   };
 };
 const server = await buildServer({
   database,
+  ...(replicaReads && { replicaReads }),
   logger,
   now,
   monotonicNow: () => performance.now(),
@@ -298,18 +311,4 @@ function temporarySecret(): string {
     );
   logger.warn('API_SECRET is not set: access tokens and mailed codes end with this process');
   return randomBytes(32).toString('base64url');
-}
-
-function admissionOf({
-  API_SIGNUP: mode,
-  API_SIGNUP_INVITATION: invitation,
-}: Pick<typeof settings, 'API_SIGNUP' | 'API_SIGNUP_INVITATION'>): SignupAdmission {
-  if (mode === 'open') return { admits: 'anybody' };
-  if (mode === 'off') return { admits: 'nobody' };
-  if (invitation === undefined)
-    throw new AppError(
-      'CONFIG_INVALID',
-      'API_SIGNUP_INVITATION: required with API_SIGNUP=invitation; one is made by: openssl rand -base64 24',
-    );
-  return { admits: 'invited', invitation };
 }

@@ -43,6 +43,7 @@ import { registerEventTrace } from './events/event-trace.ts';
 import type { ApiServer } from './http/api-server.ts';
 import { withoutPorts } from './serving/forwarded-for.ts';
 import { keepAnswers, keepNoAnswers } from './http/idempotency.ts';
+import { readFromReplica, type ReplicaReads } from './http/replica-reads.ts';
 import { registerIngestionIssues } from './events/ingestion-issues.ts';
 import { registerLaneOperations } from './webhooks/lane-operations.ts';
 import { registerObjects } from './people/objects.ts';
@@ -84,6 +85,8 @@ export interface RequestRecord {
 /** All that the API does to the world, and the settings that its routes obey. Each route takes what it needs of it. */
 export interface ApiEffects {
   readonly database: Database;
+  /** Absent: all is read from `database`. */
+  readonly replicaReads?: ReplicaReads;
   readonly logger: FastifyBaseLogger;
   readonly now: () => number;
   /** Milliseconds that never go back, for what is remembered or waited for. */
@@ -232,6 +235,7 @@ export async function buildServer(
 
   refuseWhatIsBeyond(app);
   keepAnswers(app, effects);
+  readFromReplica(app, effects.replicaReads);
 
   const declareMissingMethods = watchMethods(app);
   await describeApi(app);

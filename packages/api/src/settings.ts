@@ -3,6 +3,7 @@ import { billingSettings } from '@sluice/billing-vendor/settings';
 import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
 import {
   adminPort,
+  databaseUrl,
   demoHosts,
   listenHost,
   importSettings,
@@ -35,6 +36,14 @@ const addressList = z
 
 export const apiSettings = platformSettings.extend({
   API_DATABASE_URL: serviceDatabaseUrl('sluice_api'),
+  DATABASE_READ_URL: databaseUrl()
+    .optional()
+    .describe(
+      'URL of one streaming replica of the same database, from which the API answers large reads; absent: all is read from the primary',
+    ),
+  DATABASE_READ_STALENESS_MS_MAX: integer(500, 600_000, 5_000).describe(
+    'maximum age of what the API reads from `DATABASE_READ_URL`, and the time after a change of a caller during which its own reads go to the primary; the same in every API process',
+  ),
   ...billingSettings.shape,
   ...encryptionSettings.shape,
   ...importSettings.shape,

@@ -3,6 +3,7 @@
  * sign-up is a tenant that takes a share of what all have.
  */
 import { timingSafeEqual } from 'node:crypto';
+import { AppError } from '@sluice/domain/values/errors';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { Problem } from '../http/problem.ts';
 
@@ -10,6 +11,24 @@ export type SignupAdmission =
   | { readonly admits: 'anybody' }
   | { readonly admits: 'nobody' }
   | { readonly admits: 'invited'; readonly invitation: string };
+
+/** @throws AppError CONFIG_INVALID where an invitation is needed and there is none. */
+export function admissionOf({
+  API_SIGNUP: mode,
+  API_SIGNUP_INVITATION: invitation,
+}: {
+  readonly API_SIGNUP: 'open' | 'invitation' | 'off';
+  readonly API_SIGNUP_INVITATION?: string | undefined;
+}): SignupAdmission {
+  if (mode === 'open') return { admits: 'anybody' };
+  if (mode === 'off') return { admits: 'nobody' };
+  if (invitation === undefined)
+    throw new AppError(
+      'CONFIG_INVALID',
+      'API_SIGNUP_INVITATION: required with API_SIGNUP=invitation; one is made by: openssl rand -base64 24',
+    );
+  return { admits: 'invited', invitation };
+}
 
 /** Why nobody may sign up with this invitation; `undefined` if it may be used. */
 export function refuseSignup(

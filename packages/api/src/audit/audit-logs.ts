@@ -15,11 +15,12 @@ import { sendProblem } from '../http/error-handling.ts';
 import { accountReadFailures, badRequest, idInPath, unprocessable } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
 const tags = ['audit logs'];
-const config = { access: { role: 'account_admin' } } as const;
+const access = { role: 'account_admin' } as const;
 
 const query = z
   .strictObject({
@@ -42,7 +43,7 @@ export function registerAuditLogs(
   scope.get(
     '/v1/accounts/:account_id/audit_logs',
     {
-      config,
+      config: { access, mayLag: true },
       schema: {
         tags,
         summary: 'List the audit log',
@@ -55,7 +56,7 @@ export function registerAuditLogs(
     async (request, reply) => {
       const { limit, sort_order: order, cursor, ...given } = request.query;
       const found = await listAuditLogs(
-        database,
+        readsOf(request, database),
         accountCallerOf(request).accountId,
         toFilter(given),
         // One more than is shown, so that its presence says that there is another page.
@@ -77,7 +78,7 @@ export function registerAuditLogs(
   scope.get(
     '/v1/accounts/:account_id/audit_log/:audit_log_id',
     {
-      config,
+      config: { access, mayLag: true },
       schema: {
         tags,
         summary: 'Get an entry of the audit log',
@@ -88,7 +89,7 @@ export function registerAuditLogs(
     },
     async (request, reply) => {
       const found = await findAuditLog(
-        database,
+        readsOf(request, database),
         accountCallerOf(request).accountId,
         request.params.audit_log_id,
       );
@@ -101,7 +102,7 @@ export function registerAuditLogs(
   scope.get(
     '/v1/accounts/:account_id/audit_logs/field_options',
     {
-      config,
+      config: { access },
       schema: {
         tags,
         summary: 'List what the audit log can be filtered by',

@@ -21,13 +21,14 @@ import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import { takeCallsIn } from './call-limit.ts';
 import { createCallRate } from './call-rate.ts';
+import { isRead } from '../http/call-kind.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { forbidden, tooMany } from '../http/fields.ts';
 import { heldCallOf } from '../http/idempotency.ts';
 import { invalidRequest, type Problem } from '../http/problem.ts';
 import { createPortalDoor } from './portal-door.ts';
 import { RecentAnswers } from './recent-answers.ts';
-import { isRead, refuseUse } from './restricted-use.ts';
+import { refuseUse } from './restricted-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import {

@@ -17,8 +17,8 @@ import { PORTAL_CAPABILITIES, PORTAL_SECONDS_MAX } from '@sluice/domain/accounts
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
+import { isRead } from '../http/call-kind.ts';
 import { notFound, type Problem } from '../http/problem.ts';
-import { isRead } from './restricted-use.ts';
 import { readCookie, refuseVisit, TWO_CALLERS, type Visit } from './session-cookie.ts';
 
 declare module 'fastify' {

@@ -1,5 +1,6 @@
 /** What a credential may be bound to, whatever else it may: reads alone, and addresses. */
 import type { FastifyRequest } from 'fastify';
+import { isRead } from '../http/call-kind.ts';
 import type { Problem } from '../http/problem.ts';
 import { isAllowedFrom } from './ip-allowlist.ts';
 
@@ -9,10 +10,6 @@ export interface RestrictedUse {
   /** Addresses and CIDR blocks that it may be used from; empty: from anywhere. */
   readonly ipAllowlist: readonly string[];
 }
-
-/** Whether the call changes nothing: a GET or a HEAD, or a search whose filter is a body. */
-export const isRead = ({ method, routeOptions }: FastifyRequest): boolean =>
-  method === 'GET' || method === 'HEAD' || routeOptions.config.capability === 'workspace.read';
 
 /**
  * Why the call may not be made with it; undefined where it may.

@@ -26,6 +26,7 @@ import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, commonFailures, identifierText, missing } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 
 /** Deliveries shown at most: an event may have one for each webhook and each resend. */
 const DELIVERY_COUNT_MAX = 200;
@@ -107,6 +108,7 @@ export function registerEventTrace(
   app.get(
     '/v1/events/:event_id/trace',
     {
+      config: { mayLag: true },
       schema: {
         tags: ['events'],
         summary: 'The whole way of one event',
@@ -123,11 +125,12 @@ export function registerEventTrace(
       },
     },
     async (request, reply) => {
+      const reads = readsOf(request, database);
       const environmentId = environmentOf(request);
       const eventId = storedEventId(request.params.event_id);
       const [own, deliveries] = await Promise.all([
-        findEventArrival(database, environmentId, eventId),
-        listDeliveriesOfEvent(database, environmentId, eventId, DELIVERY_COUNT_MAX),
+        findEventArrival(reads, environmentId, eventId),
+        listDeliveriesOfEvent(reads, environmentId, eventId, DELIVERY_COUNT_MAX),
       ]);
       if (!own && deliveries.length === 0)
         return sendProblem(request, reply, notFound('the event was'));
@@ -135,11 +138,11 @@ export function registerEventTrace(
       const causeId = own ? null : (causeOf(deliveries)?.causeEventId ?? null);
       const arrival =
         own ??
-        (causeId === null ? undefined : await findEventArrival(database, environmentId, causeId));
+        (causeId === null ? undefined : await findEventArrival(reads, environmentId, causeId));
       const receivedAt = arrival?.receivedAt;
       const [event, attempts] = await Promise.all([
-        receivedAt && findEventAt(database, environmentId, causeId ?? eventId, receivedAt),
-        listAttemptsOf(database, environmentId, deliveries),
+        receivedAt && findEventAt(reads, environmentId, causeId ?? eventId, receivedAt),
+        listAttemptsOf(reads, environmentId, deliveries),
       ]);
       const attemptsOf = Map.groupBy(attempts, laneText);
       return reply.send({

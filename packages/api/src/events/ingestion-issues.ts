@@ -15,6 +15,7 @@ import { environmentOf } from '../auth/authenticate.ts';
 import { badRequest, commonFailures, text, unixSecondsInQuery } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 
 const LIMIT_MAX = 1000;
 const LIMIT_DEFAULT = 100;
@@ -57,6 +58,7 @@ export function registerIngestionIssues(
   app.get(
     '/v1/ingestion_issues',
     {
+      config: { mayLag: true },
       schema: {
         tags: ['ingestion issues'],
         summary: 'Refused, skipped and corrected input',
@@ -86,7 +88,7 @@ export function registerIngestionIssues(
     },
     async (request, reply) => {
       const { code, severity, source, field, since, until, start, limit } = request.query;
-      const rows = await listIngestionIssues(database, {
+      const rows = await listIngestionIssues(readsOf(request, database), {
         environmentId: environmentOf(request),
         code,
         source,

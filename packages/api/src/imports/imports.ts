@@ -18,6 +18,7 @@ import { registerNewImports, type ImportEffects } from './new-imports.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 20;
@@ -34,6 +35,7 @@ export function registerImports(app: ApiServer, effects: ImportEffects): void {
   app.get(
     '/v1/imports',
     {
+      config: { mayLag: true },
       schema: {
         tags,
         summary: 'Imports, newest first',
@@ -48,7 +50,7 @@ export function registerImports(app: ApiServer, effects: ImportEffects): void {
     async (request, reply) => {
       const { start, limit } = request.query;
       const rows = await listImports(
-        database,
+        readsOf(request, database),
         environmentOf(request),
         readStart(start, position),
         limit + 1,
@@ -108,6 +110,7 @@ export function registerImports(app: ApiServer, effects: ImportEffects): void {
     app.get(
       `/v1/imports/:import_id/${part}`,
       {
+        config: { mayLag: true },
         schema: {
           tags,
           summary: `The rows of an import that have ${part}, as CSV`,
@@ -119,7 +122,8 @@ export function registerImports(app: ApiServer, effects: ImportEffects): void {
       },
       async (request, reply) => {
         const key = { environmentId: environmentOf(request), importId: request.params.import_id };
-        const row = await findImport(database, key);
+        const reads = readsOf(request, database);
+        const row = await findImport(reads, key);
         if (!row) return sendProblem(request, reply, notFound('import'));
         return reply
           .header('content-type', 'text/csv; charset=utf-8')
@@ -127,7 +131,7 @@ export function registerImports(app: ApiServer, effects: ImportEffects): void {
             'content-disposition',
             `attachment; filename="import-${row.importId}-${part}.csv"`,
           )
-          .send(Readable.from(problemsAsCsv(database, row, severity)) as never);
+          .send(Readable.from(problemsAsCsv(reads, row, severity)) as never);
       },
     );
   }

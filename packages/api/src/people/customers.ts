@@ -33,6 +33,7 @@ import {
 import { badRequest, commonFailures, identifierText, missing, text } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import type { Problem } from '../http/problem.ts';
+import { readsOf } from '../http/replica-reads.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import { numberPosition, relationshipPage, toRelationshipPage } from './relationship-page.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -85,6 +86,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
   app.get(
     '/v1/customers',
     {
+      config: { mayLag: true },
       schema: {
         tags,
         summary: 'Find people by email',
@@ -99,7 +101,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
     },
     async (request, reply) => {
       const person = await findByIdentifier(
-        database,
+        readsOf(request, database),
         environmentOf(request),
         'email',
         request.query.email,
@@ -111,6 +113,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
   app.get(
     '/v1/customers/:identifier/attributes',
     {
+      config: { mayLag: true },
       schema: {
         tags,
         summary: "A person's attributes and devices",
@@ -121,8 +124,9 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
     },
     async (request, reply) => {
       const { identifier } = request.params;
-      const person = await requirePerson(database, request, identifier, request.query.id_type);
-      const devices = await listDevices(database, environmentOf(request), person.personId);
+      const reads = readsOf(request, database);
+      const person = await requirePerson(reads, request, identifier, request.query.id_type);
+      const devices = await listDevices(reads, environmentOf(request), person.personId);
       return reply.send({ customer: toCustomer(person, devices) });
     },
   );
@@ -130,6 +134,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
   app.get(
     '/v1/customers/:identifier/activities',
     {
+      config: { mayLag: true },
       schema: {
         tags,
         summary: "A person's activities of the last 30 days",
@@ -155,8 +160,9 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
     async (request, reply) => {
       const { id_type, type, name, start, limit } = request.query;
       const after = readStart(start, activityPosition);
-      const person = await requirePerson(database, request, request.params.identifier, id_type);
-      const rows = await listActivities(database, {
+      const reads = readsOf(request, database);
+      const person = await requirePerson(reads, request, request.params.identifier, id_type);
+      const rows = await listActivities(reads, {
         environmentId: environmentOf(request),
         personId: person.personId,
         notBeforeMs: now() - SHOWN_FOR_MS,
@@ -177,6 +183,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
   app.get(
     '/v1/customers/:identifier/relationships',
     {
+      config: { mayLag: true },
       schema: {
         tags,
         summary: 'The objects that a person is related to',
@@ -193,8 +200,9 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
     async (request, reply) => {
       const { id_type, start, limit } = request.query;
       const after = readStart(start, numberPosition);
-      const person = await requirePerson(database, request, request.params.identifier, id_type);
-      const rows = await listRelationships(database, {
+      const reads = readsOf(request, database);
+      const person = await requirePerson(reads, request, request.params.identifier, id_type);
+      const rows = await listRelationships(reads, {
         environmentId: environmentOf(request),
         personId: person.personId,
         after,

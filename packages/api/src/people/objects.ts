@@ -42,6 +42,7 @@ import { invalidRequest, notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import { numberPosition, relationshipPage, toRelationshipPage } from './relationship-page.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 
 const LIMIT_MAX = 100;
 const FOUND_LIMIT_MAX = 1_000;
@@ -76,6 +77,7 @@ export function registerObjects(
   app.get(
     '/v1/object_types',
     {
+      config: { mayLag: true },
       schema: {
         tags,
         summary: 'The types of object in use',
@@ -98,7 +100,7 @@ export function registerObjects(
     },
     async (request, reply) => {
       const { start, limit } = request.query;
-      const ids = await listObjectTypes(database, {
+      const ids = await listObjectTypes(readsOf(request, database), {
         environmentId: environmentOf(request),
         after: readStart(start, typePosition),
         limit: limit + 1,
@@ -115,7 +117,7 @@ export function registerObjects(
     '/v1/objects',
     {
       // A search, whose filter is a body.
-      config: { capability: 'workspace.read' },
+      config: { capability: 'workspace.read', mayLag: true },
       schema: {
         tags,
         summary: 'Find objects of one type',
@@ -157,7 +159,7 @@ export function registerObjects(
       for (const typeId of read.typeIds) {
         if (typeId !== String(objectTypeId)) return sendOtherType(request, reply);
       }
-      const { objects, nextAfter } = await findObjects(database, {
+      const { objects, nextAfter } = await findObjects(readsOf(request, database), {
         environmentId: environmentOf(request),
         objectTypeId,
         filter: read.filter,
@@ -176,6 +178,7 @@ export function registerObjects(
   app.get(
     '/v1/objects/:object_type_id/:object_id/attributes',
     {
+      config: { mayLag: true },
       schema: {
         tags,
         summary: "An object's attributes",
@@ -185,7 +188,12 @@ export function registerObjects(
       },
     },
     async (request, reply) => {
-      const found = await requireObject(database, request, request.params, request.query.id_type);
+      const found = await requireObject(
+        readsOf(request, database),
+        request,
+        request.params,
+        request.query.id_type,
+      );
       return reply.send({ object: toObject(found) });
     },
   );
@@ -193,6 +201,7 @@ export function registerObjects(
   app.get(
     '/v1/objects/:object_type_id/:object_id/relationships',
     {
+      config: { mayLag: true },
       schema: {
         tags,
         summary: 'The people that an object is related to',
@@ -209,8 +218,9 @@ export function registerObjects(
     async (request, reply) => {
       const { id_type, start, limit } = request.query;
       const after = readStart(start, numberPosition);
-      const found = await requireObject(database, request, request.params, id_type);
-      const rows = await listObjectRelationships(database, {
+      const reads = readsOf(request, database);
+      const found = await requireObject(reads, request, request.params, id_type);
+      const rows = await listObjectRelationships(reads, {
         environmentId: environmentOf(request),
         objectNumber: found.objectNumber,
         after,

@@ -18,6 +18,7 @@ import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 import { waitForPurchaseWorkflow } from '../billing/start-purchase-workflow.ts';
 
 const WAIT_SECONDS_MAX = 25;
@@ -47,7 +48,7 @@ export function registerBillingRuns(
   scope.get(
     '/v1/accounts/:account_id/billing/runs',
     {
-      config: { access: { role: 'member' } },
+      config: { access: { role: 'member' }, mayLag: true },
       schema: {
         tags: ['billing'],
         summary: 'Purchases, newest first',
@@ -63,7 +64,12 @@ export function registerBillingRuns(
       const { start, limit } = request.query;
       const before = readStart(start, workflowPosition);
       const { accountId } = accountCallerOf(request);
-      const rows = await listPurchaseWorkflows(database, accountId, before, limit + 1);
+      const rows = await listPurchaseWorkflows(
+        readsOf(request, database),
+        accountId,
+        before,
+        limit + 1,
+      );
       const { page, next } = splitPage(rows, limit, (workflow) => [
         workflow.createdAt.getTime(),
         workflow.runId,

@@ -36,6 +36,7 @@ import { notFound } from '../http/problem.ts';
 import { readPurchaseHandle, writePurchaseHandle } from './purchase-handle.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 
 const tags = ['billing'];
 const types = ['llm', 'builder'] as const;
@@ -151,7 +152,7 @@ export function registerCredits(
   scope.get(
     '/v1/accounts/:account_id/billing/credits/ledger',
     {
-      config: { access: { role: 'member' } },
+      config: { access: { role: 'member' }, mayLag: true },
       schema: {
         tags,
         summary: 'Every move of credits, newest first',
@@ -171,7 +172,8 @@ export function registerCredits(
       const { credit_type: type, start, limit } = request.query;
       const before = readStart(start, z.tuple([z.literal(type), z.int()]));
       const { accountId } = accountCallerOf(request);
-      const rows = await listLedger(database, accountId, type, before?.[1], limit + 1);
+      const reads = readsOf(request, database);
+      const rows = await listLedger(reads, accountId, type, before?.[1], limit + 1);
       const { page, next } = splitPage(rows, limit, (row) => [type, row.entryId]);
       return reply.send({
         entries: page.map((entry) => ({

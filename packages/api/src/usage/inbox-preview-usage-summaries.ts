@@ -17,6 +17,7 @@ import type { BillingEffects } from '../billing/billing-effects.ts';
 import { accountParams, poolShape, poolsToWire } from '../billing/billing-shapes.ts';
 import { accountFailures } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 import {
   namesOf,
   rangeOf,
@@ -64,7 +65,7 @@ export function registerInboxPreviewUsageSummaries(
   scope.get(
     '/v1/accounts/:account_id/billing/inbox_previews/usage_summaries',
     {
-      config: { access: { role: 'member' } },
+      config: { access: { role: 'member' }, mayLag: true },
       schema: {
         tags: ['billing'],
         summary: 'What was used, summed up',
@@ -84,18 +85,19 @@ export function registerInboxPreviewUsageSummaries(
     },
     async (request, reply) => {
       const { granularity, group_by: groupBy, environment_id: environmentId } = request.query;
-      const account = await billingAccountOf(request, database);
+      const reads = readsOf(request, database);
+      const account = await billingAccountOf(request, reads);
       const { accountId } = account;
       const nowMs = now();
       const range = rangeOf(request.query, nowMs);
-      await requireOwnWorkspace(database, accountId, environmentId);
+      await requireOwnWorkspace(reads, accountId, environmentId);
       requirePoints(countBuckets(range, granularity));
       const buckets = bucketsOf(range, granularity);
       const filter = { accountId, ...range, environmentId, userId: undefined };
       const starts = buckets.map((bucket) => bucket.start);
       const [{ cells, closedThrough }, balances] = await Promise.all([
-        sumUsage(database, filter, starts, groupBy),
-        listBalances(database, accountId, ['inbox_previews']),
+        sumUsage(reads, filter, starts, groupBy),
+        listBalances(reads, accountId, ['inbox_previews']),
       ]);
       if (groupBy !== 'none')
         requirePoints(buckets.length * new Set(cells.map((cell) => cell.group)).size);
@@ -112,7 +114,7 @@ export function registerInboxPreviewUsageSummaries(
           ? undefined
           : await namesOf(
               request,
-              database,
+              reads,
               accountId,
               summary.groups.map(({ key }) => ({
                 environmentId: isByUser ? null : key,

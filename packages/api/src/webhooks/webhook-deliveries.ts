@@ -17,6 +17,7 @@ import { portalOf } from '../auth/authenticate.ts';
 import { badRequest, text, unixSecondsInQuery } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 import { laneOf, noWebhook, readFailures, webhookParams, webhookTags } from './webhook-route.ts';
 
 const LIMIT_MAX = 100;
@@ -77,7 +78,7 @@ export function registerWebhookDeliveries(
   app.get(
     '/v1/reporting_webhooks/:webhook_id/deliveries',
     {
-      config: { isInPortal: true },
+      config: { isInPortal: true, mayLag: true },
       schema: {
         tags: webhookTags,
         summary: 'List the deliveries of a reporting webhook with their attempts',
@@ -120,12 +121,13 @@ export function registerWebhookDeliveries(
         untilMs: until === undefined ? undefined : until * 1000,
       };
       const before = readStart(start, position);
-      if (!(await findWebhook(database, lane.environmentId, lane.webhookId))) {
+      const reads = readsOf(request, database);
+      if (!(await findWebhook(reads, lane.environmentId, lane.webhookId))) {
         return noWebhook(request, reply);
       }
-      const { page, next } = await readPage(database, lane, wanted, before, limit);
+      const { page, next } = await readPage(reads, lane, wanted, before, limit);
       const attempts = await listAttempts(
-        database,
+        reads,
         lane,
         page.filter((row) => row.attempts > 0).map((row) => row.sequence),
       );

@@ -25,6 +25,7 @@ import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import { criteriaOf, newReplay, replay, toWire } from './replay-fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { readsOf } from '../http/replica-reads.ts';
 import {
   bodyFailures,
   laneOf,
@@ -162,7 +163,7 @@ export function registerWebhookReplays(
   app.get(
     '/v1/reporting_webhooks/:webhook_id/replays/:replay_id/attempts',
     {
-      config: { isInPortal: true },
+      config: { isInPortal: true, mayLag: true },
       schema: {
         tags: webhookTags,
         summary: 'List the attempts of a replay',
@@ -183,8 +184,9 @@ export function registerWebhookReplays(
       const key = keyOf(call, call.params);
       const { start, limit } = call.query;
       const after = readStart(start, position) ?? { sequence: 0, attempt: 0 };
-      if (!(await findReplay(database, key))) return noReplay(call, reply);
-      const rows = await listAttemptsOfReplay(database, key, after, limit + 1);
+      const reads = readsOf(call, database);
+      if (!(await findReplay(reads, key))) return noReplay(call, reply);
+      const rows = await listAttemptsOfReplay(reads, key, after, limit + 1);
       const { page, next } = splitPage(rows, limit, (row) => [row.sequence, row.attempt]);
       return reply.send({
         attempts: page.map((row) => ({

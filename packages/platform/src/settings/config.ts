@@ -93,7 +93,8 @@ export const importSettings = z.object({
   ),
 });
 
-const databaseUrl = () =>
+/** The URL of a Postgres database. */
+export const databaseUrl = () =>
   z.url({
     protocol: /^postgres(ql)?$/,
     error: ({ input }) =>

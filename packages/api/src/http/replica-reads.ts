@@ -1,0 +1,94 @@
+/**
+ * Which calls are read from a replica (`DATABASE_READ_URL`), and how old their answers may be.
+ *
+ * A route says that it may lag (`config.mayLag`); its handler reads through {@link readsOf}. Such a call goes to the replica
+ * where both hold, else to the primary:
+ *
+ * - the replica is at most `stalenessMsMax` behind, as far as this process knows (`serving/replica-watch.ts`);
+ * - its caller has changed nothing for as long, at any API process. So a caller always finds its own changes.
+ *
+ * The answer says which: `X-Sluice-Staleness-Ms-Max` is the bound, or 0 from the primary. It holds all that was confirmed
+ * so long before the call. Whether a caller has changed something is asked of the primary, one row by its primary key for
+ * a call that may lag. So only reads that cost a multiple of that say that they may.
+ */
+import type { Database } from '@sluice/database/connection/connection';
+import type { FastifyRequest } from 'fastify';
+import type { ApiServer } from './api-server.ts';
+import { isRead } from './call-kind.ts';
+
+export interface ReplicaReads {
+  /** Reads the replica, and the primary where that fails. */
+  readonly database: Database;
+  readonly stalenessMsMax: number;
+  /** Whether all that was confirmed `stalenessMsMax` ago is on the replica. */
+  readonly isFresh: () => boolean;
+  readonly hasWritten: (caller: string) => Promise<boolean>;
+  readonly noteWrite: (caller: string) => Promise<void>;
+  /** Told of each call that may lag. */
+  readonly onRead: (from: 'replica' | 'primary') => void;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the call answers may be as old as `DATABASE_READ_STALENESS_MS_MAX`. Absent: it is read from the primary. */
+    mayLag?: boolean;
+  }
+  interface FastifyRequest {
+    /** The replica, for a call that is read from it; else null. */
+    replica: Database | null;
+  }
+}
+
+const STALENESS_HEADER = 'x-sluice-staleness-ms-max';
+
+/** Where a call of a route that may lag is read. */
+export const readsOf = ({ replica }: FastifyRequest, primary: Database): Database =>
+  replica ?? primary;
+
+/** For every route of `app`, also those declared later. @param reads - absent: there is no replica. */
+export function readFromReplica(app: ApiServer, reads: ReplicaReads | undefined): void {
+  app.decorateRequest('replica', null);
+  if (!reads) return;
+
+  // After the guards, so that the caller is known.
+  app.addHook('preHandler', async (request, reply) => {
+    if (request.routeOptions.config.mayLag !== true) return;
+    const from = (await mayReadReplica(reads, request)) ? 'replica' : 'primary';
+    if (from === 'replica') request.replica = reads.database;
+    reads.onRead(from);
+    void reply.header(STALENESS_HEADER, from === 'replica' ? reads.stalenessMsMax : 0);
+  });
+
+  // Before the answer leaves: who has it may ask any process next.
+  app.addHook('onSend', async (request, reply, payload) => {
+    const caller = nameOf(request);
+    const isRefused = reply.statusCode >= 400 && reply.statusCode < 500;
+    if (caller === undefined || isRead(request) || isRefused) return payload;
+    try {
+      await reads.noteWrite(caller);
+    } catch (error) {
+      // The change is made; its answer must not say otherwise.
+      request.log.error({ error }, 'a change was not noted; its caller may read what was before');
+    }
+    return payload;
+  });
+}
+
+async function mayReadReplica(reads: ReplicaReads, request: FastifyRequest): Promise<boolean> {
+  if (!reads.isFresh()) return false;
+  const caller = nameOf(request);
+  return caller === undefined || (!(await reads.hasWritten(caller)) && reads.isFresh());
+}
+
+/**
+ * One name for a credential with the sessions that it opened, for a user with all sessions, and for a link to the portal.
+ * Undefined where a call needs no credentials. They are numbered across all tenants.
+ */
+function nameOf({ accountCaller, caller }: FastifyRequest): string | undefined {
+  if (caller?.portal) return `portal ${caller.portal.portalLinkId}`;
+  const known = accountCaller ?? caller;
+  if (!known) return undefined;
+  return known.session?.userId != null
+    ? `user ${known.session.userId}`
+    : `credential ${known.credentialId}`;
+}
