@@ -66,6 +66,7 @@ const checks = [
     'scripts/generate-client.ts',
     '--check',
   ),
+  program('manifests of Kubernetes', 'node', 'scripts/check-manifests.ts'),
   program('layers, cycles, homes of libraries', 'node', 'scripts/check-layers.ts'),
   program(
     'migrations ("npm run migrations:record" adds a new one)',

@@ -53,7 +53,7 @@ const [configMap] = manifests('settings');
 describe.each(SERVICES)('%s', (service) => {
   const port = defaultsOf(service)[`${service.toUpperCase()}_PORT`];
   const adminPort = Number(configMap?.data?.[`${service.toUpperCase()}_ADMIN_PORT`]);
-  const all = manifests(service);
+  const all = [...manifests(service), ...(service === 'worker' ? manifests('keda/worker') : [])];
   const template = all.find(({ spec }) => spec.template)?.spec.template;
   const [container] = template?.spec.containers ?? [];
 

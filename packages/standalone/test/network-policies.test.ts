@@ -156,7 +156,9 @@ const open: Network = { hasPodsInIpBlocks: false };
 const shut: Network = { hasPodsInIpBlocks: true };
 
 test('an apply brings every file of the folder', () => {
-  const files = readdirSync(FOLDER).filter((file) => file !== 'kustomization.yaml');
+  const files = readdirSync(FOLDER).filter(
+    (file) => file.endsWith('.yaml') && file !== 'kustomization.yaml',
+  );
   expect(resources.toSorted()).toEqual(files.toSorted());
 });
 
@@ -185,7 +187,7 @@ describe('into our pods', () => {
   });
 
   test('monitoring is where the autoscaler of workers asks it', () => {
-    expect(read('worker.yaml')).toContain(`//prometheus.${monitoring.namespace}:`);
+    expect(read('keda/worker.yaml')).toContain(`//prometheus.${monitoring.namespace}:`);
   });
 
   test('a worker takes nothing else, not even from its own', () => {

@@ -144,7 +144,7 @@ describe('against running services', () => {
   test.each([
     'observability/alerts.yaml',
     'observability/grafana/sluice.json',
-    'kubernetes/worker.yaml',
+    'kubernetes/keda/worker.yaml',
     'runbooks/events-are-not-processed.md',
     'runbooks/redis-lost.md',
   ])('%s asks for metrics that are exposed', async (path) => {
