@@ -78,6 +78,15 @@ export function mayWriteVisitor(operation: Operation): boolean {
   return operation.type === 'person.identify' && operation.person.kind === 'anonymous_id';
 }
 
+/**
+ * True for an operation that leaves the same, whether it is applied before or after any other such operation: an event that
+ * names its person alone. It writes its own row, and makes its person where nobody has the name; two names that nobody has
+ * are two people in either order. One that brings an anonymous id too identifies a visitor, which has its order.
+ */
+export function isOrderFree(operation: Operation): boolean {
+  return operation.type === 'event.track' && operation.anonymousId === undefined;
+}
+
 function addIdentifying(keys: string[], attributes: Readonly<Record<string, Json>>): void {
   for (const kind of IDENTIFYING) {
     const value = Object.hasOwn(attributes, kind) ? identifierIn(attributes[kind]) : undefined;

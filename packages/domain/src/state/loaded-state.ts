@@ -195,8 +195,8 @@ export interface EventRow extends EventKey {
   /** Null while nobody's. */
   readonly processedAtMs: number | null;
   /** Of the operation that made it: the commit batch that brought that, and its index in the flush. */
-  readonly envelopeNumber?: number | undefined;
-  readonly flushIndex?: number | undefined;
+  readonly envelopeNumber: number | undefined;
+  readonly flushIndex: number | undefined;
 }
 
 /** Assigns stored anonymous events since a time to a person. */

@@ -105,6 +105,8 @@ export class PendingEvents {
       data: event.data,
       occurredAtMs: event.occurredAtMs,
       receivedAtMs: event.receivedAtMs,
+      envelopeNumber: event.envelopeNumber,
+      flushIndex: event.flushIndex,
       processedAtMs: event.processedAtMs,
       personId: event.person ? followMerges(event.person).personId : null,
     }));

@@ -9,7 +9,12 @@
  */
 import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { keysOf, mayWriteVisitor, visitorHashOf } from '@sluice/domain/operations/operation-keys';
+import {
+  isOrderFree,
+  keysOf,
+  mayWriteVisitor,
+  visitorHashOf,
+} from '@sluice/domain/operations/operation-keys';
 import { keyHashOf, shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import {
   CommitBatchWriter,
@@ -137,7 +142,12 @@ export class CommitGroup {
       const { writer, places } = this.#partFor(shard);
       writer.addBytes(memory, operations.startOf(index), operations.endOf(index));
       writer.addKey(hash);
-      writer.addKey(operations.anonymousHashOf(index));
+      const anonymousHash = operations.anonymousHashOf(index);
+      // An anonymous id of the person's own hash is in the person's shard, which keeps its order.
+      if (anonymousHash !== hash) {
+        writer.addKey(anonymousHash);
+        writer.isOrderFree = false;
+      }
       places.push(this.#placeCount++);
     }
   }
@@ -202,6 +212,7 @@ export class CommitGroup {
   #addKeys({ writer }: CommitBatchPart, operation: Operation): void {
     for (const key of keysOf(operation)) writer.addKey(keyHashOf(operation.environmentId, key));
     if (mayWriteVisitor(operation)) writer.addKey(visitorHashOf(operation.environmentId));
+    writer.isOrderFree &&= isOrderFree(operation);
   }
 
   /** As one text: writing each by itself takes half as long again. */

@@ -7,8 +7,14 @@
  * Before: `calls/accept.ts`, `stream/take-stream.ts`. After: `commit-group.ts`, which copies what is here.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
-import { keysOf, mayWriteVisitor, visitorHashOf } from '@sluice/domain/operations/operation-keys';
+import {
+  isOrderFree,
+  keysOf,
+  mayWriteVisitor,
+  visitorHashOf,
+} from '@sluice/domain/operations/operation-keys';
 import { keyHashOf } from '@sluice/domain/operations/shard';
+import type { CommitBatchWriter } from '@sluice/platform/queue/commit-batch-writer';
 
 const SIZE_BYTES_MIN = 65_536;
 /** The most that a unit of UTF-16 takes in UTF-8. */
@@ -28,6 +34,7 @@ export class OperationWriter {
   readonly #ends: number[] = [];
   readonly #hashEnds: number[] = [];
   readonly #hashes: number[] = [];
+  readonly #areOrderFree: boolean[] = [];
 
   /** @param keepsOperations - for traces, which know an operation by its identity, and for the live tail. */
   constructor(keepsOperations: boolean) {
@@ -56,11 +63,12 @@ export class OperationWriter {
     return this.#hashes[this.#hashStartOf(index)] as number;
   }
 
-  /** Adds the hash of each key that the operation names. */
-  addKeysTo(index: number, writer: { addKey(hash: number): void }): void {
+  /** Adds the hash of each key that the operation names, and tells whether it is free of order. */
+  addKeysTo(index: number, writer: Pick<CommitBatchWriter, 'addKey' | 'isOrderFree'>): void {
     const end = this.#hashEnds[index] as number;
     for (let at = this.#hashStartOf(index); at < end; at++)
       writer.addKey(this.#hashes[at] as number);
+    writer.isOrderFree &&= this.#areOrderFree[index] as boolean;
   }
 
   add(operation: Operation): void {
@@ -73,6 +81,7 @@ export class OperationWriter {
     for (const key of keysOf(operation)) this.#hashes.push(keyHashOf(environmentId, key));
     if (mayWriteVisitor(operation)) this.#hashes.push(visitorHashOf(environmentId));
     this.#hashEnds.push(this.#hashes.length);
+    this.#areOrderFree.push(isOrderFree(operation));
     if (receivedAtMs < this.receivedAtMs) this.receivedAtMs = receivedAtMs;
     if (this.keepsOperations) this.operations.push(operation);
   }
@@ -85,6 +94,7 @@ export class OperationWriter {
     this.#ends.length = 0;
     this.#hashEnds.length = 0;
     this.#hashes.length = 0;
+    this.#areOrderFree.length = 0;
   }
 
   #hashStartOf(index: number): number {

@@ -36,6 +36,11 @@ export class PendingBatches {
     return this.#index.hasEarlier(batch);
   }
 
+  /** As {@link PendingIndex.hasEarlierOrdered}. */
+  hasEarlierOrdered(batch: PendingBatch): boolean {
+    return this.#index.hasEarlierOrdered(batch);
+  }
+
   /** As {@link PendingIndex.earlier}. */
   earlier(batch: PendingBatch, keys: Iterable<number>): Set<PendingBatch> {
     return this.#index.earlier(batch, keys);

@@ -8,7 +8,8 @@
  * worker asks Postgres, whose claims are exact, and tells the index.
  *
  * It trades memory for round trips: four bytes a key and an entry of a map, for the batches between the slowest shard
- * and the batch in progress.
+ * and the batch in progress. The map is filled when it is asked for the first time: where all that waits are events, which
+ * need no order among themselves, nobody asks, and to fill it was a tenth of the worker's time.
  *
  * Before: `queue-processors.ts`. After: `worker/src/events/process-commit-batch.ts`.
  */
@@ -30,7 +31,12 @@ export class PendingIndex {
   readonly #now: () => number;
   /** By id, in the order of the log. */
   readonly #batches = new Map<string, PendingBatch>();
-  readonly #byKey = new Map<number, PendingBatch[]>();
+  /** Those of which the order matters, in that of the log. */
+  readonly #ordered = new Set<PendingBatch>();
+  /** By hash as a signed integer, which V8 keeps without an object. */
+  readonly #byKey = new Map<number, PendingBatch | PendingBatch[]>();
+  /** Those whose keys are not in `#byKey` yet. */
+  readonly #unindexed = new Set<PendingBatch>();
   #lastLogId: string | undefined;
   /** The flush of which there may be more parts behind the last entry that was read. */
   #cutFlushId: string | undefined;
@@ -70,7 +76,7 @@ export class PendingIndex {
     if (this.#reading) await this.#reading;
     while (await this.#readMore());
     const found = new Set<PendingBatch>();
-    for (const key of keys) for (const batch of this.#byKey.get(key) ?? []) found.add(batch);
+    for (const key of keys) for (const batch of this.#named(key)) found.add(batch);
     return found;
   }
 
@@ -88,7 +94,7 @@ export class PendingIndex {
   earlier(batch: PendingBatch, keys: Iterable<number>): Set<PendingBatch> {
     const found = new Set<PendingBatch>();
     for (const key of keys) {
-      for (const other of this.#byKey.get(key) ?? []) {
+      for (const other of this.#named(key)) {
         if (other === batch) continue;
         const isOfFlush = other.flushId !== undefined && other.flushId === batch.flushId;
         if (other.place < batch.place || isOfFlush) found.add(other);
@@ -99,12 +105,12 @@ export class PendingIndex {
 
   /** True if another batch was added before, or with the same flush, and may not be applied yet. */
   hasEarlier(batch: PendingBatch): boolean {
-    for (const other of this.#batches.values()) {
-      const isOfFlush = other.flushId !== undefined && other.flushId === batch.flushId;
-      if (other.place > batch.place && !isOfFlush) return false;
-      if (other !== batch) return true;
-    }
-    return false;
+    return hasEarlier(this.#batches.values(), batch);
+  }
+
+  /** The same of batches that hold anything of which the order matters. */
+  hasEarlierOrdered(batch: PendingBatch): boolean {
+    return hasEarlier(this.#ordered, batch);
   }
 
   /** False once it is known to be applied. */
@@ -181,23 +187,56 @@ export class PendingIndex {
       otherLogIds: [],
     };
     this.#batches.set(batch.id, batch);
-    for (const key of batch.keys) {
+    if (!batch.isOrderFree) this.#ordered.add(batch);
+    this.#unindexed.add(batch);
+  }
+
+  #named(key: number): readonly PendingBatch[] {
+    for (const batch of this.#unindexed) this.#addKeysOf(batch);
+    this.#unindexed.clear();
+    const named = this.#byKey.get(key | 0);
+    if (named === undefined) return NONE;
+    return Array.isArray(named) ? named : [named];
+  }
+
+  #addKeysOf(batch: PendingBatch): void {
+    for (const hash of batch.keys) {
+      const key = hash | 0;
       const others = this.#byKey.get(key);
-      if (others) others.push(batch);
-      else this.#byKey.set(key, [batch]);
+      if (others === undefined) this.#byKey.set(key, batch);
+      else if (Array.isArray(others)) others.push(batch);
+      else this.#byKey.set(key, [others, batch]);
     }
   }
 
   #forget(batch: PendingBatch): void {
     this.#batches.delete(batch.id);
-    for (const key of batch.keys) {
-      const others = this.#byKey.get(key);
-      if (!others) continue;
-      if (others.length === 1) this.#byKey.delete(key);
-      else others.splice(others.indexOf(batch), 1);
-    }
+    this.#ordered.delete(batch);
+    if (!this.#unindexed.delete(batch)) this.#removeKeysOf(batch);
     for (const end of this.#waiters) end();
   }
+
+  #removeKeysOf(batch: PendingBatch): void {
+    for (const hash of batch.keys) {
+      const key = hash | 0;
+      const others = this.#byKey.get(key);
+      if (!Array.isArray(others)) this.#byKey.delete(key);
+      else if (others.length > 1) others.splice(others.indexOf(batch), 1);
+      else this.#byKey.delete(key);
+    }
+  }
+}
+
+const NONE: readonly PendingBatch[] = [];
+
+/** @param batches - in the order of the log. */
+function hasEarlier(batches: Iterable<PendingBatch>, batch: PendingBatch): boolean {
+  for (const other of batches) {
+    const isOfFlush = other.flushId !== undefined && other.flushId === batch.flushId;
+    if (other.place > batch.place && !isOfFlush) return false;
+    if (other !== batch) return true;
+  }
+  return false;
 }
 
 /** Log ids are `<number>-<number>`, as those of a stream of Redis. */

@@ -3,41 +3,59 @@
  * about the same person or object (`domain/src/operations/operation-keys.ts`).
  *
  * Four bytes a key, each key once a batch. Two keys can have one hash; then a batch waits for another for which it need
- * not wait, and nothing else happens.
+ * not wait, and nothing else happens. One byte more, where the batch holds nothing but operations of which the order does not
+ * matter: most batches do, and they need not look for one another. Older versions leave out that byte, and do not read it.
  *
  * Before: `queue-commit-batches.ts`. After: `pending-index.ts`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import { keysOf, mayWriteVisitor, visitorHashOf } from '@sluice/domain/operations/operation-keys';
+import {
+  isOrderFree,
+  keysOf,
+  mayWriteVisitor,
+  visitorHashOf,
+} from '@sluice/domain/operations/operation-keys';
 import { isKnownFormat, unpackOperation } from '@sluice/domain/operations/packed-event';
 import { keyHashOf } from '@sluice/domain/operations/shard';
 
+export interface BatchKeys {
+  /** Hashes of all keys that the operations name, each once, in no order. */
+  readonly keys: Uint32Array;
+  /** All operations are `isOrderFree`. */
+  readonly isOrderFree: boolean;
+}
+
+const ORDER_FREE = 1;
+
 /**
- * Hashes of all keys that the operations name, each once, in no order. An operation of a newer version, as on a disk that an
- * older intake drains, has none: it waits for a worker that knows it.
+ * What a batch names. An operation of a newer version, as on a disk that an older intake drains, names nothing: it waits for a
+ * worker that knows it.
  */
-export function keyHashesOf({ operations }: Pick<CommitBatch, 'operations'>): Uint32Array {
+export function batchKeysOf({ operations }: Pick<CommitBatch, 'operations'>): BatchKeys {
   const hashes = new Set<number>();
+  let isAllFree = true;
   for (const queued of operations) {
-    if (!isKnownFormat(queued)) continue;
-    const operation = unpackOperation(queued);
+    const operation = isKnownFormat(queued) ? unpackOperation(queued) : undefined;
+    isAllFree &&= operation !== undefined && isOrderFree(operation);
+    if (!operation) continue;
     for (const key of keysOf(operation)) hashes.add(keyHashOf(operation.environmentId, key));
     if (mayWriteVisitor(operation)) hashes.add(visitorHashOf(operation.environmentId));
   }
-  return Uint32Array.from(hashes);
+  return { keys: Uint32Array.from(hashes), isOrderFree: isAllFree };
 }
 
-/** As the broker keeps them: little-endian. */
-export function writeHashes(hashes: Uint32Array): Buffer {
-  const bytes = Buffer.allocUnsafe(4 * hashes.length);
-  for (let index = 0; index < hashes.length; index++)
-    bytes.writeUInt32LE(hashes[index] as number, 4 * index);
+/** As the broker keeps them: the keys little-endian, then perhaps the one byte. */
+export function writeBatchKeys({ keys, isOrderFree: isFree }: BatchKeys): Buffer {
+  const bytes = Buffer.allocUnsafe(4 * keys.length + (isFree ? 1 : 0));
+  for (let index = 0; index < keys.length; index++)
+    bytes.writeUInt32LE(keys[index] as number, 4 * index);
+  if (isFree) bytes[4 * keys.length] = ORDER_FREE;
   return bytes;
 }
 
-/** Reads what {@link writeHashes} wrote. */
-export function readHashes(bytes: Buffer): Uint32Array {
-  const hashes = new Uint32Array(Math.floor(bytes.length / 4));
-  for (let index = 0; index < hashes.length; index++) hashes[index] = bytes.readUInt32LE(4 * index);
-  return hashes;
+/** Reads what {@link writeBatchKeys} wrote. */
+export function readBatchKeys(bytes: Buffer): BatchKeys {
+  const keys = new Uint32Array(Math.floor(bytes.length / 4));
+  for (let index = 0; index < keys.length; index++) keys[index] = bytes.readUInt32LE(4 * index);
+  return { keys, isOrderFree: bytes[4 * keys.length] === ORDER_FREE };
 }

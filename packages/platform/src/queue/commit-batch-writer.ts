@@ -7,14 +7,13 @@
  * Between `intake/src/commit/commit-group.ts` and `queue-commit-batches.ts`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import type { BatchKeys } from './batch-keys.ts';
 
 /** An `CommitBatch` that is JSON already. */
-export interface WrittenCommitBatch {
+export interface WrittenCommitBatch extends BatchKeys {
   readonly id: string;
   /** Not to be kept: they may be overwritten once the broker has confirmed them (`CommitBatchWriter.release`). */
   readonly bytes: Buffer;
-  /** Hashes of the keys that its operations name (`batch-keys.ts`), each once. */
-  readonly keys: Uint32Array;
   /** As in `CommitBatch`. */
   readonly flushId?: string;
 }
@@ -59,6 +58,8 @@ export class CommitBatchBuffers {
 export class CommitBatchWriter {
   readonly id: string;
   operationCount = 0;
+  /** To be set to false by whoever adds an operation that is not (`BatchKeys`). */
+  isOrderFree = true;
   readonly #keys = new Set<number>();
   readonly #buffers: CommitBatchBuffers;
   #bytes: Buffer;
@@ -115,6 +116,7 @@ export class CommitBatchWriter {
       id: this.id,
       bytes: this.#bytes.subarray(0, this.#sizeBytes),
       keys: Uint32Array.from(this.#keys),
+      isOrderFree: this.isOrderFree,
     };
     return flushId === undefined ? written : { ...written, flushId };
   }

@@ -14,11 +14,11 @@
  */
 import type pg from 'pg';
 import type { BatchPlace } from '@sluice/domain/operations/order-place';
-import { readHashes } from './batch-keys.ts';
+import { readBatchKeys, type BatchKeys } from './batch-keys.ts';
 import type { RedisClient } from '../redis/redis-client.ts';
 
 /** One batch, as the log has it. */
-export interface LoggedBatch {
+export interface LoggedBatch extends BatchKeys {
   readonly id: string;
   /** Where the log has it; in the order of the log. */
   readonly logId: string;
@@ -27,7 +27,6 @@ export interface LoggedBatch {
   readonly flushId: string | undefined;
   /** Where its flush stands in the order of acknowledgement. */
   readonly flushPlace: BatchPlace;
-  readonly keys: Uint32Array;
 }
 
 /** A flush and the place of a part in it, as an entry has them; '' for a batch that is no part of one. */
@@ -90,7 +89,7 @@ function batchOf([logId, fields]: StreamEntry): LoggedBatch {
     logId: String(logId),
     shard: Number(shard),
     ...readFlush(String(flush ?? ''), [major, minor]),
-    keys: readHashes(keys ?? Buffer.alloc(0)),
+    ...readBatchKeys(keys ?? Buffer.alloc(0)),
   };
 }
 
@@ -127,7 +126,7 @@ export function postgresPendingLog(pool: pg.Pool): PendingLog {
                 logId: `${logId}-0`,
                 shard,
                 ...readFlush(flush ?? '', [0, Number(logId)]),
-                keys: readHashes(keys),
+                ...readBatchKeys(keys),
               },
         ),
         firstLogId: firstLogId == null ? undefined : `${firstLogId}-0`,

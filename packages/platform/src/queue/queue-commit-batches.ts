@@ -11,7 +11,7 @@
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { Job } from 'bullmq';
-import { keyHashesOf, writeHashes } from './batch-keys.ts';
+import { batchKeysOf, writeBatchKeys } from './batch-keys.ts';
 import { flushText } from './pending-log.ts';
 import { clearKeyOf, expectClear, HELD_BACK, type AddOutcome } from './hold-back.ts';
 import { commitBatchText, type WrittenCommitBatch } from './commit-batch-writer.ts';
@@ -131,7 +131,7 @@ export function addingByShard(
       commitBatch.id,
       shard,
       flushText(commitBatch.flushId, partOf(commitBatch)),
-      writeHashes(keysOfBatch(commitBatch)),
+      writtenKeysOf(commitBatch),
     ]);
     const heldBack = await scripted.logBatches(logKey, clearKey, isLive ? '1' : '0', ...entries);
     if (heldBack) return heldBack;
@@ -187,7 +187,7 @@ function jobsOf(
       'bytes' in commitBatch ? commitBatch.bytes : commitBatchText(commitBatch),
       shard,
       flushText(commitBatch.flushId, partOf(commitBatch)),
-      writeHashes(keysOfBatch(commitBatch)),
+      writtenKeysOf(commitBatch),
     );
   }
   return { keys, values };
@@ -226,8 +226,8 @@ export const sizeBytesOf = (commitBatches: readonly ShardCommitBatch[]): number 
   );
 
 /** Of one that was read from a disk they are not at hand. */
-const keysOfBatch = (commitBatch: CommitBatch | WrittenCommitBatch): Uint32Array =>
-  'keys' in commitBatch ? commitBatch.keys : keyHashesOf(commitBatch);
+const writtenKeysOf = (commitBatch: CommitBatch | WrittenCommitBatch): Buffer =>
+  writeBatchKeys('keys' in commitBatch ? commitBatch : batchKeysOf(commitBatch));
 
 type FlowEntry = ReturnType<Job['toFlowEntry']>;
 
@@ -250,7 +250,7 @@ function entryOf(
     template = new Job(queue, JOB_NAME, undefined, JOB_OPTIONS, commitBatch.id).toFlowEntry({});
     templates.set(queue, template);
   }
-  const keys = writeHashes(keysOfBatch(commitBatch)).toString('base64');
+  const keys = writtenKeysOf(commitBatch).toString('base64');
   const data = `{"keys":"${keys}","part":${part},${asks ? '"live":true,' : ''}${commitBatchText(commitBatch).slice(1)}`;
   const jobData = { ...template.jobData, id: commitBatch.id, timestamp: Date.now(), data };
   return { ...template, jobId: commitBatch.id, jobData };

@@ -66,7 +66,8 @@ const PENDING_LOG_SQL = `
       values (new.id, substr(new.queue, length('events-') + 1)::integer, (new.data ->> 'flushId') || '/' || coalesce(new.data ->> 'part', '0'),
               decode(new.data ->> 'keys', 'base64'));
     end if;
-    new.data := new.data - 'keys' - 'part' - 'live';
+    -- At once: each copies the whole of it.
+    new.data := new.data - array['keys', 'part', 'live'];
     return new;
   end $$;
   create or replace trigger sluice_log_batch before insert on ${BULLMQ_SCHEMA}.job

@@ -27,6 +27,7 @@ const batch = (place: number, shard: number, keys: number[], flushId?: string): 
   flushId,
   flushPlace: { major: 0, minor: place },
   keys: Uint32Array.from(keys),
+  isOrderFree: false,
 });
 
 let nowMs = 0;
@@ -59,6 +60,35 @@ describe('a batch comes after', () => {
     expect(await earlierOf(index, 'b1', [7])).toEqual(['b2']);
     expect(await earlierOf(index, 'b2', [7])).toEqual(['b1']);
   });
+});
+
+test('what comes before is told apart by whether it has an order', async () => {
+  const free = (place: number, flushId?: string): LoggedBatch => ({
+    ...batch(place, place, [7], flushId),
+    isOrderFree: true,
+  });
+  const entries = [
+    free(1),
+    free(2),
+    batch(3, 3, [7]),
+    free(4),
+    free(5, 'f'),
+    batch(6, 6, [8], 'f'),
+  ];
+  const index = indexOf(memoryLog(entries));
+  const known = async (id: string): Promise<boolean[]> => {
+    const found = await logged(index, id);
+    return [index.hasEarlier(found), index.hasEarlierOrdered(found)];
+  };
+  expect(await known('b1')).toEqual([false, false]);
+  expect(await known('b2')).toEqual([true, false]);
+  expect(await known('b3')).toEqual([true, false]);
+  expect(await known('b4')).toEqual([true, true]);
+  await index.remove([await logged(index, 'b3')]);
+  expect(await known('b4')).toEqual([true, false]);
+  // Another part of its call, though behind it.
+  expect(await known('b5')).toEqual([true, true]);
+  expect(await earlierOf(index, 'b4', [7])).toEqual(['b1', 'b2']);
 });
 
 test('a flush is known whole, however many parts of it one read gives', async () => {

@@ -5,14 +5,12 @@
  *
  * Part of step 9 of the walk.
  */
-import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { listIncomingSubscriptions } from '@sluice/database/delivery/incoming-subscriptions';
 import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { waitToMerge } from '@sluice/database/people/merge-gate';
 import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
-import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { readPlaces } from '@sluice/domain/operations/flush-places';
@@ -135,7 +133,11 @@ export function applyBatches(
     const held = heldOf(parts, found);
     // When isolating, one that cannot even be read through is found where it is applied.
     const needs = isIsolating ? undefined : findStateNeeds(operations);
-    if (pending) await expectNothingEarlier(transaction, pending, held, needs);
+    if (pending) {
+      const reports = reportingIncoming.length > 0;
+      const earlier = await findEarlierBatches(transaction, pending, held, needs, reports);
+      if (earlier.length > 0) throw new EarlierFirst(earlier);
+    }
     if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
     const subscriptions = new IncomingSubscriptions(
       await listIncomingSubscriptions(transaction, reportingIncoming),
@@ -179,17 +181,6 @@ function placedOperations(
   });
 }
 
-/** @throws EarlierFirst */
-async function expectNothingEarlier(
-  transaction: DatabaseOrTransaction,
-  pending: PendingBatches,
-  held: readonly HeldBatch[],
-  needs: StateNeeds | undefined,
-): Promise<void> {
-  const earlier = await findEarlierBatches(transaction, pending, held, needs);
-  if (earlier.length > 0) throw new EarlierFirst(earlier);
-}
-
 const heldOf = (
   parts: readonly FlushPart[],
   batches: readonly (PendingBatch | undefined)[],
@@ -201,8 +192,12 @@ const heldOf = (
 
 const environmentIdsOf = (commitBatches: readonly CommitBatch[]): number[] => {
   const environmentIds = new Set<number>();
+  let last: number | undefined;
   for (const { operations } of commitBatches)
-    for (const operation of operations) environmentIds.add(environmentOf(operation));
+    for (const operation of operations) {
+      const environmentId = environmentOf(operation);
+      if (environmentId !== last) environmentIds.add((last = environmentId));
+    }
   return [...environmentIds];
 };
 

@@ -43,14 +43,21 @@ export interface HeldBatch {
  *
  * @param held - those that the transaction applies together; they are never in the answer.
  * @param known - what all operations of the transaction need, where that was found.
+ * @param reports - events are reported to webhooks, a person's in their order. Else those that name their person alone need
+ *   none among themselves, and are most of what comes: to look up the other names of their people was a tenth of the worker's
+ *   time.
  */
 export async function findEarlierBatches(
   transaction: DatabaseOrTransaction,
   pending: PendingBatches,
   held: readonly HeldBatch[],
   known: StateNeeds | undefined,
+  reports: boolean,
 ): Promise<PendingBatch[]> {
-  const waiting = held.filter(({ batch }) => pending.hasEarlier(batch));
+  const isOrderFree = !reports && held.every(({ batch }) => batch.isOrderFree);
+  const waiting = held.filter(({ batch }) =>
+    isOrderFree ? pending.hasEarlierOrdered(batch) : pending.hasEarlier(batch),
+  );
   if (waiting.length === 0) return [];
   const needs = known ?? findStateNeeds(held.flatMap(({ operations }) => operations));
   // Of all, the first one's too: it can give one of its names to somebody whom a later one names. What the operations name
@@ -73,7 +80,7 @@ export async function findEarlierBatches(
   for (const { batch } of waiting)
     for (const other of pending.earlier(batch, keys)) found.add(other);
   const ids = new Set(held.map(({ batch }) => batch.id));
-  return [...found].filter(({ id }) => !ids.has(id));
+  return [...found].filter((each) => !ids.has(each.id) && !(isOrderFree && each.isOrderFree));
 }
 
 /**
@@ -87,7 +94,7 @@ export function waitingVisitorsOf(
   const found = new Set<number>();
   if (!pending) return found;
   for (const { batch, operations } of held) {
-    if (!pending.hasEarlier(batch)) continue;
+    if (!pending.hasEarlierOrdered(batch)) continue;
     for (const environmentId of new Set(operations.map((each) => each.environmentId)))
       if (pending.earlier(batch, [visitorHashOf(environmentId)]).size > 0) found.add(environmentId);
   }
@@ -104,7 +111,11 @@ export function earlierByKeys(
   batch: PendingBatch,
   operations: readonly QueuedOperation[],
 ): PendingBatch[] {
-  if (!pending.hasEarlier(batch)) return [];
+  // Reported events have an order too; the transaction looks for it (`findEarlierBatches`).
+  const hasEarlier = batch.isOrderFree
+    ? pending.hasEarlierOrdered(batch)
+    : pending.hasEarlier(batch);
+  if (!hasEarlier) return [];
   const keys = keysWithoutMarks(batch, operations.map(environmentOf));
   return [...pending.earlier(batch, keys)].filter((each) => !isOfFlush(each, batch));
 }

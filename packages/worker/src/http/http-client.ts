@@ -139,14 +139,16 @@ const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const FIELD_NAME =
   /^(?!(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer)$)[!#$%&'*+\-.^_`|~\w]+$/i;
 
-/** Names that were found to be fields: each delivery has the same ones. */
-const fieldNames = new Set<string>();
-const FIELD_NAMES_MAX = 1_024;
+/** By name, the last value that was found to be one: of a webhook's headers most are the same at each delivery. */
+const lastValues = new Map<string, string>();
+const NAMES_MAX = 1_024;
 
-function isFieldName(name: string): boolean {
-  if (fieldNames.has(name)) return true;
-  if (!FIELD_NAME.test(name)) return false;
-  if (fieldNames.size < FIELD_NAMES_MAX) fieldNames.add(name);
+function isField(name: string, value: string): boolean {
+  const last = lastValues.get(name);
+  if (last === value) return true;
+  if (last === undefined && !FIELD_NAME.test(name)) return false;
+  if (!FIELD_VALUE.test(value)) return false;
+  if (last !== undefined || lastValues.size < NAMES_MAX) lastValues.set(name, value);
   return true;
 }
 
@@ -157,12 +159,9 @@ function headOf(
   sizeBytes: number,
 ): string | undefined {
   let text = head;
-  let valueBefore = '';
   for (const name in headers) {
     const value = headers[name] as string;
-    // What stands under two names is looked at once.
-    if (!isFieldName(name) || (value !== valueBefore && !FIELD_VALUE.test(value))) return undefined;
-    valueBefore = value;
+    if (!isField(name, value)) return undefined;
     if (authorization === undefined || name.toLowerCase() !== 'authorization')
       text += `${name}: ${value}\r\n`;
   }

@@ -25,6 +25,8 @@ const eventOf = (personId: number, eventId: string, receivedAtMs: number): Event
   occurredAtMs: AT_MS,
   receivedAtMs,
   processedAtMs: receivedAtMs,
+  envelopeNumber: undefined,
+  flushIndex: undefined,
 });
 
 async function listed(personId: number, limit: number): Promise<string[]> {

@@ -154,8 +154,42 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       { batch: applied as PendingBatch, operations: [] },
       { batch: event as PendingBatch, operations: calls[2] as Operation[] },
     ];
-    expect(await findEarlierBatches(world.database, pending, held, undefined)).toEqual([]);
+    expect(await findEarlierBatches(world.database, pending, held, undefined, false)).toEqual([]);
     for (const batch of batches) await world.processToEnd(batch, pending);
+  });
+
+  test('events of one person wait for a change of the person, and for each other where they are reported', async () => {
+    const environmentId = world.newEnvironment();
+    await world.process(inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })));
+    const calls = [track('email:a@x.y', 'first'), track('id:a', 'second')];
+    const batches = await world.add(calls.map((call) => inEnvironment(environmentId, call)));
+    const pending = world.newPending();
+    const [first, second] = await Promise.all(
+      batches.map(async ({ id }) => (await pending.find(id)) as PendingBatch),
+    );
+    const held = [
+      {
+        batch: second as PendingBatch,
+        operations: inEnvironment(environmentId, calls[1] as Operation),
+      },
+    ];
+    const earlier = (reports: boolean): Promise<PendingBatch[]> =>
+      findEarlierBatches(world.database, pending, held, undefined, reports);
+    expect(await earlier(false)).toEqual([]);
+    expect(await earlier(true)).toEqual([first]);
+    const [removal, third] = await world.add([
+      inEnvironment(environmentId, remove('email:a@x.y')),
+      inEnvironment(environmentId, track('id:a', 'third')),
+    ]);
+    for (const batch of [third, ...batches, removal])
+      await world.processToEnd(batch as CommitBatch, pending);
+    expect(await world.stateOf(environmentId)).toMatchObject({
+      events: [
+        JSON.stringify({ name: 'first', id: null, email: null }),
+        JSON.stringify({ name: 'second', id: null, email: null }),
+        JSON.stringify({ name: 'third', id: 'a', email: null }),
+      ],
+    });
   });
 
   test('a batch about somebody else stays where it is', async () => {
