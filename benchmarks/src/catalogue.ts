@@ -22,6 +22,7 @@ import { benchMerges, MERGES_BARS } from './merges.ts';
 import { benchOrdinary, ORDINARY_BARS } from './ordinary.ts';
 import { benchPeers } from './peers.ts';
 import { benchProcess } from './process.ts';
+import { benchPublish } from './publish.ts';
 import { benchNeighbour, NEIGHBOUR_BARS } from './neighbour.ts';
 import type { Report } from './report.ts';
 import { benchSoak } from './soak.ts';
@@ -64,6 +65,16 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     },
     short: ['--rounds', '2', '--seconds', '2'],
     run: benchBatch,
+  },
+  publish: {
+    about:
+      'lists of 100 published messages, with and without a schema, against batches of 100 events',
+    bars: {
+      'publish/batch': { atLeast: 0.5 },
+      'checked publish/batch': { atLeast: 0.5 },
+    },
+    short: ['--rounds', '2', '--seconds', '2'],
+    run: benchPublish,
   },
   stream: {
     about: 'one stream of 1,000,000 lines: lines per second, and constant memory',

@@ -26,6 +26,7 @@ import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { createAccept } from './calls/accept-unsubscribe.ts';
 import { KeyRing } from './auth/authenticate.ts';
 import { openBatcher } from './commit/open-batcher.ts';
+import { EventTypeRefresh, readsOf } from './event-types/refresh-event-types.ts';
 import { browserPages } from './http/browser-pages.ts';
 import { expectDurableBroker } from './commit/expect-durable-broker.ts';
 import { openCommitter } from './commit/open-committer.ts';
@@ -33,7 +34,7 @@ import { authPage, regionPage } from './http/credential-pages.ts';
 import { createHealth, readinessPage } from './health.ts';
 import { startProcessHeartbeat } from './process-heartbeat.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
-import { RATE_LIMIT_WINDOW_SECONDS, RateLimiter } from './auth/rate-limit.ts';
+import { openRateLimiters } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
 import { ReceiptClock } from './receipt-clock.ts';
 import { intakeSettings } from './settings.ts';
@@ -83,6 +84,7 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 const keys = new KeyRing();
+const eventTypes = new EventTypeRefresh(readsOf(database));
 const keyRefresh = await waitForDatabase({
   ...session,
   lifecycle,
@@ -91,6 +93,7 @@ const keyRefresh = await waitForDatabase({
     await requireKeptSessions(session);
     await joinInstallation(database, settings.SHARD_COUNT);
     await requireRedisOnCitus(database, settings.REDIS_URL);
+    await eventTypes.read();
     return startKeyRefresh({
       keys,
       listWorkspaceKeys: () => listWorkspaceKeys(database),
@@ -102,6 +105,7 @@ const keyRefresh = await waitForDatabase({
   },
 });
 lifecycle.defer('key refresh', () => keyRefresh.stop());
+eventTypes.start(settings.INTAKE_KEYS_REFRESH_MS, logger, lifecycle);
 const sharePercent = settings.WORKSPACE_SHARE_PERCENT;
 const isAlone = () => keys.workspaceCount <= 1;
 /** A bound of this process that all workspaces share. */
@@ -200,11 +204,7 @@ const credentials = {
   recordUnauthorized: unauthorized.record.bind(unauthorized),
   recordRefusal: refusals.record.bind(refusals),
 };
-const windowSeconds = RATE_LIMIT_WINDOW_SECONDS;
-const limiterOf = (perSecond: number): RateLimiter | undefined =>
-  perSecond === 0 ? undefined : new RateLimiter({ perSecond, windowSeconds }, monotonicNow);
-const rateLimiter = limiterOf(settings.INTAKE_RATE_LIMIT_PER_SECOND);
-const publishRateLimiter = limiterOf(settings.INTAKE_PUBLISH_RATE_LIMIT_PER_SECOND);
+const { rateLimiter, publishRateLimiter } = openRateLimiters(settings, monotonicNow);
 registerProcessMetrics({
   metrics,
   batcher,
@@ -218,6 +218,7 @@ registerProcessMetrics({
 const acceptDependencies = {
   ...credentials,
   saveTestedKey: (key: TestKey) => keyRefresh.saveTestedKey(key),
+  eventTypes: eventTypes.cache,
   batcher,
   tail,
   rateLimiter,

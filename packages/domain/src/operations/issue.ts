@@ -63,6 +63,8 @@ export interface Issue {
   readonly field: string | null;
   /** One sentence for the person who sent it; names the field and the bound. */
   readonly message: string;
+  /** JSON pointer (RFC 6901) of a place within the item, where a schema decides. */
+  readonly pointer?: string;
   /** 0-based, in batch calls. */
   readonly batchIndex?: number;
   /** How many calls are lost by it; absent: one. */

@@ -198,7 +198,9 @@ export interface PublishMessage extends OperationBase {
   readonly eventType: string;
   /** Any structure, as sent. */
   readonly payload: JsonObject;
-  /** Whom of the client's customers it is for. */
+  /** Of the schema that the payload was checked against; absent: the type had none. */
+  readonly eventTypeVersion?: number;
+  /** Whom of the client's customers it is for. Where it is an application of the workspace, its endpoints alone are told. */
   readonly application?: string;
   readonly channel?: string;
   readonly occurredAtMs: number;

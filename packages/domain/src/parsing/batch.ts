@@ -118,7 +118,7 @@ function readList(
       'batch',
       `batch holds ${count} items; the bound is ${countMax}`,
       undefined,
-      count,
+      { callCount: count },
     );
   } else {
     return batch;

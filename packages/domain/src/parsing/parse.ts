@@ -23,6 +23,7 @@ import {
   STRICT_ERRORS,
 } from '../operations/issue.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
+import type { EventSchema } from '../event-schemas/schema-document.ts';
 import type { ItemsKey, JsonFault, JsonFaults } from './lenient-json.ts';
 import type { Operation } from '../operations/operation.ts';
 import { toStorableText } from '../values/storable-text.ts';
@@ -52,7 +53,14 @@ export interface ParseContext {
   readonly hasEscapes?: boolean;
   /** Set where the body is no JSON and was read as nearly JSON (`lenient-json.ts`). */
   readonly faults?: JsonFaults;
+  /** Of the workspace, for calls that publish; absent: it has none. */
+  readonly eventTypes?: EventTypesInForce;
 }
+
+/** Event types by their names; undefined: there is none, or it has no schema. */
+export type EventTypesInForce = (
+  name: string,
+) => { readonly version: number; readonly schema: EventSchema } | undefined;
 
 export interface Parsed {
   readonly operations: Operation[];
@@ -121,20 +129,24 @@ export class CallDraft {
    *
    * @param value - what was sent.
    * @param callCount - how many calls are lost by it, where that is not one.
+   * @param pointer - to the field, where a schema decides about it.
    */
   refuse(
     code: CodeOf<'error'>,
     field: string | null,
     message: string,
     value?: unknown,
-    callCount?: number,
+    { callCount, pointer }: { readonly callCount?: number; readonly pointer?: string } = {},
   ): void {
     // The first error is always told, however many warnings came before it.
     const isTold = !this.isRefused || this.#hasCapacity();
     this.isRefused = true;
     this.errorCount++;
     this.operations.length = this.#operationCountBefore;
-    if (isTold) this.#record(code, field, message, value, callCount);
+    if (!isTold) return;
+    const issue = this.#record(code, field, message, value);
+    if (callCount !== undefined) issue.callCount = callCount;
+    if (pointer !== undefined) issue.pointer = toStorableText(pointer.slice(0, FIELD_LENGTH_MAX));
   }
 
   /** Records a warning: something was corrected. */
@@ -219,8 +231,7 @@ export class CallDraft {
     field: string | null,
     message: string,
     value: unknown,
-    callCount?: number,
-  ): void {
+  ): { -readonly [Key in keyof Issue]: Issue[Key] } {
     const issue: { -readonly [Key in keyof Issue]: Issue[Key] } = {
       code,
       field: field === null ? null : toStorableText(field.slice(0, FIELD_LENGTH_MAX)),
@@ -228,9 +239,9 @@ export class CallDraft {
     };
     if (this.#batchIndex !== undefined) issue.batchIndex = this.#batchIndex;
     if (value !== undefined) issue.sample = sampleOf(value);
-    if (callCount !== undefined) issue.callCount = callCount;
     if (this.issues === NO_ISSUES) this.issues = [issue];
     else this.issues.push(issue);
+    return issue;
   }
 }
 

@@ -2,11 +2,22 @@
  * `POST /v1/publish`: messages of any shape for the workspace's webhooks, one or a list. Step 4 of the walk; see
  * `parse.ts`. A bad message of a list does not hurt its neighbours.
  *
+ * A payload of an event type that has a schema must fit it (`event-schemas/`); a type that nobody has described is taken as it is.
+ *
  * It is about no person: what happens to a person is tracked, and reported in the order of that person's calls.
  */
 import { readData, readEventId, readEventName } from '../parsing/event-fields.ts';
 import { readExactText } from '../parsing/identifiers.ts';
-import { CallDraft, isBodyObject, type ParseContext, type Parsed } from '../parsing/parse.ts';
+import type { EventSchema } from '../event-schemas/schema-document.ts';
+import { StepBudget } from '../event-schemas/step-budget.ts';
+import { validatePayload } from '../event-schemas/validate-payload.ts';
+import {
+  CallDraft,
+  fieldIn,
+  isBodyObject,
+  type ParseContext,
+  type Parsed,
+} from '../parsing/parse.ts';
 import { readInstantMs } from '../parsing/timestamps.ts';
 import { isJsonLargerThan } from '../values/json-size.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
@@ -18,17 +29,25 @@ import {
 } from '../operations/limits.ts';
 import { isAbsent } from '../value-rules/verdict.ts';
 
+/**
+ * Work of checks against schemas (`event-schemas/step-budget.ts`). A message of a hundred values needs some 300 steps. As
+ * many as a call may take keep intake for 0.3 s, and nobody else is served meanwhile.
+ */
+const MESSAGE_STEP_COUNT_MAX = 10_000;
+const CHECK_STEP_COUNT_MAX = 500_000;
+
 /** A message, or `messages`, 1 to 1,000 of them; issues of a list carry the place of their message. */
 export function parsePublish(body: unknown, context: ParseContext): Parsed {
   // Track's dialect keeps values as they were sent.
   const draft = new CallDraft(context, 'track', 'messages');
+  const budget = new StepBudget(CHECK_STEP_COUNT_MAX);
   if (!isBodyObject(draft, body)) return draft.finish();
-  if (isAbsent(body.messages)) readMessage(draft, body);
-  else readMessages(draft, body.messages);
+  if (isAbsent(body.messages)) readMessage(draft, body, budget);
+  else readMessages(draft, body.messages, budget);
   return draft.finish();
 }
 
-function readMessages(draft: CallDraft, messages: unknown): void {
+function readMessages(draft: CallDraft, messages: unknown, budget: StepBudget): void {
   // A fault beside the messages is no message's: the results would not say what became of each.
   if (draft.isRefused) return;
   if (!Array.isArray(messages)) {
@@ -37,18 +56,18 @@ function readMessages(draft: CallDraft, messages: unknown): void {
     draft.refuse('required', 'messages', 'messages must hold at least one message');
   } else if (messages.length > PUBLISH_COUNT_MAX) {
     const message = `messages holds ${messages.length} messages; the bound is ${PUBLISH_COUNT_MAX}`;
-    draft.refuse('too_large', 'messages', message, undefined, messages.length);
+    draft.refuse('too_large', 'messages', message, undefined, { callCount: messages.length });
   } else {
     for (const [index, message] of messages.entries()) {
       draft.beginItem(index);
       if (draft.isRefused) continue;
-      if (isJsonObject(message)) readMessage(draft, message);
+      if (isJsonObject(message)) readMessage(draft, message, budget);
       else draft.refuse('invalid', null, `message ${index} must be an object`, message);
     }
   }
 }
 
-function readMessage(draft: CallDraft, message: JsonObject): void {
+function readMessage(draft: CallDraft, message: JsonObject, budget: StepBudget): void {
   if (isJsonLargerThan(message, PUBLISH_MESSAGE_SIZE_BYTES_MAX)) {
     const sizeKilobytes = PUBLISH_MESSAGE_SIZE_BYTES_MAX / 1_024;
     draft.refuse('too_large', null, `the message is larger than ${sizeKilobytes} KB`);
@@ -69,6 +88,8 @@ function readMessage(draft: CallDraft, message: JsonObject): void {
   const remedy = 'the time of receipt is used';
   const occurredAtMs = readInstantMs(draft, message.timestamp, 'timestamp', remedy) ?? receivedAtMs;
   if (eventType === undefined) return;
+  const type = draft.isRefused ? undefined : draft.context.eventTypes?.(eventType);
+  if (type) checkPayload(draft, eventType, type.schema, payload, budget);
   draft.take({
     type: 'message.publish',
     environmentId,
@@ -76,8 +97,39 @@ function readMessage(draft: CallDraft, message: JsonObject): void {
     eventId,
     eventType,
     payload,
+    ...(type && { eventTypeVersion: type.version }),
     ...(application !== undefined && { application }),
     ...(channel !== undefined && { channel }),
     occurredAtMs,
   });
+}
+
+/** @param budget - of all messages of the call. */
+function checkPayload(
+  draft: CallDraft,
+  eventType: string,
+  schema: EventSchema,
+  payload: JsonObject,
+  budget: StepBudget,
+): void {
+  const own = new StepBudget(Math.min(MESSAGE_STEP_COUNT_MAX, budget.left));
+  const begunWith = own.left;
+  const checked = validatePayload(schema, payload, own);
+  budget.take(begunWith - own.left);
+  if (checked.outcome === 'valid') return;
+  if (checked.outcome === 'too_complex') {
+    const message = `payload is too much work to check against the schema of ${eventType}: send a smaller one, or fewer messages a call`;
+    draft.refuse('too_large', 'payload', message, undefined, { pointer: '/payload' });
+    return;
+  }
+  for (const { pointer, message } of checked.violations) {
+    const field = pointer
+      .split('/')
+      .slice(1)
+      .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+      .reduce<string>(fieldIn, 'payload');
+    draft.refuse('invalid', field, `${field} ${message}`, undefined, {
+      pointer: `/payload${pointer}`,
+    });
+  }
 }

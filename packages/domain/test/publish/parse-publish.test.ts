@@ -1,5 +1,6 @@
 /** Published messages: one or a list, each right or wrong by itself. */
 import { describe, expect, test } from 'vitest';
+import { readSchema } from '../../src/event-schemas/schema-document.ts';
 import { parsePublish } from '../../src/publish/parse-publish.ts';
 
 const CONTEXT = {
@@ -72,4 +73,45 @@ describe('refuses with the name of the field', () => {
 
 test.each([1, 1_000])('takes %d messages', (length) => {
   expect(parse({ messages: Array.from({ length }, () => GOOD) }).operations).toHaveLength(length);
+});
+
+describe('a payload of a type that has a schema', () => {
+  const read = readSchema({
+    required: ['total'],
+    properties: { total: { type: 'number' }, note: { pattern: '^(?:a{0,200}){2}$' } },
+  });
+  if (read.outcome === 'refused') throw new Error(read.message);
+  const { schema } = read;
+  const eventTypes = (name: string) => (name === 'order.paid' ? { version: 3, schema } : undefined);
+  const check = (body: unknown) => parsePublish(body, { ...CONTEXT, eventTypes });
+  const fits = { event_type: 'order.paid', payload: { total: 5 } };
+
+  test('is taken where it fits, with the version of the schema', () => {
+    expect(check(fits).operations).toMatchObject([{ eventTypeVersion: 3, payload: { total: 5 } }]);
+  });
+
+  test('is refused by itself where it does not, with the pointer of each place', () => {
+    const messages = [fits, { ...fits, payload: { total: '5' } }, fits, { ...fits, payload: {} }];
+    const { operations, issues } = check({ messages });
+    expect(operations).toHaveLength(2);
+    expect(issues).toMatchObject([
+      { batchIndex: 1, code: 'invalid', field: 'payload.total', pointer: '/payload/total' },
+      { batchIndex: 3, code: 'invalid', field: 'payload.total', pointer: '/payload/total' },
+    ]);
+  });
+
+  test('of any other type is taken as it is', () => {
+    const { operations } = check({ event_type: 'order.sent', payload: {} });
+    expect(operations).toHaveLength(1);
+    expect(operations[0]).not.toHaveProperty('eventTypeVersion');
+  });
+
+  test('that is too much work is refused, and so is what comes after the work of a call', () => {
+    const heavy = { ...fits, payload: { total: 1, note: 'a'.repeat(60_000) } };
+    const { issues } = check({ messages: [heavy, fits] });
+    expect(issues).toMatchObject([{ batchIndex: 0, code: 'too_large', field: 'payload' }]);
+    const many = check({ messages: [...Array.from({ length: 60 }, () => heavy), fits] });
+    expect(many.operations).toEqual([]);
+    expect(many.issues.at(-1)).toMatchObject({ batchIndex: 60, code: 'too_large' });
+  });
 });

@@ -20,7 +20,7 @@
  */
 
 /** How many seconds of the rate may come at once: 3,000 calls in 3 s, as clients of such services are used to. */
-export const RATE_LIMIT_WINDOW_SECONDS = 3;
+const RATE_LIMIT_WINDOW_SECONDS = 3;
 
 export interface RatePolicy {
   readonly perSecond: number;
@@ -97,4 +97,20 @@ export class RateLimiter {
     if (!standing.isTaken) this.refusedCount++;
     return standing;
   }
+}
+
+/** Of calls that publish, and of all others; undefined where there is no limit, which 0 says. */
+export function openRateLimiters(
+  settings: Readonly<
+    Record<'INTAKE_RATE_LIMIT_PER_SECOND' | 'INTAKE_PUBLISH_RATE_LIMIT_PER_SECOND', number>
+  >,
+  now: () => number,
+): Readonly<Record<'rateLimiter' | 'publishRateLimiter', RateLimiter | undefined>> {
+  const windowSeconds = RATE_LIMIT_WINDOW_SECONDS;
+  const limiterOf = (perSecond: number): RateLimiter | undefined =>
+    perSecond === 0 ? undefined : new RateLimiter({ perSecond, windowSeconds }, now);
+  return {
+    rateLimiter: limiterOf(settings.INTAKE_RATE_LIMIT_PER_SECOND),
+    publishRateLimiter: limiterOf(settings.INTAKE_PUBLISH_RATE_LIMIT_PER_SECOND),
+  };
 }

@@ -21,6 +21,7 @@ import type { TestKey } from '@sluice/database/accounts/workspace-keys';
 import { hintOf, type Authentication, type KeyRing, type Workspace } from '../auth/authenticate.ts';
 import type { Refusal } from '../auth/unauthorized-recorder.ts';
 import type { Batcher, CommitOutcome } from '../commit/batcher.ts';
+import type { EventTypeCache } from '../event-types/event-type-cache.ts';
 import { OperationWriter } from '../commit/operation-writer.ts';
 import { bodyIssue, recordIssues, withinSize } from './call-issues.ts';
 import type { Call } from './calls.ts';
@@ -49,6 +50,8 @@ export interface AcceptDependencies {
   /** As `rateLimiter`, of calls that publish; those are not counted among the others. */
   readonly publishRateLimiter?: RateLimiter | undefined;
   readonly batcher: Batcher;
+  /** Absent: no workspace has one with a schema. */
+  readonly eventTypes?: Pick<EventTypeCache, 'ofWorkspace'>;
   /** Counts a refused authentication; the recorder writes it with others like it. */
   readonly recordUnauthorized: (
     source: string,
@@ -123,6 +126,8 @@ export function acceptCall(
     return;
   }
 
+  const eventTypes =
+    call.success === 'results' ? deps.eventTypes?.ofWorkspace(workspace.environmentId) : undefined;
   const context: ParseContext = {
     environmentId: workspace.environmentId,
     receivedAtMs,
@@ -133,6 +138,7 @@ export function acceptCall(
     bodySizeBytes: body.sizeBytes,
     hasEscapes: body.hasEscapes,
     ...(body.faults && { faults: body.faults }),
+    ...(eventTypes && { eventTypes }),
   };
   const { inTurns } = body;
   const taking = { submission, workspace, receivedAtMs, sizeBytes: body.sizeBytes, tailed, answer };

@@ -27,6 +27,8 @@ export type ItemResult =
 
 interface ItemError {
   readonly field: string | null;
+  /** JSON pointer into the message, where the schema of its type refuses it. */
+  readonly pointer?: string;
   readonly reason: string;
   readonly message: string;
 }
@@ -48,9 +50,10 @@ export const acceptedOutcome = (
 /** In the order of the items, of which each gave one operation or at least one error. */
 function itemResults(operations: readonly Operation[], issues: readonly Issue[]): ItemResult[] {
   const refused = new Map<number, ItemError[]>();
-  for (const { batchIndex = 0, field, code, message } of issues.filter(isError)) {
+  for (const { batchIndex = 0, field, pointer, code, message } of issues.filter(isError)) {
     const errors = refused.get(batchIndex) ?? [];
-    refused.set(batchIndex, [...errors, { field, reason: code, message }]);
+    const error = { field, ...(pointer !== undefined && { pointer }), reason: code, message };
+    refused.set(batchIndex, [...errors, error]);
   }
   let taken = 0;
   return Array.from({ length: operations.length + refused.size }, (_, index): ItemResult => {

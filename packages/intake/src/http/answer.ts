@@ -103,10 +103,15 @@ export function problem(
         reason: issue.code,
         message: issue.message,
         ...(issue.batchIndex === undefined ? {} : { batchIndex: issue.batchIndex }),
+        ...(issue.pointer !== undefined && { source: { pointer: pointerInBody(issue) } }),
       })),
     }),
   )}\n`;
 }
+
+/** Messages alone are held to schemas, by themselves or in their list. */
+const pointerInBody = ({ pointer = '', batchIndex }: Issue): string =>
+  batchIndex === undefined ? pointer : `/messages/${batchIndex}${pointer}`;
 
 /** @param counts - by status; what was taken is not counted. */
 export function countRefused(counts: Map<string, number>, status: string): void {

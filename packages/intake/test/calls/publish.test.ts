@@ -1,4 +1,5 @@
 /** Publishing: who may, and what is answered of each message. */
+import { readSchema } from '@sluice/domain/event-schemas/schema-document';
 import { expect, test } from 'vitest';
 import { routes } from '../../src/calls/calls.ts';
 import { readBody, readLargeBody } from '../../src/calls/read-body.ts';
@@ -129,4 +130,42 @@ test('a write key, which stands in pages, publishes nothing', async () => {
   const outcome = await submit('publish', GOOD, { authorization: PIPELINES });
   expect(outcome).toEqual({ outcome: 'unauthorized' });
   expect(committed).toEqual([]);
+});
+
+test('a payload that does not fit its schema is told with its place, in a list and alone', async () => {
+  const read = readSchema({ required: ['total'] });
+  if (read.outcome === 'refused') throw new Error(read.message);
+  const { schema } = read;
+  const eventTypes = {
+    ofWorkspace: (environmentId: number) =>
+      environmentId === 2
+        ? (name: string) => (name === 'order.paid' ? { version: 1, schema } : undefined)
+        : undefined,
+  };
+  const answer = async (body: unknown) => {
+    const intake = createIntake({ eventTypes });
+    const { status, body: text } = answerOf(publishCall(), await intake.submit('publish', body));
+    return { status, body: JSON.parse(text) as object };
+  };
+  const wrong = { event_type: 'order.paid', payload: {} };
+  expect(await answer({ messages: [GOOD, wrong] })).toMatchObject({
+    status: '207 Multi-Status',
+    body: {
+      results: [
+        { status: 'accepted' },
+        {
+          status: 'refused',
+          errors: [{ field: 'payload.total', pointer: '/payload/total', reason: 'invalid' }],
+        },
+      ],
+    },
+  });
+  for (const [body, pointer] of [
+    [wrong, '/payload/total'],
+    [{ messages: [wrong] }, '/messages/0/payload/total'],
+  ] as const)
+    expect(await answer(body)).toMatchObject({
+      status: '400 Bad Request',
+      body: { errors: [{ field: 'payload.total', source: { pointer } }] },
+    });
 });

@@ -5,7 +5,7 @@ import type { TailPublisher } from '@sluice/domain/operations/tail';
 import { KeyRing } from '../../src/auth/authenticate.ts';
 import { RateLimiter } from '../../src/auth/rate-limit.ts';
 import { UnauthorizedRecorder } from '../../src/auth/unauthorized-recorder.ts';
-import { acceptCall, type Submission } from '../../src/calls/accept.ts';
+import { acceptCall, type AcceptDependencies, type Submission } from '../../src/calls/accept.ts';
 import { routes, type Call } from '../../src/calls/calls.ts';
 import type { Outcome } from '../../src/calls/outcome.ts';
 import { readBody } from '../../src/calls/read-body.ts';
@@ -30,6 +30,7 @@ export function createIntake(
     isBrokerAway?: boolean;
     pendingSizeBytesMax?: number;
     tail?: TailPublisher;
+    eventTypes?: AcceptDependencies['eventTypes'];
     /** Calls that publish, in a second. */
     publishedPerSecond?: number;
   } = {},
@@ -93,6 +94,7 @@ export function createIntake(
           keys,
           batcher,
           ...(options.tail && { tail: options.tail }),
+          ...(options.eventTypes && { eventTypes: options.eventTypes }),
           rateLimiter: undefined,
           publishRateLimiter,
           recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),

@@ -1,0 +1,174 @@
+/**
+ * `/v1/event_types`: the types of the messages that a workspace publishes, with a description and the JSON Schema that
+ * payloads must fit. Intake learns of a change within its `INTAKE_KEYS_REFRESH_MS` (`intake/src/event-types/`).
+ */
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  deleteEventType,
+  EVENT_TYPE_COUNT_MAX,
+  EVENT_TYPE_SCHEMAS_LENGTH_MAX,
+  putEventType,
+} from '@sluice/database/webhooks/event-type-changes';
+import {
+  findEventType,
+  listEventTypes,
+  type EventType,
+} from '@sluice/database/webhooks/event-types';
+import { readSchema } from '@sluice/domain/event-schemas/schema-document';
+import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { isLongerThan } from '@sluice/domain/values/storable-text';
+import type { Json } from '@sluice/domain/values/json';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
+import { z } from 'zod';
+import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { identifierText, text } from '../http/fields.ts';
+import { pageQuery, readStart, splitPage } from '../http/page.ts';
+import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
+
+export interface EventTypeEffects {
+  readonly database: Database;
+  readonly now: () => number;
+}
+
+const DESCRIPTION_LENGTH_MAX = 1_000;
+const LIMIT_MAX = 100;
+const LIMIT_DEFAULT = 50;
+
+/** As publishing reads it. */
+const eventTypeName = identifierText(EVENT_NAME_SIZE_BYTES_MAX)
+  .min(1)
+  .refine((name) => !isLongerThan(name, EVENT_NAME_SIZE_BYTES_MAX), {
+    error: `must be at most ${EVENT_NAME_SIZE_BYTES_MAX} bytes long`,
+  });
+
+const body = z.strictObject({
+  description: text(DESCRIPTION_LENGTH_MAX).trim().default(''),
+  schema: z
+    .custom<Json>()
+    .nullish()
+    .transform((schema, context) => {
+      if (schema === undefined || schema === null) return null;
+      const read = readSchema(schema);
+      if (read.outcome === 'read') return JSON.stringify(schema);
+      const { pointer, message } = read;
+      context.addIssue({
+        code: 'custom',
+        message: pointer === '' ? message : `${message} (at ${pointer})`,
+        path: pathOf(pointer),
+      });
+      return z.NEVER;
+    }),
+});
+
+const params = z.object({ name: eventTypeName });
+const version = z
+  .string()
+  .regex(/^[1-9]\d{0,9}$/, 'must be a positive integer')
+  .transform(Number)
+  .refine((number) => number <= INTEGER_MAX, { error: `must be at most ${INTEGER_MAX}` });
+const position = z
+  .tuple([z.string().min(1).max(EVENT_NAME_SIZE_BYTES_MAX)])
+  .transform(([name]) => name);
+
+export function registerEventTypes(app: ApiServer, { database, now }: EventTypeEffects): void {
+  app.get(
+    '/v1/event_types',
+    {
+      config: { isInPortal: true },
+      schema: { hide: true, querystring: z.object(pageQuery(LIMIT_MAX, LIMIT_DEFAULT)) },
+    },
+    async (request, reply) => {
+      const { start, limit } = request.query;
+      const after = readStart(start, position);
+      const rows = await listEventTypes(database, environmentOf(request), limit + 1, after);
+      const { page, next } = splitPage(rows, limit, (row) => [row.name]);
+      return reply.send({ event_types: page.map(toWire), next });
+    },
+  );
+
+  app.get(
+    '/v1/event_types/:name',
+    {
+      config: { isInPortal: true },
+      schema: { hide: true, params, querystring: z.object({ version: version.optional() }) },
+    },
+    async (request, reply) => {
+      const { name } = request.params;
+      const { version: asked } = request.query;
+      const found = await findEventType(database, environmentOf(request), name, asked);
+      return found
+        ? reply.send(toWire(found))
+        : sendProblem(request, reply, notFound('the event type was'));
+    },
+  );
+
+  app.put(
+    '/v1/event_types/:name',
+    { schema: { hide: true, params, body } },
+    async (request, reply) => {
+      const put = await putEventType(
+        database,
+        environmentOf(request),
+        request.params.name,
+        request.body,
+        changeOriginOf(request),
+        now(),
+      );
+      switch (put.outcome) {
+        case 'put':
+          return reply.send(toWire(put.eventType));
+        case 'no_workspace':
+          return sendProblem(request, reply, notFound('the workspace of this key was'));
+        case 'too_many': {
+          const problem = limitReached('the workspace', 'event types', EVENT_TYPE_COUNT_MAX);
+          return sendProblem(request, reply, problem);
+        }
+        case 'too_large':
+          return sendProblem(request, reply, SCHEMAS_TOO_LARGE);
+      }
+    },
+  );
+
+  app.delete(
+    '/v1/event_types/:name',
+    { schema: { hide: true, params } },
+    async (request, reply) => {
+      const isDeleted = await deleteEventType(
+        database,
+        environmentOf(request),
+        request.params.name,
+        changeOriginOf(request),
+        now(),
+      );
+      return isDeleted
+        ? reply.send(undefined)
+        : sendProblem(request, reply, notFound('the event type was'));
+    },
+  );
+}
+
+const SCHEMAS_TOO_LARGE = invalidRequest([
+  {
+    field: 'schema',
+    reason: 'too_large',
+    message: `schema would make the schemas of the workspace longer than ${EVENT_TYPE_SCHEMAS_LENGTH_MAX / 1_024} KB together`,
+    source: { pointer: '/schema' },
+  },
+]);
+
+/** Into the schema, whose keys the request's own path names with dots. */
+const pathOf = (pointer: string): string[] =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+
+const toWire = ({ name, version: number, description, schema, madeAt }: EventType) => ({
+  name,
+  version: number,
+  description,
+  schema: schema === null ? null : (JSON.parse(schema) as Json),
+  created_at: madeAt.toISOString(),
+});

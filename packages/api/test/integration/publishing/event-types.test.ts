@@ -1,0 +1,120 @@
+/** Event types: versions, bounds, and whose they are. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { portalOf } from '../support/portal-world.ts';
+
+let api: ApiUnderTest;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+const put = (name: string, body: unknown, key?: string) =>
+  api.call('PUT', `/v1/event_types/${encodeURIComponent(name)}`, { body, ...(key && { key }) });
+const get = (path: string, key?: string) =>
+  api.call('GET', `/v1/event_types${path}`, key ? { key } : {});
+const SCHEMA = { type: 'object', required: ['total'] };
+
+test('another schema is another version; the same one, however it is written, is not', async () => {
+  const versionOf = async (body: unknown) => {
+    const answer = await put('order.paid', body);
+    expect(answer.statusCode, answer.body).toBe(200);
+    return answer.json<{ version: number }>().version;
+  };
+  expect(await versionOf({ description: 'Paid.', schema: SCHEMA })).toBe(1);
+  expect(
+    await versionOf({ description: 'Paid.', schema: { required: ['total'], type: 'object' } }),
+  ).toBe(1);
+  expect(await versionOf({ description: 'It is paid.', schema: SCHEMA })).toBe(1);
+  expect(
+    await versionOf({ description: 'It is paid.', schema: { ...SCHEMA, title: 'Order' } }),
+  ).toBe(2);
+  expect(await versionOf({})).toBe(3);
+  expect((await get('/order.paid')).json()).toMatchObject({
+    version: 3,
+    schema: null,
+    description: '',
+  });
+  expect((await get('/order.paid?version=1')).json()).toMatchObject({
+    name: 'order.paid',
+    description: 'It is paid.',
+    schema: SCHEMA,
+  });
+  expectProblem(await get('/order.paid?version=4'), 404, 'not_found');
+  expectProblem(await get('/order.paid?version=0'), 400, 'invalid_request');
+});
+
+test('a schema keeps its keys, its numbers and what Postgres would not take as a value', async () => {
+  const schema = { enum: ['\0', 1e300, 0.1], properties: { 'b/c': {}, a: {} } };
+  expect((await put('odd name/x', { schema })).json()).toMatchObject({ schema });
+  expect((await get(`/${encodeURIComponent('odd name/x')}`)).json()).toMatchObject({ schema });
+});
+
+test.each<[string, string, unknown]>([
+  [
+    'schema.properties.a.typ',
+    'a keyword that is none',
+    { schema: { properties: { a: { typ: 1 } } } },
+  ],
+  ['schema.pattern', 'a pattern that goes back', { schema: { pattern: '(a)\\1' } }],
+  ['schema.$ref', 'a reference elsewhere', { schema: { $ref: 'http://169.254.169.254/' } }],
+  ['schema', 'a text', { schema: '{}' }],
+  ['description', 'a long description', { description: 'x'.repeat(1_001) }],
+  ['more', 'an unknown field', { more: 1 }],
+])('refuses with the name %s: %s', async (field, _, body) => {
+  const { errors } = expectProblem(await put('wrong', body), 400, 'invalid_request');
+  expect(errors.map((error) => error.field)).toEqual([field]);
+  expectProblem(await get('/wrong'), 404, 'not_found');
+});
+
+test('a name that no message can have is of no type', async () => {
+  expectProblem(await put('é'.repeat(51), {}), 404, 'not_found');
+  expectProblem(await put(' ', {}), 404, 'not_found');
+});
+
+test('the schemas of a workspace are bounded together', async () => {
+  const large = { description: 'x'.repeat(30_000) };
+  const statuses: number[] = [];
+  for (let index = 0; index < 9; index++)
+    statuses.push((await put(`large.${index}`, { schema: large }, api.b.key)).statusCode);
+  expect(statuses).toEqual([...Array<number>(8).fill(200), 400]);
+});
+
+test('types are listed by name, a page at a time, to their workspace alone, and to its portal', async () => {
+  for (const name of ['list.b', 'list.a', 'list.c']) await put(name, {});
+  const names: string[] = [];
+  for (let start = ''; ;) {
+    const page = (await get(`?limit=2&start=${start}`)).json<{
+      event_types: { name: string }[];
+      next: string;
+    }>();
+    names.push(...page.event_types.map(({ name }) => name));
+    start = page.next;
+    if (start === '') break;
+  }
+  expect(names.filter((name) => name.startsWith('list.'))).toEqual(['list.a', 'list.b', 'list.c']);
+  expect(new Set(names).size).toBe(names.length);
+  expect(names).toEqual(names.toSorted());
+  expectProblem(await get('/list.a', api.b.key), 404, 'not_found');
+  const world = portalOf(api);
+  const page = await world.openPage({ webhook_ids: [await world.makeWebhook('acme')] });
+  const shown = (await page.call('GET', '/v1/event_types')).json<{ event_types: unknown[] }>();
+  expect(shown.event_types).toHaveLength(names.length);
+  expect((await page.call('PUT', '/v1/event_types/list.a', { body: {} })).statusCode).not.toBe(200);
+});
+
+test('a deleted type is gone with its versions, and leaves the neighbours', async () => {
+  await put('gone', { schema: SCHEMA });
+  await put('gone', {});
+  expectProblem(
+    await api.call('DELETE', '/v1/event_types/gone', { key: api.b.key }),
+    404,
+    'not_found',
+  );
+  expect((await api.call('DELETE', '/v1/event_types/gone')).statusCode).toBe(200);
+  expectProblem(await get('/gone'), 404, 'not_found');
+  expectProblem(await get('/gone?version=1'), 404, 'not_found');
+  expectProblem(await api.call('DELETE', '/v1/event_types/gone'), 404, 'not_found');
+  expect((await get('/list.a')).statusCode).toBe(200);
+});

@@ -1,0 +1,87 @@
+/**
+ * Event types of a workspace, as their owner sees them and as intake reads them. Changes: `event-type-changes.ts`.
+ *
+ * Index: the primary key of `event_types`, or `event_types_current`, both of which begin with the workspace.
+ */
+import { sql } from 'kysely';
+import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+
+export interface EventType {
+  readonly name: string;
+  /** From 1, one more with each change of the schema. */
+  readonly version: number;
+  readonly description: string;
+  /** JSON; null: any payload. */
+  readonly schema: string | null;
+  /** Of this version. */
+  readonly madeAt: Date;
+}
+
+const COLUMNS = sql`name, version, description, schema, made_at as "madeAt"`;
+
+/** Those in force, by their names. @param after - the last name that was seen. */
+export async function listEventTypes(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  limit: number,
+  after = '',
+): Promise<EventType[]> {
+  const { rows } = await sql<EventType>`
+    select ${COLUMNS} from event_types
+     where environment_id = ${environmentId} and is_current and name > ${after}
+     order by name limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** @param version - absent: the one in force. */
+export async function findEventType(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  name: string,
+  version?: number,
+): Promise<EventType | undefined> {
+  const { rows } = await sql<EventType>`
+    select ${COLUMNS} from event_types
+     where environment_id = ${environmentId} and name = ${name}
+       and case when ${version ?? null}::int is null then is_current else version = ${version ?? null}::int end
+     order by version desc limit 1`.execute(database);
+  return rows[0];
+}
+
+/** What intake has to know: whose types have changed since it read them. */
+export interface EventTypeRevision {
+  readonly environmentId: number;
+  /** int8, in decimal digits. */
+  readonly revision: string;
+}
+
+/** Of all tenants that have ever had an event type, one short row each. A sequential read by design, as `listWorkspaceKeys`. */
+export async function listEventTypeRevisions(
+  database: DatabaseOrTransaction,
+): Promise<EventTypeRevision[]> {
+  const { rows } = await sql<EventTypeRevision>`${PREPARED}
+    select environment_id as "environmentId", revision from event_type_sets`.execute(database);
+  return rows;
+}
+
+export interface SchemaInForce {
+  readonly environmentId: number;
+  readonly name: string;
+  readonly version: number;
+  /** JSON. */
+  readonly schema: string;
+}
+
+/** Of workspaces, with the revision that they are of; types without a schema are left out. By `event_types_current`. */
+export async function listSchemasInForce(
+  database: DatabaseOrTransaction,
+  environmentIds: readonly number[],
+): Promise<SchemaInForce[]> {
+  if (environmentIds.length === 0) return [];
+  const { rows } = await sql<SchemaInForce>`${PREPARED}
+    select environment_id as "environmentId", name, version, schema from event_types
+     where environment_id = any (${environmentIds}::int[]) and is_current and schema is not null`.execute(
+    database,
+  );
+  return rows;
+}

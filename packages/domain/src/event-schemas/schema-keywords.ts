@@ -1,0 +1,119 @@
+/**
+ * The keywords of JSON Schema 2020-12 that a schema of an event type may have, and what each holds. A keyword that is not here is
+ * refused and not ignored, as the specification would have it: nobody would learn that `requierd` checks nothing.
+ *
+ * Left out are references that leave the document or are found while it runs (`$id` below the root, `$dynamicRef`), and
+ * what other versions and OpenAPI have. `format` is an annotation, as in the specification, and checks nothing.
+ */
+
+export type KeywordContent =
+  /** One schema, a list of them, or an object of them by name. */
+  | 'schema'
+  | 'schemas'
+  | 'schemas-by-name'
+  | 'schemas-by-pattern'
+  | 'type'
+  | 'count'
+  | 'number'
+  | 'positive-number'
+  | 'boolean'
+  | 'names'
+  | 'names-by-name'
+  | 'pattern'
+  | 'reference'
+  | 'anchor'
+  /** A list of any values. */
+  | 'values'
+  /** Says nothing of what is valid. */
+  | 'anything'
+  /** Only in the root. */
+  | 'identity'
+  | 'dialect';
+
+const KEYWORDS: ReadonlyMap<string, KeywordContent> = new Map(
+  Object.entries({
+    dialect: ['$schema'],
+    identity: ['$id'],
+    reference: ['$ref'],
+    anchor: ['$anchor'],
+    'schemas-by-name': ['$defs', 'definitions', 'properties', 'dependentSchemas'],
+    anything: [
+      '$comment',
+      'const',
+      'title',
+      'description',
+      'default',
+      'examples',
+      'deprecated',
+      'readOnly',
+      'writeOnly',
+      'format',
+      'contentEncoding',
+      'contentMediaType',
+      'contentSchema',
+    ],
+    type: ['type'],
+    values: ['enum'],
+    schemas: ['allOf', 'anyOf', 'oneOf', 'prefixItems'],
+    schema: [
+      'not',
+      'if',
+      'then',
+      'else',
+      'additionalProperties',
+      'unevaluatedProperties',
+      'propertyNames',
+      'items',
+      'unevaluatedItems',
+      'contains',
+    ],
+    'schemas-by-pattern': ['patternProperties'],
+    names: ['required'],
+    'names-by-name': ['dependentRequired'],
+    count: [
+      'minProperties',
+      'maxProperties',
+      'minContains',
+      'maxContains',
+      'minItems',
+      'maxItems',
+      'minLength',
+      'maxLength',
+    ],
+    boolean: ['uniqueItems'],
+    pattern: ['pattern'],
+    number: ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'],
+    'positive-number': ['multipleOf'],
+  } satisfies Record<KeywordContent, string[]>).flatMap(([content, keywords]) =>
+    keywords.map((keyword) => [keyword, content as KeywordContent] as const),
+  ),
+);
+
+/** Undefined: no keyword of ours. What begins with `x-` is anybody's. */
+export const contentOf = (keyword: string): KeywordContent | undefined =>
+  KEYWORDS.get(keyword) ?? (keyword.startsWith('x-') ? 'anything' : undefined);
+
+/** Those whose schemas are about the same value as the schema that they stand in. */
+export const IN_PLACE_KEYWORDS: ReadonlySet<string> = new Set([
+  '$ref',
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'not',
+  'if',
+  'then',
+  'else',
+  'dependentSchemas',
+]);
+
+export const VALUE_TYPES: ReadonlySet<string> = new Set([
+  'null',
+  'boolean',
+  'object',
+  'array',
+  'number',
+  'integer',
+  'string',
+]);
+
+export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';

@@ -1,0 +1,270 @@
+/**
+ * Checks a payload against a schema (JSON Schema 2020-12; the keywords of `schema-keywords.ts`). An interpreter and not a
+ * compiler: intake checks for all workspaces in one process, in which no text of a client may become code, and a
+ * compiled schema takes as long as a thousand checks. Its work is counted (`step-budget.ts`).
+ */
+import { canonicalJson } from '../values/canonical-json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
+import { matchesPattern } from './linear-pattern.ts';
+import {
+  holdsCounts,
+  holdsNumber,
+  isAbove,
+  isBelow,
+  isOfType,
+  namesIn,
+  type Fail,
+} from './plain-keywords.ts';
+import { pointerStep, type EventSchema } from './schema-document.ts';
+import type { StepBudget } from './step-budget.ts';
+
+export interface Violation {
+  /** In the payload (RFC 6901); empty: the payload itself. */
+  readonly pointer: string;
+  /** Goes on after the name of what is there. */
+  readonly message: string;
+}
+
+export type ValidationOutcome =
+  | { readonly outcome: 'valid' }
+  /** The first ones, at least one. */
+  | { readonly outcome: 'invalid'; readonly violations: readonly Violation[] }
+  /** The budget ended before it was known. */
+  | { readonly outcome: 'too_complex' };
+
+const VIOLATION_COUNT_MAX = 10;
+/** Schemas that wait for one another: as deep as the stack of a small process bears, ten times. */
+const DEPTH_MAX = 400;
+/** Characters and values that cost as much to look at as one schema. */
+const SIZE_A_STEP = 50;
+
+export function validatePayload(
+  schema: EventSchema,
+  payload: Json,
+  budget: StepBudget,
+): ValidationOutcome {
+  const violations: Violation[] = [];
+  const isValid = new Check(schema, budget).holds(schema.root, payload, '', violations);
+  if (budget.isSpent) return { outcome: 'too_complex' };
+  return isValid ? { outcome: 'valid' } : { outcome: 'invalid', violations };
+}
+
+/** Members of one value that a schema has looked at; undefined where nobody asks. */
+type Evaluated = Set<string | number> | undefined;
+
+class Check {
+  readonly #schema: EventSchema;
+  readonly #budget: StepBudget;
+  #depth = 0;
+
+  constructor(schema: EventSchema, budget: StepBudget) {
+    this.#schema = schema;
+    this.#budget = budget;
+  }
+
+  /** @param violations - undefined: only whether it holds is asked. */
+  holds(
+    schema: Json,
+    value: Json,
+    pointer: string,
+    violations: Violation[] | undefined,
+    evaluated?: Evaluated,
+  ): boolean {
+    if (!this.#budget.take()) return true;
+    if (this.#depth >= DEPTH_MAX) {
+      this.#budget.end();
+      return true;
+    }
+    if (schema === true) return true;
+    const fail = (message: string, at = pointer): boolean => {
+      if (violations && violations.length < VIOLATION_COUNT_MAX)
+        violations.push({ pointer: at, message });
+      return false;
+    };
+    if (!isJsonObject(schema)) return fail('is not allowed');
+    this.#depth++;
+    // What a schema has looked at counts only where it holds.
+    const own: Evaluated = this.#schema.hasUnevaluated ? new Set() : undefined;
+    const scope: Scope = { schema, value, pointer, violations, evaluated: own, fail };
+    // All of them, so that whoever sent it is told all at once.
+    const verdicts = [
+      this.#holdsItself(scope),
+      this.#holdsInPlace(scope),
+      isJsonObject(value) ? this.#holdsObject({ ...scope, value }) : true,
+      Array.isArray(value) ? this.#holdsList({ ...scope, value }) : true,
+    ];
+    this.#depth--;
+    const isValid = verdicts.every(Boolean);
+    if (isValid && evaluated && own) for (const key of own) evaluated.add(key);
+    return isValid;
+  }
+
+  #holdsItself({ schema, value, fail }: Scope): boolean {
+    const { type, enum: values, const: only } = schema;
+    let isValid = true;
+    if (type !== undefined && !isOfType(value, type))
+      isValid = fail(`must be ${namesIn([type].flat()).join(' or ')}`);
+    if (Array.isArray(values) && !this.#isAnyOf(value, values))
+      isValid = fail('must be one of the values that the schema lists');
+    if (only !== undefined && !this.#isAnyOf(value, [only]))
+      isValid = fail('must be the value that the schema names');
+    if (typeof value === 'string') return this.#holdsText(schema, value, fail) && isValid;
+    if (typeof value === 'number') return holdsNumber(schema, value, fail) && isValid;
+    return isValid;
+  }
+
+  #holdsText(schema: JsonObject, value: string, fail: Fail): boolean {
+    const { minLength, maxLength, pattern } = schema;
+    let isValid = true;
+    if (minLength !== undefined || maxLength !== undefined) {
+      this.#budget.take(value.length / SIZE_A_STEP);
+      const length = Array.from(value).length;
+      if (isBelow(length, minLength)) isValid = fail(`must have at least ${minLength} characters`);
+      if (isAbove(length, maxLength)) isValid = fail(`must have at most ${maxLength} characters`);
+    }
+    if (typeof pattern === 'string' && !this.#matches(pattern, value))
+      isValid = fail(`must match the pattern ${pattern.slice(0, 100)}`);
+    return isValid;
+  }
+
+  #matches(source: string, text: string): boolean {
+    const pattern = this.#schema.patterns.get(source);
+    return pattern === undefined || matchesPattern(pattern, text, this.#budget);
+  }
+
+  #isAnyOf(value: Json, values: readonly Json[]): boolean {
+    this.#budget.take(values.length / SIZE_A_STEP);
+    if (typeof value !== 'object' || value === null) return values.includes(value);
+    const text = canonicalJson(value);
+    this.#budget.take(text.length / SIZE_A_STEP);
+    return values.some(
+      (each) =>
+        typeof each === 'object' &&
+        each !== null &&
+        this.#budget.take() &&
+        canonicalJson(each) === text,
+    );
+  }
+
+  #holdsInPlace({ schema, value, pointer, violations, evaluated, fail }: Scope): boolean {
+    const { $ref, allOf, anyOf, oneOf, not, if: condition } = schema;
+    const holds = (each: Json, told = violations): boolean =>
+      this.holds(each, value, pointer, told, evaluated);
+    const countOf = (schemas: readonly Json[]): number =>
+      schemas.filter((each) => holds(each, undefined)).length;
+    let isValid = true;
+    if (typeof $ref === 'string' && !holds(this.#schema.referred.get($ref) ?? true))
+      isValid = false;
+    if (Array.isArray(allOf)) for (const each of allOf) isValid = holds(each) && isValid;
+    if (Array.isArray(anyOf)) {
+      // With unevaluated members each that holds counts, so all are asked.
+      const isAny = evaluated ? countOf(anyOf) > 0 : anyOf.some((each) => holds(each, undefined));
+      if (!isAny) isValid = fail('must match at least one schema of anyOf');
+    }
+    if (Array.isArray(oneOf) && countOf(oneOf) !== 1)
+      isValid = fail('must match exactly one schema of oneOf');
+    if (not !== undefined && this.holds(not, value, pointer, undefined))
+      isValid = fail('must not match the schema of not');
+    if (condition !== undefined) {
+      const next = holds(condition, undefined) ? schema['then'] : schema['else'];
+      if (next !== undefined) isValid = holds(next) && isValid;
+    }
+    return isValid;
+  }
+
+  #holdsObject(scope: Scope & { readonly value: JsonObject }): boolean {
+    const { schema, value, pointer, violations, evaluated, fail } = scope;
+    const { required, properties, patternProperties, propertyNames } = schema;
+    const { additionalProperties, dependentRequired, dependentSchemas } = schema;
+    const keys = Object.keys(value);
+    this.#budget.take(keys.length / SIZE_A_STEP);
+    let isValid = holdsCounts(schema, keys.length, ['minProperties', 'maxProperties'], fail);
+    const lacks = (name: string, why: string): void => {
+      if (!Object.hasOwn(value, name))
+        isValid = fail(`is required${why}`, `${pointer}${pointerStep(name)}`);
+    };
+    for (const name of namesIn(required)) lacks(name, '');
+    for (const [key, names] of Object.entries(
+      isJsonObject(dependentRequired) ? dependentRequired : {},
+    ))
+      if (Object.hasOwn(value, key)) for (const name of namesIn(names)) lacks(name, ` with ${key}`);
+    for (const [key, each] of Object.entries(
+      isJsonObject(dependentSchemas) ? dependentSchemas : {},
+    ))
+      if (Object.hasOwn(value, key))
+        isValid = this.holds(each, value, pointer, violations, evaluated) && isValid;
+    const named = isJsonObject(properties) ? properties : undefined;
+    const patterned = Object.entries(isJsonObject(patternProperties) ? patternProperties : {});
+    for (const key of keys) {
+      const at = `${pointer}${pointerStep(key)}`;
+      const schemas = patterned.flatMap(([source, each]) =>
+        this.#matches(source, key) ? [each] : [],
+      );
+      if (named && Object.hasOwn(named, key)) schemas.push(named[key] as Json);
+      if (schemas.length === 0 && additionalProperties !== undefined)
+        schemas.push(additionalProperties);
+      if (schemas.length > 0) evaluated?.add(key);
+      for (const each of schemas)
+        isValid = this.holds(each, value[key] as Json, at, violations) && isValid;
+      if (propertyNames !== undefined && !this.holds(propertyNames, key, at, undefined))
+        isValid = fail('has a name that is not allowed', at);
+    }
+    return this.#holdsUnevaluated(scope, keys, 'unevaluatedProperties') && isValid;
+  }
+
+  #holdsList(scope: Scope & { readonly value: Json[] }): boolean {
+    const { schema, value, pointer, violations, evaluated, fail } = scope;
+    const { prefixItems, items, uniqueItems, contains } = schema;
+    let isValid = holdsCounts(schema, value.length, ['minItems', 'maxItems'], fail);
+    const first = Array.isArray(prefixItems) ? prefixItems : [];
+    for (const [index, item] of value.entries()) {
+      const each = index < first.length ? first[index] : items;
+      if (each === undefined) break;
+      evaluated?.add(index);
+      isValid = this.holds(each, item, `${pointer}/${index}`, violations) && isValid;
+    }
+    if (uniqueItems === true) {
+      const texts = new Set(value.map(canonicalJson));
+      for (const text of texts) this.#budget.take(1 + text.length / SIZE_A_STEP);
+      if (texts.size < value.length) isValid = fail('must not have the same entry twice');
+    }
+    if (contains !== undefined) {
+      const found = [...value.keys()].filter((index) =>
+        this.holds(contains, value[index] as Json, `${pointer}/${index}`, undefined),
+      );
+      for (const index of found) evaluated?.add(index);
+      const { minContains = 1, maxContains } = schema;
+      if (isBelow(found.length, minContains) || isAbove(found.length, maxContains))
+        isValid = fail('must have other numbers of entries that match the schema of contains');
+    }
+    return this.#holdsUnevaluated(scope, [...value.keys()], 'unevaluatedItems') && isValid;
+  }
+
+  /** After all else that looks at the members. */
+  #holdsUnevaluated(
+    { schema, value, pointer, violations, evaluated }: Scope,
+    keys: readonly (string | number)[],
+    keyword: 'unevaluatedProperties' | 'unevaluatedItems',
+  ): boolean {
+    const rest = schema[keyword];
+    if (rest === undefined || !evaluated) return true;
+    let isValid = true;
+    for (const key of keys) {
+      if (evaluated.has(key)) continue;
+      evaluated.add(key);
+      const member = (value as Readonly<Record<string | number, Json>>)[key] as Json;
+      const at = `${pointer}${pointerStep(key)}`;
+      isValid = this.holds(rest, member, at, violations) && isValid;
+    }
+    return isValid;
+  }
+}
+
+interface Scope {
+  readonly schema: JsonObject;
+  readonly value: Json;
+  readonly pointer: string;
+  readonly violations: Violation[] | undefined;
+  readonly evaluated: Evaluated;
+  readonly fail: Fail;
+}

@@ -1,0 +1,54 @@
+/** What publishing is held to is what was read last, of the workspace alone. */
+import { expect, test } from 'vitest';
+import { EventTypeCache } from '../../src/event-types/event-type-cache.ts';
+import { EventTypeRefresh } from '../../src/event-types/refresh-event-types.ts';
+
+const typed = (environmentId: number, name: string, version: number) => ({
+  environmentId,
+  name,
+  version,
+  schema: '{"type":"object"}',
+});
+
+test('only workspaces whose types have changed are read again', async () => {
+  const revisions = new Map([
+    [1, '1'],
+    [2, '1'],
+  ]);
+  let schemas = [typed(1, 'a', 1), typed(2, 'a', 1)];
+  const asked: (readonly number[])[] = [];
+  const refresh = new EventTypeRefresh({
+    listRevisions: () =>
+      Promise.resolve(
+        [...revisions].map(([environmentId, revision]) => ({ environmentId, revision })),
+      ),
+    listSchemas(environmentIds) {
+      asked.push(environmentIds);
+      return Promise.resolve(schemas.filter((each) => environmentIds.includes(each.environmentId)));
+    },
+  });
+  const { cache } = refresh;
+  const read = () => refresh.read();
+  await read();
+  await read();
+  schemas = [typed(1, 'a', 1), typed(2, 'b', 2)];
+  revisions.set(2, '2');
+  await read();
+  expect(asked).toEqual([[1, 2], [2]]);
+  expect(cache.ofWorkspace(1)?.('a')?.version).toBe(1);
+  expect(cache.ofWorkspace(2)?.('a')).toBeUndefined();
+  expect(cache.ofWorkspace(2)?.('b')?.version).toBe(2);
+  schemas = [];
+  revisions.set(1, '2');
+  await read();
+  expect(cache.ofWorkspace(1)).toBeUndefined();
+});
+
+test('a schema that this version cannot read refuses nothing', () => {
+  const cache = new EventTypeCache();
+  cache.put(
+    [{ environmentId: 1, revision: '1' }],
+    [{ ...typed(1, 'a', 1), schema: '{"later":1}' }],
+  );
+  expect(cache.ofWorkspace(1)?.('a')).toBeUndefined();
+});
