@@ -23,6 +23,7 @@ interface PortalSession {
   readonly for: string;
   readonly capabilities: readonly Capability[];
   readonly event_types: readonly string[] | null;
+  readonly is_of_application: boolean;
   readonly return_url: string | null;
   readonly expires_at: string;
   readonly theme: {
@@ -114,6 +115,7 @@ function OpenPortal({ session }: { readonly session: PortalSession }) {
     capabilities: session.capabilities,
     notAllowed: 'This link does not allow it',
     eventTypes: session.event_types ?? [],
+    isOfApplication: session.is_of_application,
     isPortal: true,
   };
   return (

@@ -132,6 +132,7 @@ function SignedIn({
       capabilities: session.capabilities,
       notAllowed: `Your role, ${session.user.role}, may not: ask an account_admin`,
       eventTypes: [],
+      isOfApplication: false,
       isPortal: false,
     }),
     [session, workspaceId],

@@ -293,7 +293,11 @@ function actorOf({ session, portal }: Caller): ChangeOrigin['actor'] {
 /** The webhooks that the caller reaches, for statements that are about no single one. */
 export function webhookScopeOf(request: FastifyRequest): WebhookScope {
   const { portal } = callerOf(request);
-  return portal ? { of: 'portal_link', portalLinkId: portal.portalLinkId } : WHOLE_WORKSPACE;
+  if (!portal) return WHOLE_WORKSPACE;
+  const { portalLinkId, applicationId } = portal;
+  return applicationId === null
+    ? { of: 'portal_link', portalLinkId }
+    : { of: 'application', applicationId, portalLinkId };
 }
 
 /** What the link allows that the call was made by; null where it was made by none. */

@@ -7,6 +7,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';
 import { leavePortal, openPortalSession } from '@sluice/database/webhooks/portal-sessions';
+import { EVENT_TYPE_COUNT_MAX } from '@sluice/database/webhooks/event-type-changes';
+import { listEventTypes } from '@sluice/database/webhooks/event-types';
 import { textColorOn } from '@sluice/domain/accounts/portal';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { z } from 'zod';
@@ -76,10 +78,16 @@ export function registerPortalSession(
     const session = portalOf(request);
     if (!session) return sendProblem(request, reply, LINK_OVER);
     const { accent } = session.theme;
+    const isOfApplication = session.applicationId !== null;
+    const named = isOfApplication
+      ? await listEventTypes(database, session.environmentId, EVENT_TYPE_COUNT_MAX)
+      : [];
     return reply.send({
       for: session.label,
       capabilities: capabilitiesOfPortal(session),
-      event_types: session.eventTypes,
+      event_types: isOfApplication ? named.map(({ name }) => name) : session.eventTypes,
+      /** True: a webhook chooses among names of messages (`event_names`) and not among types. */
+      is_of_application: isOfApplication,
       return_url: session.returnUrl,
       expires_at: session.endsAt.toISOString(),
       theme: { ...session.theme, on_accent: accent && textColorOn(accent) },

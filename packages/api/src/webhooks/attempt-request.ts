@@ -59,7 +59,7 @@ export function registerAttemptRequest(
           method: 'POST',
           url: webhook.endpoint,
           headers: {
-            ...deliveryHeaders(timestamp, { signature }),
+            ...deliveryHeaders(timestamp, webhook.signing === 'sluice' ? { signature } : {}),
             ...Object.fromEntries(own.map((name) => [name, NOT_SHOWN])),
           },
           body: sent.body,

@@ -31,7 +31,7 @@ import { atLimit, badBody, badRequest, commonFailures, missing, text } from '../
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
 import { webAddress } from '../http/url-field.ts';
-import { eventTypes } from './webhook-fields.ts';
+import { applicationId, eventTypes } from './webhook-fields.ts';
 import { optionFields } from './webhook-options.ts';
 
 export interface PortalLinkEffects {
@@ -114,12 +114,20 @@ const newLink = z
       description:
         'Of webhooks that are made in the portal. Required with `create`; null: all events.',
     }),
+    application: applicationId.nullable().default(null).meta({
+      description: 'Opens its endpoints in place of `webhook_ids`.',
+    }),
     return_url: webAddress.nullable().default(null),
     theme: theme.optional(),
   })
   .superRefine((given, context) => {
     const refuse = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
+    if (given.application !== null) {
+      if (given.webhook_ids.length > 0) refuse('webhook_ids', 'must be empty with an application');
+      if (given.event_types) refuse('event_types', 'must not be given with an application');
+      return;
+    }
     const isCreating = given.capabilities.includes('create');
     if (given.webhook_ids.length === 0 && !isCreating)
       refuse('webhook_ids', 'must hold at least 1 entry, unless webhooks may be made');
@@ -147,6 +155,7 @@ const link = z
     id: z.string(),
     for: z.string(),
     webhook_ids: z.array(z.int()),
+    application: z.string().optional(),
     capabilities: z.array(capability),
     created_at: instant,
     expires_at: instant,
@@ -192,6 +201,7 @@ export function registerPortalLinks(
           eventTypes: body.event_types,
           attributeFilters: body.attribute_filters?.length ? body.attribute_filters : null,
           returnUrl: body.return_url,
+          applicationId: body.application,
           theme: body.theme ?? { color_scheme: 'auto' },
           code,
           codeHash: hashSecret(code),
@@ -203,6 +213,8 @@ export function registerPortalLinks(
       switch (made.outcome) {
         case 'no_workspace':
           return sendProblem(request, reply, notFound('the workspace of this key was'));
+        case 'no_application':
+          return sendProblem(request, reply, NO_APPLICATION);
         case 'no_webhook':
           return sendProblem(request, reply, noSuchWebhook(body.webhook_ids, made.webhookId));
         case 'too_many':
@@ -274,6 +286,15 @@ export function registerPortalLinks(
 
 const originOf = ({ protocol, host }: FastifyRequest): string => `${protocol}://${host}`;
 
+const NO_APPLICATION = invalidRequest([
+  {
+    field: 'application',
+    reason: 'unknown',
+    message: 'application must be the id of an application of the workspace',
+    source: { pointer: '/application' },
+  },
+]);
+
 const noSuchWebhook = (given: readonly number[], webhookId: number) => {
   const place = given.indexOf(webhookId);
   const message = `webhook_ids.${place} must be the id of a reporting webhook of the workspace, not ${webhookId}`;
@@ -291,6 +312,7 @@ const toWire = (row: PortalLink): z.infer<typeof link> => ({
   id: row.portalLinkId,
   for: row.label,
   webhook_ids: [...row.webhookIds],
+  ...(row.applicationId !== null && { application: row.applicationId }),
   capabilities: [...row.capabilities],
   created_at: row.createdAt.toISOString(),
   expires_at: row.endsAt.toISOString(),

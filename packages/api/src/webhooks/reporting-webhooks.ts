@@ -12,8 +12,13 @@ import {
   removeWebhook,
 } from '@sluice/database/webhooks/webhook-changes';
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks/webhooks';
+import { APPLICATION_EVENT_TYPE } from '@sluice/domain/delivery/incoming-event';
 import { PORTAL_MADE_COUNT_MAX } from '@sluice/domain/accounts/portal';
-import { secretContext, WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
+import {
+  APPLICATION_ENDPOINT_COUNT_MAX,
+  secretContext,
+  WEBHOOK_COUNT_MAX,
+} from '@sluice/domain/delivery/webhook';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, portalOf, webhookScopeOf } from '../auth/authenticate.ts';
@@ -33,7 +38,7 @@ import {
 import { registerWebhookDeliveries } from './webhook-deliveries.ts';
 import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
 import { toWire as stateToWire } from './lane-state-view.ts';
-import { changesBeyondGrant, newBeyondGrant } from './portal-limits.ts';
+import { changesBeyondApplication, changesBeyondGrant, newBeyondGrant } from './webhook-limits.ts';
 import { exposesHeaders, headerHints } from './webhook-headers.ts';
 
 export interface ReportingWebhookEffects {
@@ -85,6 +90,7 @@ export function registerReportingWebhooks(
         {
           ...toNew(request.body, environmentId, encryptedText),
           ...(grant && { attributeFilters: grant.attributeFilters }),
+          ...(grant && grant.applicationId !== null && { events: [APPLICATION_EVENT_TYPE] }),
         },
         changeOriginOf(request),
         now(),
@@ -99,7 +105,10 @@ export function registerReportingWebhooks(
       );
       if (made === 'scope_gone') return sendProblem(request, reply, LINK_OVER);
       if (made === 'scope_full') {
-        const problem = limitReached('the link', 'reporting webhooks', PORTAL_MADE_COUNT_MAX);
+        const problem =
+          grant?.applicationId === null
+            ? limitReached('the link', 'reporting webhooks', PORTAL_MADE_COUNT_MAX)
+            : limitReached('the application', 'endpoints', APPLICATION_ENDPOINT_COUNT_MAX);
         return sendProblem(request, reply, problem);
       }
       if (made === 'too_many') {
@@ -196,7 +205,8 @@ export function registerReportingWebhooks(
         (before) => {
           refusal = exposesHeaders(request.body, before)
             ? HEADERS_NEEDED
-            : changesBeyondGrant(grant, request.body, before);
+            : (changesBeyondApplication(request.body, before) ??
+              changesBeyondGrant(grant, request.body, before));
           if (refusal) return {};
           return toChanges(request.body, before, lane.environmentId, encryptedText);
         },

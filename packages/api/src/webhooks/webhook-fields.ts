@@ -9,9 +9,11 @@
  */
 import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
 import { isListableEventType, LISTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
+import { ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { isLongerThan } from '@sluice/domain/values/storable-text';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
-import { text } from '../http/fields.ts';
+import { identifierText, text } from '../http/fields.ts';
 import { laneState } from './lane-state-view.ts';
 import { reachableAddress } from '../http/url-field.ts';
 import {
@@ -56,10 +58,20 @@ export const eventTypes = z
   .max(EVENT_COUNT_MAX)
   .transform((types) => [...new Set(types)]);
 
+/** The only type of an application's endpoints, as they are shown. */
+export const ENDPOINT_EVENTS: readonly string[] = ['message'];
+
+/** What a workspace calls its customer, as publishing reads it. */
+export const applicationId = identifierText(ID_SIZE_BYTES_MAX)
+  .min(1)
+  .refine((id) => !isLongerThan(id, ID_SIZE_BYTES_MAX), {
+    error: `must be at most ${ID_SIZE_BYTES_MAX} bytes long`,
+  });
+
 const events = eventTypes.meta({
   items: { type: 'string', enum: [...LISTABLE_EVENT_TYPES] },
   description:
-    'Which events are sent. `event`, `page`, `screen`, `identify`, `group` and `delete` are what comes in, each once, when it is applied; `message` is what is published; `*` is every type, also of later versions.',
+    '`event`, `page`, `screen`, `identify`, `group`, `delete`: what comes in, once, when it is applied; `message`: what is published; `*`: every type, also later ones.',
 });
 
 const fields = {
@@ -125,6 +137,7 @@ export const webhook = z
     name: z.string(),
     endpoint: z.string(),
     events: z.array(z.string()),
+    application_id: z.string().optional(),
     disabled: z.boolean(),
     full_resolution: z.boolean(),
     with_content: z.boolean(),
@@ -164,7 +177,8 @@ export function toChanges(
   return {
     ...(name !== undefined && { name }),
     ...(url !== undefined && { endpoint: url }),
-    ...(types !== undefined && { events: types }),
+    // An endpoint of an application has one type for good.
+    ...(types !== undefined && before.applicationId === null && { events: types }),
     ...(disabled !== undefined && { disabled }),
     ...(fullResolution !== undefined && { fullResolution }),
     ...(withContent !== undefined && { withContent }),
@@ -182,7 +196,8 @@ export const toWire = (
   type: 'webhook',
   name: row.name,
   endpoint: row.endpoint,
-  events: [...row.events],
+  events: row.applicationId === null ? [...row.events] : [...ENDPOINT_EVENTS],
+  ...(row.applicationId !== null && { application_id: row.applicationId }),
   disabled: row.disabled,
   full_resolution: row.fullResolution,
   with_content: row.withContent,

@@ -10,7 +10,11 @@ import {
   valuesOfOperator,
   type FilterOperator,
 } from '@sluice/domain/delivery/attribute-filter';
-import { secretContext } from '@sluice/domain/delivery/webhook';
+import {
+  DISABLE_AFTER_DAYS_MAX,
+  secretContext,
+  SIGNING_SCHEMES,
+} from '@sluice/domain/delivery/webhook';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
@@ -85,12 +89,18 @@ export const optionFields = {
     description:
       'True adds `webhook-id`, `webhook-timestamp` and `webhook-signature`, for receivers with a library of Standard Webhooks.',
   }),
+  signing: z.enum(SIGNING_SCHEMES).meta({
+    description: '`standard_webhooks`: by that alone. `none`: not at all.',
+  }),
+  disable_after_days: z.int().min(1).max(DISABLE_AFTER_DAYS_MAX).nullable().meta({
+    description: 'Disabled after so many days of failure; null: never.',
+  }),
   rate_limit_per_second: z.int().min(1).max(RATE_PER_SECOND_MAX).nullable().meta({
     description: 'Requests a second, evenly spaced, retries too; null: as fast as it goes.',
   }),
   window_max: z.int().min(1).max(WINDOW_MAX).nullable().meta({
     description:
-      'Requests at the same time; null: as many as the installation allows. Whatever it is, deliveries about one person are never reordered: at most one of them is in flight, and none overtakes an earlier one that has failed. After a merge, waiting deliveries about the merged person and all about the other one are about one person. Deliveries about different people may arrive in any order while several are in flight. Deliveries about no person (`purchase_ended`, alerts) are free, and so are tests, resends and replays.',
+      'Requests at the same time; null: as many as the installation allows. Deliveries about one person are never reordered, also after a merge: at most one is in flight, and none overtakes an earlier one that has failed. Others (about different people, about nobody, tests, resends, replays) may arrive in any order.',
   }),
   ordering: z.enum(['person', 'strict']).meta({
     description:
@@ -106,6 +116,8 @@ export const optionFields = {
 /** As `optionFields` where nothing is given. */
 export const newOptionFields = {
   standard_webhooks: optionFields.standard_webhooks.default(false),
+  signing: optionFields.signing.default('sluice'),
+  disable_after_days: optionFields.disable_after_days.default(null),
   rate_limit_per_second: optionFields.rate_limit_per_second.default(null),
   window_max: optionFields.window_max.default(null),
   ordering: optionFields.ordering.default('person'),
@@ -116,6 +128,8 @@ export const newOptionFields = {
 /** Of a webhook as it stands. */
 export const shownOptions = {
   standard_webhooks: z.boolean(),
+  signing: z.enum(SIGNING_SCHEMES),
+  disable_after_days: z.int().nullable(),
   rate_limit_per_second: z.int().nullable(),
   window_max: z.int().nullable(),
   ordering: z.enum(['person', 'strict']),
@@ -152,6 +166,8 @@ export function optionsOf(
   );
   return {
     ...(standard_webhooks !== undefined && { standardWebhooks: standard_webhooks }),
+    ...(body.signing !== undefined && { signing: body.signing }),
+    ...(body.disable_after_days !== undefined && { disableAfterDays: body.disable_after_days }),
     ...(rate_limit_per_second !== undefined && { rateLimitPerSecond: rate_limit_per_second }),
     ...(window_max !== undefined && { windowMax: window_max }),
     ...(ordering !== undefined && { ordering }),
@@ -198,6 +214,8 @@ export function showOptions(
   const { customHeaders, attributeFilters } = row;
   return {
     standard_webhooks: row.standardWebhooks,
+    signing: row.signing,
+    disable_after_days: row.disableAfterDays,
     rate_limit_per_second: row.rateLimitPerSecond,
     window_max: row.windowMax,
     ordering: row.ordering,

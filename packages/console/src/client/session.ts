@@ -50,6 +50,8 @@ export interface Reach {
   readonly notAllowed: string;
   /** Event types that may be chosen for a webhook in the portal. */
   readonly eventTypes: readonly string[];
+  /** True in the portal of an application: `eventTypes` are names of messages. */
+  readonly isOfApplication: boolean;
   /** Nothing but webhooks is there: no traces, no reference. */
   readonly isPortal: boolean;
 }

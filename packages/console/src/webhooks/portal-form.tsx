@@ -20,11 +20,12 @@ export function PortalForm({
   readonly onClose: () => void;
   readonly onSaved: () => void;
 }) {
-  const { workspaceId, eventTypes } = useReach();
+  const { workspaceId, eventTypes, isOfApplication } = useReach();
   const [isExposing, setIsExposing] = useState(false);
   const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
-  const shown = [...new Set([...(webhook?.events ?? []), ...eventTypes])].toSorted();
+  const chosen = (isOfApplication ? webhook?.event_names : webhook?.events) ?? [];
+  const shown = [...new Set([...chosen, ...eventTypes])].toSorted();
   const save = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = event.currentTarget;
@@ -33,7 +34,8 @@ export function PortalForm({
     const body = {
       name: formText(form, 'name'),
       endpoint,
-      events,
+      // An application's endpoint is told of its messages: of all, or of those with these names.
+      ...(isOfApplication ? { events: ['message'], event_names: events } : { events }),
       // Those that are stored were given for the former server, and are not sent to another.
       ...(isExposing && { headers: {} }),
     };
@@ -73,8 +75,8 @@ export function PortalForm({
           }
         />
         {isExposing && <p>It is another server: headers that were set are not sent there.</p>}
-        <fieldset>
-          <legend>Types of events</legend>
+        <fieldset hidden={isOfApplication && shown.length === 0}>
+          <legend>Types of events{isOfApplication && ' (none chosen: all)'}</legend>
           <div className="choices" tabIndex={0} role="group" aria-label="Types of events">
             {shown.map((each) => (
               <label key={each}>
@@ -82,7 +84,7 @@ export function PortalForm({
                   type="checkbox"
                   name="events"
                   value={each}
-                  defaultChecked={webhook?.events.includes(each) === true}
+                  defaultChecked={chosen.includes(each)}
                 />{' '}
                 {each}
               </label>

@@ -43,8 +43,9 @@ import {
  * Bodies that are long together, as those of a thousand events of a person with many attributes, are sent in parts
  * (`domain/src/delivery/delivery-parts.ts`): a statement each, and one that locks the lanes before. Then no lease is taken.
  *
- * Finds webhooks and lanes by the environment's part of their primary keys, their workspaces, accounts and merges by
- * theirs.
+ * Messages for endpoints of applications are a statement of their own, and where there are other events too, one that locks
+ * all lanes before. Finds a workspace's own webhooks by `webhooks_of_workspace`, endpoints of applications by the primary
+ * key, lanes, workspaces, accounts and merges by theirs.
  *
  * @param events - in the order in which the webhooks are to be told.
  * @param taking - takes leases of lanes, and is handed what was logged (`logged-lanes.ts`); absent: neither.
@@ -55,30 +56,72 @@ export async function appendDeliveries(
   events: readonly ReportingEvent[],
   taking?: LaneTaking,
 ): Promise<LoggedLane[]> {
+  const isOfApplication = (event: ReportingEvent): boolean => event.applicationId !== undefined;
+  if (!events.some(isOfApplication)) return append(transaction, events, 'workspace', taking);
+  const own = events.filter((event) => !isOfApplication(event));
+  const ofApplications = events.filter(isOfApplication);
+  if (own.length === 0) return append(transaction, ofApplications, 'application', taking);
+  await lockLanesOf(transaction, events);
+  const lanes = await append(transaction, own, 'workspace', taking);
+  const left = (taking?.countMax ?? 0) - lanes.filter(({ claimed }) => claimed).length;
+  const takingLeft = taking && { ...taking, countMax: left };
+  return [...lanes, ...(await append(transaction, ofApplications, 'application', takingLeft))];
+}
+
+/**
+ * Whose webhooks are told: a workspace's own, which are few, found by `webhooks_of_workspace`; or endpoints of applications,
+ * which may be a hundred thousand, and are found by the events that name them.
+ */
+type Tellable = 'workspace' | 'application';
+
+const isTellable = (tellable: Tellable) =>
+  tellable === 'workspace'
+    ? sql`webhooks.application_id is null`
+    : sql`webhooks.application_id is not null`;
+
+async function append(
+  transaction: DatabaseOrTransaction,
+  events: readonly ReportingEvent[],
+  tellable: Tellable,
+  taking: LaneTaking | undefined,
+): Promise<LoggedLane[]> {
   if (events.length === 0) return [];
   const repeats = await takeFirstEngagements(transaction, events);
   let part = partFrom(events, 0);
-  if (part.end === events.length) return logPart(transaction, { ...part, repeats, taking });
+  if (part.end === events.length)
+    return logPart(transaction, { ...part, repeats, tellable, taking });
   // Later parts log for other lanes than the first, so all are locked now, in their order.
   await lockLanesOf(transaction, events);
   const lanes = new Map<string, LoggedLane>();
   for (;;) {
-    for (const lane of await logPart(transaction, { ...part, repeats, taking: undefined }))
-      lanes.set(nameOf(lane), lane);
+    const logged = await logPart(transaction, { ...part, repeats, tellable, taking: undefined });
+    for (const lane of logged) lanes.set(nameOf(lane), lane);
     if (part.end === events.length) return [...lanes.values()];
     part = partFrom(events, part.end);
   }
 }
 
-/** By the environment's part of the primary key of `webhooks`, and the primary key of `lanes`. */
+/** By `webhooks_of_workspace`, and of endpoints of applications by the primary key of `webhooks`; and by that of `lanes`. */
 async function lockLanesOf(
   transaction: DatabaseOrTransaction,
   events: readonly ReportingEvent[],
 ): Promise<void> {
   const environmentIds = [...new Set(events.map((event) => event.environmentId))];
+  const named = new Set(
+    events.flatMap(({ applicationId, webhookIds = [] }) =>
+      applicationId === undefined ? [] : webhookIds,
+    ),
+  );
   await sql`
-    select from lanes join webhooks using (environment_id, webhook_id)
-     where lanes.environment_id = any (${environmentIds}::int[]) and not webhooks.disabled
+    with told as (
+      select environment_id, webhook_id from webhooks
+       where environment_id = any (${environmentIds}::int[]) and application_id is null and not disabled
+       union all
+      select environment_id, webhook_id from webhooks
+       where environment_id = any (${environmentIds}::int[]) and webhook_id = any (${[...named]}::int[])
+         and application_id is not null and not disabled
+    )
+    select from lanes join told using (environment_id, webhook_id)
      order by lanes.environment_id, lanes.webhook_id
        for no key update of lanes`.execute(transaction);
 }
@@ -101,6 +144,7 @@ async function logPart(
 interface Logging extends DeliveryPart {
   /** Places of opens and clicks that are not the first, among the events of all parts. */
   readonly repeats: ReadonlySet<number>;
+  readonly tellable: Tellable;
   readonly taking: LaneTaking | undefined;
   /** Undefined: not looked at. Then nothing is logged where a webhook has filters. */
   readonly filteredOut: readonly UnwantedEvent[] | undefined;
@@ -108,7 +152,7 @@ interface Logging extends DeliveryPart {
 
 async function logOnce(
   transaction: DatabaseOrTransaction,
-  { events, start, bodies, bodiesWithContent, repeats, taking, filteredOut }: Logging,
+  { events, start, bodies, bodiesWithContent, repeats, tellable, taking, filteredOut }: Logging,
 ): Promise<{ readonly lanes: LoggedLane[]; readonly hasFilters: boolean }> {
   const unwanted = [...(filteredOut ?? []), ...aboutItself(events)];
   const environmentIds = [...new Set(events.map((event) => event.environmentId))];
@@ -142,7 +186,7 @@ async function logOnce(
     ), filters as materialized (
       select ${filteredOut === undefined}::boolean and exists (
                select from webhooks
-                where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and not disabled) as are_needed
+                where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and application_id is null and not disabled) as are_needed
     ), matched as (
       select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id, r.envelope_number, r.person_id, r.place,
              case when case when r.webhook_ids is null then webhooks.with_content else webhooks.with_person_attributes end then coalesce(r.body_with_content, r.body) else r.body end as body,
@@ -150,7 +194,8 @@ async function logOnce(
         from reported r
         join filters on not filters.are_needed
         join webhooks on webhooks.environment_id = r.environment_id
-                     and not webhooks.disabled
+                     and not webhooks.disabled and ${isTellable(tellable)}
+                     ${tellable === 'application' ? sql`and webhooks.webhook_id = any (r.webhook_ids::int[])` : sql``}
                      and case when r.webhook_ids is null then r.event_type = any (webhooks.events) or '*' = any (webhooks.events)
                               else webhooks.webhook_id = any (r.webhook_ids::int[]) end
                      and (webhooks.full_resolution or not r.is_repeat)
@@ -195,7 +240,7 @@ async function logOnce(
               where m.environment_id = advanced.environment_id and m.webhook_id = advanced.webhook_id offset 0) as "hasMerges",
            filters.are_needed as "hasFilters"
       from filters
-      left join (advanced join webhooks using (environment_id, webhook_id)) on state = 'healthy'`.execute(
+      left join (advanced join webhooks using (environment_id, webhook_id)) on state = 'healthy' and feed_name is null`.execute(
     transaction,
   );
   const logged = rows.flatMap((row) => (row.webhookId === null ? [] : row));
@@ -233,9 +278,8 @@ async function listFilteredOut(
   const { rows } = await sql<LaneKey & { filters: AttributeFilter[] }>`${PREPARED}
     select environment_id as "environmentId", webhook_id as "webhookId", attribute_filters as filters
       from webhooks
-     where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and not disabled`.execute(
-    transaction,
-  );
+     where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and application_id is null
+       and not disabled`.execute(transaction);
   return rows.flatMap(({ environmentId, webhookId, filters }) =>
     events.flatMap((event, index) =>
       event.environmentId === environmentId &&

@@ -1,29 +1,67 @@
 /**
- * Webhooks that take incoming events (`domain/src/delivery/incoming-event.ts`). Both statements find them by
- * `webhooks_of_incoming`, which has no others.
+ * Webhooks that take incoming events (`domain/src/delivery/incoming-event.ts`). A workspace's own are found by
+ * `webhooks_of_incoming`, which has no others, and an application's by `webhooks_of_applications`: of a workspace with a hundred
+ * thousand endpoints of its customers, a commit batch reads those of the applications that its messages name.
  */
-import type { IncomingSubscription } from '@sluice/domain/delivery/incoming-subscription';
+import type {
+  ApplicationKey,
+  IncomingSubscription,
+} from '@sluice/domain/delivery/incoming-subscription';
 import { sql } from 'kysely';
+import { integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 
 /** Those of the workspaces that have such a webhook: part of a statement that is sent anyway. Null: none. */
 export const takersOfIncoming = (environmentIds: readonly number[]) => sql<number[] | null>`(
   select array_agg(distinct environment_id) from webhooks
-   where environment_id = any (${environmentIds}::int[]) and takes_incoming and not disabled)`;
+   where environment_id = any (${environmentIds}::int[]) and takes_incoming and not disabled and application_id is null)`;
 
-/** What these webhooks ask for; no statement where no workspace has one. */
+/** What these workspaces' own webhooks ask for; no statement where no workspace has one. */
 export async function listIncomingSubscriptions(
   transaction: DatabaseOrTransaction,
   environmentIds: readonly number[],
 ): Promise<readonly IncomingSubscription[]> {
   if (environmentIds.length === 0) return [];
   const { rows } = await sql<IncomingSubscription>`${PREPARED}
-    select environment_id as "environmentId", webhook_id as "webhookId", events, event_names as "eventNames",
-           attribute_filters as "attributeFilters", with_imports as "withImports", with_late as "withLate",
-           with_person_attributes as "withPersonAttributes"
+    select environment_id as "environmentId", webhook_id as "webhookId", null as "applicationId", events,
+           event_names as "eventNames", attribute_filters as "attributeFilters", with_imports as "withImports",
+           with_late as "withLate", with_person_attributes as "withPersonAttributes"
       from webhooks
-     where environment_id = any (${environmentIds}::int[]) and takes_incoming and not disabled`.execute(
-    transaction,
-  );
+     where environment_id = any (${environmentIds}::int[]) and takes_incoming and not disabled
+       and application_id is null`.execute(transaction);
   return rows;
+}
+
+export interface ApplicationSubscriptions {
+  /** Those that there are. */
+  readonly applications: readonly ApplicationKey[];
+  readonly subscriptions: readonly IncomingSubscription[];
+}
+
+/** What the endpoints of applications ask for; no statement where no message names one. By the primary key of `applications`, too. */
+export async function listApplicationSubscriptions(
+  transaction: DatabaseOrTransaction,
+  named: readonly ApplicationKey[],
+): Promise<ApplicationSubscriptions> {
+  if (named.length === 0) return { applications: [], subscriptions: [] };
+  const { rows } = await sql<
+    ApplicationKey &
+      Omit<IncomingSubscription, 'applicationId' | 'webhookId'> & { webhookId: number | null }
+  >`${PREPARED}
+    select a.application_id as "applicationId", a.environment_id as "environmentId", webhook_id as "webhookId",
+           '{message}'::text[] as events, event_names as "eventNames", attribute_filters as "attributeFilters",
+           false as "withImports", false as "withLate", false as "withPersonAttributes"
+      from unnest(
+        ${integerColumn(named, (each) => each.environmentId)}::int[],
+        ${textColumn(named, (each) => each.applicationId)}::text[]
+      ) as n (environment_id, application_id)
+      join applications a on a.environment_id = n.environment_id and a.application_id = n.application_id
+      left join webhooks w on w.environment_id = a.environment_id and w.application_id = a.application_id
+                          and w.deleted_at is null and not w.disabled`.execute(transaction);
+  return {
+    applications: rows,
+    subscriptions: rows.flatMap(({ webhookId, ...row }) =>
+      webhookId === null ? [] : { ...row, webhookId },
+    ),
+  };
 }

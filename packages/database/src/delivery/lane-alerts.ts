@@ -7,11 +7,10 @@
  *
  * What is remembered is written by `recordProgress` (`lane-progress.ts`); here it is looked for and marked
  * as told, in the transaction that logs the alert. So an episode is told exactly once, whatever ends
- * in between. All lanes of the workspace are locked first, in order of their key as everywhere: the
- * alert is logged to some of them.
+ * in between. The lanes are locked first, in order of their key as everywhere: the alert is logged to some of them.
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
 /** Workspaces in which something is to be told; by `lanes_untold`. */
@@ -22,7 +21,7 @@ export async function listUntoldEnvironments(
 ): Promise<number[]> {
   const { rows } = await sql<{ environmentId: number }>`
     select distinct environment_id as "environmentId" from lanes
-     where (failing_since is not null and not is_failure_told or abandoned_sequence is not null and not is_abandonment_told)
+     where ${isUntold(sql``)}
        and (${isDue(failingSinceBeforeMs)})
      limit ${limit}`.execute(database);
   return rows.map((row) => row.environmentId);
@@ -52,16 +51,36 @@ export interface AbandonedDelivery {
   readonly failureMessage: string | null;
 }
 
-/** Locks the lanes of a workspace, marks what is due as told, and says what that is. */
+/**
+ * Locks the lanes that alerts may be of or for: those of the workspace's own webhooks, those with something untold, and
+ * further ones, by `webhooks_of_workspace` and `lanes_untold`.
+ *
+ * @returns their webhooks.
+ */
+export async function lockAlertLanes(
+  transaction: DatabaseOrTransaction,
+  environmentId: number,
+  further: readonly number[],
+): Promise<number[]> {
+  const { rows } = await sql<{ webhookId: number }>`
+    select webhook_id as "webhookId" from lanes
+     where environment_id = ${environmentId} and webhook_id in (
+       select w.webhook_id from webhooks w where w.environment_id = ${environmentId} and w.application_id is null
+       union
+       select l.webhook_id from lanes l where l.environment_id = ${environmentId} and ${isUntold(sql`l.`)}
+       union
+       select unnest(${further}::int[]))
+     order by webhook_id for no key update`.execute(transaction);
+  return rows.map(({ webhookId }) => webhookId);
+}
+
+/** Locks what alerts may be of or for, marks what is due as told, and says what that is. */
 export async function takeUntold(
   transaction: DatabaseOrTransaction,
   environmentId: number,
   failingSinceBeforeMs: number,
 ): Promise<UntoldLane[]> {
-  await sql`
-    select from lanes where environment_id = ${environmentId} order by webhook_id for no key update`.execute(
-    transaction,
-  );
+  const locked = await lockAlertLanes(transaction, environmentId, []);
   const { rows } = await sql<
     Omit<UntoldLane, 'abandoned' | 'unfinishedCount'> & {
       unfinishedCount: string;
@@ -76,7 +95,9 @@ export async function takeUntold(
                   and a.sequence > lanes.cursor_sequence and a.sequence <= lanes.attempted_sequence
                   and a.outcome <> 'retrying') as unfinished,
              ${isFailureDue(failingSinceBeforeMs)} as is_failure_due, ${isAbandonmentDue} as is_abandonment_due
-        from lanes where environment_id = ${environmentId} and (${isDue(failingSinceBeforeMs)})
+        from lanes
+       where environment_id = ${environmentId} and webhook_id = any (${locked}::int[])
+         and (${isDue(failingSinceBeforeMs)})
     ), told as (
       update lanes
          set is_failure_told = is_failure_told or due.is_failure_due,
@@ -115,6 +136,10 @@ export async function takeUntold(
     }),
   );
 }
+
+/** As in the index. @param prefix - of the columns. */
+const isUntold = (prefix: RawBuilder<unknown>) =>
+  sql`(${prefix}failing_since is not null and not ${prefix}is_failure_told or ${prefix}abandoned_sequence is not null and not ${prefix}is_abandonment_told)`;
 
 // An episode may outlast its head: when the head was skipped or given up with nothing behind it, the lane is not
 // failing any more.

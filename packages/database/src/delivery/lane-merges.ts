@@ -5,7 +5,7 @@
  * A merge is kept for each lane that has waiting deliveries at its time, and for as long as those wait. So a lane without
  * merges pays one look in an index a page of its log (`logged-deliveries.ts`), and nothing a delivery.
  *
- * Every statement finds its rows by the primary key of lanes or of lane_merges, or by `lane_merges_into`, except
+ * Every statement finds its rows by the primary key of lanes or of lane_merges, by `webhooks_of_workspace` or by `lane_merges_into`, except
  * `deleteEndedLaneMerges`, which reads all of them.
  */
 import { sql } from 'kysely';
@@ -28,7 +28,10 @@ export async function recordLaneMerges(
         ${bigintColumn(moves, (move) => move.fromPersonId)}::bigint[],
         ${bigintColumn(moves, (move) => move.toPersonId)}::bigint[]
       ) as m (environment_id, person_id, into_person_id)
-      join lanes on lanes.environment_id = m.environment_id and lanes.cursor_sequence < lanes.last_sequence
+      -- Endpoints of applications, of which there may be many, are told of no person; feeds are read in the order of the log.
+      join webhooks w on w.environment_id = m.environment_id and w.application_id is null and w.feed_name is null
+      join lanes on lanes.environment_id = w.environment_id and lanes.webhook_id = w.webhook_id
+                and lanes.cursor_sequence < lanes.last_sequence
         on conflict (environment_id, webhook_id, person_id) do update
        set into_person_id = excluded.into_person_id, through_sequence = excluded.through_sequence`.execute(
     transaction,

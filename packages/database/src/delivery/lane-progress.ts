@@ -191,7 +191,7 @@ async function recordOnce(
     select environment_id as "environmentId", webhook_id as "webhookId", fencing, last_sequence as "lastSequence",
            is_paused as "isPaused", next_probe_at as "nextProbeAt",
            (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs",
-           endpoint, "endpointVersion", "signingKey", "nextSigningKey", "nextSignsFromMs", "standardWebhooks", "rateLimitPerSecond",
+           endpoint, "endpointVersion", "signingKey", "nextSigningKey", "nextSignsFromMs", "standardWebhooks", signing, "rateLimitPerSecond",
            "windowMax", "customHeaders"
       from lane`.execute(database);
   const after = new Map(rows.map((row) => [`${nameOf(row)}/${row.fencing}`, row]));

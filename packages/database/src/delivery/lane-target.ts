@@ -2,6 +2,7 @@
  * Where and how the deliveries of a webhook are sent: the columns of `webhooks` that a drain reads with its lane, and
  * again whenever it writes its progress, so that a change counts at once.
  */
+import type { SigningScheme } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 
 /** Where and how the deliveries of a lane are sent now. */
@@ -19,6 +20,8 @@ export interface LaneTarget {
   readonly nextSignsFromMs: number | null;
   /** Adds the headers of Standard Webhooks. */
   readonly standardWebhooks: boolean;
+  /** Which signatures there are at all. */
+  readonly signing: SigningScheme;
   /** Null: as fast as it goes. */
   readonly rateLimitPerSecond: number | null;
   /** Null: what the worker allows; 1 where the webhook wants strict order. */
@@ -30,7 +33,7 @@ export interface LaneTarget {
 export const TARGET = sql`
   webhooks.endpoint, webhooks.endpoint_version as "endpointVersion", webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
   (extract(epoch from webhooks.next_signs_from) * 1000)::float8 as "nextSignsFromMs",
-  webhooks.standard_webhooks as "standardWebhooks", webhooks.rate_limit_per_second as "rateLimitPerSecond",
+  webhooks.standard_webhooks as "standardWebhooks", webhooks.signing, webhooks.rate_limit_per_second as "rateLimitPerSecond",
   case when webhooks.ordering = 'strict' then 1 else webhooks.window_max end as "windowMax", webhooks.custom_headers as "customHeaders"`;
 
 /** Only that of a row with more. */
@@ -42,6 +45,7 @@ export function targetOf(row: LaneTarget): LaneTarget {
     nextSigningKey: row.nextSigningKey,
     nextSignsFromMs: row.nextSignsFromMs,
     standardWebhooks: row.standardWebhooks,
+    signing: row.signing,
     rateLimitPerSecond: row.rateLimitPerSecond,
     windowMax: row.windowMax,
     customHeaders: row.customHeaders,

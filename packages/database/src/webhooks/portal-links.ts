@@ -12,6 +12,7 @@ import {
 } from '@sluice/domain/accounts/portal';
 import type { AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
 import { sql } from 'kysely';
+import { findApplication } from './applications.ts';
 import { lockEnvironment } from '../accounts/environments.ts';
 import { recordWorkspaceChange } from '../accounts/workspace-audit.ts';
 import type { ChangeOrigin } from '../changes/record-change.ts';
@@ -28,6 +29,8 @@ export interface PortalGrant {
   /** Of webhooks that are made in the portal; null: every event of the chosen types. */
   readonly attributeFilters: readonly AttributeFilter[] | null;
   readonly returnUrl: string | null;
+  /** Whose endpoints it opens, in place of a list of webhooks. */
+  readonly applicationId: string | null;
   readonly theme: PortalTheme;
 }
 
@@ -52,7 +55,7 @@ export interface NewPortalLink extends PortalGrant {
 
 export const LINK_COLUMNS = sql`
   l.portal_link_id as "portalLinkId", l.label, l.capabilities, l.event_types as "eventTypes",
-  l.attribute_filters as "attributeFilters", l.return_url as "returnUrl", l.theme, l.created_at as "createdAt",
+  l.attribute_filters as "attributeFilters", l.application_id as "applicationId", l.return_url as "returnUrl", l.theme, l.created_at as "createdAt",
   l.ends_at as "endsAt", l.opened_at as "openedAt",
   (select coalesce(array_agg(w.webhook_id::int order by w.webhook_id), '{}')
      from portal_link_webhooks s
@@ -63,10 +66,11 @@ export type PortalLinkOutcome =
   | { readonly outcome: 'made'; readonly link: PortalLink; readonly code: string }
   | { readonly outcome: 'too_many' }
   | { readonly outcome: 'no_workspace' }
+  | { readonly outcome: 'no_application' }
   /** @property webhookId - of the first that the workspace does not have. */
   | { readonly outcome: 'no_webhook'; readonly webhookId: number };
 
-/** Indexes: `portal_links_open` for the count; the primary key of `webhooks`. */
+/** Indexes: `portal_links_open` for the count; the primary keys of `webhooks` and `applications`. */
 export async function makePortalLink(
   database: Database,
   environmentId: number,
@@ -85,9 +89,14 @@ export async function makePortalLink(
         select given.webhook_id as "webhookId" from unnest(${given.webhookIds}::int[]) with ordinality given (webhook_id, place)
          where not exists (
            select from webhooks w
-            where w.environment_id = ${environmentId} and w.webhook_id = given.webhook_id and w.deleted_at is null)
+            where w.environment_id = ${environmentId} and w.webhook_id = given.webhook_id and w.deleted_at is null
+              and w.application_id is null and w.feed_name is null)
          order by place limit 1`.execute(transaction);
       if (missing[0]) return { outcome: 'no_webhook', webhookId: missing[0].webhookId };
+      const isKnown =
+        given.applicationId === null ||
+        (await findApplication(transaction, environmentId, given.applicationId)) !== undefined;
+      if (!isKnown) return { outcome: 'no_application' };
       const { rows: counted } = await sql<{ count: number }>`
         select count(*)::int as count from (
           select from portal_links where environment_id = ${environmentId} and ends_at > now()
@@ -96,12 +105,12 @@ export async function makePortalLink(
       await sql`
         with made as (
           insert into portal_links
-            (environment_id, portal_link_id, label, capabilities, event_types, attribute_filters, return_url, theme, code_hash,
-             code_ends_at, ends_at)
+            (environment_id, portal_link_id, label, capabilities, event_types, attribute_filters, return_url, application_id,
+             theme, code_hash, code_ends_at, ends_at)
           values
             (${environmentId}, ${given.portalLinkId}, ${given.label}, ${given.capabilities}::text[],
              ${given.eventTypes}::text[], ${given.attributeFilters && JSON.stringify(given.attributeFilters)}::jsonb,
-             ${given.returnUrl}, ${JSON.stringify(given.theme)}::jsonb, ${given.codeHash},
+             ${given.returnUrl}, ${given.applicationId}, ${JSON.stringify(given.theme)}::jsonb, ${given.codeHash},
              now() + make_interval(secs => ${PORTAL_CODE_SECONDS}), now() + make_interval(secs => ${given.seconds}))
           returning environment_id, portal_link_id)
         insert into portal_link_webhooks (environment_id, portal_link_id, webhook_id)
@@ -222,6 +231,7 @@ export const nameOf = ({ portalLinkId, label }: PortalLink) =>
 export const audited = (link: PortalLink) => ({
   for: link.label,
   webhook_ids: link.webhookIds,
+  application_id: link.applicationId,
   capabilities: link.capabilities,
   expires_at: link.endsAt,
   opened_at: link.openedAt,

@@ -73,12 +73,13 @@ export async function findPortalSession(
   const { rows } = await sql<PortalSession>`
     select l.environment_id as "environmentId", l.portal_link_id as "portalLinkId", l.label, l.capabilities,
            l.event_types as "eventTypes", l.attribute_filters as "attributeFilters", l.return_url as "returnUrl", l.theme,
-           l.ends_at as "endsAt",
+           l.ends_at as "endsAt", l.application_id as "applicationId",
            (select e.portal_origins from environments e where e.environment_id = ${environmentId}) as origins,
            ${webhookId}::int is null or exists (
              select from webhooks w
               where w.environment_id = l.environment_id and w.webhook_id = ${webhookId}::int and w.deleted_at is null
-                and ${isInScope({ of: 'portal_link', portalLinkId })}) as "isInScope"
+                and case when l.application_id is null then ${isInScope({ of: 'portal_link', portalLinkId })}
+                         else w.application_id = l.application_id end) as "isInScope"
       from portal_links l
      where l.environment_id = ${environmentId} and l.portal_link_id = ${portalLinkId}
        and l.session_hash = ${sessionHash} and ${IS_OPEN}`.execute(database);

@@ -50,10 +50,17 @@ export async function makeWebhook(
   return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await lockEnvironment(transaction, environmentId);
     if (accountId === undefined) return undefined;
-    if ((await countWebhooks(transaction, environmentId)) >= WEBHOOK_COUNT_MAX) return 'too_many';
+    const isOwn = scope.of !== 'application';
+    if (isOwn && (await countWebhooks(transaction, environmentId)) >= WEBHOOK_COUNT_MAX)
+      return 'too_many';
     const room = await roomInScope(transaction, environmentId, scope);
     if (room !== 'room') return room;
-    const made = await insertWebhook(transaction, environmentId, settings, signingKey);
+    const made = await insertWebhook(
+      transaction,
+      environmentId,
+      isOwn ? settings : { ...settings, applicationId: scope.applicationId },
+      signingKey,
+    );
     if (!made) return undefined;
     await joinScope(transaction, environmentId, made.webhookId, scope);
     await recordChange(
@@ -133,7 +140,8 @@ export async function removeWebhook(
 
 const isFound = (outcome: object | string | undefined): boolean => typeof outcome === 'object';
 
-const nameOf = (environmentId: number, webhook: Webhook) =>
+/** As the audit log names it. */
+export const nameOf = (environmentId: number, webhook: Webhook) =>
   ({
     objectType: 'reporting_webhook',
     objectId: webhook.webhookId,
@@ -141,7 +149,8 @@ const nameOf = (environmentId: number, webhook: Webhook) =>
     environmentId,
   }) as const;
 
-const auditState = (
+/** As the audit log keeps it. */
+export const auditState = (
   webhook: Webhook,
   hintsOf: HeaderHints | undefined,
 ): AuditState<'reporting_webhook'> => ({
@@ -152,6 +161,8 @@ const auditState = (
   full_resolution: webhook.fullResolution,
   with_content: webhook.withContent,
   standard_webhooks: webhook.standardWebhooks,
+  signing: webhook.signing,
+  disable_after_days: webhook.disableAfterDays,
   rate_limit_per_second: webhook.rateLimitPerSecond,
   window_max: webhook.windowMax,
   ordering: webhook.ordering,
@@ -162,4 +173,5 @@ const auditState = (
   with_imports: webhook.withImports,
   with_late: webhook.withLate,
   with_person_attributes: webhook.withPersonAttributes,
+  application_id: webhook.applicationId,
 });

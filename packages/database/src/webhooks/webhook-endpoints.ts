@@ -23,7 +23,7 @@ export async function listWebhookEndpoints(
     select environment_id as "environmentId", webhook_id as "webhookId", endpoint
       from webhooks
      where (environment_id, webhook_id) > (${environmentId}, ${webhookId})
-       and deleted_at is null and not disabled
+       and deleted_at is null and feed_name is null and not disabled
      order by environment_id, webhook_id
      limit ${countMax}`.execute(database);
   return rows;

@@ -1,25 +1,37 @@
 /**
  * Which webhooks of its workspace somebody reaches, decided in the statement that reads them and beside the tenant. The one
- * place that knows the kinds: another kind of set (the endpoints of an application) is another line here, and no guard
- * and no route learns of it.
+ * place that knows the kinds: another kind of set is another line here, and no guard and no route learns of it.
  */
 import { PORTAL_MADE_COUNT_MAX } from '@sluice/domain/accounts/portal';
+import { APPLICATION_ENDPOINT_COUNT_MAX } from '@sluice/domain/delivery/webhook';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
 export type WebhookScope =
-  /** All of the workspace. */
+  /** The workspace's own, without the endpoints of its applications. */
   | { readonly of: 'workspace' }
+  /** The endpoints of one. */
+  | {
+      readonly of: 'application';
+      readonly applicationId: string;
+      /** By which it is reached; absent: by the workspace itself. */
+      readonly portalLinkId?: string;
+    }
   /** Those of a link to the portal, with those that were made by it. */
   | { readonly of: 'portal_link'; readonly portalLinkId: string };
 
 export const WHOLE_WORKSPACE: WebhookScope = { of: 'workspace' };
 
-/** In a statement whose table of webhooks is `w`. Index: the primary key of `portal_link_webhooks`. */
+/**
+ * In a statement whose table of webhooks is `w`. Indexes: `webhooks_of_workspace`, `webhooks_of_applications`, the primary key
+ * of `portal_link_webhooks`.
+ */
 export function isInScope(scope: WebhookScope): RawBuilder<boolean> {
   switch (scope.of) {
     case 'workspace':
-      return sql<boolean>`true`;
+      return sql<boolean>`w.application_id is null`;
+    case 'application':
+      return sql<boolean>`w.application_id = ${scope.applicationId}`;
     case 'portal_link':
       return sql<boolean>`exists (
         select from portal_link_webhooks s
@@ -31,7 +43,7 @@ export function isInScope(scope: WebhookScope): RawBuilder<boolean> {
 /**
  * Whether one more may be made in the set: `scope_full` where it has as many as it may, `scope_gone` where it was ended while
  * the call was on its way; from here on it is not, until the transaction ends. In a transaction that has locked the
- * workspace. Indexes: the primary key of `portal_links`, and as {@link isInScope}.
+ * workspace. Indexes: the primary keys of `applications` and `portal_links`, and as {@link isInScope}.
  */
 export async function roomInScope(
   transaction: DatabaseOrTransaction,
@@ -39,6 +51,7 @@ export async function roomInScope(
   scope: WebhookScope,
 ): Promise<'room' | 'scope_full' | 'scope_gone'> {
   if (scope.of === 'workspace') return 'room';
+  if (scope.of === 'application') return roomInApplication(transaction, environmentId, scope);
   const { portalLinkId } = scope;
   const { rows: links } = await sql`
     select from portal_links
@@ -53,6 +66,27 @@ export async function roomInScope(
   return (rows[0]?.count ?? 0) >= PORTAL_MADE_COUNT_MAX ? 'scope_full' : 'room';
 }
 
+async function roomInApplication(
+  transaction: DatabaseOrTransaction,
+  environmentId: number,
+  { applicationId, portalLinkId }: Extract<WebhookScope, { of: 'application' }>,
+): Promise<'room' | 'scope_full' | 'scope_gone'> {
+  const { rows } = await sql`
+    select from applications
+     where environment_id = ${environmentId} and application_id = ${applicationId}
+       and (${portalLinkId ?? null}::text is null or exists (
+         select from portal_links
+          where environment_id = ${environmentId} and portal_link_id = ${portalLinkId ?? null} and ends_at > now()))
+       for key share`.execute(transaction);
+  if (rows.length === 0) return 'scope_gone';
+  const { rows: counted } = await sql<{ count: number }>`
+    select count(*)::int as count from webhooks
+     where environment_id = ${environmentId} and application_id = ${applicationId} and deleted_at is null`.execute(
+    transaction,
+  );
+  return (counted[0]?.count ?? 0) >= APPLICATION_ENDPOINT_COUNT_MAX ? 'scope_full' : 'room';
+}
+
 /** A webhook that was made belongs to its maker's set from then on. In the transaction that makes it. */
 export async function joinScope(
   transaction: DatabaseOrTransaction,
@@ -60,7 +94,7 @@ export async function joinScope(
   webhookId: number,
   scope: WebhookScope,
 ): Promise<void> {
-  if (scope.of === 'workspace') return;
+  if (scope.of !== 'portal_link') return;
   await sql`
     insert into portal_link_webhooks (environment_id, portal_link_id, webhook_id)
     values (${environmentId}, ${scope.portalLinkId}, ${webhookId})`.execute(transaction);

@@ -7,6 +7,7 @@
  * Used by `webhook-changes.ts`, which records what is changed. What is sent is in `deliveries.ts`, how far in `lanes.ts`.
  */
 import type { AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
+import type { SigningScheme } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { isInScope, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.ts';
@@ -15,6 +16,10 @@ import { isInScope, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.
 export interface DeliveryOptions {
   /** Adds the headers of Standard Webhooks. */
   readonly standardWebhooks: boolean;
+  /** Which signatures there are at all. */
+  readonly signing: SigningScheme;
+  /** Days of failure after which it is disabled; null: never. */
+  readonly disableAfterDays: number | null;
   /** Null: as fast as it goes. */
   readonly rateLimitPerSecond: number | null;
   /** Requests at the same time; null: what the workers allow. */
@@ -44,17 +49,23 @@ export interface WebhookSettings extends DeliveryOptions {
   readonly withContent: boolean;
 }
 
-export type NewWebhook = Omit<WebhookSettings, keyof DeliveryOptions> & Partial<DeliveryOptions>;
+export type NewWebhook = Omit<WebhookSettings, keyof DeliveryOptions> &
+  Partial<DeliveryOptions> & {
+    /** Whose endpoint it is; absent: the workspace's own webhook. */
+    readonly applicationId?: string;
+  };
 
 export interface Webhook extends WebhookSettings {
   readonly webhookId: number;
+  /** Whose endpoint it is (`applications.ts`); null: the workspace's own webhook. */
+  readonly applicationId: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
 
-const COLUMNS = sql`
-  webhook_id as "webhookId", name, endpoint, events, disabled, full_resolution as "fullResolution",
-  with_content as "withContent", standard_webhooks as "standardWebhooks",
+export const WEBHOOK_COLUMNS = sql`
+  webhook_id as "webhookId", application_id as "applicationId", name, endpoint, events, disabled, full_resolution as "fullResolution",
+  with_content as "withContent", standard_webhooks as "standardWebhooks", signing, disable_after_days as "disableAfterDays",
   rate_limit_per_second as "rateLimitPerSecond", window_max as "windowMax", ordering, custom_headers as "customHeaders",
   attribute_filters as "attributeFilters", event_names as "eventNames", with_imports as "withImports", with_late as "withLate",
   with_person_attributes as "withPersonAttributes", created_at as "createdAt", updated_at as "updatedAt"`;
@@ -71,42 +82,45 @@ export async function insertWebhook(
       insert into webhooks
         (environment_id, name, endpoint, events, disabled, full_resolution, with_content, standard_webhooks,
          rate_limit_per_second, window_max, ordering, custom_headers, attribute_filters, event_names, with_imports, with_late,
-         with_person_attributes, signing_key)
+         with_person_attributes, application_id, signing, disable_after_days, signing_key)
       select environment_id, ${settings.name}, ${settings.endpoint}, ${settings.events}::text[], ${settings.disabled},
              ${settings.fullResolution}, ${settings.withContent}, ${settings.standardWebhooks ?? false},
              ${settings.rateLimitPerSecond ?? null}::int, ${settings.windowMax ?? null}::int, ${settings.ordering ?? 'person'}, ${settings.customHeaders ?? null},
              ${jsonOf(settings.attributeFilters)}::jsonb, ${settings.eventNames ?? null}::text[], ${settings.withImports ?? false},
-             ${settings.withLate ?? false}, ${settings.withPersonAttributes ?? false}, coalesce(${signingKey ?? null}::text, webhook_signing_key)
+             ${settings.withLate ?? false}, ${settings.withPersonAttributes ?? false}, ${settings.applicationId ?? null},
+             ${settings.signing ?? 'sluice'}, ${settings.disableAfterDays ?? null}::int, coalesce(${signingKey ?? null}::text, webhook_signing_key)
         from environments where environment_id = ${environmentId}
       returning *
     ), lane as (
       insert into lanes (environment_id, webhook_id, is_paused)
       select environment_id, webhook_id, disabled from made
     )
-    select ${COLUMNS} from made`.execute(database);
+    select ${WEBHOOK_COLUMNS} from made`.execute(database);
   return rows[0];
 }
 
-/** Of a workspace, without deleted ones. */
+/** Of a workspace's own, without deleted ones and endpoints of applications. By `webhooks_of_workspace`. */
 export async function countWebhooks(
   database: DatabaseOrTransaction,
   environmentId: number,
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from webhooks
-     where environment_id = ${environmentId} and deleted_at is null`.execute(database);
+     where environment_id = ${environmentId} and application_id is null and feed_name is null and deleted_at is null`.execute(
+    database,
+  );
   return rows[0]?.count ?? 0;
 }
 
-/** The webhooks of a workspace that are in reach, oldest first. */
+/** The webhooks of a workspace that are in reach, oldest first. Index: that of the scope (`webhook-scopes.ts`). */
 export async function listWebhooks(
   database: DatabaseOrTransaction,
   environmentId: number,
   scope: WebhookScope = WHOLE_WORKSPACE,
 ): Promise<Webhook[]> {
   const { rows } = await sql<Webhook>`
-    select ${COLUMNS} from webhooks w
-     where environment_id = ${environmentId} and deleted_at is null and ${isInScope(scope)}
+    select ${WEBHOOK_COLUMNS} from webhooks w
+     where environment_id = ${environmentId} and deleted_at is null and feed_name is null and ${isInScope(scope)}
      order by webhook_id`.execute(database);
   return rows;
 }
@@ -118,8 +132,8 @@ export async function findWebhook(
   webhookId: number,
 ): Promise<Webhook | undefined> {
   const { rows } = await sql<Webhook>`
-    select ${COLUMNS} from webhooks
-     where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null`.execute(
+    select ${WEBHOOK_COLUMNS} from webhooks
+     where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and feed_name is null and deleted_at is null`.execute(
     database,
   );
   return rows[0];
@@ -132,8 +146,8 @@ export async function lockWebhook(
   webhookId: number,
 ): Promise<Webhook | undefined> {
   const { rows } = await sql<Webhook>`
-    select ${COLUMNS} from webhooks
-     where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null
+    select ${WEBHOOK_COLUMNS} from webhooks
+     where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and feed_name is null and deleted_at is null
        for no key update`.execute(transaction);
   return rows[0];
 }
@@ -142,7 +156,7 @@ export async function lockWebhook(
  * Changes what is given and leaves the rest; undefined where there is no such webhook.
  *
  * Disabling keeps what is blocked and keeps later events out. Enabling, or whatever changes what is sent or where
- * (endpoint, headers, `standardWebhooks`; a signing key: `signing-keys.ts`), lets a failing lane probe at `nowMs` instead of
+ * (endpoint, headers, `standardWebhooks`, `signing`; a signing key: `signing-keys.ts`), lets a failing lane probe at `nowMs` instead of
  * when it was due: wake the lane after the commit where `mustWake` says that there is something to send.
  */
 export async function updateWebhook(
@@ -157,10 +171,11 @@ export async function updateWebhook(
       select endpoint, disabled,
              endpoint <> coalesce(${changes.endpoint ?? null}, endpoint)
              or standard_webhooks <> coalesce(${changes.standardWebhooks ?? null}::boolean, standard_webhooks)
+             or signing <> coalesce(${changes.signing ?? null}, signing)
              or ${changes.customHeaders !== undefined} and custom_headers is distinct from ${changes.customHeaders ?? null}
              or disabled and not coalesce(${changes.disabled ?? null}::boolean, disabled) as is_fresh
         from webhooks
-       where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null
+       where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and feed_name is null and deleted_at is null
          for no key update
     ), changed as (
       update webhooks
@@ -171,6 +186,8 @@ export async function updateWebhook(
              full_resolution = coalesce(${changes.fullResolution ?? null}::boolean, full_resolution),
              with_content = coalesce(${changes.withContent ?? null}::boolean, with_content),
              standard_webhooks = coalesce(${changes.standardWebhooks ?? null}::boolean, standard_webhooks),
+             signing = coalesce(${changes.signing ?? null}, signing),
+             disable_after_days = case when ${changes.disableAfterDays !== undefined} then ${changes.disableAfterDays ?? null}::int else disable_after_days end,
              rate_limit_per_second = case when ${changes.rateLimitPerSecond !== undefined} then ${changes.rateLimitPerSecond ?? null}::int else rate_limit_per_second end,
              window_max = case when ${changes.windowMax !== undefined} then ${changes.windowMax ?? null}::int else window_max end,
              ordering = coalesce(${changes.ordering ?? null}, ordering),
@@ -194,7 +211,7 @@ export async function updateWebhook(
        where lanes.environment_id = changed.environment_id and lanes.webhook_id = changed.webhook_id
       returning lanes.webhook_id, not is_paused and last_sequence > cursor_sequence as must_wake
     )
-    select ${COLUMNS}, must_wake as "mustWake" from changed join lane using (webhook_id)`.execute(
+    select ${WEBHOOK_COLUMNS}, must_wake as "mustWake" from changed join lane using (webhook_id)`.execute(
     database,
   );
   const [row] = rows;
@@ -212,7 +229,7 @@ export async function deleteWebhook(
   const { rows } = await sql`
     with gone as (
       update webhooks set deleted_at = now(), disabled = true
-       where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null
+       where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and feed_name is null and deleted_at is null
       returning environment_id, webhook_id
     ), lane as (
       delete from lanes using gone

@@ -23,3 +23,9 @@ export const EVERY_EVENT_TYPE = '*';
 export function isIncomingEventType(type: string): type is IncomingEventType {
   return (INCOMING_EVENT_TYPES as readonly string[]).includes(type);
 }
+
+/**
+ * In the list of an application's endpoint, in place of `message`: nothing else is of that type, so an endpoint is told of its
+ * own application's messages alone, also by a worker of before there were applications.
+ */
+export const APPLICATION_EVENT_TYPE = 'application_message';

@@ -1,5 +1,5 @@
 /**
- * Which incoming events a webhook is told of: the types that it lists, names of tracked events, its filters, and whether
+ * Which incoming events a webhook is told of: those of the workspace, or the published messages of its application; of these the types that it lists, names of tracked events, its filters, and whether
  * it takes rows of imports and late events.
  *
  * They are matched when an operation is applied and not in SQL, unlike events of the registry: most of what comes in is
@@ -15,6 +15,8 @@ import type { ReportingEvent } from './reporting-event.ts';
 export interface IncomingSubscription {
   readonly environmentId: number;
   readonly webhookId: number;
+  /** Whose endpoint it is; null: the workspace's own webhook. */
+  readonly applicationId: string | null;
   /** Types of events, and `*`. */
   readonly events: readonly string[];
   /** Of tracked events and published messages those with one of these names; null: all. */
@@ -24,6 +26,12 @@ export interface IncomingSubscription {
   readonly withImports: boolean;
   readonly withLate: boolean;
   readonly withPersonAttributes: boolean;
+}
+
+/** A customer of a workspace, which has endpoints of its own. */
+export interface ApplicationKey {
+  readonly environmentId: number;
+  readonly applicationId: string;
 }
 
 /** How an event came. */
@@ -52,8 +60,14 @@ const ABOUT_PERSON =
 /** The subscriptions of the workspaces of a commit batch. */
 export class IncomingSubscriptions {
   readonly #byEnvironment = new Map<number, Subscriber[]>();
+  readonly #byApplication = new Map<string, Subscriber[]>();
 
-  constructor(subscriptions: readonly IncomingSubscription[]) {
+  /** @param applications - those that there are, of the ones that messages of the batch name. */
+  constructor(
+    subscriptions: readonly IncomingSubscription[],
+    applications: readonly ApplicationKey[] = [],
+  ) {
+    for (const application of applications) this.#byApplication.set(textOf(application), []);
     for (const { events, eventNames, ...subscription } of subscriptions) {
       const filters = subscription.attributeFilters ?? [];
       const subscriber = {
@@ -63,25 +77,40 @@ export class IncomingSubscriptions {
         filters,
         eventFilters: filters.filter(({ field }) => !ABOUT_PERSON.test(field)),
       };
-      const known = this.#byEnvironment.get(subscription.environmentId);
+      const { environmentId, applicationId } = subscription;
+      if (applicationId !== null) {
+        this.#byApplication.get(textOf({ environmentId, applicationId }))?.push(subscriber);
+        continue;
+      }
+      const known = this.#byEnvironment.get(environmentId);
       if (known) known.push(subscriber);
-      else this.#byEnvironment.set(subscription.environmentId, [subscriber]);
+      else this.#byEnvironment.set(environmentId, [subscriber]);
     }
   }
 
   get isEmpty(): boolean {
-    return this.#byEnvironment.size === 0;
+    return this.#byEnvironment.size === 0 && this.#byApplication.size === 0;
   }
 
-  /** True where a webhook of the workspace takes incoming events of any type. */
+  /** True where a webhook of the workspace's own takes incoming events of any type. */
   has(environmentId: number): boolean {
     return this.#byEnvironment.has(environmentId);
+  }
+
+  /** True where there is such an application, with endpoints or without. */
+  hasApplication(application: ApplicationKey): boolean {
+    return this.#byApplication.has(textOf(application));
   }
 
   /** The webhooks that are told of an event, in any order. */
   subscribersOf(event: ReportingEvent, arrival: EventArrival): number[] {
     const webhookIds: number[] = [];
-    for (const subscriber of this.#byEnvironment.get(event.environmentId) ?? [])
+    const { environmentId, applicationId } = event;
+    const subscribers =
+      applicationId === undefined
+        ? this.#byEnvironment.get(environmentId)
+        : this.#byApplication.get(textOf({ environmentId, applicationId }));
+    for (const subscriber of subscribers ?? [])
       if (takes(subscriber, event, arrival) && passes(event, subscriber, subscriber.filters))
         webhookIds.push(subscriber.webhookId);
     return webhookIds;
@@ -95,6 +124,9 @@ export class IncomingSubscriptions {
     );
   }
 }
+
+const textOf = ({ environmentId, applicationId }: ApplicationKey): string =>
+  `${environmentId} ${applicationId}`;
 
 /** Of no workspace. */
 export const NO_SUBSCRIPTIONS = new IncomingSubscriptions([]);

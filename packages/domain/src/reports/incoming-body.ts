@@ -53,7 +53,7 @@ export function trackedEvent(
 /** About no person; `payload` as sent. */
 export function publishedMessage(operation: PublishMessage): ReportingEvent {
   const { environmentId, envelopeNumber, eventId, eventType, occurredAtMs } = operation;
-  const { payload, application, channel } = operation;
+  const { payload, eventTypeVersion, application, channel } = operation;
   return {
     environmentId,
     eventId,
@@ -64,6 +64,7 @@ export function publishedMessage(operation: PublishMessage): ReportingEvent {
     ...(envelopeNumber !== undefined && { envelopeNumber }),
     data: {
       payload,
+      ...(eventTypeVersion !== undefined && { event_type_version: eventTypeVersion }),
       ...(application !== undefined && { application }),
       ...(channel !== undefined && { channel }),
     },

@@ -21,7 +21,7 @@ import type {
   TrackEvent,
 } from '../operations/operation.ts';
 import type { IncomingEventType } from '../delivery/incoming-event.ts';
-import type { EventArrival } from '../delivery/incoming-subscription.ts';
+import type { ApplicationKey, EventArrival } from '../delivery/incoming-subscription.ts';
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
 import type { PersonState } from '../state/person-directory.ts';
 import type { WorkingSet } from '../state/working-set.ts';
@@ -44,9 +44,29 @@ export function reportTracked(
   log(set, trackedEvent(operation, person && whoIs(set, person)), arrivalOf(operation));
 }
 
-/** Reports a published message, however old it says that it is: who publishes means to send. */
+/**
+ * Reports a published message, however old it says that it is: who publishes means to send. One that names an application of
+ * the workspace is for that application's endpoints alone; any other name is a label for the workspace's own webhooks.
+ */
 export function reportPublished(set: WorkingSet, operation: PublishMessage): void {
-  if (hasSubscriptions(set, operation)) log(set, publishedMessage(operation), ON_TIME);
+  const { environmentId, application: applicationId } = operation;
+  const isOfApplication =
+    applicationId !== undefined &&
+    set.incoming?.subscriptions.hasApplication({ environmentId, applicationId }) === true;
+  if (!isOfApplication && !hasSubscriptions(set, operation)) return;
+  const message = publishedMessage(operation);
+  log(set, isOfApplication ? { ...message, applicationId } : message, ON_TIME);
+}
+
+/** What published messages name as their application, each once. */
+export function applicationsIn(operations: readonly Operation[]): ApplicationKey[] {
+  const named = new Map<string, ApplicationKey>();
+  for (const operation of operations) {
+    if (operation.type !== 'message.publish' || operation.application === undefined) continue;
+    const { environmentId, application: applicationId } = operation;
+    named.set(`${environmentId} ${applicationId}`, { environmentId, applicationId });
+  }
+  return [...named.values()];
 }
 
 /**

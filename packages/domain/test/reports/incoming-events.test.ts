@@ -30,6 +30,7 @@ const ALL = ['event', 'page', 'screen', 'identify', 'group', 'delete'];
 const subscription = (changes: Partial<IncomingSubscription> = {}): IncomingSubscription => ({
   environmentId: 1,
   webhookId: 1,
+  applicationId: null,
   events: ALL,
   eventNames: null,
   attributeFilters: null,

@@ -5,11 +5,16 @@
  *
  * Part of step 9 of the walk.
  */
-import { listIncomingSubscriptions } from '@sluice/database/delivery/incoming-subscriptions';
+import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import {
+  listApplicationSubscriptions,
+  listIncomingSubscriptions,
+} from '@sluice/database/delivery/incoming-subscriptions';
 import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { waitToMerge } from '@sluice/database/people/merge-gate';
 import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
+import { applicationsIn } from '@sluice/domain/reports/incoming-report';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
@@ -139,9 +144,7 @@ export function applyBatches(
       if (earlier.length > 0) throw new EarlierFirst(earlier);
     }
     if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
-    const subscriptions = new IncomingSubscriptions(
-      await listIncomingSubscriptions(transaction, reportingIncoming),
-    );
+    const subscriptions = await loadSubscriptions(transaction, reportingIncoming, operations);
     const { lanes, counts } = isIsolating
       ? await applyIsolated(deps, transaction, commitBatchIdsOf(parts), operations, subscriptions)
       : await applyTogether(deps, transaction, operations, subscriptions, {
@@ -162,6 +165,19 @@ export function applyBatches(
       counts,
     };
   });
+}
+
+/** Of the workspaces that have webhooks for incoming events, and of the applications that messages name. */
+async function loadSubscriptions(
+  transaction: DatabaseOrTransaction,
+  reportingIncoming: readonly number[],
+  operations: readonly Operation[],
+): Promise<IncomingSubscriptions> {
+  const own = await listIncomingSubscriptions(transaction, reportingIncoming);
+  const named = applicationsIn(operations);
+  if (named.length === 0) return new IncomingSubscriptions(own);
+  const { applications, subscriptions } = await listApplicationSubscriptions(transaction, named);
+  return new IncomingSubscriptions([...own, ...subscriptions], applications);
 }
 
 /** Operations as they are applied. Where no log was kept, batches stand in the order of their claims. */
