@@ -128,6 +128,10 @@ export const PROBLEMS = {
     status: 409,
     meaning: "The account's plan does not lead there.",
   },
+  cursor_expired: {
+    status: 410,
+    meaning: 'What comes after the cursor is not kept; `meta.oldest` is a cursor to go on with.',
+  },
   body_too_large: {
     status: 413,
     meaning: 'The message names the limit in bytes.',

@@ -1,0 +1,168 @@
+/**
+ * `GET /v1/feeds/{name}`: the events of a feed after a cursor, as a page or as server-sent events. Whoever gives a cursor says
+ * that what came before it is done with; nothing of that is kept here, so that an event is read at least once, and again by
+ * whoever comes with an earlier cursor.
+ */
+import type { Database } from '@sluice/database/connection/connection';
+import { findFeed, listFeedEvents, type Feed, type FeedEvent } from '@sluice/database/feeds/feeds';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { environmentOf, isCallerInForce, NOT_IN_FORCE } from '../auth/authenticate.ts';
+import type { TailPlaces } from '../events/tail-places.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { invalidRequest, notFound, type Problem } from '../http/problem.ts';
+import { eventText, readCursor, writeCursor } from './feed-cursor.ts';
+import { streamFeed } from './feed-stream.ts';
+import { FeedWatch } from './feed-watch.ts';
+
+export interface FeedReadEffects {
+  readonly database: Database;
+  /** Of readers who wait, with those of live tails. */
+  readonly tailPlaces: Pick<TailPlaces, 'take' | 'release'>;
+  /** A stream ends after so long; its reader comes again. */
+  readonly tailDurationMsMax: number;
+  readonly monotonicNow: () => number;
+}
+
+export const feedName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be of lower-case letters, digits, - and _');
+
+const LIMIT_MAX = 1_000;
+const LIMIT_DEFAULT = 100;
+const WAIT_SECONDS_MAX = 60;
+const WAIT_SECONDS_DEFAULT = 20;
+const CURSOR_LENGTH_MAX = 40;
+/** Of a page's bodies; one that is larger comes alone. */
+const PAGE_SIZE_BYTES_MAX = 4 * 1_024 * 1_024;
+
+const numberInQuery = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be an integer')
+    .transform(Number)
+    .pipe(z.int().min(min).max(max));
+
+const query = z.object({
+  cursor: z.string().max(CURSOR_LENGTH_MAX).optional(),
+  limit: numberInQuery(1, LIMIT_MAX).default(LIMIT_DEFAULT),
+  wait: numberInQuery(0, WAIT_SECONDS_MAX).default(WAIT_SECONDS_DEFAULT),
+});
+
+export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): void {
+  const { database, tailPlaces } = effects;
+  const watch = new FeedWatch(database);
+  let isStopping = false;
+  // Readers who wait would hold up the stop for as long as they wait.
+  app.addHook('preClose', async () => {
+    isStopping = true;
+    watch.stop();
+  });
+
+  /** Undefined where an event in between is not kept any more. */
+  const readPage = async (
+    feed: Feed,
+    after: number,
+    limit: number,
+  ): Promise<readonly FeedEvent[] | undefined> => {
+    const page = await listFeedEvents(database, feed, after, limit, PAGE_SIZE_BYTES_MAX);
+    const [first] = page;
+    return first && first.sequence !== after + 1 ? undefined : page;
+  };
+
+  app.get(
+    '/v1/feeds/:name',
+    // HEAD would wait as long as a GET and show nothing.
+    {
+      exposeHeadRoute: false,
+      schema: { hide: true, params: z.object({ name: feedName }), querystring: query },
+    },
+    async (request, reply) => {
+      const environmentId = environmentOf(request);
+      const { limit, wait } = request.query;
+      const isStream = (request.headers.accept ?? '').includes('text/event-stream');
+      const given = (isStream && lastEventIdOf(request)) || request.query.cursor;
+      const feed = await findFeed(database, environmentId, request.params.name);
+      if (!feed) return sendProblem(request, reply, notFound('the feed was'));
+      const cursor = readCursor(given, feed);
+      if (cursor.outcome !== 'read')
+        return sendProblem(request, reply, whyNot(cursor.outcome, feed));
+      const { after } = cursor;
+      const place = { environmentId, webhookId: feed.webhookId };
+      if (!isStream) {
+        const page = await readPage(feed, after, limit);
+        if (!page) return sendProblem(request, reply, whyNot('expired', feed));
+        if (page.length > 0 || wait === 0) return sendPage(reply, feed, after, page);
+      }
+      if (!(await tailPlaces.take(environmentId))) return sendProblem(request, reply, FULL);
+      try {
+        if (isStream) {
+          await streamFeed(reply, feed, after, {
+            readAfter: (sequence) => readPage(feed, sequence, limit),
+            wait: (sequence, durationMs, signal) =>
+              watch.wait({ ...place, after: sequence }, durationMs, signal),
+            isInForce: () => isCallerInForce(request, database),
+            isStopping: () => isStopping,
+            durationMsMax: effects.tailDurationMsMax,
+            monotonicNow: effects.monotonicNow,
+          });
+          return reply;
+        }
+        const gone = new AbortController();
+        reply.raw.on('close', () => gone.abort());
+        await watch.wait({ ...place, after }, wait * 1_000, gone.signal);
+      } finally {
+        tailPlaces.release(environmentId);
+      }
+      // A minute may have passed.
+      if (!(await isCallerInForce(request, database)))
+        return sendProblem(request, reply, NOT_IN_FORCE);
+      const page = await readPage(feed, after, limit);
+      return page
+        ? sendPage(reply, feed, after, page)
+        : sendProblem(request, reply, whyNot('expired', feed));
+    },
+  );
+}
+
+function sendPage(
+  reply: FastifyReply,
+  feed: Feed,
+  after: number,
+  page: readonly FeedEvent[],
+): FastifyReply {
+  const events = page.map((event) => eventText(feed, event));
+  const cursor = writeCursor(feed.webhookId, page.at(-1)?.sequence ?? after);
+  return reply
+    .type('application/json; charset=utf-8')
+    .serializer(String)
+    .send(`{"events":[${events.join(',')}],"cursor":"${cursor}"}`);
+}
+
+/** Browsers and their libraries send it when they come again. */
+function lastEventIdOf({ headers }: FastifyRequest): string | undefined {
+  const given = headers['last-event-id'];
+  return typeof given === 'string' && given !== '' ? given : undefined;
+}
+
+const FULL: Problem = {
+  code: 'unavailable',
+  message: 'as many readers wait as there may be, or as this workspace may have now',
+};
+
+function whyNot(outcome: 'malformed' | 'ahead' | 'expired', feed: Feed): Problem {
+  const oldest = writeCursor(feed.webhookId, feed.forgottenThrough);
+  if (outcome === 'expired')
+    return {
+      code: 'cursor_expired',
+      message: `what comes after the cursor is not kept; the oldest that is comes after ${oldest}`,
+      meta: { oldest },
+    };
+  const message =
+    outcome === 'ahead'
+      ? 'cursor must not be later than the last event of the feed'
+      : 'cursor must be the cursor of an answer of this feed, or latest';
+  const source = { parameter: 'cursor' };
+  return invalidRequest([{ field: 'cursor', reason: 'invalid', message, source }]);
+}

@@ -1,0 +1,230 @@
+/** A feed is read at its reader's pace: every event at least once, in order, as long as it is kept, by its workspace alone. */
+import type { AddressInfo } from 'node:net';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import {
+  clearForgotten,
+  forgetFeedChunks,
+  measureFeedChunk,
+} from '@sluice/database/feeds/feed-retention';
+import { findFeed } from '@sluice/database/feeds/feeds';
+import { seededRandom } from '@sluice/domain/values/seeded-random';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { startApi, type ApiUnderTest, type Tenant } from '../support/api-under-test.ts';
+
+let api: ApiUnderTest;
+let name: string;
+let count = 0;
+let eventCount = 0;
+let port: number;
+beforeAll(async () => {
+  api = await startApi();
+  await api.app.listen({ port: 0, host: '127.0.0.1' });
+  port = (api.app.server.address() as AddressInfo).port;
+});
+beforeEach(async () => {
+  name = `feed-${++count}`;
+  await put(name);
+});
+afterAll(() => api.close());
+
+interface Page {
+  readonly events: { cursor: string; event_type: string; event: { event_id: string } }[];
+  readonly cursor: string;
+}
+const put = (
+  feed: string,
+  body: object = { events: ['customer_subscribed'] },
+  tenant: Tenant = api.a,
+) => api.call('PUT', `/v1/feeds/${feed}`, { key: tenant.key, body });
+const read = (query = '', key = api.a.key) =>
+  api.call('GET', `/v1/feeds/${name}?wait=0${query}`, { key });
+const page = async (query = ''): Promise<Page> => {
+  const answer = await read(query);
+  expect(answer.statusCode, answer.body).toBe(200);
+  return answer.json<Page>();
+};
+const idsOf = ({ events }: Page) => events.map(({ event }) => event.event_id);
+
+/** Logs so many events. @returns their ids. */
+async function log(howMany: number, tenant: Tenant = api.a): Promise<string[]> {
+  const ids = Array.from({ length: howMany }, () => `e${++eventCount}`);
+  await appendDeliveries(
+    api.database,
+    ids.map((eventId) => ({
+      environmentId: tenant.environmentId,
+      eventId,
+      eventType: 'customer_subscribed',
+      objectType: 'customer',
+      metric: 'subscribed',
+      occurredAtMs: 0,
+      data: { customer_id: eventId },
+    })),
+  );
+  return ids;
+}
+
+test('events come in order, each with a cursor that the next page begins after', async () => {
+  const ids = await log(5);
+  const first = await page('&limit=2');
+  expect(idsOf(first)).toEqual(ids.slice(0, 2));
+  expect(first.cursor).toBe(first.events[1]?.cursor);
+  expect(first.events[0]).toMatchObject({
+    event_type: 'customer_subscribed',
+    event: { object_type: 'customer', metric: 'subscribed', data: { customer_id: ids[0] } },
+  });
+  expect(idsOf(await page(`&cursor=${first.cursor}`))).toEqual(ids.slice(2));
+  expect(idsOf(await page(`&cursor=${first.events[0]?.cursor}&limit=1`))).toEqual([ids[1]]);
+  const end = await page('&cursor=latest');
+  expect(end.events).toEqual([]);
+  const [next] = await log(1);
+  expect(idsOf(await page(`&cursor=${end.cursor}`))).toEqual([next]);
+});
+
+test('a consumer that is killed at any point misses nothing and repeats only what it had not acknowledged', async () => {
+  const ids = await log(40);
+  const random = seededRandom(7);
+  const done: string[] = [];
+  let saved = '';
+  // Each run of the consumer ends at a point of its own: before a page is asked for, while it works on it, or before it
+  // has saved its cursor.
+  for (let run = 0; run < 200 && done.at(-1) !== ids.at(-1); run++) {
+    const begun = done.length;
+    for (;;) {
+      if (random() < 0.2) break;
+      const given = await page(`&cursor=${saved}&limit=4`);
+      const events = random() < 0.3 ? given.events.slice(0, 2) : given.events;
+      done.push(...events.map(({ event }) => event.event_id));
+      if (events.length < given.events.length || random() < 0.2) break;
+      if (given.events.length === 0) break;
+      saved = given.cursor;
+    }
+    expect(done.length - begun).toBeLessThanOrEqual(40);
+  }
+  expect([...new Set(done)]).toEqual(ids);
+});
+
+test('a page waits for what comes, and is answered empty when its time is over', async () => {
+  const { cursor } = await page('&cursor=latest');
+  const waiting = api.call('GET', `/v1/feeds/${name}?wait=60&cursor=${cursor}`);
+  const [id] = await log(1);
+  expect(idsOf((await waiting).json<Page>())).toEqual([id]);
+  const { cursor: end } = await page('&cursor=latest');
+  const none = await api.call('GET', `/v1/feeds/${name}?wait=1&cursor=${end}`);
+  expect(none.json()).toEqual({ events: [], cursor: end });
+});
+
+test('what is forgotten is gone, and a cursor before it is told where to go on', async () => {
+  await log(3);
+  const { cursor: early } = await page('&limit=1');
+  const feed = (await findFeed(api.database, api.a.environmentId, name))!;
+  await measureFeedChunk(api.database, feed, 2);
+  await measureFeedChunk(api.database, feed, 2);
+  // Room for the last chunk alone, which has one event.
+  const bounds = { ageSecondsMax: 3_600, sizeBytesMax: 200 };
+  await forgetFeedChunks(api.database, api.a.environmentId, bounds);
+  await clearForgotten(api.database, feed, 100);
+  const problem = expectProblem(
+    await read(`&cursor=${early}`),
+    410,
+    'cursor_expired',
+  ) as unknown as {
+    meta: { oldest: string };
+  };
+  const rest = await page(`&cursor=${problem.meta.oldest}`);
+  expect(rest.events).toHaveLength(1);
+  expect(await page()).toEqual(rest);
+  await forgetFeedChunks(api.database, api.a.environmentId, { ...bounds, ageSecondsMax: -1 });
+  expect((await page()).events).toEqual([]);
+});
+
+test.each([
+  ['x', 'a word'],
+  ['1', 'a number alone'],
+  ['1.-1', 'a number below nothing'],
+])('%s, %s, is no cursor', async (cursor) => {
+  const { errors } = expectProblem(await read(`&cursor=${cursor}`), 400, 'invalid_request');
+  expect(errors.map((error) => error.field)).toEqual(['cursor']);
+});
+
+test('a cursor ahead of the feed is refused, and one of a feed that was deleted and made again is gone', async () => {
+  await log(2);
+  const { cursor } = await page();
+  const ahead = cursor.replace(/\.\d+$/, '.99');
+  expectProblem(await read(`&cursor=${ahead}`), 400, 'invalid_request');
+  expect((await api.call('DELETE', `/v1/feeds/${name}`)).statusCode).toBe(200);
+  expectProblem(await read(`&cursor=${cursor}`), 404, 'not_found');
+  await put(name);
+  expectProblem(await read(`&cursor=${cursor}`), 410, 'cursor_expired');
+  expect((await page()).events).toEqual([]);
+});
+
+test('a feed takes what it asks for, and a change holds from then on', async () => {
+  await put(name, { events: ['email_sent'] });
+  await log(1);
+  expect((await page()).events).toEqual([]);
+  await put(name);
+  expect(await log(1)).toEqual(idsOf(await page()));
+  const listed = (await api.call('GET', '/v1/feeds')).json<{
+    feeds: { name: string; latest: string }[];
+  }>();
+  expect(listed.feeds.find((feed) => feed.name === name)).toMatchObject({
+    events: ['customer_subscribed'],
+    latest: (await page()).cursor,
+  });
+});
+
+test('a feed is no webhook: nothing is sent for it, and no call on webhooks finds it', async () => {
+  await log(1);
+  const { webhookId } = (await findFeed(api.database, api.a.environmentId, name))!;
+  expect(api.woken.filter((lane) => lane.webhookId === webhookId)).toEqual([]);
+  const path = `/v1/reporting_webhooks/${webhookId}`;
+  expectProblem(await api.call('GET', path), 404, 'not_found');
+  expectProblem(await api.call('PUT', path, { body: { disabled: false } }), 404, 'not_found');
+  expectProblem(await api.call('DELETE', path), 404, 'not_found');
+  const body = { since: 0 };
+  expect((await api.call('POST', `${path}/replays`, { body })).statusCode).not.toBe(200);
+  const listed = (await api.call('GET', '/v1/reporting_webhooks')).json<{
+    reporting_webhooks: { id: number }[];
+  }>();
+  expect(listed.reporting_webhooks.map((webhook) => webhook.id)).not.toContain(webhookId);
+});
+
+test('nobody reads the feed of another workspace, by its name or by its cursor', async () => {
+  await log(1);
+  expectProblem(await read('', api.b.key), 404, 'not_found');
+  const { cursor } = await page();
+  await put(name, undefined, api.b);
+  expectProblem(await read(`&cursor=${cursor}`, api.b.key), 410, 'cursor_expired');
+  expect((await read('', api.b.key)).json<Page>().events).toEqual([]);
+  expect((await api.call('DELETE', `/v1/feeds/${name}`, { key: api.b.key })).statusCode).toBe(200);
+  expect((await page()).events).toHaveLength(1);
+});
+
+test('a stream goes on where its reader was, and gives what comes as it comes', async () => {
+  const ids = await log(3);
+  const { events } = await page('&limit=1');
+  const gone = new AbortController();
+  const answer = await fetch(`http://127.0.0.1:${port}/v1/feeds/${name}`, {
+    signal: gone.signal,
+    headers: {
+      authorization: `Bearer ${api.a.key}`,
+      accept: 'text/event-stream',
+      'last-event-id': events[0]!.cursor,
+    },
+  });
+  expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  const seen = (): string[] =>
+    [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data).event.event_id);
+  const until = async (howMany: number): Promise<void> => {
+    while (seen().length < howMany) text += (await reader.read()).value ?? '';
+  };
+  await until(2);
+  const more = await log(2);
+  await until(4);
+  expect(seen()).toEqual([...ids.slice(1), ...more]);
+  expect(text).toContain(`id: ${(await page()).cursor}\n`);
+  gone.abort();
+}, 60_000);
