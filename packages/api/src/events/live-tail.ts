@@ -59,12 +59,10 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         tags: ['events'],
         summary: 'A live tail of calls and delivery attempts',
         description:
-          'Server-sent events: `received` (an operation was taken), `refused` (a call, or something in it, was not, or ' +
-          'was corrected), `reported` (one delivery attempt to a webhook), each with one JSON object; `dropped` with ' +
-          '`count`, how many lines were lost because the tail could not keep up, matching or not. Lines of one process ' +
-          'are in order, those of several are mixed. A comment comes at least every 15 seconds. Nothing is kept: a tail ' +
-          'begins with what comes next, and one opened with `Last-Event-ID` says so by a `dropped` whose `count` is ' +
-          'null. Ids only show whether a line was seen. The filters match exactly, emails in any letter case.',
+          'Server-sent events, each with one JSON object: `received` (an operation was taken), `refused` (a call, or ' +
+          'something in it, was not, or was corrected), `reported` (a delivery attempt), `dropped` (`count` lines were ' +
+          'lost because the tail could not keep up; null after `Last-Event-ID`, for nothing is kept). Lines of one ' +
+          'process are in order. The filters match exactly, emails in any letter case.',
         querystring: z.object({
           person: identifierText(FILTER_LENGTH_MAX)
             .optional()

@@ -143,6 +143,15 @@ const OWN_DATA = {
       unfinished_count: 12,
     },
   ],
+  reporting_webhook_disabled: [
+    z.looseObject({
+      reporting_webhook_id: z.int(),
+      name: z.string(),
+      failing_since: z.int(),
+      after_days: z.int(),
+    }),
+    { reporting_webhook_id: 1, name: 'Orders', failing_since: 1_700_000_000, after_days: 5 },
+  ],
   reporting_webhook_abandoned: [
     z.looseObject({
       reporting_webhook_id: z.int(),

@@ -103,6 +103,7 @@ export const INCOMING_SCHEMAS: Readonly<Record<IncomingEventType, IncomingSchema
     metrics: undefined,
     data: z.looseObject({
       payload: anyObject.meta({ description: 'As published.' }),
+      event_type_version: z.int().optional(),
       application: z.string().optional(),
       channel: z.string().optional(),
     }),

@@ -68,6 +68,7 @@ function reportEverything(): readonly ReportingEvent[] {
     {
       environmentId: 1,
       webhookId: 1,
+      applicationId: null,
       events: INCOMING_EVENT_TYPES,
       eventNames: null,
       attributeFilters: null,
@@ -101,7 +102,7 @@ function reportEverything(): readonly ReportingEvent[] {
 describe('the schema of every event type', () => {
   test('there is one for each of the 72, of our own and of what comes in', () => {
     expect([...EVENT_SCHEMAS.keys()]).toEqual(SELECTABLE_EVENT_TYPES);
-    expect(EVENT_SCHEMAS.size).toBe(72 + 3 + INCOMING_EVENT_TYPES.length);
+    expect(EVENT_SCHEMAS.size).toBe(72 + 4 + INCOMING_EVENT_TYPES.length);
   });
 
   test('every event that the apply step makes fits its schema, with content and without, and holds nothing undescribed', () => {

@@ -96,7 +96,7 @@ async function start(
              ${request.ratePerSecond}::int, ${plan.isComplete ? plan.count : null}::bigint, ${plan.throughSequence}::bigint,
              ${plan.afterSequence}::bigint, endpoint, endpoint_version, ${request.traceparent ?? null}
         from webhooks
-       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and feed_name is null and deleted_at is null
       on conflict (environment_id, webhook_id) where state = 'running' do nothing
       returning *
     )

@@ -66,6 +66,10 @@ import { processHeartbeats } from '../migrations/0056_process_heartbeats.ts';
 import { partitionUpkeep } from '../migrations/0057_partition_upkeep.ts';
 import { mergeGateLock } from '../migrations/0058_merge_gate_lock.ts';
 import { partitionLooks } from '../migrations/0059_partition_looks.ts';
+import { eventTypes } from '../migrations/0060_event_types.ts';
+import { applications } from '../migrations/0061_applications.ts';
+import { feeds } from '../migrations/0062_feeds.ts';
+import { endpointOperations } from '../migrations/0063_endpoint_operations.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -140,6 +144,10 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0057_partition_upkeep': partitionUpkeep,
   '0058_merge_gate_lock': mergeGateLock,
   '0059_partition_looks': partitionLooks,
+  '0060_event_types': eventTypes,
+  '0061_applications': applications,
+  '0062_feeds': feeds,
+  '0063_endpoint_operations': endpointOperations,
 };
 
 /**

@@ -66,6 +66,10 @@ export const MIGRATION_NAMES = [
   '0057_partition_upkeep',
   '0058_merge_gate_lock',
   '0059_partition_looks',
+  '0060_event_types',
+  '0061_applications',
+  '0062_feeds',
+  '0063_endpoint_operations',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -48,6 +48,11 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
   delivery_attempts: OF_WORKSPACE,
   webhook_replays: OF_WORKSPACE,
   replay_attempts: OF_WORKSPACE,
+  // Whom messages are published to and what they are, and how large feeds are.
+  applications: OF_WORKSPACE,
+  event_types: OF_WORKSPACE,
+  event_type_sets: OF_WORKSPACE,
+  feed_chunks: OF_WORKSPACE,
   // Files that leave once they are imported, and what a fault left to be tried again.
   imports: OF_WORKSPACE,
   import_chunks: OF_WORKSPACE,

@@ -90,6 +90,8 @@ export const AUDIT_OBJECTS = {
       full_resolution: 'shown',
       with_content: 'shown',
       standard_webhooks: 'shown',
+      signing: 'shown',
+      disable_after_days: 'shown',
       rate_limit_per_second: 'shown',
       window_max: 'shown',
       ordering: 'shown',
@@ -103,6 +105,7 @@ export const AUDIT_OBJECTS = {
       with_person_attributes: 'shown',
       signing_key: 'secret',
       next_signing_key: 'secret',
+      application_id: 'shown',
     },
   },
   delivery: {
@@ -176,10 +179,29 @@ export const AUDIT_OBJECTS = {
     fields: {
       for: 'shown',
       webhook_ids: 'shown',
+      application_id: 'shown',
       capabilities: 'shown',
       expires_at: 'shown',
       opened_at: 'shown',
     },
+  },
+  feed: {
+    label: 'Feed',
+    fields: {
+      events: 'shown',
+      event_names: 'shown',
+      attribute_filters: 'shown',
+      full_resolution: 'shown',
+      with_content: 'shown',
+      with_imports: 'shown',
+      with_late: 'shown',
+      with_person_attributes: 'shown',
+    },
+  },
+  application: { label: 'Application', fields: { name: 'shown' } },
+  event_type: {
+    label: 'Event type',
+    fields: { description: 'shown', version: 'shown', schema: 'shown' },
   },
   /** A code that is no good was given for a user. */
   failed_sign_in: {

@@ -1,5 +1,5 @@
 /**
- * What a workspace is told of a webhook that cannot be sent to: two event types of the service's own
+ * What a workspace is told of a webhook that cannot be sent to: event types of the service's own
  * that webhooks may choose like any other, beside the registry.
  *
  * The failing webhook is not told itself: it would hear of it only once it works again. An alert that is given up

@@ -100,6 +100,7 @@ const TYPES: ReadonlySet<string> = new Set(REPORTING_EVENT_TYPES);
 export const ALERT_EVENT_TYPES = [
   'reporting_webhook_failing',
   'reporting_webhook_abandoned',
+  'reporting_webhook_disabled',
 ] as const;
 
 export type AlertEventType = (typeof ALERT_EVENT_TYPES)[number];
@@ -142,6 +143,7 @@ export const isListableEventType = (type: string): boolean =>
 const OWN_FAMILIES = {
   reporting_webhook_failing: 'reporting_webhook',
   reporting_webhook_abandoned: 'reporting_webhook',
+  reporting_webhook_disabled: 'reporting_webhook',
   purchase_ended: 'purchase',
 } as const satisfies Record<OwnEventType, string>;
 
@@ -191,6 +193,8 @@ export interface ReportingEvent {
   readonly personId?: number;
   /** The webhooks that are told, of an incoming event; absent: each that chose the type. */
   readonly webhookIds?: readonly number[];
+  /** Of a published message for an application: whose endpoints these are. */
+  readonly applicationId?: string;
   /** The one webhook that is not told. */
   readonly exceptWebhookId?: number;
   /** Set for opens and clicks: two with the same value count as the same one. */

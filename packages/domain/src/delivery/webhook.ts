@@ -20,6 +20,15 @@ const SIGNATURE_VERSION = 'v0';
  * write.
  */
 export const WEBHOOK_COUNT_MAX = 100;
+/** How deliveries are signed: by us, with Standard Webhooks beside where it is asked for; by Standard Webhooks alone; not. */
+export const SIGNING_SCHEMES = ['sluice', 'standard_webhooks', 'none'] as const;
+export type SigningScheme = (typeof SIGNING_SCHEMES)[number];
+
+/** Of failure without a success, after which a webhook may have itself disabled. */
+export const DISABLE_AFTER_DAYS_MAX = 30;
+
+/** Of one customer of a workspace. */
+export const APPLICATION_ENDPOINT_COUNT_MAX = 50;
 
 const USER_AGENT = 'Sluice-Webhooks/1.0';
 
@@ -100,7 +109,7 @@ function isStandardForm(signingKey: string): boolean {
 /** What one attempt is signed with. */
 export interface AttemptSignatures {
   /** Of `stringToSign`, with the webhook's key. */
-  readonly signature: string;
+  readonly signature?: string;
   /** With the key that will replace it; only while keys are rotated. */
   readonly nextSignature?: string;
   /** Of `standardStringToSign`, one a key, where the webhook wants these headers too. */
@@ -122,11 +131,13 @@ export function deliveryHeaders(
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
-    'x-svc-timestamp': seconds,
-    'x-cio-timestamp': seconds,
-    'x-svc-signature': signature,
-    'x-cio-signature': signature,
   };
+  if (signature !== undefined) {
+    headers['x-svc-timestamp'] = seconds;
+    headers['x-cio-timestamp'] = seconds;
+    headers['x-svc-signature'] = signature;
+    headers['x-cio-signature'] = signature;
+  }
   if (nextSignature !== undefined) headers['x-svc-signature-next'] = nextSignature;
   if (standard) {
     headers['webhook-id'] = standard.eventId;

@@ -19,7 +19,12 @@ import { HmacKey } from './hmac-key.ts';
 
 export type SigningTarget = Pick<
   LaneTarget,
-  'signingKey' | 'nextSigningKey' | 'nextSignsFromMs' | 'standardWebhooks' | 'customHeaders'
+  | 'signingKey'
+  | 'nextSigningKey'
+  | 'nextSignsFromMs'
+  | 'standardWebhooks'
+  | 'signing'
+  | 'customHeaders'
 >;
 
 export function isSignedOtherwise(a: SigningTarget, b: SigningTarget): boolean {
@@ -28,12 +33,14 @@ export function isSignedOtherwise(a: SigningTarget, b: SigningTarget): boolean {
     a.nextSigningKey !== b.nextSigningKey ||
     a.nextSignsFromMs !== b.nextSignsFromMs ||
     a.standardWebhooks !== b.standardWebhooks ||
+    a.signing !== b.signing ||
     a.customHeaders !== b.customHeaders
   );
 }
 
 /** Holds the opened keys of one webhook, as of when it was made. */
 export class DeliverySigner {
+  readonly #scheme: SigningTarget['signing'];
   readonly #current: Key;
   readonly #next: Key | undefined;
   readonly #nextSignsFromMs: number;
@@ -41,7 +48,9 @@ export class DeliverySigner {
 
   /** @param open - opens an encrypted key. */
   constructor(target: SigningTarget, open: (encrypted: string) => string) {
-    const keyOf = (encrypted: string): Key => openedKey(open(encrypted), target.standardWebhooks);
+    this.#scheme = target.signing;
+    const isStandard = target.standardWebhooks || target.signing === 'standard_webhooks';
+    const keyOf = (encrypted: string): Key => openedKey(open(encrypted), isStandard);
     this.#current = keyOf(target.signingKey);
     this.#next = target.nextSigningKey === null ? undefined : keyOf(target.nextSigningKey);
     this.#nextSignsFromMs = target.nextSignsFromMs ?? Infinity;
@@ -58,11 +67,11 @@ export class DeliverySigner {
     const current = (isPromoted && this.#next) || this.#current;
     const next = isPromoted ? undefined : this.#next;
     const signedText = stringToSign(timestamp, body);
-    const signatures: { -readonly [Part in keyof AttemptSignatures]: AttemptSignatures[Part] } = {
-      signature: current.plain.sign(signedText, 'hex'),
-    };
-    if (next) signatures.nextSignature = next.plain.sign(signedText, 'hex');
-    if (current.standard) {
+    const signatures: { -readonly [Part in keyof AttemptSignatures]: AttemptSignatures[Part] } = {};
+    const isOurs = this.#scheme === 'sluice';
+    if (isOurs) signatures.signature = current.plain.sign(signedText, 'hex');
+    if (isOurs && next) signatures.nextSignature = next.plain.sign(signedText, 'hex');
+    if (current.standard && this.#scheme !== 'none') {
       const keys = next?.standard ? [current.standard, next.standard] : [current.standard];
       const messageId = standardMessageId(eventId);
       const text = standardStringToSign(messageId, timestamp, body);

@@ -15,7 +15,9 @@ import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { repeat } from '@sluice/platform/process/repeat';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { FairPermits } from '../scheduling/fair-permits.ts';
+import { disableFailing } from './disable-failing.ts';
 import { keepDeliveryDays } from './keep-delivery-days.ts';
+import { FEED_BOUNDS, keepFeeds } from './keep-feeds.ts';
 import { encryptSecrets } from './encrypt-secrets.ts';
 import { raiseAlerts } from './raise-alerts.ts';
 import { replayDeliveries, type ReplayDeps } from '../delivery/replay-deliveries.ts';
@@ -37,6 +39,7 @@ export interface WebhookTaskDeps {
 
 const SECRETS_INTERVAL_MS = 60_000;
 const ALERTS_INTERVAL_MS = 10_000;
+const DISABLING_INTERVAL_MS = 60_000;
 const REPLAY_DRAINS = 2;
 const REPLAY_REQUESTS_MAX = 16;
 const REPLAY_SLOW_AFTER_MS = 50;
@@ -44,6 +47,8 @@ const CLEARING_INTERVAL_MS = 60_000;
 const CLEARING_STEPS_MAX = 1_000;
 const CLEARED_ROWS_PER_STEP = 1_000;
 const RETENTION_INTERVAL_MS = 3_600_000;
+/** A feed may be larger by what comes in so long. */
+const FEEDS_INTERVAL_MS = 300_000;
 const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
 const REPLAYS_CLEARED_MAX = 10;
 
@@ -51,7 +56,11 @@ const REPLAYS_CLEARED_MAX = 10;
 export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
   const { database, draining, lifecycle } = deps;
   const { logger, now, monotonicNow, idleTime } = draining;
-  const start = (name: string, intervalMs: number, step: () => Promise<unknown>): void => {
+  const start = (
+    name: string,
+    intervalMs: number,
+    step: (isStopping: () => boolean) => Promise<unknown>,
+  ): void => {
     const repetition = repeat(name, intervalMs, logger, step);
     lifecycle.defer(name, () => repetition.stop());
   };
@@ -60,6 +69,9 @@ export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
     encryptSecrets({ database, encryptedText: deps.encryptedText, now }),
   );
   start('raise alerts', ALERTS_INTERVAL_MS, () => raiseAlerts({ ...deps, now, logger }));
+  start('disable failing webhooks', DISABLING_INTERVAL_MS, () =>
+    disableFailing({ ...deps, now, logger }),
+  );
   start('clear replays', CLEARING_INTERVAL_MS, () =>
     clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
   );
@@ -68,6 +80,9 @@ export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
   );
   start('clear merges of delivery queues', CLEARING_INTERVAL_MS, () =>
     deleteEndedLaneMerges(database),
+  );
+  start('keep feeds', FEEDS_INTERVAL_MS, (isStopping) =>
+    keepFeeds({ database, logger }, FEED_BOUNDS, isStopping),
   );
   start('keep days of deliveries', RETENTION_INTERVAL_MS, () =>
     keepDeliveryDays({ database, now, logger }, deps.retentionDays),

@@ -12,6 +12,7 @@ const signer = (changes: Partial<SigningTarget>) =>
       nextSigningKey: null,
       nextSignsFromMs: null,
       standardWebhooks: false,
+      signing: 'sluice',
       customHeaders: null,
       ...changes,
     },
@@ -75,3 +76,24 @@ test('the headers of Standard Webhooks carry a signature of each key, of a whsec
     'webhook-signature': `v1,${expected('old')} v1,${expected(bytes)}`,
   });
 });
+
+test.each([
+  ['sluice', false, ['x-svc-signature']],
+  ['sluice', true, ['webhook-signature', 'x-svc-signature']],
+  ['standard_webhooks', false, ['webhook-signature']],
+  ['none', true, []],
+] as const)(
+  'by the scheme %s, Standard Webhooks beside it %s, the signatures are %s',
+  (signing, standardWebhooks, names) => {
+    const rotated = { signingKey: 'old', nextSigningKey: 'new', nextSignsFromMs: AT_MS + 1 };
+    const headers = signer({ ...rotated, signing, standardWebhooks }).headers('id', '{}', AT_MS);
+    const plain = signer({ ...rotated, standardWebhooks: true }).headers('id', '{}', AT_MS);
+    expect(
+      Object.keys(headers)
+        .filter((name) => /^(?:x-svc|webhook)-signature$/.test(name))
+        .toSorted(),
+    ).toEqual(names);
+    expect('x-svc-signature-next' in headers).toBe(signing === 'sluice');
+    for (const name of names) expect(headers[name]).toBe(plain[name]);
+  },
+);

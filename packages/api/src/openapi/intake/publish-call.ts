@@ -21,7 +21,9 @@ const MESSAGE = {
   event_type: EVENT_NAME,
   payload: anyObject('Sent as it is.'),
   event_id: EVENT_ID,
-  application: identifier('Whom of your customers it is for: `data.application`.'),
+  application: identifier(
+    'Whom of your customers it is for: an application’s endpoints alone are told.',
+  ),
   channel: identifier('`data.channel`.'),
   timestamp: UNIX_SECONDS,
 };
@@ -41,7 +43,7 @@ export const PUBLISH_SCHEMAS = {
           {
             status: { enum: ['accepted', 'refused'] },
             event_id: { type: 'string' },
-            errors: { type: 'array', items: anyObject('`field`, `reason` and `message`.') },
+            errors: { type: 'array', items: anyObject('`field`, `pointer`, `reason`, `message`.') },
           },
           ['status'],
         ),

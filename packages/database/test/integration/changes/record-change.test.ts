@@ -201,6 +201,8 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
     fullResolution: fc.boolean(),
     withContent: fc.boolean(),
     standardWebhooks: fc.boolean(),
+    signing: fc.constantFrom('sluice' as const, 'standard_webhooks' as const, 'none' as const),
+    disableAfterDays: fc.option(fc.integer({ min: 1, max: 30 })),
     rateLimitPerSecond: fc.option(fc.integer({ min: 1, max: 10_000 })),
     windowMax: fc.option(fc.integer({ min: 1, max: 1_000 })),
     ordering: fc.constantFrom('person' as const, 'strict' as const),
