@@ -44,6 +44,8 @@ export default async function setup(project: TestProject): Promise<Close> {
     const serverUrl = process.env['TEST_DATABASE_URL'] ?? (await startPostgres(directory, closes));
     const nodeUrls = await listNodeUrls(serverUrl);
     const templateName = await createTemplate(nodeUrls, closes);
+    // For the processes of test files, which begin later (`platform/src/testing/service-under-test.ts`).
+    if (nodeUrls.length > 1) process.env['TEST_QUEUES_REDIS_URL'] = redisUrl;
     project.provide('testRedisUrl', redisUrl);
     project.provide('testServerUrl', serverUrl);
     project.provide('testNodeUrls', nodeUrls);

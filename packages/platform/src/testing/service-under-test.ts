@@ -154,5 +154,16 @@ const makeWorkingDirectory = () => mkdtemp(join(tmpdir(), 'sluice-service-'));
 const environmentOf = (settings: Readonly<Record<string, string>>) => ({
   PATH: process.env['PATH'],
   NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+  ...queuesOnCitus(settings['DATABASE_URL']),
   ...settings,
 });
+
+/**
+ * Where the tests run on Citus, services keep no queues in Postgres (`scripts/test-services.ts`): those of one database share
+ * queues in the Redis of the run.
+ */
+export function queuesOnCitus(databaseUrl: string | undefined): Readonly<Record<string, string>> {
+  const redisUrl = process.env['TEST_QUEUES_REDIS_URL'];
+  if (redisUrl === undefined || databaseUrl === undefined) return {};
+  return { REDIS_URL: redisUrl, QUEUE_PREFIX: new URL(databaseUrl).pathname.slice(1) };
+}

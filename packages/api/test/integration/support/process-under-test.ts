@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { TestDatabase } from '@sluice/database/testing/testing';
-import { TEST_SEALING_KEYS } from '@sluice/platform/testing/service-under-test';
+import { queuesOnCitus, TEST_SEALING_KEYS } from '@sluice/platform/testing/service-under-test';
 import { afterEach } from 'vitest';
 
 export const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
@@ -35,6 +35,7 @@ export function startProcess(
       DATABASE_URL: testDatabase.url,
       API_PORT: '0',
       SEALING_KEYS: TEST_SEALING_KEYS,
+      ...queuesOnCitus(testDatabase.url),
       ...settings,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
