@@ -3,7 +3,7 @@
  * coordinator of Citus it also puts on the nodes what is not there yet.
  */
 import { grantDatabaseRoles } from '@sluice/database/schema/database-roles';
-import { distribute } from '@sluice/database/schema/distribute';
+import { distribute, requireCoordinator } from '@sluice/database/schema/distribute';
 import { migrate, MIGRATIONS } from '@sluice/database/schema/migrate';
 import { readSchemaState } from '@sluice/database/schema/schema-version';
 import { migrateQueues } from '@sluice/platform/queue/queue';
@@ -17,6 +17,7 @@ await actOnDatabase(
   'migrate',
   databaseSettings,
   async (database, settings) => {
+    await requireCoordinator(database);
     const { applied } = await readSchemaState(database);
     const all = Object.keys(MIGRATIONS).filter((name) => !applied.includes(name)).length;
     const progress = startProgress('migrating', 'migrations', { silentMs: 2_000 });

@@ -23,14 +23,12 @@ const TRIGGERS_OF_PEOPLE = ['people_inserted', 'people_deleted', 'people_truncat
  *
  * @param onBegin - told of each table before it is distributed.
  * @returns the tables that were distributed now; on a Postgres without the extension none.
- * @throws AppError CONFIG_INVALID where this is not the coordinator, or its Citus is too old.
  */
 export async function distribute(
   database: Database,
   onBegin: (table: string) => void = () => {},
 ): Promise<string[]> {
   if (!(await isDistributed(database))) return [];
-  await requireCoordinator(database);
   const done = await listDistributed(database);
   const missing = DISTRIBUTED_TABLES.filter((table) => !done.has(table));
   for (const table of missing) {
@@ -67,7 +65,13 @@ async function listDistributed(database: DatabaseOrTransaction): Promise<Readonl
   return new Set(rows.map(({ name }) => name));
 }
 
-async function requireCoordinator(database: DatabaseOrTransaction): Promise<void> {
+/**
+ * Before anything is changed: a Postgres, or the coordinator of a Citus that is new enough.
+ *
+ * @throws AppError CONFIG_INVALID
+ */
+export async function requireCoordinator(database: DatabaseOrTransaction): Promise<void> {
+  if (!(await isDistributed(database))) return;
   const { rows } = await sql<{ version: string; isCoordinator: boolean }>`
     select extversion as version, citus_is_coordinator() as "isCoordinator"
       from pg_extension where extname = 'citus'`.execute(database);

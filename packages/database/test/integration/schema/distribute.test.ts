@@ -1,8 +1,9 @@
 /** Tables on nodes. What needs a Citus runs by `npm run test:distributed` alone. */
 import { sql } from 'kysely';
 import { expect, inject, test } from 'vitest';
+import { createDatabase } from '../../../src/connection/connection.ts';
 import { isDistributed } from '../../../src/connection/tenant-statements.ts';
-import { distribute } from '../../../src/schema/distribute.ts';
+import { distribute, requireCoordinator } from '../../../src/schema/distribute.ts';
 import { requireRedisOnCitus } from '../../../src/schema/installation.ts';
 import { DISTRIBUTED_TABLES } from '../../../src/schema/table-places.ts';
 import { pretendCitus } from '../../../src/testing/pretend-citus.ts';
@@ -62,5 +63,26 @@ test.runIf(isOnCitus)(
       database,
     );
     expect(places.map(({ name }) => name)).toEqual([...DISTRIBUTED_TABLES].toSorted());
+  },
+);
+
+test.runIf(isOnCitus)(
+  'a node that is not the coordinator is not migrated, and the setting is named',
+  async () => {
+    const { database, name } = await createTestDatabase();
+    await expect(requireCoordinator(database)).resolves.toBeUndefined();
+    const url = new URL(inject('testNodeUrls')[1] ?? '');
+    url.pathname = `/${name}`;
+    const node = createDatabase({
+      url: url.href,
+      poolMax: 1,
+      applicationName: 'test',
+      onError: () => {},
+    });
+    await expect(requireCoordinator(node)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      message: expect.stringContaining('DATABASE_URL'),
+    });
+    await node.destroy();
   },
 );
