@@ -27,6 +27,7 @@ export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
   'events/ingestion-issues.ts#deleteOldIssues': RETENTION,
   'events/message-deliveries.ts#listWorkspacesOfDelivery':
     'an unsubscribe link has no credentials; it returns the numbers of workspaces, two at most',
+  'feeds/feed-retention.ts#listFeedKeys': WORK,
   'imports/import-chunks.ts#hasImportStorage':
     'sums the bytes that the files of all workspaces take of one bound; it returns two sums',
   'imports/imports.ts#claimNext': WORK,
@@ -46,6 +47,9 @@ export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
   'verify/verify-usage.ts#listUsageCreditDifferences': OPERATOR,
   'verify/verify-usage.ts#countUsage': OPERATOR,
   'webhooks/encrypted-secrets.ts#listSecrets': SECRETS,
+  'webhooks/event-types.ts#listEventTypeRevisions':
+    'tells intake whose event types have changed; it returns numbers of workspaces and of revisions',
+  'webhooks/failing-webhooks.ts#listOverdueWebhooks': WORK,
   'webhooks/portal-links.ts#clearPortalLinks': RETENTION,
   'webhooks/encrypted-secrets.ts#listSecretsWithout': SECRETS,
   'webhooks/encrypted-secrets.ts#listEncryptedSamples': SECRETS,
