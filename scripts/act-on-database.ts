@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { findRunningStart } from '@sluice/command-line/running-start';
+import { findRunningStart } from '@sluice/command-line/connection/running-start';
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { requireDatabase } from '@sluice/database/connection/database-away';
 import { checkSchema } from '@sluice/database/schema/schema-version';

@@ -23,7 +23,7 @@ import { makeBaseBackup } from '@sluice/database/embedded/base-backup';
 import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
 import { dataLink } from '@sluice/database/embedded/postgres-cluster';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
-import { findRunningStart, type RunningStart } from '@sluice/command-line/running-start';
+import { findRunningStart, type RunningStart } from '@sluice/command-line/connection/running-start';
 import { holdDataDirectory } from '@sluice/standalone/data-directory';
 import { readWords } from './act-on-database.ts';
 import { BACKUP_FORMAT, MANIFEST } from './backup-format.ts';

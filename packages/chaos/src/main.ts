@@ -1,5 +1,5 @@
 /** `npm run chaos -- --seed N`: runs one of the two oracles and prints what differs. `--help` lists the rest. */
-import { positiveInteger } from '@sluice/command-line/arguments';
+import { positiveInteger } from '@sluice/command-line/input/arguments';
 import { Command, Option } from 'commander';
 import {
   BROKERS,

@@ -1,15 +1,18 @@
 /** The process of one `sluice` command. Before: `bin/sluice.mjs`. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AppError } from '@sluice/domain/values/errors';
+import { AppError, type ErrorCode } from '@sluice/domain/values/errors';
 import { printable } from '@sluice/domain/values/printable';
 import { CommanderError } from 'commander';
 import { createProgram } from './program.ts';
-import { findRunningStart } from './running-start.ts';
-import { withinRow, type Terminal } from './terminal.ts';
+import { openBrowser } from './connection/open-browser.ts';
+import { profilesFile, readProfiles } from './connection/profiles.ts';
+import { findRunningStart } from './connection/running-start.ts';
+import { type OutputFormat, type Terminal, withinRow } from './output/terminal.ts';
 
 /** Ctrl-C arrives twice, from the terminal and from `bin/sluice.mjs`: that is one wish. */
 const SAME_WISH_MS = 500;
@@ -39,6 +42,13 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 // Whoever reads only the notes may have enough of those (`sluice send 2>&1 > result | head`): the command goes on.
 process.stderr.on('error', () => undefined);
 
+/** What a script may go by; 1 is for all else that was refused. */
+const EXIT_CODES: Partial<Record<ErrorCode, number>> = {
+  COMMAND_MISUSED: 2,
+  COMMAND_NOT_REACHED: 3,
+  COMMAND_NOT_ALLOWED: 4,
+};
+
 /** Not 1, which of `status`, `verify` and `secrets lost` says that something is not as it should be. */
 const WRONG_WORDS = 2;
 
@@ -49,13 +59,19 @@ const LOGGED_PROGRESS_INTERVAL_MS = 5_000;
 /** A command that is over sooner logs no progress. */
 const SILENT_MS = 2_000;
 
-function createTerminal(isJson: boolean): Terminal {
+function createTerminal(format: OutputFormat, columns: readonly string[] | undefined): Terminal {
   const isInPlace = process.stderr.isTTY;
   let hasProgress = false;
   let logDueAtMs = performance.now() + SILENT_MS;
   return {
-    isJson,
-    hasColor: !isJson && process.stdout.isTTY && process.stdout.hasColors(),
+    format,
+    columns,
+    // Of a pipe none: who reads it wants whole rows.
+    width: process.stdout.isTTY && format === 'table' ? process.stdout.columns : undefined,
+    // `hasColors` knows NO_COLOR.
+    hasColor: format === 'table' && process.stdout.isTTY && process.stdout.hasColors(),
+    now: Date.now,
+    clear: () => void process.stdout.write(process.stdout.isTTY ? '\u001B[H\u001B[2J' : '\n'),
     line: (text) => void process.stdout.write(`${text}\n`),
     note: (text) => void process.stderr.write(`${text}\n`),
     progress(text, counted) {
@@ -78,11 +94,21 @@ function createTerminal(isJson: boolean): Terminal {
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const runningStart = findRunningStart(ROOT, process.env, (pid) => void process.kill(pid, 0));
 
+const { version } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+) as { version: string };
+const profiles = profilesFile(process.env);
+
 const program = createProgram({
+  version,
   terminal: createTerminal,
   signal: stopping.signal,
   runId: randomUUID,
   runningStart,
+  profilesFile: profiles,
+  readProfiles: () => readProfiles(profiles),
+  input: process.stdin,
+  openBrowser: (url) => openBrowser(process.platform, url),
   runScript: (name, words = []) =>
     new Promise((resolve, reject) => {
       const file = join(ROOT, 'scripts', `${name}.ts`);
@@ -103,7 +129,7 @@ try {
   } else if (error instanceof AppError) {
     // The API's message may quote what somebody else wrote; only its line breaks are kept as they are.
     process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);
-    process.exitCode = stoppedBy === undefined ? 1 : endedBy(stoppedBy);
+    process.exitCode = stoppedBy === undefined ? (EXIT_CODES[error.code] ?? 1) : endedBy(stoppedBy);
   } else {
     throw error;
   }

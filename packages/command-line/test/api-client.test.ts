@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createApiClient } from '../src/api-client.ts';
+import { createApiClient } from '../src/connection/api-client.ts';
 
 test.each([
   ['no JSON', '<html></html>', /is not the API; is --api-url/],
@@ -25,7 +25,7 @@ test.each([
     signal: new AbortController().signal,
   });
   await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
-    code: 'COMMAND_FAILED',
+    code: 'COMMAND_NOT_REACHED',
     message: expect.stringMatching(message),
   });
 });

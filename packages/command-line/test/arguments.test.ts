@@ -6,7 +6,7 @@ import {
   notEmpty,
   port,
   positiveInteger,
-} from '../src/arguments.ts';
+} from '../src/input/arguments.ts';
 
 /** A replay from a wrong time sends everything again. */
 test.each([

@@ -1,17 +1,25 @@
-import type { Terminal } from '../src/terminal.ts';
+import type { OutputFormat, Terminal } from '../src/output/terminal.ts';
 
 /** Keeps what a command writes. */
-export function collectingTerminal(): Terminal & { readonly lines: string[]; notes: string[] } {
+export function collectingTerminal(
+  format: OutputFormat = 'json',
+  more: Partial<Terminal> = {},
+): Terminal & { readonly lines: string[]; notes: string[] } {
   const lines: string[] = [];
   const notes: string[] = [];
   return {
     lines,
     notes,
-    isJson: true,
+    format,
+    columns: undefined,
+    width: undefined,
     hasColor: false,
+    now: () => 0,
     line: (text) => void lines.push(text),
     note: (text) => void notes.push(text),
     progress: (text) => void notes.push(text),
     progressDone: () => {},
+    clear: () => {},
+    ...more,
   };
 }

@@ -1,6 +1,7 @@
 /** A replay that is waited for: shown until it has ended, and left alone when nobody waits any more. */
 import { expect, test } from 'vitest';
-import { followReplay } from '../src/webhook-commands.ts';
+import { followReplay } from '../src/webhooks/replay-commands.ts';
+import { collectingTerminal } from './collecting-terminal.ts';
 
 const replay = (delivered: number, state = 'running') => ({
   id: 7,
@@ -18,14 +19,9 @@ function follow(states: readonly object[][], stopAfter = Infinity) {
   const followed = followReplay(
     {
       list: async () => states[Math.min(asked++, states.length - 1)],
-      terminal: {
-        line: () => {},
-        note: () => {},
+      terminal: collectingTerminal('table', {
         progress: (_, counted) => void shown.push(counted),
-        progressDone: () => {},
-        isJson: false,
-        hasColor: false,
-      },
+      }),
       pause: async () => {
         if (asked >= stopAfter) stopping.abort();
       },

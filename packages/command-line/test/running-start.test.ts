@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findRunningStart } from '../src/running-start.ts';
+import { findRunningStart } from '../src/connection/running-start.ts';
 
 const HOLDER = {
   pid: 7,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sampleCalls } from '../src/sample-calls.ts';
+import { sampleCalls } from '../src/live/sample-calls.ts';
 
 const take = (seed: number, count: number, runId = 'run') => {
   const calls = sampleCalls(seed, 50, runId);

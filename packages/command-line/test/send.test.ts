@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { sampleCalls } from '../src/sample-calls.ts';
-import { send } from '../src/send.ts';
+import { sampleCalls } from '../src/live/sample-calls.ts';
+import { send } from '../src/live/send.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
 test('what waits for its turn is not sent once Ctrl-C is pressed, nor counted as sent', async () => {
@@ -74,7 +74,7 @@ test('another process of ours in place of intake is told as such', async () => {
   };
   const options = { url, writeKey: 'key', count: 3, rate: 0, batchSize: 1, connections: 1 };
   await expect(send(deps, options)).rejects.toMatchObject({
-    code: 'COMMAND_FAILED',
+    code: 'COMMAND_NOT_REACHED',
     message: expect.stringMatching(/is not intake \(404\); is --intake-url \(SLUICE_INTAKE_URL\)/),
   });
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { parseMetrics, readStatus, writeStatus } from '../src/status.ts';
+import { parseMetrics, readStatus, writeStatus } from '../src/commands/status.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
 test('metrics of ours are read, those with labels summed', () => {
@@ -27,9 +27,9 @@ test('of a whole fleet the disk buffers are added up, for each intake has its ow
       'sluice_failing_lanes 1\nsluice_clock_ahead_seconds -42.03925634765625\n',
     ].map(serveMetrics),
   );
-  const terminal = { ...collectingTerminal(), isJson: false };
+  const terminal = collectingTerminal('table');
   expect(writeStatus(terminal, await readStatus(urls))).toBe(true);
-  expect(terminal.lines.slice(urls.length + 1)).toEqual([
+  expect(terminal.lines.slice(urls.length + 2)).toEqual([
     'what            value   meaning',
     'queued          9       commit batches wait or run',
     'failing queues  1       webhooks fail and their deliveries are blocked',
@@ -46,9 +46,9 @@ test('shards that no worker gets on with are named once, however many workers sa
         .end(url === '/metrics' ? '' : JSON.stringify({ stuck_queues: stuckQueues })),
     );
   const statusOf = async (...fleet: (readonly string[])[]): Promise<string[]> => {
-    const terminal = { ...collectingTerminal(), isJson: false };
+    const terminal = collectingTerminal('table');
     writeStatus(terminal, await readStatus(await Promise.all(fleet.map(serveWorker))));
-    return terminal.lines.slice(fleet.length + 1);
+    return terminal.lines.slice(fleet.length + 2);
   };
   expect(await statusOf([], [])).toEqual([
     'what   value  meaning',
@@ -69,7 +69,7 @@ test('why no commit batch gets through is told once, however many workers say so
           : JSON.stringify({ failing: { seconds: 40, reason: '0A000: no such statement' } }),
       ),
   );
-  const terminal = { ...collectingTerminal(), isJson: false };
+  const terminal = collectingTerminal('table');
   expect(writeStatus(terminal, await readStatus([url, url]))).toBe(false);
   expect(terminal.lines.at(-1)).toBe(
     'failing  2      workers apply no commit batch, each try fails: 0A000: no such statement',
@@ -103,19 +103,53 @@ test.each([404, 200])(
     const url = await serve((_, response) =>
       response.writeHead(status).end('<html>nothing here</html>'),
     );
-    const terminal = { ...collectingTerminal(), isJson: false };
+    const terminal = collectingTerminal('table');
     expect(writeStatus(terminal, await readStatus([url]))).toBe(false);
-    expect(terminal.lines[0]).toBe(
-      `${url}  not ready  /readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`,
+    expect(terminal.lines[1]).toMatch(/ not ready$/);
+    expect(terminal.lines[2]).toBe(
+      `${url}: /readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`,
     );
   },
 );
 
 test('where nobody answers no word says that nothing waits', async () => {
-  const terminal = { ...collectingTerminal(), isJson: false };
+  const terminal = collectingTerminal('table');
   const url = await serve((_, response) => response.destroy());
   expect(writeStatus(terminal, await readStatus([url]))).toBe(false);
-  expect(terminal.lines).toEqual([`${url}  does not answer`]);
+  expect(terminal.lines.slice(1)).toEqual([expect.stringMatching(/^http.* does not answer$/)]);
+});
+
+test('a process is told by its role, version and age, and a failing webhook by its name and the command that helps', async () => {
+  const url = await serveMetrics(
+    [
+      'sluice_build_info{version="1.2.3",service="worker"} 1',
+      'process_start_time_seconds{service="worker"} 1000',
+    ].join('\n'),
+  );
+  const nowMs = 1_000_000 + 3 * 3_600_000;
+  const terminal = collectingTerminal('table', { now: () => nowMs });
+  const head = {
+    ...{ sequence: 7, attempts: 4, first_attempt_at: 1_000, status: 500, failure: 'server_error' },
+    ...{ failure_meaning: null, failure_message: null, abandons_at: null },
+  };
+  const state = {
+    ...{ state: 'failing' as const, disabled_at: null, disabled_by: null, sending: false },
+    ...{ unfinished_count: 3, next_probe_at: null, head },
+  };
+  const shards = [
+    { shard: 0, waiting: 0, oldest_age_ms: null, stuck: false },
+    { shard: 1, waiting: 5, oldest_age_ms: 900, stuck: true },
+  ];
+  const details = { failing_webhooks: [{ id: 2, name: 'shop', state }], shards };
+  expect(writeStatus(terminal, await readStatus([url]), details)).toBe(true);
+  const text = terminal.lines.join('\n');
+  expect(terminal.lines[1]).toMatch(/^http\S+ +worker +1\.2\.3 +3 h +ready$/);
+  expect(text).toMatch(/^webhook 2, shop: Delivery 7 gets 500 since .*\(4 tries\)/m);
+  expect(text).toContain('sluice webhooks show 2');
+  expect(terminal.lines.slice(-2)).toEqual([
+    'shard  waiting  oldest_age_ms  stuck',
+    '1      5        900            yes',
+  ]);
 });
 
 /** A process that is ready and says so much. */

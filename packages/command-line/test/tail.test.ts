@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createApiClient } from '../src/api-client.ts';
-import { readEvents, tail } from '../src/tail.ts';
+import { createApiClient } from '../src/connection/api-client.ts';
+import { readEvents, tail } from '../src/live/tail.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
 test('events are read whole, however the stream is cut; comments are passed over', async () => {
@@ -77,7 +77,7 @@ test('a tail that ends is opened again at once, one that broke off or was short 
     {},
   );
   await expect(ending).rejects.toMatchObject({
-    code: 'COMMAND_FAILED',
+    code: 'COMMAND_NOT_REACHED',
     message: expect.stringContaining('cannot be reached'),
   });
   expect(terminal.lines.map((line) => JSON.parse(line) as unknown)).toEqual(

@@ -3,23 +3,26 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createApiClient } from '../src/api-client.ts';
-import { listen } from '../src/listen.ts';
-import { tail } from '../src/tail.ts';
-import { withinRow, writeFields, writeRows } from '../src/terminal.ts';
+import { createApiClient } from '../src/connection/api-client.ts';
+import { listen } from '../src/live/listen.ts';
+import { tail } from '../src/live/tail.ts';
+import { writeFields, writeRows } from '../src/output/result.ts';
+import { OUTPUT_FORMATS, type Terminal, withinRow } from '../src/output/terminal.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
 const HOSTILE = 'x\u001B[2J\u001B]0;t\u0007\u009B31m\r\ny\u202E';
 const SHOWN = String.raw`x\u001b[2J\u001b]0;t\u0007\u009b31m\u000d\u000ay\u202e`;
 
 /** As text, and as JSON. */
-const terminals = () => [false, true].map((isJson) => ({ ...collectingTerminal(), isJson }));
+const terminals = () => OUTPUT_FORMATS.map((format) => collectingTerminal(format));
+/** A document of YAML is many lines, and CSV has a head. */
+const isOfLines = ({ format }: Terminal): boolean => format === 'table' || format === 'json';
 const hasControls = (line: string): boolean => /[\p{Cc}\u202E]/u.test(line);
 
 test.each([
   [
     'rows',
-    (terminal) => writeRows(terminal, [{ name: HOSTILE, more: [HOSTILE] }], ['name', 'more']),
+    (terminal) => writeRows(terminal, [{ name: HOSTILE, more: [HOSTILE] }], ['name', 'more'], ''),
   ],
   ['fields', (terminal) => writeFields(terminal, { [HOSTILE]: HOSTILE, in: { a: [HOSTILE] } })],
 ] satisfies [string, (terminal: ReturnType<typeof collectingTerminal>) => void][])(
@@ -27,9 +30,12 @@ test.each([
   (_, write) => {
     for (const terminal of terminals()) {
       write(terminal);
-      if (terminal.isJson)
+      if (terminal.format === 'json')
         expect(() => JSON.parse(terminal.lines.join('')) as unknown).not.toThrow();
-      else expect(terminal.lines.join('')).toContain(SHOWN);
+      else
+        expect(terminal.lines.join('')).toContain(
+          terminal.format === 'table' ? SHOWN : String.raw`\u009b31m`,
+        );
       for (const line of terminal.lines) expect(hasControls(line), line).toBe(false);
     }
   },
@@ -42,9 +48,9 @@ test('progress stays in one row, however narrow the terminal: the next is writte
 });
 
 test('what has nothing in it is a dash, as what is not there', () => {
-  const terminal = { ...collectingTerminal(), isJson: false };
+  const terminal = collectingTerminal('table');
   writeFields(terminal, { headers: {}, events: [], head: null, lane: { keys: {} } });
-  writeRows(terminal, [{ events: [] }], ['events']);
+  writeRows(terminal, [{ events: [] }], ['events'], '');
   expect(terminal.lines).toEqual([
     'headers: -',
     'events: -',
@@ -82,9 +88,9 @@ test('tail: one event is one line, whatever its name', async () => {
       },
       {},
     );
-    expect(terminal.lines).toHaveLength(1);
-    expect(hasControls(terminal.lines[0] ?? '')).toBe(false);
-    if (terminal.isJson) continue;
+    if (isOfLines(terminal)) expect(terminal.lines).toHaveLength(1);
+    for (const each of terminal.lines) expect(hasControls(each)).toBe(false);
+    if (terminal.format !== 'table') continue;
     expect(terminal.lines[0]?.split(SHOWN)).toHaveLength(4);
     // In which zone is told.
     expect(terminal.lines[0]).toMatch(/^00:00:00\.000Z /);
@@ -93,10 +99,15 @@ test('tail: one event is one line, whatever its name', async () => {
 
 test('listen: anybody may post, and nobody writes to the terminal', async () => {
   for (const terminal of terminals()) {
-    const listener = await listen(terminal, { port: 0, status: 200 });
+    const listener = await listen(terminal, {
+      port: 0,
+      status: 200,
+      secret: Promise.resolve(undefined),
+    });
     onTestFinished(() => listener.close());
     await fetch(listener.url, { method: 'POST', body: HOSTILE });
-    expect(terminal.lines).toHaveLength(1);
-    expect(hasControls(terminal.lines[0] ?? '')).toBe(false);
+    if (isOfLines(terminal)) expect(terminal.lines).toHaveLength(1);
+    expect(terminal.lines.join('')).toContain(String.raw`\u009b`);
+    for (const line of terminal.lines) expect(hasControls(line)).toBe(false);
   }
 });

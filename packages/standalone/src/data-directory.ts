@@ -18,7 +18,7 @@ const holderSchema = z.object({
   pid: z.int(),
   since: z.string(),
   addresses: z.array(z.string()),
-  /** For commands beside it (`packages/command-line/src/running-start.ts`). Earlier versions wrote none. */
+  /** For commands beside it (`packages/command-line/src/connection/running-start.ts`). Earlier versions wrote none. */
   urls: z.record(z.string(), z.string()).default({}),
   /** Those of its settings that such commands need, no secrets. */
   settings: z.record(z.string(), z.string()).default({}),

@@ -3,7 +3,7 @@
  * rest.
  */
 import { availableParallelism } from 'node:os';
-import { positiveInteger } from '@sluice/command-line/arguments';
+import { positiveInteger } from '@sluice/command-line/input/arguments';
 import { Command } from 'commander';
 import { runCrashes } from './run-crashes.ts';
 

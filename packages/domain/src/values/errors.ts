@@ -39,6 +39,11 @@ export const ERRORS = {
   CALL_OVERTAKEN:
     'A call with an Idempotency-Key took more than a minute, and the client repeated it meanwhile. The slow call changed nothing.',
   COMMAND_FAILED: 'A command of `sluice` failed; its message gives the reason.',
+  COMMAND_MISUSED: 'A word of a `sluice` command is wrong; its message gives the right ones.',
+  COMMAND_NOT_REACHED:
+    'A `sluice` command does not reach the service that it needs. Its message gives the address, and the setting that changes it.',
+  COMMAND_NOT_ALLOWED:
+    'The key of a `sluice` command is unknown, or does not have the right. Its message gives the setting that changes it.',
   BUG: 'An internal invariant was violated. Please report it with the log.',
 } as const;
 

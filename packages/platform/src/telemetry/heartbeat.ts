@@ -2,15 +2,15 @@
  * A process says every ten seconds that it lives, and what there is to know of it: one small statement
  * (`database/src/maintenance/process-heartbeats.ts`). While Postgres is away nothing is said, and nothing waits for it.
  */
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Lifecycle } from '../process/lifecycle.ts';
 import type { Logger } from '../process/logger.ts';
+import { RELEASE_VERSION } from '../process/release.ts';
 import { repeat } from '../process/repeat.ts';
 
 const INTERVAL_MS = 10_000;
 
-/** Who writes. All packages have the version of the release. */
+/** Who writes. */
 export interface ProcessIdentity {
   readonly version: string;
   readonly host: string;
@@ -18,9 +18,7 @@ export interface ProcessIdentity {
 }
 
 export function identityOfProcess(pid: number): ProcessIdentity {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  const { version } = JSON.parse(manifest) as { version: string };
-  return { version, host: hostname(), pid };
+  return { version: RELEASE_VERSION, host: hostname(), pid };
 }
 
 export interface HeartbeatOptions {

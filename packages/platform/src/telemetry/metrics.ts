@@ -3,6 +3,7 @@
  * is scraped, because a labelled `inc()` costs more than the call it counts.
  */
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import { RELEASE_VERSION } from '../process/release.ts';
 import { within } from '../process/within.ts';
 
 export interface Metrics {
@@ -47,6 +48,13 @@ export function createMetrics(service: string): Metrics {
   });
   for (const name of LOOKS_OF_LIBRARY)
     registry.removeSingleMetric(`nodejs_eventloop_lag_${name}_seconds`);
+  // As others name it: joined with any metric, it tells which version has said so.
+  new Gauge({
+    name: 'sluice_build_info',
+    help: '1, with the version of the process as a label',
+    labelNames: ['version'],
+    registers: [registry],
+  }).set({ version: RELEASE_VERSION }, 1);
   const metrics = metricsOf(registry);
   metrics.gauge(
     'sluice_event_loop_delay_seconds',

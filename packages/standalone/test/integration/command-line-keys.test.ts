@@ -33,7 +33,7 @@ test('keys are made, listed without their secret, and revoked', async () => {
 
 test('a token of another account is told which option names its account', async () => {
   expect(await sluice('keys', '--account', '2', 'list')).toEqual({
-    exitCode: 1,
+    exitCode: 4,
     output: '',
     errors:
       'sluice: account not found; set --account (SLUICE_ACCOUNT) to the account of the token, the account_id that its signup answered\n',
@@ -42,7 +42,7 @@ test('a token of another account is told which option names its account', async 
 
 test('a key of a workspace asks for its workspace in the words of the command', async () => {
   expect(await sluice('keys', 'make', 'app', 'Shop')).toEqual({
-    exitCode: 1,
+    exitCode: 2,
     output: '',
     errors: 'sluice: a key of type app is of a workspace: --workspace <id>\n',
   });

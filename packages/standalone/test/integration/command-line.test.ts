@@ -66,6 +66,8 @@ test('without a command it teaches, and a wrong one is told', async () => {
   const wrong = await sluice('stauts');
   expect(wrong.exitCode).toBe(2);
   expect(wrong.errors).toContain('Did you mean status?');
+  expect(wrong.errors.trimEnd().split('\n')).toHaveLength(2);
+  expect((await sluice('--version')).output).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
 test('webhooks create makes one for events of one’s own, and says which word is wrong', async () => {
@@ -135,7 +137,8 @@ test('import sends a file, and waits until its rows are events', async () => {
 test('status tells who runs and exits 1 where somebody does not', async () => {
   const all = await sluice('status', '--worker-url', fleet.worker.url);
   expect(all).toMatchObject({ exitCode: 0 });
-  expect(all.output.match(/ {2}ready/g)).toHaveLength(3);
+  expect(all.output.match(/^http.* (?:s|min) +ready$/gm)).toHaveLength(3);
+  expect(all.output).toMatch(/^http\S+ +worker +\d+\.\d+\.\d+ /m);
   const one = await sluice('--json', 'status', '--worker-url', 'http://127.0.0.1:1');
   expect(one.exitCode).toBe(1);
   expect(JSON.parse(one.output)).toMatchObject({ ready: false });
@@ -163,7 +166,7 @@ test.each([
 
 test('a write key that is not in force ends send with what to look at', async () => {
   const { exitCode, errors } = await sluice('send', '--count', '1', '--write-key', 'nobody');
-  expect(exitCode).toBe(1);
+  expect(exitCode).toBe(4);
   expect(errors).toContain('does not know the write key; is --write-key (SLUICE_WRITE_KEY) right?');
 });
 
@@ -314,7 +317,7 @@ test('a replay that was not meant is seen and cancelled, and a slip of the hand 
   const slip = await sluice('webhooks', 'replay', id, '--since', '1');
   expect(slip).toMatchObject({ exitCode: 2, output: '' });
   expect(slip.errors).toContain('It must be a time with its zone');
-  expect((await sluice('webhooks', 'replays', id)).output).toBe('nothing\n');
+  expect((await sluice('webhooks', 'replays', id)).output).toBe(`webhook ${id} has no replay\n`);
 
   // One that waits for its endpoint, which is the same still: no worker ends it meanwhile.
   await sql`

@@ -96,7 +96,7 @@ describe('compose.yaml and the manifests', () => {
     }
     // And those that the command line runs are there.
     const commands = await readFile(
-      join(ROOT, 'packages/command-line/src/script-commands.ts'),
+      join(ROOT, 'packages/command-line/src/commands/script-commands.ts'),
       'utf8',
     );
     for (const [, script = ''] of commands.matchAll(/runScript\('(\w+)'/g))

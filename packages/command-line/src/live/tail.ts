@@ -1,13 +1,20 @@
 /** `sluice tail`: what comes in and what is reported, as it happens, from every process. */
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
-import { printable, printableJson } from '@sluice/domain/values/printable';
-import type { ApiClient } from './api-client.ts';
-import { colored, type Color, type Terminal } from './terminal.ts';
+import { printable } from '@sluice/domain/values/printable';
+import type { ApiClient } from '../connection/api-client.ts';
+import { documentWriter, type Row } from '../output/result.ts';
+import { colored, type Color, type Terminal } from '../output/terminal.ts';
+import { fitsAll } from './line-filter.ts';
 
+/** The first three are looked at by the API, the others here. */
 export interface TailOptions {
   readonly person?: string;
   readonly name?: string;
   readonly outcome?: string;
+  /** Which call: `pipelines.track`, or the beginning of its name. */
+  readonly source?: string;
+  /** As {@link fitsAll}. */
+  readonly grep?: readonly string[];
 }
 
 export interface TailDependencies {
@@ -29,6 +36,9 @@ const COLORS: Readonly<Record<string, Color>> = {
   abandoned: 'red',
 };
 
+/** Of CSV. */
+const COLUMNS = ['at_ms', 'event', 'outcome', 'name', 'people', 'details'];
+
 const AGAIN_AFTER_MS = 500;
 /** A restarted API is there again by then; until then the tail goes on trying. */
 const THERE_AGAIN_WITHIN_MS = 60_000;
@@ -37,13 +47,21 @@ const THERE_AGAIN_WITHIN_MS = 60_000;
  * Until `signal`. A tail that the API ends is begun again at once, so that little is missed; one that
  * broke off, or ended as it had begun, after a moment.
  *
- * @throws AppError COMMAND_FAILED where it cannot be begun.
+ * @throws AppError as `ApiClient.open`, where it cannot be begun.
  */
 export async function tail(
   { api, terminal, now, pause, signal }: TailDependencies,
-  options: TailOptions,
+  { source, grep = [], ...asked }: TailOptions,
 ): Promise<void> {
-  const query = new URLSearchParams(Object.entries(options).filter(([, value]) => value));
+  const query = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
+  const writeDocument = documentWriter(terminal, COLUMNS);
+  const show = (event: string, data: string): void => {
+    const line = { event, ...(JSON.parse(data) as object) };
+    // What is lost may have fitted.
+    if (event !== 'dropped' && !(isOf(source, line) && fitsAll(grep, line))) return;
+    if (writeDocument) writeDocument(line);
+    else terminal.line(lineText(terminal, event, line));
+  };
   let openUntilMs: number | undefined;
   let isSaid = false;
   while (!signal.aborted) {
@@ -52,7 +70,7 @@ export async function tail(
       const answer = await api.open(`/v1/stream?${query.toString()}`, signal);
       isSaid = false;
       terminal.note('listening; Ctrl-C ends it');
-      await readEvents(answer, (event, data) => writeLine(terminal, event, data));
+      await readEvents(answer, show);
       openUntilMs = now();
       if (openUntilMs - openedAtMs >= AGAIN_AFTER_MS) continue;
     } catch (error) {
@@ -100,17 +118,21 @@ interface TailLine {
   readonly details: Readonly<Record<string, string | number | null>>;
 }
 
-function writeLine(terminal: Terminal, event: string, data: string): void {
-  if (terminal.isJson) {
-    terminal.line(printableJson({ event, ...(JSON.parse(data) as object) }));
-    return;
-  }
+function isOf(source: string | undefined, line: Row): boolean {
+  if (source === undefined) return true;
+  const { source: said } = (line['details'] ?? {}) as { readonly source?: unknown };
+  return typeof said === 'string' && (said === source || said.startsWith(`${source}.`));
+}
+
+const OUTCOME_WIDTH = 'rate_limited'.length;
+
+/** One line, as long as the terminal is wide where it has a width. */
+function lineText(terminal: Terminal, event: string, row: Row): string {
   if (event === 'dropped') {
-    const { count } = JSON.parse(data) as { count: number | null };
-    terminal.line(colored(terminal, 'gray', `${count ?? 'some'} lines lost: too many to show`));
-    return;
+    const count = (row['count'] as number | null) ?? 'some';
+    return colored(terminal, 'gray', `${count} lines lost: too many to show`);
   }
-  const line = JSON.parse(data) as TailLine;
+  const line = row as unknown as TailLine;
   const time = new Date(line.at_ms).toISOString().slice(11);
   const people = line.people.map((person) =>
     Object.entries(person)
@@ -121,14 +143,23 @@ function writeLine(terminal: Terminal, event: string, data: string): void {
   const rest = Object.entries(details)
     .filter(([, value]) => value !== null)
     .map(([name, value]) => printable(`${name}=${String(value)}`));
-  terminal.line(
-    [
-      colored(terminal, 'gray', time),
-      event.padEnd(8),
-      colored(terminal, COLORS[line.outcome] ?? 'cyan', line.outcome.padEnd(9)),
-      printable(line.name ?? `${type ?? source ?? ''}`),
-      ...people,
-      colored(terminal, 'gray', rest.join(' ')),
-    ].join(' '),
-  );
+  const parts: readonly (readonly [text: string, color?: Color])[] = [
+    [time, 'gray'],
+    [event.padEnd('received'.length)],
+    [line.outcome.padEnd(OUTCOME_WIDTH), COLORS[line.outcome] ?? 'cyan'],
+    // What is no event has no name; then what kind of operation it is, and which call it came by.
+    [printable(line.name ?? [type, source].filter((part) => part != null).join(' '))],
+    ...people.map((text) => [text] as const),
+    [rest.join(' '), 'gray'],
+  ];
+  let left = terminal.width ?? Infinity;
+  return parts
+    .filter(([text]) => text !== '')
+    .map(([text, color]) => {
+      const shown = text.length <= left ? text : `${text.slice(0, Math.max(0, left - 1))}…`;
+      left = Math.max(0, left - text.length - 1);
+      return color ? colored(terminal, color, shown) : shown;
+    })
+    .join(' ')
+    .trimEnd();
 }

@@ -51,6 +51,11 @@ export const gather = (text: string, earlier: string[] = []): string[] => [
   address(text),
 ];
 
+export const gatherTexts = (text: string, earlier: string[] = []): string[] => [
+  ...earlier,
+  notEmpty(text),
+];
+
 /** A condition on a member of a delivery's body. */
 export type Condition = {
   readonly field: string;
@@ -83,4 +88,12 @@ export const instantSeconds = (text: string): number => {
       'It must be a time with its zone, like 2026-11-20T10:00:00Z or 2026-11-20T10:00+01:00, or a day of UTC.',
     );
   return Math.floor(ms / 1_000);
+};
+
+/** `id,name`. */
+export const columnNames = (text: string): string[] => {
+  const names = text.split(',').map((name) => name.trim());
+  if (names.includes(''))
+    throw new InvalidArgumentError('It must be names with commas between: id,name.');
+  return names;
 };

@@ -3,15 +3,18 @@
  *
  * Used by every command that reads or changes something; `tail.ts` reads a stream by itself.
  */
-import { AppError, reasonOf } from '@sluice/domain/values/errors';
+import { AppError, type ErrorCode, reasonOf } from '@sluice/domain/values/errors';
 import type { JsonObject } from '@sluice/domain/values/json';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 export interface ApiClient {
   /**
-   * @throws AppError COMMAND_FAILED with what the API says, or that it cannot be reached; with a cause where that may pass
-   * by itself.
+   * @returns an empty object for an answer without a body.
+   * @throws AppError COMMAND_FAILED with what the API says, COMMAND_NOT_ALLOWED where the key may not, COMMAND_NOT_REACHED
+   * where it cannot be reached; with a cause where that may pass by itself.
    */
-  request(method: 'GET' | 'POST' | 'DELETE', path: string, body?: JsonObject): Promise<JsonObject>;
+  request(method: Method, path: string, body?: JsonObject): Promise<JsonObject>;
   /** Sends what may take long: only `signal` of the options ends it. @throws as `request` */
   upload(path: string, contentType: string, body: AsyncIterable<Uint8Array>): Promise<JsonObject>;
   /** An answer whose body is still to come. */
@@ -41,7 +44,7 @@ const KEY = /^[\x21-\x7E]*$/;
 export function createApiClient(options: ApiClientOptions): ApiClient {
   const { url, key, keyAdvice, signal: stopping } = options;
   const send = async (path: string, init: RequestInit): Promise<Response> => {
-    if (!KEY.test(key)) throw new AppError('COMMAND_FAILED', `no key looks so; ${keyAdvice}`);
+    if (!KEY.test(key)) throw new AppError('COMMAND_NOT_ALLOWED', `no key looks so; ${keyAdvice}`);
     const headers = {
       Authorization: `Bearer ${key}`,
       'Content-Type': 'application/json',
@@ -51,13 +54,14 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     try {
       answer = await fetch(`${url}${path}`, { ...init, headers });
     } catch (cause) {
-      throw new AppError('COMMAND_FAILED', whyNoAnswer(cause, init.method), { cause });
+      throw new AppError(endingOf(stopping), whyNoAnswer(cause, init.method), { cause });
     }
     if (answer.ok) return answer;
     // A gateway gives up an API that may still be at it.
     const isUnsure = answer.status === 502 || answer.status === 504;
     const mayBeDone = isUnsure ? mayBeDoneBy(init.method) : '';
-    throw new AppError('COMMAND_FAILED', `${await refusalOf(answer, options)}${mayBeDone}`, {
+    const { code, message } = await refusalOf(answer, options);
+    throw new AppError(code, `${message}${mayBeDone}`, {
       ...(mayPass(answer.status) && { cause: new Error(`status ${answer.status}`) }),
     });
   };
@@ -89,9 +93,9 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       }).finally(stopShowing);
       try {
-        return (await answer.json()) as JsonObject;
+        return await readBody(answer);
       } catch (cause) {
-        throw new AppError('COMMAND_FAILED', whyNoBody(cause, method), { cause });
+        throw new AppError(endingOf(stopping), whyNoBody(cause, method), { cause });
       }
     },
     async upload(path, contentType, body) {
@@ -104,14 +108,23 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         duplex: 'half',
       });
       try {
-        return (await answer.json()) as JsonObject;
+        return await readBody(answer);
       } catch (cause) {
-        throw new AppError('COMMAND_FAILED', whyNoBody(cause, 'POST'), { cause });
+        throw new AppError(endingOf(stopping), whyNoBody(cause, 'POST'), { cause });
       }
     },
     open: (path, signal) => send(path, { method: 'GET', signal }),
   };
 }
+
+async function readBody(answer: Response): Promise<JsonObject> {
+  const text = await answer.text();
+  return text === '' ? {} : (JSON.parse(text) as JsonObject);
+}
+
+/** Of a call without an answer: whoever stopped it knows why. */
+const endingOf = (stopping: AbortSignal): ErrorCode =>
+  stopping.aborted ? 'COMMAND_FAILED' : 'COMMAND_NOT_REACHED';
 
 /** @returns what ends it. */
 function showWait(onWait: (waitedMs: number | undefined) => void): () => void {
@@ -142,23 +155,38 @@ const isCut = (error: unknown): boolean => {
 /** Of an API that starts, or whose Postgres or Redis is away, of the proxy in front of it meanwhile, and of a limit of calls. */
 const mayPass = (status: number): boolean => status >= 500 || status === 429;
 
+interface Refusal {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
 async function refusalOf(
   answer: Response,
   { url, keyAdvice, accountAdvice }: ApiClientOptions,
-): Promise<string> {
-  if (answer.status === 401) return `the API does not know this key; ${keyAdvice}`;
+): Promise<Refusal> {
+  const notReached = (message: string): Refusal => ({ code: 'COMMAND_NOT_REACHED', message });
+  if (answer.status === 401)
+    return {
+      code: 'COMMAND_NOT_ALLOWED',
+      message: `the API does not know this key; ${keyAdvice}`,
+    };
+  const code = answer.status === 403 ? 'COMMAND_NOT_ALLOWED' : 'COMMAND_FAILED';
   const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
   if (problem?.message === undefined)
-    return `what answers at ${url} says ${answer.status}, and not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`;
+    return notReached(
+      `what answers at ${url} says ${answer.status}, and not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`,
+    );
   // Of an object that is not there it says what is not; so it is another process of ours, or another version.
   if (answer.status === 404 && /^(?:there is )?no such path$/.test(problem.message))
-    return `what answers at ${url} has no such path; is --api-url (SLUICE_API_URL) that of the API, and is the API of this version?`;
+    return notReached(
+      `what answers at ${url} has no such path; is --api-url (SLUICE_API_URL) that of the API, and is the API of this version?`,
+    );
   if (accountAdvice !== undefined && problem.message === NO_ACCOUNT)
-    return `${problem.message}; ${accountAdvice}`;
+    return { code: 'COMMAND_NOT_ALLOWED', message: `${problem.message}; ${accountAdvice}` };
   const details = (problem.errors ?? [])
     .filter(({ field, message }) => field != null && message !== problem.message)
     .map(({ message }) => `\n  ${message}`);
-  return `${problem.message}${details.join('')}`;
+  return { code, message: `${problem.message}${details.join('')}` };
 }
 
 /** As the API says it where the token is of another account than the path. */

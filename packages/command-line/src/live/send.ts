@@ -1,7 +1,7 @@
 /** `sluice send`: sample calls to intake at a rate, with what came back. */
 import { AppError } from '@sluice/domain/values/errors';
 import type { SampleCall } from './sample-calls.ts';
-import type { Terminal } from './terminal.ts';
+import type { Terminal } from '../output/terminal.ts';
 
 export interface SendOptions {
   readonly url: string;
@@ -113,19 +113,19 @@ export async function send(
   terminal.progressDone();
   if (accepted === 0 && failures['not reached'] !== undefined) {
     throw new AppError(
-      'COMMAND_FAILED',
+      'COMMAND_NOT_REACHED',
       `intake at ${options.url} cannot be reached; is it running, and is --intake-url (SLUICE_INTAKE_URL) right?`,
     );
   }
   if (accepted === 0 && failures['status 401'] !== undefined) {
     throw new AppError(
-      'COMMAND_FAILED',
+      'COMMAND_NOT_ALLOWED',
       `intake at ${options.url} does not know the write key; is --write-key (SLUICE_WRITE_KEY) right?`,
     );
   }
   if (accepted === 0 && failures['status 404'] !== undefined) {
     throw new AppError(
-      'COMMAND_FAILED',
+      'COMMAND_NOT_REACHED',
       `what answers at ${options.url} is not intake (404); is --intake-url (SLUICE_INTAKE_URL) right?`,
     );
   }

@@ -1,9 +1,13 @@
 /**
  * `sluice status`: who runs, whether each is ready and why not, and how far behind the fleet is. Read from
- * `/readyz` and `/metrics` of each process, so it needs no key and shows what a probe and a scrape see.
+ * `/readyz` and `/metrics` of each process, so it needs no key and shows what a probe and a scrape see. Where the keys
+ * that are at hand open more, failing webhooks are named, and shards with what waits in each.
  */
+import { durationText } from '@sluice/console/sentences/time-text';
 import { printable, printableJson } from '@sluice/domain/values/printable';
-import { writeRows, colored, type Terminal } from './terminal.ts';
+import { writeFields, writeRows } from '../output/result.ts';
+import { colored, type Terminal } from '../output/terminal.ts';
+import { type FleetDetails, writeDetails } from './status-details.ts';
 
 export interface ProcessStatus {
   readonly url: string;
@@ -13,6 +17,11 @@ export interface ProcessStatus {
   readonly status: number | null;
   /** What `/readyz` says; null where it is no JSON, so that it is none of our processes. */
   readonly readiness: unknown;
+  /** `intake`, `api` or `worker`; null where `/metrics` does not say. */
+  readonly service: string | null;
+  readonly version: string | null;
+  /** Unix milliseconds. */
+  readonly startedAtMs: number | null;
   /** Ours by name, without labels. */
   readonly metrics: Readonly<Record<string, number>>;
 }
@@ -24,6 +33,8 @@ export async function readStatus(urls: readonly string[]): Promise<ProcessStatus
   return Promise.all(urls.map(readProcess));
 }
 
+const UNKNOWN = { service: null, version: null, startedAtMs: null, metrics: {} };
+
 async function readProcess(url: string): Promise<ProcessStatus> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
@@ -32,17 +43,28 @@ async function readProcess(url: string): Promise<ProcessStatus> {
       fetch(`${url}/metrics`, { signal }),
     ]);
     const said: unknown = await readiness.json().catch(() => null);
+    const page = await metrics.text();
     return {
       url,
       isReached: true,
       isReady: readiness.ok && said !== null,
       status: readiness.status,
       readiness: said,
-      metrics: parseMetrics(await metrics.text()),
+      ...identityOf(page),
+      metrics: parseMetrics(page),
     };
   } catch {
-    return { url, isReached: false, isReady: false, status: null, readiness: null, metrics: {} };
+    const nobody = { isReached: false, isReady: false, status: null, readiness: null };
+    return { url, ...nobody, ...UNKNOWN };
   }
+}
+
+/** Who says so, by the labels and the library's own figures. */
+function identityOf(page: string): Pick<ProcessStatus, 'service' | 'version' | 'startedAtMs'> {
+  const [, service = null] = /^sluice_\w+\{[^}]*\bservice="(\w+)"/m.exec(page) ?? [];
+  const [, version = null] = /^sluice_build_info\{[^}]*\bversion="([^"]*)"/m.exec(page) ?? [];
+  const [, started] = /^process_start_time_seconds(?:\{[^}]*\})? (\S+)$/m.exec(page) ?? [];
+  return { service, version, startedAtMs: started === undefined ? null : Number(started) * 1_000 };
 }
 
 /** Sums what is told by label. */
@@ -99,20 +121,48 @@ const whyNotReady = ({ status, readiness }: ProcessStatus): string =>
     ? `/readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`
     : printableJson(readiness);
 
-/** @returns whether every process is ready. */
-export function writeStatus(terminal: Terminal, processes: readonly ProcessStatus[]): boolean {
+/**
+ * @param details - what the keys open; nothing where they open nothing.
+ * @returns whether every process is ready.
+ */
+export function writeStatus(
+  terminal: Terminal,
+  processes: readonly ProcessStatus[],
+  details: FleetDetails = {},
+): boolean {
   const areReady = processes.every(({ isReady }) => isReady);
-  if (terminal.isJson) {
-    terminal.line(printableJson({ ready: areReady, processes }));
+  if (terminal.format === 'json' || terminal.format === 'yaml') {
+    writeFields(terminal, { ready: areReady, processes, ...details });
     return areReady;
   }
+  writeRows(
+    terminal,
+    processes.map((each) => processRow(terminal, each)),
+    ['process', 'role', 'version', 'up', 'ready'],
+    '',
+  );
+  if (terminal.format === 'csv') return areReady;
   for (const each of processes) {
-    const { url, isReached, isReady } = each;
-    const word = isReady
-      ? colored(terminal, 'green', 'ready')
-      : colored(terminal, 'red', isReached ? 'not ready' : 'does not answer');
-    terminal.line(`${url}  ${word}${isReached && !isReady ? `  ${whyNotReady(each)}` : ''}`);
+    if (each.isReached && !each.isReady)
+      terminal.line(`${each.url}: ${colored(terminal, 'red', whyNotReady(each))}`);
   }
+  writeBacklog(terminal, processes);
+  writeDetails(terminal, details);
+  return areReady;
+}
+
+function processRow(terminal: Terminal, each: ProcessStatus): Record<string, unknown> {
+  const { url, service, version, startedAtMs, isReached, isReady } = each;
+  return {
+    process: url,
+    role: service,
+    version,
+    up: startedAtMs === null ? null : durationText(terminal.now() - startedAtMs),
+    ready: isReady ? 'ready' : isReached ? 'not ready' : 'does not answer',
+  };
+}
+
+function writeBacklog(terminal: Terminal, processes: readonly ProcessStatus[]): void {
   const rows = BACKLOG.flatMap<{ what: string; value: number; meaning: string }>(
     ([what, name, meaning]) => {
       const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
@@ -142,9 +192,8 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
     const meaning = [...new Set(undurable)].map(printable).join('; ');
     rows.push({ what: 'not durable', value: undurable.length, meaning });
   }
-  // Where nobody told any figure, `nothing` would read as if nothing waited.
-  if (rows.length === 0) return areReady;
+  // Where nobody told any figure, a line would read as if nothing waited.
+  if (rows.length === 0) return;
   terminal.line('');
-  writeRows(terminal, rows, ['what', 'value', 'meaning']);
-  return areReady;
+  writeRows({ ...terminal, columns: undefined }, rows, ['what', 'value', 'meaning'], '');
 }

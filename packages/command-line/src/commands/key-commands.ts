@@ -1,45 +1,32 @@
 /** `sluice keys …`: the credentials of an account, with a token of one of its service accounts. */
 import { AppError } from '@sluice/domain/values/errors';
-import { Option, type Command } from 'commander';
-import type { ApiClient } from './api-client.ts';
-import { positiveInteger } from './arguments.ts';
-import { writeFields, writeRows, type Terminal } from './terminal.ts';
+import { Option } from 'commander';
+import { positiveInteger } from '../input/arguments.ts';
+import { writeFields, writeRows, type Row } from '../output/result.ts';
+import type { AccountContext } from './account-commands.ts';
 
-export function addKeyCommands(
-  program: Command,
-  terminal: () => Terminal,
-  apiWith: (token: string) => ApiClient,
-): void {
+export function addKeyCommands({
+  program,
+  terminal,
+  api,
+  path: accountPath,
+}: AccountContext): void {
   const keys = program
     .command('keys')
-    .description('credentials of an account: list, make, rotate, revoke')
-    .addOption(
-      new Option('--token <token>', 'sa_live_… or sa_sandbox_… of an account admin')
-        .env('SLUICE_ACCOUNT_TOKEN')
-        .default('sa_sandbox_demo', "the demo account's"),
-    )
-    .addOption(
-      new Option('--account <id>', 'the account of the token')
-        .env('SLUICE_ACCOUNT')
-        .argParser(positiveInteger)
-        .default(1),
-    );
-  const path = (rest = ''): string =>
-    `/v1/accounts/${keys.opts<{ account: number }>().account}/api_credentials${rest}`;
-  const api = (): ApiClient => apiWith(keys.opts<{ token: string }>().token);
+    .description('credentials of an account: list, make, rotate, revoke');
+  const path = (rest = ''): string => accountPath(`/api_credentials${rest}`);
 
   keys
     .command('list')
     .description('all of them, without their secrets')
     .action(async () => {
       const { api_credentials: found } = await api().request('GET', path());
-      writeRows(terminal(), found as Record<string, unknown>[], [
-        'id',
-        'type',
-        'name',
-        'environment_id',
-        'revoked_at',
-      ]);
+      writeRows(
+        terminal(),
+        found as Row[],
+        ['id', 'type', 'name', 'environment_id', 'last_used_at', 'revoked_at'],
+        'no key in this account',
+      );
     });
   keys
     .command('make')
@@ -58,7 +45,7 @@ export function addKeyCommands(
       const { workspace, role } = options;
       if (type !== 'service_account' && workspace === undefined)
         throw new AppError(
-          'COMMAND_FAILED',
+          'COMMAND_MISUSED',
           `a key of type ${type} is of a workspace: --workspace <id>`,
         );
       const more = {

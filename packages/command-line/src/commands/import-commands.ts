@@ -1,13 +1,14 @@
-/** `sluice import FILE`: a CSV of events into the workspace, watched until every row was read. */
+/** `sluice imports …`, and `sluice import FILE`: a CSV of events into the workspace, watched until every row was read. */
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 import { Option, type Command } from 'commander';
-import type { ApiClient } from './api-client.ts';
-import { notEmpty } from './arguments.ts';
-import { writeFields, type Terminal } from './terminal.ts';
+import type { ApiClient } from '../connection/api-client.ts';
+import { notEmpty, positiveInteger } from '../input/arguments.ts';
+import { writeFields, writeRows, type Row } from '../output/result.ts';
+import type { Terminal } from '../output/terminal.ts';
 
 interface ImportContext {
   readonly program: Command;
@@ -32,9 +33,46 @@ interface Import {
 const POLL_INTERVAL_MS = 500;
 const ENDED: ReadonlySet<string> = new Set(['imported', 'failed', 'canceled']);
 
-export function addImportCommand({ program, api, terminal, deps }: ImportContext): void {
-  program
-    .command('import')
+export function addImportCommands(context: ImportContext): void {
+  const { program, api, terminal } = context;
+  // As long as there was nothing else to do with an import, it was a command of its own.
+  addSending(program.command('import'), context);
+  const imports = program.command('imports').description('imports of events from CSV files');
+  addSending(imports.command('create'), context);
+  imports
+    .command('list')
+    .description('newest first, and how far each is')
+    .action(async () => {
+      const { imports: found } = await api().request('GET', '/v1/imports');
+      writeRows(
+        terminal(),
+        found as Row[],
+        ['id', 'name', 'state', 'percent', 'rows_imported', 'rows_failed', 'created_at'],
+        'no import yet; imports create FILE begins one',
+      );
+    });
+  imports
+    .command('show')
+    .argument('<id>', 'of the import', positiveInteger)
+    .option('--watch', 'until it has ended, and show how far it is')
+    .description('one import and how far it is')
+    .action(async (id: number, { watch }: { watch?: true }) => {
+      const found = watch
+        ? await follow(api(), terminal(), id, context.deps)
+        : (await api().request('GET', `/v1/imports/${id}`))['import'];
+      writeFields(terminal(), { import: found });
+    });
+  imports
+    .command('cancel')
+    .argument('<id>', 'of the import', positiveInteger)
+    .description('ends an import; what it has imported stays')
+    .action(async (id: number) => {
+      writeFields(terminal(), await api().request('POST', `/v1/imports/${id}/cancel`));
+    });
+}
+
+function addSending(command: Command, { api, terminal, deps }: ImportContext): void {
+  command
     .argument('<file>', 'CSV with the columns _svc_name and _svc_customer_id')
     .addOption(
       new Option('--identifier <kind>', 'what _svc_customer_id holds')
@@ -42,10 +80,11 @@ export function addImportCommand({ program, api, terminal, deps }: ImportContext
         .makeOptionMandatory(),
     )
     .option('--name <name>', 'of the import; the name of the file unless given', notEmpty)
+    .option('--no-watch', 'do not wait until every row was read')
     .description(
       'imports events, and shows how far it is; once the file is sent it goes on without this command; exits 1 where rows failed',
     )
-    .action(async (file: string, options: { identifier: string; name?: string }) => {
+    .action(async (file: string, options: SendingOptions) => {
       const output = terminal();
       const fields = {
         name: options.name ?? basename(file),
@@ -53,11 +92,22 @@ export function addImportCommand({ program, api, terminal, deps }: ImportContext
         identifier: options.identifier,
       };
       const begun = await sendFile(api(), output, file, fields);
+      if (!options.watch) {
+        output.progressDone();
+        writeFields(output, { import: begun });
+        return;
+      }
       const ended = await follow(api(), output, begun.id, deps);
       writeFields(output, { import: ended });
       if (!ENDED.has(ended.state)) deps.setInterrupted();
       else if (ended.state !== 'imported' || ended.rows_failed > 0) deps.setExitCode(1);
     });
+}
+
+interface SendingOptions {
+  readonly identifier: string;
+  readonly name?: string;
+  readonly watch: boolean;
 }
 
 /** @throws AppError COMMAND_FAILED where the file cannot be read, or the API does not take it. */

@@ -1,0 +1,95 @@
+/** `sluice api` calls any path with the keys at hand; `sluice open` opens the console at the same thing. */
+import { readFile } from 'node:fs/promises';
+import { AppError, reasonOf } from '@sluice/domain/values/errors';
+import type { JsonObject } from '@sluice/domain/values/json';
+import { Argument, type Command } from 'commander';
+import type { ApiClient, Method } from '../connection/api-client.ts';
+import { writeFields } from '../output/result.ts';
+import type { Terminal } from '../output/terminal.ts';
+
+export interface ApiContext {
+  readonly program: Command;
+  readonly terminal: () => Terminal;
+  /** Called with `--key`. */
+  readonly api: () => ApiClient;
+  /** Called with `--token`. */
+  readonly accountApi: () => ApiClient;
+  readonly apiUrl: () => string;
+  /** Opens a browser. @throws Error where there is none */
+  readonly openBrowser: (url: string) => Promise<void>;
+}
+
+export function addApiCommand({ program, terminal, api, accountApi }: ApiContext): void {
+  program
+    .command('api')
+    .addArgument(
+      new Argument('<method>', 'in any letter case')
+        .argParser((text) => text.toUpperCase())
+        .choices(['GET', 'POST', 'PUT', 'DELETE']),
+    )
+    .argument('<path>', 'like /v1/reporting_webhooks')
+    .option('--data <json>', 'the body: a JSON object, or @FILE that has one')
+    .description('calls the API: with --token where the path is of an account, else with --key')
+    .action(async (method: Method, path: string, { data }: { data?: string }) => {
+      if (!path.startsWith('/'))
+        throw new AppError('COMMAND_MISUSED', `a path begins with /: /${path}`);
+      const client = /^\/v1\/(?:accounts?|account_\w+|fleet)\b/.test(path) ? accountApi() : api();
+      const body = data === undefined ? undefined : await readJson(data);
+      writeFields(terminal(), await client.request(method, path, body));
+    });
+}
+
+async function readJson(data: string): Promise<JsonObject> {
+  const text = data.startsWith('@')
+    ? await readFile(data.slice(1), 'utf8').catch((cause: unknown) => {
+        throw new AppError('COMMAND_FAILED', `${data.slice(1)}: ${reasonOf(cause)}`, { cause });
+      })
+    : data;
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch (cause) {
+    throw new AppError('COMMAND_MISUSED', `--data is no JSON: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** What can be opened → its path in the console, with the id where it takes one. */
+const SCREENS: Readonly<Record<string, (id: string) => string>> = {
+  overview: () => '/',
+  live: () => '/live',
+  issues: () => '/issues',
+  event: (id) => `/events/${id}`,
+  webhook: (id) => (id === '' ? '/webhooks' : `/webhooks/${id}`),
+  person: (id) => (id === '' ? '/people' : `/people/${id}`),
+  import: () => '/imports',
+  key: (id) => (id === '' ? '/keys' : `/keys/${id}`),
+  audit: (id) => (id === '' ? '/audit' : `/audit/${id}`),
+  billing: () => '/billing',
+  purchase: (id) => `/billing/purchases/${id}`,
+  fleet: () => '/fleet',
+  settings: () => '/settings',
+  docs: () => '/docs',
+};
+
+export function addOpenCommand({ program, terminal, apiUrl, openBrowser }: ApiContext): void {
+  program
+    .command('open')
+    .addArgument(
+      new Argument('[what]', 'to be shown').choices(Object.keys(SCREENS)).default('overview'),
+    )
+    .argument('[id]', 'of it')
+    .option('--print', 'only print the address')
+    .description('opens the web console at the same thing: sluice open webhook 2')
+    .action(async (what: string, id: string | undefined, { print }: { print?: true }) => {
+      const path = SCREENS[what]?.(encodeURIComponent(id ?? '')) ?? '/';
+      const url = `${apiUrl()}${path}`;
+      const output = terminal();
+      if (output.format === 'table') output.line(url);
+      else writeFields(output, { url });
+      if (print) return;
+      await openBrowser(url).catch((error: unknown) =>
+        output.note(
+          `no browser can be opened here (${reasonOf(error)}); open the address yourself`,
+        ),
+      );
+    });
+}

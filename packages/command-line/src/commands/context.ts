@@ -1,0 +1,26 @@
+/** What the commands share. Options are known only once the program has read its words. */
+import type { Command } from 'commander';
+import type { ApiClient } from '../connection/api-client.ts';
+import type { ProgramOptions } from '../connection/program-options.ts';
+import type { Terminal } from '../output/terminal.ts';
+
+export interface Context {
+  readonly program: Command;
+  readonly options: () => ProgramOptions;
+  readonly terminal: () => Terminal;
+  /** The API, called with `--key`. */
+  readonly api: () => ApiClient;
+  /** The API, called with `--token`. */
+  readonly accountApi: () => ApiClient;
+  /** As `api`; no Ctrl-C ends its calls, since they undo what the command has done. */
+  readonly closingApi: () => ApiClient;
+  readonly now: () => number;
+  /** Ended early by `signal`. */
+  readonly pause: (durationMs: number) => Promise<unknown>;
+  /** Aborted by Ctrl-C, and by SIGTERM. */
+  readonly signal: AbortSignal;
+  readonly runId: () => string;
+  readonly setExitCode: (code: number) => void;
+  /** Sets the exit code that a signal gives, so that a shell runs nothing after `&&`. */
+  readonly setInterrupted: () => void;
+}

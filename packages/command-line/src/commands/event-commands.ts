@@ -1,0 +1,82 @@
+/** `sluice events …` and `sluice issues`: what became of a call, and what was wrong with it. */
+import { AppError } from '@sluice/domain/values/errors';
+import { Option, type Command } from 'commander';
+import type { ApiClient } from '../connection/api-client.ts';
+import { eventId, positiveInteger } from '../input/arguments.ts';
+import { writeFields, writeRows } from '../output/result.ts';
+import type { Terminal } from '../output/terminal.ts';
+import { traceLines, type Trace } from './trace-lines.ts';
+
+const NOT_FOUND = 'the event was not found';
+/** What that may mean; the API cannot tell one from the other. */
+const WHY_NOT_FOUND =
+  'the event was not found; one of these holds:\n' +
+  '  it waits in a queue still (sluice status has the age of the oldest event), or never came (sluice issues, sluice tail)\n' +
+  '  it is older than what is kept\n' +
+  '  it has no id: an identify or a group call has none, so look at the person (sluice people show ID)';
+
+interface IssueOptions {
+  readonly limit: number;
+  readonly code?: string;
+  readonly source?: string;
+  readonly severity?: string;
+}
+
+export function addEventCommands(
+  program: Command,
+  api: () => ApiClient,
+  terminal: () => Terminal,
+): void {
+  const events = program.command('events').description('single events');
+  events
+    .command('trace')
+    .argument('<event-id>', "the sender's messageId, or the event_id of a delivery", eventId)
+    .description('the path of one event: received, commit batch, processed, deliveries, attempts')
+    .action(async (id: string) => {
+      const { trace } = await api()
+        .request('GET', `/v1/events/${encodeURIComponent(id)}/trace`)
+        .catch((error: unknown) => {
+          throw error instanceof AppError && error.message === NOT_FOUND
+            ? new AppError(error.code, WHY_NOT_FOUND)
+            : error;
+        });
+      const output = terminal();
+      if (output.format !== 'table') writeFields(output, trace as object);
+      else for (const line of traceLines(trace as unknown as Trace)) output.line(line);
+    });
+  events
+    .command('show')
+    .argument('<event-id>', "the sender's messageId", eventId)
+    .description('one event with its body')
+    .action(async (id: string) => {
+      const { event } = await api().request('GET', `/v1/events/${encodeURIComponent(id)}`);
+      writeFields(terminal(), event as object);
+    });
+
+  program
+    .command('issues')
+    .description('refused, skipped and corrected input, newest day first')
+    .option('--code <code>', 'only this code')
+    .option('--source <call>', 'only from this call, like pipelines.track')
+    .addOption(
+      new Option('--severity <severity>', 'only refused input, or only corrected input').choices([
+        'error',
+        'warning',
+      ]),
+    )
+    .option('--limit <count>', 'rows', positiveInteger, 50)
+    .action(async ({ limit, ...filters }: IssueOptions) => {
+      const query = new URLSearchParams({ limit: String(limit), ...filters });
+      const { ingestion_issues: issues } = await api().request(
+        'GET',
+        `/v1/ingestion_issues?${query.toString()}`,
+      );
+      const asked = Object.entries(filters).map(([name, value]) => `${name} ${value}`);
+      writeRows(
+        terminal(),
+        issues as Record<string, unknown>[],
+        ['day', 'count', 'severity', 'code', 'source', 'field', 'message'],
+        `no issue${asked.length === 0 ? '' : ` of ${asked.join(', ')}`} is kept`,
+      );
+    });
+}

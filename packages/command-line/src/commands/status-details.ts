@@ -1,0 +1,74 @@
+/** What `sluice status` tells beyond the figures of the processes, as far as the keys at hand open it. */
+import { laneSentence, type LaneState } from '@sluice/console/sentences/lane-sentence';
+import { AppError } from '@sluice/domain/values/errors';
+import { printable } from '@sluice/domain/values/printable';
+import type { ApiClient } from '../connection/api-client.ts';
+import { writeRows } from '../output/result.ts';
+import type { Terminal } from '../output/terminal.ts';
+
+export interface FleetDetails {
+  /** Of the workspace of `--key`: the webhooks whose first delivery fails. */
+  readonly failing_webhooks?: readonly FailingWebhook[];
+  /** With a token of the operator's scope `fleet:read`. */
+  readonly shards?: readonly Shard[];
+}
+
+interface FailingWebhook {
+  readonly id: number;
+  readonly name: string;
+  readonly state: LaneState;
+}
+
+interface Shard {
+  readonly shard: number;
+  readonly waiting: number;
+  readonly oldest_age_ms: number | null;
+  readonly stuck: boolean;
+}
+
+/** A key that opens nothing, and an API that is away, are no failure of the status: it says less. */
+export async function readDetails(api: ApiClient, accountApi: ApiClient): Promise<FleetDetails> {
+  const [listed, fleet] = await Promise.all([
+    readIfAllowed(api, '/v1/reporting_webhooks?include=state'),
+    readIfAllowed(accountApi, '/v1/fleet'),
+  ]);
+  const webhooks = listed?.['reporting_webhooks'] as unknown as FailingWebhook[] | undefined;
+  const shards = fleet?.['shards'] as unknown as Shard[] | null | undefined;
+  return {
+    ...(webhooks && {
+      failing_webhooks: webhooks
+        .filter(({ state }) => state?.state === 'failing')
+        .map(({ id, name, state }) => ({ id, name, state })),
+    }),
+    ...(shards && { shards }),
+  };
+}
+
+async function readIfAllowed(api: ApiClient, path: string) {
+  try {
+    return await api.request('GET', path);
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
+
+export function writeDetails(terminal: Terminal, details: FleetDetails): void {
+  const nowMs = terminal.now();
+  for (const { id, name, state } of details.failing_webhooks ?? []) {
+    terminal.line('');
+    terminal.line(`webhook ${id}, ${printable(name)}: ${laneSentence(state, nowMs).text}`);
+    terminal.line(
+      `  sluice webhooks show ${id}; then webhooks probe ${id}, or webhooks skip ${id}`,
+    );
+  }
+  if (!details.shards) return;
+  const busy = details.shards.filter(({ waiting, stuck }) => waiting > 0 || stuck);
+  terminal.line('');
+  writeRows(
+    { ...terminal, columns: undefined },
+    busy.map((shard) => ({ ...shard, stuck: shard.stuck ? 'yes' : 'no' })),
+    ['shard', 'waiting', 'oldest_age_ms', 'stuck'],
+    `nothing waits in any of the ${details.shards.length} shards`,
+  );
+}

@@ -1,0 +1,117 @@
+/** The path of one event as a timeline: each step with how long after the first it came. Pure. */
+import { instantText } from '@sluice/console/sentences/time-text';
+import { printable } from '@sluice/domain/values/printable';
+
+/** As `GET /v1/events/{event_id}/trace` has it; times are Unix milliseconds. */
+export interface Trace {
+  readonly event_id: string;
+  readonly caused_by_event_id: string | null;
+  readonly received: { readonly at_ms: number; readonly source: string | null } | null;
+  readonly envelope: {
+    readonly id: string;
+    readonly made_at_ms: number | null;
+    readonly operations: number;
+    readonly processed_at_ms: number;
+  } | null;
+  readonly event: {
+    readonly kind: string;
+    readonly name: string | null;
+    readonly svc_id: string | null;
+    readonly anonymous_id: string | null;
+  } | null;
+  readonly deliveries: readonly {
+    readonly webhook_id: number;
+    readonly sequence: number;
+    readonly event_type: string;
+    readonly state: string;
+    readonly logged_at_ms: number;
+    readonly attempts: readonly {
+      readonly attempt: number;
+      readonly started_at_ms: number;
+      readonly duration_ms: number;
+      readonly outcome: string;
+      readonly status: number | null;
+      readonly failure: string | null;
+      readonly failure_message: string | null;
+    }[];
+  }[];
+}
+
+interface Step {
+  readonly atMs: number;
+  readonly text: string;
+}
+
+const OFFSET_WIDTH = 10;
+
+/** Two lines about the event, then one for each step in the order of its time. Texts are `printable`. */
+export function traceLines(trace: Trace): string[] {
+  const { event, event_id: id, caused_by_event_id: causeId } = trace;
+  const what = event ? [event.kind, event.name].filter((part) => part !== null).join(' ') : 'event';
+  const who = event?.svc_id ?? event?.anonymous_id;
+  const steps = stepsOf(trace).toSorted((a, b) => a.atMs - b.atMs);
+  const [first] = steps;
+  const pending = trace.deliveries.filter(({ attempts }) => attempts.length === 0);
+  return [
+    printable(`${what}  ${id}${causeId === null ? '' : `, of ${causeId}`}`),
+    printable(who == null ? 'it belongs to no person yet' : `person ${who}`),
+    '',
+    ...steps.map(
+      ({ atMs, text }) =>
+        `${instantText(atMs)}  ${offsetText(atMs - (first?.atMs ?? atMs)).padStart(OFFSET_WIDTH)}  ${printable(text)}`,
+    ),
+    ...pending.map(({ webhook_id: webhookId, sequence, state }) =>
+      printable(
+        `webhook ${webhookId} #${sequence} is ${state}: not tried yet; sluice webhooks show ${webhookId} says why`,
+      ),
+    ),
+    ...(trace.deliveries.length === 0 ? ['no webhook is sent it'] : []),
+  ];
+}
+
+function stepsOf({ received, envelope, deliveries }: Trace): Step[] {
+  const arrival =
+    received === null
+      ? []
+      : [
+          {
+            atMs: received.at_ms,
+            text: `received${received.source === null ? '' : ` by ${received.source}`}`,
+          },
+        ];
+  const batch =
+    envelope === null
+      ? []
+      : [
+          ...(envelope.made_at_ms === null
+            ? []
+            : [
+                {
+                  atMs: envelope.made_at_ms,
+                  text: `queued in commit batch ${envelope.id} with ${envelope.operations} operations`,
+                },
+              ]),
+          { atMs: envelope.processed_at_ms, text: 'processed' },
+        ];
+  const sent = deliveries.flatMap((delivery) => {
+    const name = `webhook ${delivery.webhook_id} #${delivery.sequence}`;
+    return [
+      { atMs: delivery.logged_at_ms, text: `logged for ${name}: ${delivery.event_type}` },
+      ...delivery.attempts.map((each) => ({
+        atMs: each.started_at_ms,
+        text: `${name} attempt ${each.attempt}: ${each.status ?? each.failure_message ?? each.failure ?? '-'} in ${each.duration_ms} ms, ${each.outcome}`,
+      })),
+    ];
+  });
+  return [...arrival, ...batch, ...sent];
+}
+
+/** `+49 ms`, `+12.5 s`, `+3.2 h`. */
+function offsetText(offsetMs: number): string {
+  if (offsetMs < 10_000) return `+${offsetMs} ms`;
+  const seconds = offsetMs / 1_000;
+  if (seconds < 600) return `+${seconds.toFixed(1)} s`;
+  return seconds < 36_000
+    ? `+${(seconds / 60).toFixed(1)} min`
+    : `+${(seconds / 3_600).toFixed(1)} h`;
+}

@@ -1,0 +1,180 @@
+/**
+ * The results of commands: rows and fields, as aligned columns for people, and exact as JSON, YAML or CSV. What others wrote
+ * is printed so that it cannot drive the terminal.
+ */
+import { AppError } from '@sluice/domain/values/errors';
+import { printable, printableJson } from '@sluice/domain/values/printable';
+import { cellText } from './cell-text.ts';
+import type { Terminal } from './terminal.ts';
+import { yamlLines } from './yaml.ts';
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/**
+ * One document with all rows, or with columns one row an object.
+ *
+ * @param columns - that are shown unless `--columns` names others; those of a table and of CSV. A document has all members.
+ * @param none - said in place of an empty table: what was looked for.
+ * @throws AppError COMMAND_MISUSED for a column that no row has.
+ */
+export function writeRows(
+  terminal: Terminal,
+  given: readonly object[],
+  columns: readonly string[],
+  none: string,
+): void {
+  const rows = given as readonly Row[];
+  const shown = columnsOf(terminal, rows, columns);
+  switch (terminal.format) {
+    case 'json':
+      terminal.line(printableJson(terminal.columns ? rows.map((row) => pick(row, shown)) : rows));
+      return;
+    case 'yaml':
+      for (const line of yamlLines(
+        terminal.columns ? rows.map((row) => pick(row, shown)) : [...rows],
+      ))
+        terminal.line(line);
+      return;
+    case 'csv':
+      terminal.line(csvLine(shown));
+      for (const row of rows) terminal.line(csvLine(shown.map((column) => row[column])));
+      return;
+    case 'table':
+      if (rows.length === 0) terminal.line(none);
+      else writeTable(terminal, rows, shown);
+  }
+}
+
+/** One document, a line of CSV with its head, or a `name: value` line each, nested ones indented. */
+export function writeFields(terminal: Terminal, value: object): void {
+  const row = value as Row;
+  const shown = terminal.columns ? columnsOf(terminal, [row], []) : undefined;
+  const picked = shown ? pick(row, shown) : row;
+  switch (terminal.format) {
+    case 'json':
+      terminal.line(printableJson(picked));
+      return;
+    case 'yaml':
+      for (const line of yamlLines(picked)) terminal.line(line);
+      return;
+    case 'csv':
+      terminal.line(csvLine(Object.keys(picked)));
+      terminal.line(csvLine(Object.values(picked)));
+      return;
+    case 'table':
+      writeNested(terminal, picked, '');
+  }
+}
+
+/**
+ * Of what has no end, one after the other: a line of JSON each, a document of YAML, or a line of CSV below a head.
+ *
+ * @param columns - of CSV.
+ * @returns what writes the next; undefined for a table, which is the command's own.
+ */
+export function documentWriter(
+  terminal: Terminal,
+  columns: readonly string[],
+): ((row: Row) => void) | undefined {
+  const shown = terminal.columns ?? columns;
+  const picked = (row: Row): Row => (terminal.columns ? pick(row, shown) : row);
+  switch (terminal.format) {
+    case 'table':
+      return undefined;
+    case 'json':
+      return (row) => terminal.line(printableJson(picked(row)));
+    case 'yaml':
+      return (row) => {
+        terminal.line('---');
+        for (const line of yamlLines(picked(row))) terminal.line(line);
+      };
+    case 'csv':
+      terminal.line(csvLine(shown));
+      return (row) => terminal.line(csvLine(shown.map((column) => row[column])));
+  }
+}
+
+function columnsOf(
+  terminal: Terminal,
+  rows: readonly Row[],
+  columns: readonly string[],
+): readonly string[] {
+  const { columns: wanted } = terminal;
+  if (!wanted) return columns;
+  const known = new Set([...columns, ...rows.flatMap((row) => Object.keys(row))]);
+  const unknown = wanted.find((column) => !known.has(column));
+  if (unknown !== undefined && rows.length > 0)
+    throw new AppError(
+      'COMMAND_MISUSED',
+      `there is no column ${unknown}; there are ${[...known].join(', ')}`,
+    );
+  return wanted;
+}
+
+const pick = (row: Row, columns: readonly string[]): Row =>
+  Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
+
+/** RFC 4180; a control character is written as an escape, a line break too, so that a row stays a line. */
+function csvLine(cells: readonly unknown[]): string {
+  return cells
+    .map((cell) => {
+      if (cell === null || cell === undefined) return '';
+      const text = printable(typeof cell === 'string' ? cell : JSON.stringify(cell));
+      return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    })
+    .join(',');
+}
+
+const GAP = '  ';
+/** A column is made no narrower where the rows do not fit: they are cut at the end instead. */
+const COLUMN_WIDTH_MIN = 8;
+
+function writeTable(terminal: Terminal, rows: readonly Row[], columns: readonly string[]): void {
+  const nowMs = terminal.now();
+  const cells = [
+    [...columns],
+    ...rows.map((row) => columns.map((column) => cellText(column, row[column], nowMs))),
+  ];
+  const wanted = columns.map((_, index) =>
+    Math.max(...cells.map((row) => (row[index] ?? '').length)),
+  );
+  const widths = fitted(wanted, terminal.width);
+  for (const row of cells) {
+    const line = row
+      .map((cell, index) => cut(cell, widths[index] ?? 0).padEnd(widths[index] ?? 0))
+      .join(GAP)
+      .trimEnd();
+    terminal.line(terminal.width === undefined ? line : cut(line, terminal.width));
+  }
+}
+
+/** The widest columns give first, until a row fits. */
+function fitted(wanted: readonly number[], width: number | undefined): number[] {
+  const widths = [...wanted];
+  if (width === undefined) return widths;
+  const sum = (): number => widths.reduce((a, b) => a + b, GAP.length * (widths.length - 1));
+  for (;;) {
+    const widest = Math.max(...widths);
+    if (sum() <= width || widest <= COLUMN_WIDTH_MIN) return widths;
+    widths[widths.indexOf(widest)] = widest - 1;
+  }
+}
+
+const cut = (text: string, width: number): string =>
+  text.length <= width ? text : `${text.slice(0, width - 1)}…`;
+
+function writeNested(terminal: Terminal, value: object, indent: string): void {
+  const nowMs = terminal.now();
+  for (const [name, field] of Object.entries(value)) {
+    if (typeof field !== 'object' || field === null || Object.keys(field).length === 0) {
+      terminal.line(`${indent}${printable(name)}: ${cellText(name, field, nowMs)}`);
+    } else if (Array.isArray(field) && field.every((item) => typeof item !== 'object')) {
+      terminal.line(
+        `${indent}${printable(name)}: ${field.map((item) => cellText('', item, nowMs)).join(', ')}`,
+      );
+    } else {
+      terminal.line(`${indent}${printable(name)}:`);
+      writeNested(terminal, field as object, `${indent}  `);
+    }
+  }
+}

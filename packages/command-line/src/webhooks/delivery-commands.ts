@@ -1,0 +1,107 @@
+/** `sluice deliveries …`: what was sent to a webhook, and what it came to. */
+import { Option, type Command } from 'commander';
+import type { ApiClient } from '../connection/api-client.ts';
+import { instantSeconds, positiveInteger } from '../input/arguments.ts';
+import { writeFields, writeRows } from '../output/result.ts';
+import type { Terminal } from '../output/terminal.ts';
+
+interface Delivery {
+  readonly sequence: number;
+  readonly attempts: readonly { readonly status: number | null; readonly failure: string | null }[];
+}
+
+interface ListOptions {
+  readonly state?: string;
+  readonly eventType?: string;
+  readonly since?: number;
+  readonly until?: number;
+  readonly person?: string;
+  readonly eventId?: string;
+  readonly statusClass?: string;
+  readonly limit: number;
+}
+
+export function addDeliveryCommands(
+  program: Command,
+  api: () => ApiClient,
+  terminal: () => Terminal,
+): void {
+  const deliveries = program.command('deliveries').description('what was sent to webhooks');
+  deliveries
+    .command('list')
+    .argument('[webhook-id]', 'of the webhook; all of them unless given', positiveInteger)
+    .addOption(
+      new Option('--state <state>', 'only these').choices([
+        'pending',
+        'retrying',
+        'delivered',
+        'abandoned',
+      ]),
+    )
+    .option('--event-type <type>', 'only of this type')
+    .option('--since <time>', 'ISO 8601: logged at or after it', instantSeconds)
+    .option('--until <time>', 'ISO 8601: logged before it', instantSeconds)
+    .option('--person <id>', 'only about this person, by id')
+    .option('--event-id <id>', 'only of this event')
+    .addOption(
+      new Option('--status-class <class>', 'only with a last answer of this class').choices([
+        '2xx',
+        '3xx',
+        '4xx',
+        '5xx',
+        'none',
+      ]),
+    )
+    .option('--limit <count>', 'rows', positiveInteger, 50)
+    .description('newest first, each with the answers that it got')
+    .action(async (webhookId: number | undefined, options: ListOptions) => {
+      const query = new URLSearchParams({ limit: String(options.limit) });
+      const asked = {
+        state: options.state,
+        event_type: options.eventType,
+        since: options.since,
+        until: options.until,
+        person: options.person,
+        event_id: options.eventId,
+        status_class: options.statusClass,
+      };
+      for (const [name, value] of Object.entries(asked))
+        if (value !== undefined) query.set(name, String(value));
+      const path =
+        webhookId === undefined
+          ? '/v1/deliveries'
+          : `/v1/reporting_webhooks/${webhookId}/deliveries`;
+      const { deliveries: found, next } = await api().request('GET', `${path}?${query.toString()}`);
+      const output = terminal();
+      const isDocument = output.format === 'json' || output.format === 'yaml';
+      const rows = found as unknown as Delivery[];
+      writeRows(
+        output,
+        isDocument ? rows : rows.map(toRow),
+        [
+          ...(webhookId === undefined ? ['webhook_id'] : []),
+          ...['sequence', 'event_type', 'state', 'attempts', 'created_at', 'event_id'],
+        ],
+        `no delivery ${webhookId === undefined ? 'of any webhook' : `of webhook ${webhookId}`} fits`,
+      );
+      if (next !== '') output.note('there are more: narrow the time, or raise --limit');
+    });
+  deliveries
+    .command('show')
+    .argument('<webhook-id>', 'of the webhook', positiveInteger)
+    .argument('<sequence>', 'of the delivery', positiveInteger)
+    .description('one, with each attempt and its answer')
+    .action(async (webhookId: number, sequence: number) => {
+      const { delivery } = await api().request(
+        'GET',
+        `/v1/reporting_webhooks/${webhookId}/deliveries/${sequence}`,
+      );
+      writeFields(terminal(), delivery as object);
+    });
+}
+
+/** The answers in place of the attempts: `500 500 200`. */
+const toRow = (delivery: Delivery): Record<string, unknown> => ({
+  ...delivery,
+  attempts: delivery.attempts.map(({ status, failure }) => status ?? failure ?? '-').join(' '),
+});

@@ -1,0 +1,139 @@
+/** `sluice webhooks replay …`: a day is sent again, and watched. */
+import { AppError } from '@sluice/domain/values/errors';
+import type { Command } from 'commander';
+import type { ApiClient } from '../connection/api-client.ts';
+import { instantSeconds, positiveInteger } from '../input/arguments.ts';
+import { writeFields, writeRows } from '../output/result.ts';
+import type { Terminal } from '../output/terminal.ts';
+
+/** How a command waits for what goes on without it. */
+export interface Waiting {
+  readonly pause: (durationMs: number) => Promise<unknown>;
+  /** Ends the waiting; what is waited for goes on. */
+  readonly signal: AbortSignal;
+}
+
+/** @param webhooks - the command that has them. */
+export function addReplayCommands(
+  webhooks: Command,
+  api: () => ApiClient,
+  terminal: () => Terminal,
+  waiting: Waiting,
+): void {
+  const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
+  webhooks
+    .command('replay')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .requiredOption('--since <time>', 'ISO 8601: deliveries logged at or after it', instantSeconds)
+    .option('--until <time>', 'ISO 8601: and before it', instantSeconds)
+    .option('--event-type <type...>', 'only these')
+    .option('--state <state...>', 'only delivered or abandoned')
+    .option('--rate <deliveries>', 'a second', positiveInteger)
+    .option('--dry-run', 'only count')
+    .option('--wait', 'until it has ended, and show how far it is')
+    .description(
+      'sends again what matches, beside the live deliveries, which are not delayed; it goes on without this command',
+    )
+    .action(async (id: number, options: ReplayOptions) => {
+      const body = {
+        since: options.since,
+        ...(options.until === undefined ? {} : { until: options.until }),
+        ...(options.eventType === undefined ? {} : { event_types: options.eventType }),
+        ...(options.state === undefined ? {} : { states: options.state }),
+        ...(options.rate === undefined ? {} : { rate_per_second: options.rate }),
+        ...(options.dryRun === true ? { dry_run: true } : {}),
+      };
+      const made = await api().request('POST', path(id, '/replays'), body);
+      const { id: replayId } = (made['replay'] ?? {}) as { readonly id?: number };
+      const list = async () => (await api().request('GET', path(id, '/replays')))['replays'];
+      writeFields(
+        terminal(),
+        options.wait !== true || replayId === undefined
+          ? made
+          : { replay: await followReplay({ list, terminal: terminal(), ...waiting }, replayId) },
+      );
+    });
+  webhooks
+    .command('replays')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .description('its replays, newest first, and how far each is')
+    .action(async (id: number) => {
+      const { replays } = await api().request('GET', path(id, '/replays'));
+      writeRows(
+        terminal(),
+        replays as Record<string, unknown>[],
+        [
+          'id',
+          'state',
+          'failing',
+          'total',
+          'delivered',
+          'abandoned',
+          'rate_per_second',
+          'created_by',
+        ],
+        `webhook ${id} has no replay`,
+      );
+    });
+  webhooks
+    .command('cancel-replay')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('<replay-id>', 'of the replay', positiveInteger)
+    .description('starts nothing more of a replay; what is on its way ends')
+    .action(async (id: number, replayId: number) => {
+      writeFields(terminal(), await api().request('POST', path(id, `/replays/${replayId}/cancel`)));
+    });
+}
+interface ReplayOptions {
+  readonly since: number;
+  readonly until?: number;
+  readonly eventType?: string[];
+  readonly state?: string[];
+  readonly rate?: number;
+  readonly dryRun?: boolean;
+  readonly wait?: boolean;
+}
+
+export interface FollowDependencies extends Waiting {
+  /** The webhook's replays, as the API shows them. */
+  readonly list: () => Promise<unknown>;
+  readonly terminal: Terminal;
+}
+
+const POLL_INTERVAL_MS = 500;
+
+interface Replay {
+  readonly id: number;
+  readonly state: string;
+  readonly failing: boolean;
+  readonly total: number | null;
+  readonly delivered: number;
+  readonly abandoned: number;
+}
+
+/**
+ * Shows how far a replay is, until it has ended.
+ *
+ * @returns the replay as it is in the end, or where it was when the signal came.
+ * @throws AppError COMMAND_FAILED where it is not listed any more.
+ */
+export async function followReplay(deps: FollowDependencies, replayId: number): Promise<object> {
+  const { list, terminal, pause, signal } = deps;
+  for (;;) {
+    const replay = ((await list()) as readonly Replay[]).find(({ id }) => id === replayId);
+    if (replay === undefined)
+      throw new AppError('COMMAND_FAILED', `replay ${replayId} is not listed any more`);
+    const { state, total, delivered, abandoned, failing } = replay;
+    const done = delivered + abandoned;
+    const all = total === null ? '' : ` of ${total}`;
+    terminal.progress(
+      `replay ${replayId}: ${done}${all} sent again${failing ? ', the endpoint fails' : ''}`,
+      { progress: `replay ${replayId}`, unit: 'deliveries', done, all: total },
+    );
+    if (state !== 'running' || signal.aborted) {
+      terminal.progressDone();
+      return replay;
+    }
+    await pause(POLL_INTERVAL_MS);
+  }
+}

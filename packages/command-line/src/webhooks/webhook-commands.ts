@@ -1,0 +1,170 @@
+/** `sluice webhooks …`: what reporting webhooks wait for, and what an operator may do about it. */
+import { laneSentence, type LaneState } from '@sluice/console/sentences/lane-sentence';
+import { printable } from '@sluice/domain/values/printable';
+import type { Command } from 'commander';
+import type { ApiClient } from '../connection/api-client.ts';
+import { condition, positiveInteger, type Condition } from '../input/arguments.ts';
+import { writeFields, writeRows } from '../output/result.ts';
+import type { Terminal } from '../output/terminal.ts';
+import { followProbe } from './follow-probe.ts';
+import { addReplayCommands, type Waiting } from './replay-commands.ts';
+
+export function addWebhookCommands(
+  program: Command,
+  api: () => ApiClient,
+  terminal: () => Terminal,
+  waiting: Waiting,
+  setExitCode: (code: number) => void,
+): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('reporting webhooks and what they wait for');
+  const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
+
+  webhooks
+    .command('list')
+    .description('all of the workspace, with the state of each')
+    .action(async () => {
+      const { reporting_webhooks: found } = await api().request(
+        'GET',
+        '/v1/reporting_webhooks?include=state',
+      );
+      const listed = found as unknown as ListedWebhook[];
+      const output = terminal();
+      // A document is what the API has said; rows have the figures by which a webhook is told from the others.
+      const isDocument = output.format === 'json' || output.format === 'yaml';
+      writeRows(
+        output,
+        isDocument ? listed : listed.map(toRow),
+        ['id', 'name', 'state', 'waiting', 'last_delivered_at', 'endpoint'],
+        'no webhook in this workspace; webhooks create makes one',
+      );
+    });
+  webhooks
+    .command('show')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .description('its settings, and why its deliveries wait if they do')
+    .action(async (id: number) => {
+      const [settings, state] = await Promise.all([
+        api().request('GET', path(id)),
+        api().request('GET', path(id, '/state')),
+      ]);
+      const output = terminal();
+      if (output.format === 'table') {
+        const sentence = laneSentence(state as unknown as LaneState, output.now());
+        output.line(printable(sentence.text));
+        if (sentence.more !== '') output.line(sentence.more);
+        output.line('');
+      }
+      writeFields(output, { ...settings, lane: state });
+    });
+  webhooks
+    .command('create')
+    .argument('<name>', 'for people')
+    .argument('<endpoint>', 'an http or https URL')
+    .requiredOption(
+      '--event <type...>',
+      'event, page, screen, identify, group, delete, email_sent, …; "*" is each of them',
+    )
+    .option('--event-name <name...>', 'of tracked events only those with one of these names')
+    .option(
+      '--filter <condition>',
+      'only what fits, as "data.properties.total gte 100"; may be repeated',
+      condition,
+    )
+    .option('--with-imports', 'also rows of imports')
+    .option('--with-late', 'also events of more than 72 hours ago')
+    .option('--with-person-attributes', 'with the attributes of the person')
+    .description('makes one, which is sent what happens from now on')
+    .action(async (name: string, endpoint: string, options: CreateOptions) => {
+      const body = {
+        name,
+        endpoint,
+        events: options.event,
+        ...(options.eventName && { event_names: options.eventName }),
+        ...(options.filter && { attribute_filters: options.filter }),
+        ...(options.withImports && { with_imports: true }),
+        ...(options.withLate && { with_late: true }),
+        ...(options.withPersonAttributes && { with_person_attributes: true }),
+      };
+      writeFields(terminal(), await api().request('POST', '/v1/reporting_webhooks', body));
+    });
+  webhooks
+    .command('probe')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .option('--no-wait', 'do not wait until the attempt has ended')
+    .description('tries the head of a failing webhook now, and says what came of it')
+    .action(async (id: number, { wait }: { wait: boolean }) => {
+      const state = async (): Promise<LaneState> =>
+        (await api().request('GET', path(id, '/state'))) as unknown as LaneState;
+      const before = wait ? await state() : undefined;
+      const probed = await api().request('POST', path(id, '/probe'));
+      const ended =
+        before?.head && probed['result'] === 'due'
+          ? await followProbe({ state, terminal: terminal(), ...waiting }, before.head)
+          : undefined;
+      writeFields(terminal(), { ...probed, ...ended });
+      if (ended?.outcome === 'failed') setExitCode(1);
+    });
+  webhooks
+    .command('skip')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .requiredOption(
+      '--sequence <number>',
+      'the head as you saw it; another one is not skipped',
+      positiveInteger,
+    )
+    .option('--reason <text>', 'kept with the delivery')
+    .description('gives up the delivery that holds the others back')
+    .action(async (id: number, options: { sequence: number; reason?: string }) => {
+      writeFields(terminal(), await api().request('POST', path(id, '/skip_head'), { ...options }));
+    });
+  webhooks
+    .command('resend')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('<sequence>', 'of the delivery', positiveInteger)
+    .description('sends one delivery once more')
+    .action(async (id: number, sequence: number) => {
+      writeFields(
+        terminal(),
+        await api().request('POST', path(id, `/deliveries/${sequence}/resend`)),
+      );
+    });
+  webhooks
+    .command('test')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('[event-type]', 'any event type', 'customer_subscribed')
+    .description('sends a sample event')
+    .action(async (id: number, eventType: string) => {
+      writeFields(
+        terminal(),
+        await api().request('POST', path(id, '/test'), { event_type: eventType }),
+      );
+    });
+  addReplayCommands(webhooks, api, terminal, waiting);
+}
+
+interface CreateOptions {
+  readonly event: string[];
+  readonly eventName?: string[];
+  readonly filter?: Condition[];
+  readonly withImports?: true;
+  readonly withLate?: true;
+  readonly withPersonAttributes?: true;
+}
+
+interface ListedWebhook {
+  readonly id: number;
+  readonly name: string;
+  readonly endpoint: string;
+  readonly state?: LaneState & { readonly last_delivered_at: number | null };
+}
+
+const toRow = ({ id, name, endpoint, state }: ListedWebhook): Record<string, unknown> => ({
+  id,
+  name,
+  state: state?.state === 'disabled' ? 'paused' : state?.state,
+  waiting: state?.unfinished_count,
+  last_delivered_at: state?.last_delivered_at,
+  endpoint,
+});

@@ -1,0 +1,41 @@
+/** The completion of bash, run by bash itself; of the others what they are made of. */
+import { execFileSync } from 'node:child_process';
+import { Command, Option } from 'commander';
+import { expect, test } from 'vitest';
+import { completionScript } from '../src/commands/completion.ts';
+
+function program(): Command {
+  const sluice = new Command('sluice').option('--json', "it's exact");
+  const webhooks = sluice.command('webhooks').description('all of them');
+  webhooks.command('probe').addOption(new Option('--no-wait', 'not')).description('tries one');
+  webhooks.command('list').description('lists');
+  sluice.command('status').description('who runs');
+  return sluice;
+}
+
+/** What bash offers for the last word. */
+function offered(...words: string[]): string[] {
+  const script = `${completionScript(program(), 'bash')}
+COMP_WORDS=(sluice ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}
+_sluice; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  return execFileSync('bash', ['-c', script], { encoding: 'utf8' })
+    .split('\n')
+    .filter((word) => word !== '');
+}
+
+test('bash offers commands, the commands of a command, and its options, wherever options stand', () => {
+  expect(offered('')).toEqual(expect.arrayContaining(['webhooks', 'status', '--json']));
+  expect(offered('st')).toEqual(['status']);
+  expect(offered('webhooks', 'p')).toEqual(['probe']);
+  expect(offered('--json', 'webhooks', 'probe', '--no')).toEqual(['--no-wait']);
+  expect(offered('webhooks', 'probe', 'status', '--no')).toEqual(['--no-wait']);
+});
+
+test('fish and zsh know the same words, with their quotes kept apart', () => {
+  const fish = completionScript(program(), 'fish');
+  expect(fish).toContain(`= "webhooks"' -a 'probe' -d 'tries one'`);
+  expect(fish).toContain(String.raw`-l json -d 'it\'s exact'`);
+  const zsh = completionScript(program(), 'zsh');
+  expect(zsh).toMatch(/^#compdef sluice\n/);
+  expect(zsh).toContain("'webhooks') candidates='probe list");
+});
