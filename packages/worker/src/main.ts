@@ -62,6 +62,7 @@ import {
 } from './process/readiness.ts';
 import { workerSettings } from './process/settings.ts';
 import { createWorkerTracing } from './tracing/trace-deliveries.ts';
+import { startStatistics } from './process/start-statistics.ts';
 import { startReconcileLoops } from './process/reconcile-loops.ts';
 import { startTableUpkeep } from './maintenance/table-upkeep.ts';
 import { startWebhookTasks } from './maintenance/webhook-tasks.ts';
@@ -159,6 +160,9 @@ tail.start();
 const tracer = await openTracer(settings, 'sluice-worker', logger);
 if (tracer) lifecycle.defer('tracer', () => tracer.close());
 const tracing = createWorkerTracing({ tracer, database, logger });
+const newId = createIdGenerator(now);
+const counting = { database, processId: newId(), now, logger, lifecycle };
+const statistics = startStatistics(counting);
 const deliveries = createDeliveries({
   database,
   producer,
@@ -166,6 +170,7 @@ const deliveries = createDeliveries({
   openSecret,
   tracing,
   tail,
+  countAttempt: statistics.countAttempt.bind(statistics),
   now,
   clock,
   presence,
@@ -173,13 +178,13 @@ const deliveries = createDeliveries({
   lifecycle,
 });
 const numbers = new NumberStock();
-const newId = createIdGenerator(now);
 const commitBatches = createCommitBatchProcessor({
   database,
   numbers,
   newId,
   tracedProcessing: (process) => tracing.processing(process),
   lanes: deliveries.lanes,
+  countOperations: statistics.countOperations.bind(statistics),
   now,
   logger,
 });

@@ -33,6 +33,8 @@ export interface LaneState {
   readonly unfinishedCount: number;
   readonly nextProbeAt: Date | null;
   readonly head: LaneHead | undefined;
+  /** The minute of the latest success, as the statistics have it; null: none in the time that they are kept for. */
+  readonly lastDeliveredAt: Date | null;
 }
 
 /** With whose it is. */
@@ -58,7 +60,7 @@ export async function findLaneState(
 /**
  * Of those of the webhooks that there are, in no order. Counts by subtraction, so that a backlog of millions
  * costs what an empty one does: only what was tried out of order beyond the cursor is looked at,
- * and that is as much as one run may hold. By the primary keys of lanes, log and attempts.
+ * and that is as much as one run may hold. By the primary keys of lanes, log and attempts, and `delivery_minutes_of_success`.
  */
 export async function listLaneStates(
   database: DatabaseOrTransaction,
@@ -70,7 +72,7 @@ export async function listLaneStates(
            lanes.next_probe_at as "nextProbeAt",
            lanes.last_sequence - lanes.cursor_sequence - finished.count as "unfinishedCount",
            log.sequence, log.event_id as "eventId", log.event_type as "eventType",
-           coalesce(latest.attempt, 0) as attempts, first.started_at as "firstAttemptAt",
+           success.minute as "lastDeliveredAt", coalesce(latest.attempt, 0) as attempts, first.started_at as "firstAttemptAt",
            latest.started_at as "lastAttemptAt", latest.status, latest.failure, latest.failure_message as "failureMessage"
       from lanes
      cross join lateral (
@@ -86,12 +88,27 @@ export async function listLaneStates(
          order by attempt desc limit 1) latest on true
       left join delivery_attempts first on first.environment_id = log.environment_id and first.webhook_id = log.webhook_id
                                        and first.sequence = log.sequence and first.attempt = 1
+      left join lateral (
+        select minute from delivery_minutes m
+         where m.environment_id = lanes.environment_id and m.webhook_id = lanes.webhook_id and m.delivered > 0
+         order by minute desc limit 1) success on true
      where lanes.environment_id = ${environmentId} and lanes.webhook_id = any(${webhookIds}::int[])`.execute(
     database,
   );
   return rows.map(
-    ({ webhookId, state, isPaused, isHeld, nextProbeAt, unfinishedCount, sequence, ...head }) => ({
+    ({
       webhookId,
+      state,
+      isPaused,
+      isHeld,
+      nextProbeAt,
+      unfinishedCount,
+      lastDeliveredAt,
+      sequence,
+      ...head
+    }) => ({
+      webhookId,
+      lastDeliveredAt,
       state,
       isPaused,
       isHeld,

@@ -70,6 +70,7 @@ import { eventTypes } from '../migrations/0060_event_types.ts';
 import { applications } from '../migrations/0061_applications.ts';
 import { feeds } from '../migrations/0062_feeds.ts';
 import { endpointOperations } from '../migrations/0063_endpoint_operations.ts';
+import { minuteStatistics } from '../migrations/0064_minute_statistics.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -148,6 +149,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0061_applications': applications,
   '0062_feeds': feeds,
   '0063_endpoint_operations': endpointOperations,
+  '0064_minute_statistics': minuteStatistics,
 };
 
 /**

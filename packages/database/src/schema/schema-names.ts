@@ -70,6 +70,7 @@ export const MIGRATION_NAMES = [
   '0061_applications',
   '0062_feeds',
   '0063_endpoint_operations',
+  '0064_minute_statistics',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

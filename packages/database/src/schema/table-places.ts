@@ -53,6 +53,9 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
   event_types: OF_WORKSPACE,
   event_type_sets: OF_WORKSPACE,
   feed_chunks: OF_WORKSPACE,
+  // A few rows a minute; those of deliveries are read beside lanes.
+  event_minutes: OF_WORKSPACE,
+  delivery_minutes: OF_WORKSPACE,
   // Files that leave once they are imported, and what a fault left to be tried again.
   imports: OF_WORKSPACE,
   import_chunks: OF_WORKSPACE,

@@ -39,6 +39,8 @@ export interface DeliveriesDeps {
     waking(wake: LaneHandOver['wake']): LaneHandOver['wake'];
   };
   readonly tail: TailPublisher;
+  /** Told of each attempt of a live delivery that has ended. */
+  readonly countAttempt: NonNullable<LaneDrainDeps['countAttempt']>;
   readonly now: () => number;
   readonly clock: Pick<LaneDrainDeps, 'confirmGivingUp' | 'confirmFailure'>;
   readonly presence: LaneDrainDeps['presence'];
@@ -50,7 +52,7 @@ export interface Deliveries {
   /** What lanes and replays are drained with. */
   readonly draining: Omit<
     LaneDrainDeps,
-    'store' | 'permits' | 'isAtEnd' | 'isPlaceWanted' | 'tail'
+    'store' | 'permits' | 'isAtEnd' | 'isPlaceWanted' | 'tail' | 'countAttempt'
   >;
   readonly permits: LanePermits;
   /** Posts to endpoints so far, by outcome. */
@@ -142,6 +144,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     wakeLane: (key: LaneKey) => producer.wakeLane(key),
     wakeLaneAt: (key: LaneKey, atMs: number) => producer.wakeLaneAt(key, atMs, now()),
     tail,
+    countAttempt: deps.countAttempt,
   };
   const deliveringHere = {
     ...delivering,

@@ -44,6 +44,8 @@ export interface ProcessCommitBatchDeps {
   readonly unqueuedMsMax?: number;
   /** Absent: nobody is told of what is logged but the caller. */
   readonly lanes?: LaneHandOver;
+  /** Told of the operations of each transaction that is committed. */
+  readonly countOperations?: (operations: readonly Operation[]) => void;
 }
 
 /** Whom the lanes that a transaction has logged for are handed to. */

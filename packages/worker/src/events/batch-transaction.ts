@@ -90,7 +90,22 @@ class AppliedBefore extends Error {
  * @param commitBatches - of one shard in its order, else in the order of the log.
  * @throws EarlierFirst where others must be applied first; nothing was applied then.
  */
-export function applyBatches(
+export async function applyBatches(
+  deps: ProcessCommitBatchDeps,
+  commitBatches: readonly CommitBatch[],
+  pending: PendingBatches | undefined,
+  options: ApplyOptions,
+): Promise<ProcessOutcome> {
+  let applied: readonly Operation[] = [];
+  const outcome = await applyInOne(deps, commitBatches, pending, options, (operations) => {
+    applied = operations;
+  });
+  // After the commit: what is rolled back counts nowhere.
+  if (applied.length > 0) deps.countOperations?.(applied);
+  return outcome;
+}
+
+function applyInOne(
   deps: ProcessCommitBatchDeps,
   commitBatches: readonly CommitBatch[],
   pending: PendingBatches | undefined,
@@ -102,6 +117,7 @@ export function applyBatches(
     looksForRemadeNames,
     claimsAll = false,
   }: ApplyOptions,
+  onApplied: (operations: readonly Operation[]) => void,
 ): Promise<ProcessOutcome> {
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
     const claims = commitBatches.map(({ id, operations, traceparent = null }) => ({
@@ -157,6 +173,7 @@ export function applyBatches(
           },
           taking: deps.lanes?.taking(),
         });
+    onApplied(operations);
     return {
       outcome: 'applied',
       envelopes: commitBatches.length,

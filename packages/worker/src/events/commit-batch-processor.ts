@@ -12,6 +12,7 @@ import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import {
   processCommitBatch,
   type LaneHandOver,
+  type ProcessCommitBatchDeps,
   type ProcessOutcome,
 } from './process-commit-batch.ts';
 import { applyGroup, BatchGroups } from './group-batches.ts';
@@ -29,6 +30,7 @@ export interface CommitBatchProcessorDeps {
   /** Traces what it wraps. */
   readonly tracedProcessing: (process: ProcessOne) => ProcessOne;
   readonly lanes: LaneHandOver;
+  readonly countOperations: NonNullable<ProcessCommitBatchDeps['countOperations']>;
   readonly now: () => number;
   readonly logger: Logger;
 }
@@ -44,9 +46,10 @@ export interface CommitBatchProcessor {
 }
 
 export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): CommitBatchProcessor {
-  const { database, numbers, newId, tracedProcessing, lanes, now, logger } = deps;
+  const { database, numbers, newId, tracedProcessing, lanes, countOperations, now, logger } = deps;
   const isDebugging = logger.isLevelEnabled('debug');
-  const processing = { database, numbers, takenIds: new TakenIdWatch(), newId, now, lanes };
+  const takenIds = new TakenIdWatch();
+  const processing = { database, numbers, takenIds, newId, now, lanes, countOperations };
   const groups = new BatchGroups({
     applyTogether: (shards) => applyGroup(processing, shards),
     applyAlone: ({ batches: [first, ...behind], pending }) =>

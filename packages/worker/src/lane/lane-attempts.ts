@@ -84,6 +84,7 @@ export class LaneAttempts {
     const ended = recordOf({ sequence, attempt, startedAtMs }, outcome, judged);
     lease.add(ended);
     publishAttempt(deps.tail, lane, delivery, ended);
+    deps.countAttempt?.(lane, ended);
   }
 }
 

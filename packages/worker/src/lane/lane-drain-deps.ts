@@ -1,5 +1,6 @@
 /** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
-import type { ClaimedLane } from '@sluice/database/delivery/lanes';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
@@ -45,6 +46,8 @@ export interface LaneDrainDeps {
   /** 0 ≤ x < 1. */
   readonly random: () => number;
   readonly tail?: TailPublisher;
+  /** Told of each attempt that has ended. */
+  readonly countAttempt?: (lane: LaneKey, attempt: AttemptRecord) => void;
   readonly logger: Logger;
 }
 

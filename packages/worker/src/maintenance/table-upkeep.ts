@@ -6,6 +6,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { makeEventPartitions } from '@sluice/database/events/events';
 import { deleteOldIssues } from '@sluice/database/events/ingestion-issues';
 import { deleteOldImports } from '@sluice/database/imports/imports';
+import { deleteOldMinutes } from '@sluice/database/maintenance/minute-statistics';
 import { findDatabaseTime } from '@sluice/database/maintenance/delivery-retention';
 import { forgetDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';
 import { dropOldVisitors, makeVisitorPartitions } from '@sluice/database/people/visitors';
@@ -38,6 +39,9 @@ const ISSUES_A_STEP = 5_000;
 const DELETIONS_A_STEP = 5_000;
 /** As long as a disk buffer may have to wait for its machine. */
 const DELETIONS_KEPT_MS = 30 * 86_400_000;
+/** As far back as charts go. */
+const MINUTES_KEPT_MS = 30 * 86_400_000;
+const MINUTES_A_STEP = 10_000;
 /** Each may take 200,000 rows of problems with it. */
 const IMPORTS_A_STEP = 10;
 
@@ -80,6 +84,10 @@ export async function forgetOldRecords(
       DELETIONS_A_STEP,
       () =>
         forgetDeletedIdentifiers(database, new Date(nowMs - DELETIONS_KEPT_MS), DELETIONS_A_STEP),
+    ],
+    [
+      MINUTES_A_STEP,
+      () => deleteOldMinutes(database, new Date(nowMs - MINUTES_KEPT_MS), MINUTES_A_STEP),
     ],
     [IMPORTS_A_STEP, () => deleteOldImports(database, importsKeptDays, nowMs, IMPORTS_A_STEP)],
   ] as const;

@@ -182,6 +182,7 @@ describe('the state', () => {
     );
     expect(report).toMatchObject({ cursor: 2, state: 'failing' });
     expect(await findLaneState(database, world.key)).toEqual({
+      lastDeliveredAt: null,
       webhookId: world.key.webhookId,
       state: 'failing',
       isPaused: false,
