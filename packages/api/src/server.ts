@@ -53,7 +53,7 @@ import { registerProbes, type ProbeEffects } from './serving/probes.ts';
 import { registerApplications } from './publishing/applications.ts';
 import { registerFeeds } from './publishing/feeds.ts';
 import { registerEventTypes } from './publishing/event-types.ts';
-import { registerPortalLinks } from './webhooks/portal-links.ts';
+import { registerPortalLinks } from './portal/portal-links.ts';
 import { registerFleet } from './fleet/fleet.ts';
 import type { FleetBroker } from './fleet/read-fleet.ts';
 import { registerReceipts } from './billing/receipts.ts';
@@ -75,6 +75,10 @@ import { registerUsers } from './accounts/users.ts';
 import { registerWebhookReplays } from './webhooks/webhook-replays.ts';
 import { registerWebhookSecrets } from './webhooks/webhook-secrets.ts';
 import { registerWorkspaces } from './events/workspaces.ts';
+import { registerAttributeHistory } from './people/attribute-history.ts';
+import { registerEventList } from './events/event-list.ts';
+import { registerStatistics } from './events/statistics.ts';
+import { registerWorkspaceDeliveries } from './webhooks/workspace-deliveries.ts';
 
 /** A finished request, for metrics and the log. */
 export interface RequestRecord {
@@ -257,7 +261,11 @@ export async function buildServer(
     registerPortalSession(scope, effects);
     registerCustomers(scope, effects);
     registerObjects(scope, effects);
+    registerAttributeHistory(scope, effects);
+    registerEventList(scope, effects);
     registerEventTrace(scope, effects);
+    registerStatistics(scope, effects);
+    registerWorkspaceDeliveries(scope, effects);
     registerLiveTail(scope, effects);
     registerIngestionIssues(scope, effects);
     registerImports(scope, effects);

@@ -29,6 +29,8 @@ export const SCREEN_PATHS = [
   '/issues',
   '/webhooks',
   '/webhooks/:id',
+  '/deliveries',
+  '/portal-links',
   '/people',
   '/people/:id',
   '/objects',
@@ -45,6 +47,8 @@ export const SCREEN_PATHS = [
   '/billing/usage',
   '/settings',
   '/fleet',
+  '/docs/:tag',
+  '/docs/:tag/:operation',
 ] as const;
 
 /** As `packages/console/src/portal.tsx` has them. The workspace and the link are in the path: who may show it in a frame is asked by them. */

@@ -120,13 +120,15 @@ export function serveReference(app: ApiServer): void {
     void reply.header('cache-control', 'no-cache');
     return sendStaticFile(request, reply, (rendered ??= render()).document);
   });
-  app.get('/docs', { schema: { hide: true } }, (request, reply) => {
-    void reply.headers({
-      'cache-control': 'no-cache',
-      'content-security-policy': CONTENT_SECURITY_POLICY,
+  // `/docs/TAG/OPERATION` are screens of the console, for who is signed in; this is for everybody, and needs no script.
+  for (const path of ['/docs', '/docs/plain'])
+    app.get(path, { schema: { hide: true } }, (request, reply) => {
+      void reply.headers({
+        'cache-control': 'no-cache',
+        'content-security-policy': CONTENT_SECURITY_POLICY,
+      });
+      return sendStaticFile(request, reply, (rendered ??= render()).page);
     });
-    return sendStaticFile(request, reply, (rendered ??= render()).page);
-  });
 }
 
 /** A tenth of the bytes. */

@@ -5,7 +5,7 @@
  * `svc` names are ours; each has its `cio` alias beside it, because real clients read that one.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { listActivities } from '@sluice/database/people/activity-reads';
+import { type ActivityRow, listActivities } from '@sluice/database/people/activity-reads';
 import {
   type PersonProfile,
   findPersonProfile,
@@ -32,9 +32,11 @@ import {
 } from './customer-view.ts';
 import { badRequest, commonFailures, identifierText, missing, text } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
-import type { Problem } from '../http/problem.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { invalidRequest, type Problem } from '../http/problem.ts';
 import { readsOf } from '../http/replica-reads.ts';
 import { RequestRefused } from '../http/request-validation.ts';
+import { searchPeople, toFoundPerson } from './people-search.ts';
 import { numberPosition, relationshipPage, toRelationshipPage } from './relationship-page.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
@@ -46,13 +48,15 @@ export interface CustomerEffects {
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 10;
 /** Events older than 30 days are not shown in activity logs (ingestion-webhooks.md §8). */
-const SHOWN_FOR_MS = 30 * 24 * 3600 * 1000;
+export const SHOWN_FOR_MS = 30 * 24 * 3600 * 1000;
 const FILTER_LENGTH_MAX = 2_000;
 
 const ID_TYPES = ['id', 'email', 'svc_id', 'cio_id'] as const;
 
-const params = z.object({ identifier: text(Math.max(EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX)) });
-const idType = {
+export const personParams = z.object({
+  identifier: text(Math.max(EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX)),
+});
+export const idType = {
   id_type: z.enum(ID_TYPES).default('id').meta({
     description:
       'What the identifier in the path is. A svc_id may be written with or without `svc_` or `cio_` before it.',
@@ -62,7 +66,7 @@ const idType = {
 const micros = z.string().regex(/^\d{1,18}$/);
 /** Behind all that was received, for tokens of an older version, which do not say. */
 const LATEST_MICROS = '9'.repeat(18);
-const activityPosition = z
+export const activityPosition = z
   .union([
     z.tuple([micros, micros, text(FILTER_LENGTH_MAX)]),
     z
@@ -79,6 +83,12 @@ const activityPosition = z
     eventId,
   }));
 
+export const activityPositionOf = (row: ActivityRow): readonly string[] => [
+  row.occurredAtMicros,
+  row.receivedAtMicros,
+  row.eventId,
+];
+
 const tags = ['customers'];
 const failures = { ...badRequest, ...missing, ...commonFailures };
 
@@ -91,21 +101,44 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         tags,
         summary: 'Find people by email',
         description: 'Letter case does not count. The list is empty if there is no such person.',
-        querystring: z.object({ email: text(FILTER_LENGTH_MAX).min(1) }),
+        querystring: z.object({
+          email: text(FILTER_LENGTH_MAX).min(1).optional(),
+          query: identifierText(EMAIL_SIZE_BYTES_MAX).optional().meta({
+            description: 'How an id or email begins. Empty: the latest.',
+          }),
+          ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
+        }),
         response: {
-          200: z.object({ results: z.array(customerIdentifiers) }),
+          200: z.object({
+            results: z.array(customerIdentifiers),
+            next: nextToken.optional(),
+          }),
           ...badRequest,
           ...commonFailures,
         },
       },
     },
     async (request, reply) => {
-      const person = await findByIdentifier(
-        readsOf(request, database),
-        environmentOf(request),
-        'email',
-        request.query.email,
-      );
+      const environmentId = environmentOf(request);
+      const { email, query, start, limit } = request.query;
+      const reads = readsOf(request, database);
+      if (email === undefined && query === undefined)
+        return sendProblem(request, reply, refusedQuery('email', 'required', 'email is required'));
+      if (email !== undefined && query !== undefined)
+        return sendProblem(
+          request,
+          reply,
+          refusedQuery('query', 'invalid', 'query must stand without email'),
+        );
+      if (query !== undefined) {
+        const { people, next } = await searchPeople(reads, environmentId, {
+          query,
+          start,
+          limit,
+        });
+        return reply.send({ results: people.map(toFoundPerson), next });
+      }
+      const person = await findByIdentifier(reads, environmentId, 'email', email ?? '');
       return reply.send({ results: person ? [toIdentifiers(person)] : [] });
     },
   );
@@ -117,7 +150,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
       schema: {
         tags,
         summary: "A person's attributes and devices",
-        params,
+        params: personParams,
         querystring: z.object(idType),
         response: { 200: z.object({ customer }), ...failures },
       },
@@ -140,7 +173,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         summary: "A person's activities of the last 30 days",
         description:
           'Newest first, also those of one instant: events, pages, screens, and what changed about the person. What came more than 30 days ago is left out, whatever its time.',
-        params,
+        params: personParams,
         querystring: z.object({
           ...idType,
           type: text(FILTER_LENGTH_MAX)
@@ -171,11 +204,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         after,
         limit: limit + 1,
       });
-      const { page, next } = splitPage(rows, limit, (row) => [
-        row.occurredAtMicros,
-        row.receivedAtMicros,
-        row.eventId,
-      ]);
+      const { page, next } = splitPage(rows, limit, activityPositionOf);
       return reply.send({ activities: page.map((row) => toActivity(row, person)), next });
     },
   );
@@ -189,7 +218,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         summary: 'The objects that a person is related to',
         description:
           'In the order in which the objects were made. `cio_relationships` is the same list again.',
-        params,
+        params: personParams,
         querystring: z.object({ ...idType, ...pageQuery(LIMIT_MAX, LIMIT_MAX) }),
         response: {
           200: relationshipPage(relationship),
@@ -215,10 +244,13 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
   );
 }
 
+const refusedQuery = (field: string, reason: 'required' | 'invalid', message: string): Problem =>
+  invalidRequest([{ field, reason, message, source: { parameter: field } }]);
+
 type IdType = (typeof ID_TYPES)[number];
 
 /** @throws RequestRefused 404 */
-async function requirePerson(
+export async function requirePerson(
   database: Database,
   request: FastifyRequest,
   identifier: string,

@@ -18,6 +18,7 @@ import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { findPurchase } from './credit-purchases.ts';
 import { readsOf } from '../http/replica-reads.ts';
 import { waitForPurchaseWorkflow } from '../billing/start-purchase-workflow.ts';
 
@@ -43,8 +44,9 @@ const workflowPosition = z
 
 export function registerBillingRuns(
   scope: ApiServer,
-  { database, now }: Pick<BillingEffects, 'database' | 'now'>,
+  effects: Pick<BillingEffects, 'database' | 'now' | 'provider'>,
 ): void {
+  const { database, now, provider } = effects;
   scope.get(
     '/v1/accounts/:account_id/billing/runs',
     {
@@ -75,6 +77,29 @@ export function registerBillingRuns(
         workflow.runId,
       ]);
       return reply.send({ runs: page.map(workflowToWire), next });
+    },
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/billing/runs/:run_id/payment_page',
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        // The types of the client have a bound, which the calls of the reference fill.
+        hide: true,
+        params: accountParams.extend({ run_id: runIdInPath }),
+        response: { 200: z.object({ url: z.string().nullable() }), ...accountFailures },
+      },
+    },
+    async (request, reply) => {
+      const named = { runId: request.params.run_id };
+      const workflow = await findPurchase(request, database, named, () => true);
+      // Of a card on file nobody has to pay anything.
+      const isTheirs = workflow.rail === 'card' && workflow.status === 'pending';
+      if (!isTheirs || workflow.invoiceId === null) return reply.send({ url: null });
+      const found = await provider.findInvoice(workflow.invoiceId);
+      const isOpen = found.outcome === 'ok' && found.value.status === 'open';
+      return reply.send({ url: isOpen ? found.value.paymentPage : null });
     },
   );
 

@@ -35,6 +35,7 @@ export const laneState = z
     next_probe_at: seconds.meta({
       description: 'Unix seconds; null while healthy and while disabled.',
     }),
+    last_delivered_at: seconds.meta({ description: 'To the minute; of the last 30 days.' }),
     head: z
       .object({
         sequence: z.int(),
@@ -91,6 +92,7 @@ export function toWire(
     sending: lane.isHeld,
     unfinished_count: lane.unfinishedCount,
     next_probe_at: lane.isPaused ? null : toSeconds(lane.nextProbeAt),
+    last_delivered_at: toSeconds(lane.lastDeliveredAt),
     head: head
       ? {
           sequence: head.sequence,

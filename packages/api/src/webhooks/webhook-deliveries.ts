@@ -5,17 +5,31 @@ import {
   ATTEMPTS_SHOWN_MAX,
   type DeliveryFilter,
   type DeliveryReport,
+  findDelivery,
   listAttempts,
   listDeliveries,
   listMatchingDeliveries,
+  STATUS_CLASSES,
 } from '@sluice/database/delivery/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { findWebhook } from '@sluice/database/webhooks/webhooks';
+import { findPersonProfile } from '@sluice/database/people/customer-reads';
+import { EVENT_ID_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { storedEventId } from '@sluice/domain/values/ulid';
 import { z } from 'zod';
 import { portalOf } from '../auth/authenticate.ts';
-import { badRequest, text, unixSecondsInQuery } from '../http/fields.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import {
+  badRequest,
+  identifierText,
+  idInPath,
+  sequenceInPath,
+  text,
+  unixSecondsInQuery,
+} from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
+import { notFound } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { readsOf } from '../http/replica-reads.ts';
 import { laneOf, noWebhook, readFailures, webhookParams, webhookTags } from './webhook-route.ts';
@@ -46,7 +60,47 @@ export const attempt = z.object({
 
 const state = z.enum(['pending', 'retrying', 'delivered', 'abandoned']);
 
-const delivery = z
+/** In a query; all that is given must hold. */
+export const deliveryFilter = {
+  state: state.optional(),
+  event_type: text(EVENT_TYPE_LENGTH_MAX).min(1).optional(),
+  since: unixSecondsInQuery
+    .optional()
+    .meta({ description: 'Logged at this time or later. Unix seconds.' }),
+  until: unixSecondsInQuery
+    .optional()
+    .meta({ description: 'Logged before this time. Unix seconds.' }),
+  person: identifierText(ID_SIZE_BYTES_MAX).min(1).optional().meta({ description: 'An id.' }),
+  event_id: identifierText(EVENT_ID_SIZE_BYTES_MAX).min(1).optional(),
+  status_class: z.enum(STATUS_CLASSES).optional().meta({ description: 'Of the last answer.' }),
+};
+
+const filterShape = z.object(deliveryFilter);
+
+/** @returns undefined where the person is nobody, about whom nothing was sent. */
+export async function readDeliveryFilter(
+  database: Database,
+  environmentId: number,
+  given: z.infer<typeof filterShape>,
+): Promise<DeliveryFilter | undefined> {
+  const { since, until, person, event_id: eventId } = given;
+  const about =
+    person === undefined
+      ? undefined
+      : await findPersonProfile(database, { environmentId, kind: 'id', value: person });
+  if (person !== undefined && !about) return undefined;
+  return {
+    state: given.state,
+    eventType: given.event_type,
+    sinceMs: since === undefined ? undefined : since * 1000,
+    untilMs: until === undefined ? undefined : until * 1000,
+    eventId: eventId === undefined ? undefined : storedEventId(eventId),
+    personId: about?.personId,
+    statusClass: given.status_class,
+  };
+}
+
+export const delivery = z
   .object({
     sequence: z.int().meta({ description: 'Its place among the deliveries of this webhook.' }),
     event_id: z.string(),
@@ -87,14 +141,7 @@ export function registerWebhookDeliveries(
           'each page looks at a bounded number of deliveries.',
         params: webhookParams,
         querystring: z.object({
-          state: state.optional(),
-          event_type: text(EVENT_TYPE_LENGTH_MAX).min(1).optional(),
-          since: unixSecondsInQuery
-            .optional()
-            .meta({ description: 'Logged at this time or later. Unix seconds.' }),
-          until: unixSecondsInQuery
-            .optional()
-            .meta({ description: 'Logged before this time. Unix seconds.' }),
+          ...deliveryFilter,
           ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
         }),
         response: {
@@ -106,25 +153,14 @@ export function registerWebhookDeliveries(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const {
-        state: stateWanted,
-        event_type: eventType,
-        since,
-        until,
-        start,
-        limit,
-      } = request.query;
-      const wanted = {
-        state: stateWanted,
-        eventType,
-        sinceMs: since && since * 1000,
-        untilMs: until === undefined ? undefined : until * 1000,
-      };
+      const { start, limit, ...given } = request.query;
       const before = readStart(start, position);
       const reads = readsOf(request, database);
       if (!(await findWebhook(reads, lane.environmentId, lane.webhookId))) {
         return noWebhook(request, reply);
       }
+      const wanted = await readDeliveryFilter(reads, lane.environmentId, given);
+      if (!wanted) return reply.send({ deliveries: [], next: '' });
       const { page, next } = await readPage(reads, lane, wanted, before, limit);
       const attempts = await listAttempts(
         reads,
@@ -138,6 +174,29 @@ export function registerWebhookDeliveries(
         ),
         next,
       });
+    },
+  );
+
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id/deliveries/:sequence',
+    {
+      config: { isInPortal: true },
+      schema: {
+        // The types of the client have a bound, which the calls of the reference fill.
+        hide: true,
+        params: z.object({ webhook_id: idInPath, sequence: sequenceInPath }),
+        response: { 200: z.object({ delivery }), ...readFailures },
+      },
+    },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const { sequence } = request.params;
+      if (!(await findWebhook(database, lane.environmentId, lane.webhookId)))
+        return noWebhook(request, reply);
+      const found = await findDelivery(database, lane, sequence);
+      if (!found) return sendProblem(request, reply, notFound('the delivery was'));
+      const attempts = await listAttempts(database, lane, [sequence]);
+      return reply.send({ delivery: toWire(found, attempts, portalOf(request) !== null) });
     },
   );
 }
@@ -161,7 +220,7 @@ async function readPage(
   return { page: deliveries, next: nextBefore === undefined ? '' : writePageToken([nextBefore]) };
 }
 
-const toWire = (
+export const toWire = (
   row: DeliveryReport,
   attempts: readonly AttemptRecord[],
   isInPortal: boolean,

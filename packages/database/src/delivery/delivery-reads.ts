@@ -1,5 +1,5 @@
 /** Deliveries as their webhook's owner sees them: all of them with their attempts, or those that match a filter. */
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { LaneKey } from './lanes.ts';
@@ -85,6 +85,52 @@ export interface DeliveryFilter {
   readonly sinceMs?: number | undefined;
   /** Exclusive. */
   readonly untilMs?: number | undefined;
+  /** Of the reporting event, or of the client's event behind it. */
+  readonly eventId?: string | undefined;
+  /** int8, in decimal digits: whom the event is about. */
+  readonly personId?: string | undefined;
+  /** Of the last answer; `none`: an attempt was made and no answer came. */
+  readonly statusClass?: StatusClass | undefined;
+}
+
+export const STATUS_CLASSES = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
+export type StatusClass = (typeof STATUS_CLASSES)[number];
+
+/**
+ * The filter as conditions: on the log's row `examined`, which are told before its attempts are looked at, and on the last
+ * attempt, `latest`.
+ */
+export function conditionsOf({
+  state,
+  eventType,
+  sinceMs,
+  untilMs,
+  eventId,
+  personId,
+  statusClass,
+}: DeliveryFilter): { ofLog: RawBuilder<unknown>; ofLatest: RawBuilder<unknown> } {
+  const and = (conditions: readonly (RawBuilder<unknown> | undefined)[]): RawBuilder<unknown> =>
+    sql.join([sql`true`, ...conditions.filter((each) => each !== undefined)], sql` and `);
+  const hundred = Number(statusClass?.[0]) * 100;
+  return {
+    ofLog: and([
+      eventType === undefined ? undefined : sql`examined.event_type = ${eventType}`,
+      sinceMs === undefined ? undefined : sql`examined.appended_at >= ${new Date(sinceMs)}`,
+      untilMs === undefined ? undefined : sql`examined.appended_at < ${new Date(untilMs)}`,
+      personId === undefined ? undefined : sql`examined.person_id = ${personId}::bigint`,
+      eventId === undefined
+        ? undefined
+        : sql`(examined.event_id = ${eventId} or examined.cause_event_id = ${eventId})`,
+    ]),
+    ofLatest: and([
+      state === undefined ? undefined : sql`coalesce(latest.outcome, 'pending') = ${state}`,
+      statusClass === undefined
+        ? undefined
+        : statusClass === 'none'
+          ? sql`latest.outcome is not null and latest.status is null`
+          : sql`latest.status >= ${hundred} and latest.status < ${hundred + 100}`,
+    ]),
+  };
 }
 
 export interface MatchingDeliveries {
@@ -107,18 +153,20 @@ interface Row extends Omit<DeliveryReport, 'sequence'> {
  * A state is not stored but follows from the attempts, so rows are examined one by one; the lane's
  * cursor says where a state can be at all, and the scan limit bounds what one that is rare can cost. The log is in order of
  * time, so the first row that is too old ends the scan.
- * By the primary keys of log (backwards), lanes and attempts.
+ * By the primary keys of log (backwards), lanes and attempts; of one event by `delivery_log_by_event` and `delivery_log_by_cause`,
+ * so that it is found however much came after it.
  */
 export async function listMatchingDeliveries(
   database: DatabaseOrTransaction,
   lane: LaneKey,
-  { state, eventType, sinceMs, untilMs }: DeliveryFilter,
+  filter: DeliveryFilter,
   {
     beforeSequence,
     limit,
     scanLimit,
   }: { beforeSequence: number; limit: number; scanLimit: number },
 ): Promise<MatchingDeliveries> {
+  const { state, sinceMs, eventId } = filter;
   // Up to the cursor everything has ended; beyond attempted_sequence nothing was tried. As scalars,
   // for only those bound the range of the index; a join would read the whole backlog and drop it.
   const cursor = sql`(select cursor_sequence from lane)`;
@@ -130,16 +178,10 @@ export async function listMatchingDeliveries(
     delivered: sql`sequence <= ${attempted}`,
     abandoned: sql`sequence <= ${attempted}`,
   }[state ?? 'any'];
-  const matches = sql.join(
-    [
-      sql`true`,
-      ...(state === undefined ? [] : [sql`coalesce(latest.outcome, 'pending') = ${state}`]),
-      ...(eventType === undefined ? [] : [sql`examined.event_type = ${eventType}`]),
-      ...(sinceMs === undefined ? [] : [sql`examined.appended_at >= ${new Date(sinceMs)}`]),
-      ...(untilMs === undefined ? [] : [sql`examined.appended_at < ${new Date(untilMs)}`]),
-    ],
-    sql` and `,
-  );
+  const { ofLog, ofLatest } = conditionsOf(filter);
+  // Before the scan limit: what came after the event must not use it up.
+  const isOfEvent =
+    eventId === undefined ? sql`true` : sql`(event_id = ${eventId} or cause_event_id = ${eventId})`;
   const isOldest =
     sinceMs === undefined ? sql`false` : sql`min(appended_at) < ${new Date(sinceMs)}`;
   const { rows } = await sql<Row>`
@@ -147,20 +189,20 @@ export async function listMatchingDeliveries(
       select cursor_sequence, attempted_sequence from lanes
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
     ), examined as materialized (
-      select sequence, event_id, event_type, occurred_at, appended_at, origin, resend_of
+      select sequence, event_id, event_type, occurred_at, appended_at, origin, resend_of, person_id, cause_event_id
         from delivery_log
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
-         and sequence < ${beforeSequence} and ${where}
+         and sequence < ${beforeSequence} and ${where} and ${isOfEvent}
        order by sequence desc limit ${scanLimit}
     ), matching as (
       select examined.*, coalesce(latest.outcome, 'pending') as state, coalesce(latest.attempt, 0) as attempts
         from examined
         left join lateral (
-          select outcome, attempt from delivery_attempts a
+          select outcome, attempt, status from delivery_attempts a
            where a.environment_id = ${lane.environmentId} and a.webhook_id = ${lane.webhookId}
              and a.sequence = examined.sequence
            order by attempt desc limit 1) latest on true
-       where ${matches}
+       where ${ofLog} and ${ofLatest}
        order by examined.sequence desc limit ${limit}
     ), through as (
       select case when count(*) = ${scanLimit} and not (${isOldest}) then min(sequence) end as sequence from examined
@@ -180,4 +222,14 @@ export async function listMatchingDeliveries(
     deliveries,
     nextBefore: examinedThrough === undefined ? undefined : Number(examinedThrough),
   };
+}
+
+/** One delivery; undefined where there is none. By the primary key. */
+export async function findDelivery(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  sequence: number,
+): Promise<DeliveryReport | undefined> {
+  const [found] = await listDeliveries(database, lane, 1, sequence + 1);
+  return found?.sequence === sequence ? found : undefined;
 }

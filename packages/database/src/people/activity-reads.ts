@@ -32,6 +32,8 @@ export interface ActivityPage {
   readonly notBeforeMs: number;
   readonly kind: string | undefined;
   readonly name: string | undefined;
+  /** Only changes of this attribute, which are of the kind `attribute_change`. */
+  readonly attribute?: string;
   readonly after: ActivityPosition | undefined;
   readonly limit: number;
 }
@@ -48,7 +50,7 @@ export async function listActivities(
   database: DatabaseOrTransaction,
   page: ActivityPage,
 ): Promise<ActivityRow[]> {
-  const { environmentId, personId, notBeforeMs, kind, name, after, limit } = page;
+  const { environmentId, personId, notBeforeMs, kind, name, attribute, after, limit } = page;
   const afterPosition = after && timeOf(after.occurredAtMicros);
   const { rows } = await sql<ActivityRow>`
     select event_id as "eventId", kind, name, data,
@@ -59,6 +61,7 @@ export async function listActivities(
       and occurred_at >= ${new Date(notBeforeMs)} and received_at >= ${new Date(notBeforeMs)}
       ${kind === undefined ? sql`` : sql`and kind = ${kind}`}
       ${name === undefined ? sql`` : sql`and name = ${name}`}
+      ${attribute === undefined ? sql`` : sql`and data ? ${attribute}`}
       ${
         afterPosition
           ? sql`and occurred_at <= ${afterPosition}

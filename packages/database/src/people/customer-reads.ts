@@ -1,5 +1,5 @@
 /**
- * What the app API reads of one person: the profile, its devices, its relationships. Identifiers are
+ * What the app API reads of people: one's profile, devices and relationships, and who fits a search. Identifiers are
  * found through `person_identifiers`, as the worker finds them; a suppressed one finds nobody.
  */
 import type { JsonObject } from '@sluice/domain/values/json';
@@ -100,5 +100,61 @@ export async function listRelationships(
       and r.object_number > ${page.after ?? '0'}::bigint
     order by r.object_number
     limit ${page.limit}`.execute(database);
+  return rows;
+}
+
+export interface FoundPerson {
+  /** int8, in decimal digits. */
+  readonly personId: string;
+  readonly id: string | null;
+  readonly email: string | null;
+}
+
+const FOUND_COLUMNS = sql`p.person_id as "personId", p.id, p.email`;
+
+/** Those that were made last, first; by the primary key, backwards. @param before - a person's number. */
+export async function listLatestPeople(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  before: string | undefined,
+  limit: number,
+): Promise<FoundPerson[]> {
+  const { rows } = await sql<FoundPerson>`
+    select ${FOUND_COLUMNS} from people p
+     where p.environment_id = ${environmentId} ${before === undefined ? sql`` : sql`and p.person_id < ${before}::bigint`}
+     order by p.person_id desc limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** Behind each text that begins with it, byte by byte: no text has this character. */
+const AFTER_ALL = '\u{10FFFF}';
+
+export interface MatchedPerson extends FoundPerson {
+  /** The identifier by which the person was found, as it is compared. */
+  readonly value: string;
+}
+
+/**
+ * In the order of the identifiers of one kind. By ranges of the primary key of `person_identifiers`, then that of `people`.
+ *
+ * @param prefix - as it is compared: of emails in lower case.
+ * @param after - the `value` of the last of the page before.
+ */
+export async function listPeopleByPrefix(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  kind: 'id' | 'email',
+  prefix: string,
+  after: string | undefined,
+  limit: number,
+): Promise<MatchedPerson[]> {
+  const { rows } = await sql<MatchedPerson>`
+    select ${FOUND_COLUMNS}, i.value
+      from person_identifiers i
+      join people p on p.environment_id = i.environment_id and p.person_id = i.person_id
+     where i.environment_id = ${environmentId} and i.kind = ${kind} and not i.suppressed
+       and i.value >= ${prefix} and i.value < ${prefix + AFTER_ALL}
+       ${after === undefined ? sql`` : sql`and i.value > ${after}`}
+     order by i.value limit ${limit}`.execute(database);
   return rows;
 }

@@ -211,6 +211,18 @@ export async function findPortalOrigins(
   return rows[0]?.origins;
 }
 
+/** Who may show the portal of a workspace in a frame. By the primary key. */
+export async function findWorkspaceOrigins(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+): Promise<readonly string[]> {
+  const { rows } = await sql<{ origins: readonly string[] }>`
+    select portal_origins as origins from environments where environment_id = ${environmentId}`.execute(
+    database,
+  );
+  return rows[0]?.origins ?? [];
+}
+
 /** Deletes links that are over, `limit` at most, of all workspaces. Index: `portal_links_by_end`. */
 export async function clearPortalLinks(
   database: DatabaseOrTransaction,

@@ -79,6 +79,7 @@ test('the state of a webhook that has nothing to send', async () => {
     sending: false,
     unfinished_count: 0,
     next_probe_at: null,
+    last_delivered_at: null,
     head: null,
   });
 });
@@ -131,6 +132,7 @@ test('the state of a failing webhook says what it waits for, why, and until when
     sending: false,
     unfinished_count: 3,
     next_probe_at: api.clock.nowMs / 1000 + 3600,
+    last_delivered_at: null,
     head: {
       sequence: 2,
       event_id: 'event-2',

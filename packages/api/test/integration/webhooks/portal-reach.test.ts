@@ -53,6 +53,7 @@ const IN_PORTAL = [
   `GET ${OF_WEBHOOK}`,
   `PUT ${OF_WEBHOOK}`,
   `GET ${OF_WEBHOOK}/deliveries`,
+  `GET ${OF_WEBHOOK}/deliveries/:sequence`,
   `GET ${OF_WEBHOOK}/deliveries/:sequence/attempts/:attempt/request`,
   `POST ${OF_WEBHOOK}/deliveries/:sequence/resend`,
   `GET ${OF_WEBHOOK}/state`,

@@ -7,20 +7,12 @@ import { randomBytes } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';
 import {
   endPortalLink,
+  findWorkspaceOrigins,
   listPortalLinks,
   makePortalLink,
   type PortalLink,
 } from '@sluice/database/webhooks/portal-links';
-import {
-  PORTAL_CAPABILITY_NAMES,
-  PORTAL_CODE_SECONDS,
-  PORTAL_LINK_COUNT_MAX,
-  PORTAL_SECONDS_MAX,
-  PORTAL_SECONDS_MIN,
-  PORTAL_WEBHOOK_COUNT_MAX,
-  whyNoAccent,
-} from '@sluice/domain/accounts/portal';
-import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
+import { PORTAL_CODE_SECONDS, PORTAL_LINK_COUNT_MAX } from '@sluice/domain/accounts/portal';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -30,9 +22,7 @@ import { sendProblem } from '../http/error-handling.ts';
 import { atLimit, badBody, badRequest, commonFailures, missing, text } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
-import { webAddress } from '../http/url-field.ts';
-import { applicationId, eventTypes } from './webhook-fields.ts';
-import { optionFields } from './webhook-options.ts';
+import { capability, newLink } from './portal-link-fields.ts';
 
 export interface PortalLinkEffects {
   readonly database: Database;
@@ -43,110 +33,10 @@ export interface PortalLinkEffects {
 }
 
 const CODE_SIZE_BYTES = 32;
-const LABEL_LENGTH_MAX = 200;
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
-const SECONDS_DEFAULT = 3_600;
-/** 22 KB as an image, which fits into a body with all else. */
-const LOGO_LENGTH_MAX = 30_000;
-const LOGO = /^data:image\/(?:png|jpeg|webp|gif|svg\+xml);base64,[A-Za-z0-9+/]+={0,2}$/;
 
 const tags = ['portal'];
-
-const theme = z
-  .strictObject({
-    name: text(100).trim().min(1).optional().meta({ description: 'Of your product.' }),
-    accent: z
-      .string()
-      .regex(/^#[\dA-Fa-f]{6}$/, 'must be a colour like #0b6a73')
-      .optional()
-      .meta({ description: 'Of buttons. At least 3:1 to the page in each colour scheme.' }),
-    color_scheme: z.enum(['light', 'dark', 'auto']).default('auto'),
-    logo: z
-      .string()
-      .max(LOGO_LENGTH_MAX)
-      .regex(LOGO, 'must be an image as a data: URL in base64')
-      .optional()
-      .meta({ description: 'A `data:` URL.' }),
-  })
-  .superRefine(({ accent, color_scheme: scheme }, context) => {
-    const message = accent && whyNoAccent(accent, scheme);
-    if (message) context.addIssue({ code: 'custom', path: ['accent'], message });
-  })
-  .meta({ id: 'PortalTheme' });
-
-const capability = z.enum(PORTAL_CAPABILITY_NAMES);
-
-const newLink = z
-  .strictObject({
-    for: text(LABEL_LENGTH_MAX)
-      .trim()
-      .min(1)
-      .meta({ description: 'Whom it is for, as the audit log shows it.' }),
-    webhook_ids: z
-      .array(z.int().min(1).max(INTEGER_MAX))
-      .max(PORTAL_WEBHOOK_COUNT_MAX)
-      .default([])
-      .meta({
-        description:
-          'Give each a secret of its own first: until then it signs with the workspace’s, as those of other customers do.',
-      }),
-    capabilities: z
-      .array(capability)
-      .max(10)
-      .default([])
-      .transform((given) => [...new Set<z.infer<typeof capability>>(['view', ...given])])
-      .meta({
-        description:
-          '`view` is always one. `edit`: endpoint, name, headers, pause, skip. `resend`: retry, resend, test, replay. `rotate`: secrets.',
-      }),
-    expires_in: z
-      .int()
-      .min(PORTAL_SECONDS_MIN)
-      .max(PORTAL_SECONDS_MAX)
-      .default(SECONDS_DEFAULT)
-      .meta({ description: 'Seconds until the session ends.' }),
-    event_types: eventTypes.nullable().default(null).meta({
-      description:
-        'That may be chosen; null: a webhook keeps those that it has. Required with `create`.',
-    }),
-    attribute_filters: optionFields.attribute_filters.optional().meta({
-      description:
-        'Of webhooks that are made in the portal. Required with `create`; null: all events.',
-    }),
-    application: applicationId.nullable().default(null).meta({
-      description: 'Opens its endpoints in place of `webhook_ids`.',
-    }),
-    return_url: webAddress.nullable().default(null),
-    theme: theme.optional(),
-  })
-  .superRefine((given, context) => {
-    const refuse = (path: string, message: string) =>
-      context.addIssue({ code: 'custom', path: [path], message });
-    if (given.application !== null) {
-      if (given.webhook_ids.length > 0) refuse('webhook_ids', 'must be empty with an application');
-      if (given.event_types) refuse('event_types', 'must not be given with an application');
-      return;
-    }
-    const isCreating = given.capabilities.includes('create');
-    if (given.webhook_ids.length === 0 && !isCreating)
-      refuse('webhook_ids', 'must hold at least 1 entry, unless webhooks may be made');
-    if (isCreating && given.event_types === null)
-      refuse('event_types', 'is required with the capability create');
-    if (isCreating && given.attribute_filters === undefined)
-      refuse('attribute_filters', 'is required with the capability create; null gives all events');
-  })
-  .meta({
-    id: 'NewPortalLink',
-    requestExamples: [
-      {
-        for: 'acme/jo',
-        capabilities: ['create', 'resend'],
-        event_types: ['customer_subscribed', 'customer_unsubscribed'],
-        attribute_filters: [{ field: 'data.customer_id', operator: 'in', values: ['acme-1'] }],
-      },
-    ],
-  });
 
 const instant = z.string().meta({ format: 'date-time' });
 
@@ -255,6 +145,21 @@ export function registerPortalLinks(
       const rows = await listPortalLinks(database, environmentOf(request), limit + 1, before);
       const { page, next } = splitPage(rows, limit, (row) => [row.portalLinkId]);
       return reply.send({ portal_links: page.map(toWire), next });
+    },
+  );
+
+  app.get(
+    '/v1/portal_origins',
+    {
+      schema: {
+        // The types of the client have a bound, which the calls of the reference fill.
+        hide: true,
+        response: { 200: z.object({ portal_origins: z.array(z.string()) }), ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const origins = await findWorkspaceOrigins(database, environmentOf(request));
+      return reply.send({ portal_origins: [...origins] });
     },
   );
 
