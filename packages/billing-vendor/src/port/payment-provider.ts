@@ -57,6 +57,8 @@ export interface ProviderInvoice {
   readonly withheld: number;
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
+  /** Where its customer may pay it, at the payment provider's; null until it is finalized. */
+  readonly paymentPage: string | null;
   /** Set by `findInvoice` only; null where nothing was tried. */
   readonly payment: InvoicePayment | null;
   /** The subscription that it is for; null where it is for one purchase. */

@@ -18,6 +18,7 @@ import { FaultPlan } from './engine/simulator-faults.ts';
 import { settleLatePayments } from './objects/simulator-late-payments.ts';
 import { renewSubscriptions } from './objects/simulator-renewals.ts';
 import { formOf, parseForm, ProviderRefusal } from './engine/simulator-request.ts';
+import { answerPaymentPage } from './simulator-payment-page.ts';
 import { findRoute } from './simulator-routes.ts';
 import { SimulatorState } from './engine/simulator-state.ts';
 
@@ -86,6 +87,15 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
   ): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://simulator');
     const method = request.method ?? 'GET';
+    const page = answerPaymentPage(state, method, url.pathname);
+    if (page) {
+      response.writeHead(page.status, {
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': "default-src 'none'; form-action 'self'",
+      });
+      response.end(page.html);
+      return;
+    }
     if (url.pathname.startsWith('/simulator/') || url.pathname === '/readyz') {
       send(response, answerControl(controls, method, url.pathname, text));
       return;
@@ -158,9 +168,11 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     renewSubscriptions(state);
   }, RENEWAL_INTERVAL_MS);
   const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : options.port;
+  state.origin = `http://${options.host}:${port}`;
   return {
     ...controls,
-    port: typeof address === 'object' && address !== null ? address.port : options.port,
+    port,
     async close() {
       clearInterval(renewals);
       server.close();

@@ -158,6 +158,7 @@ const deletedInvoice = (invoiceId: string): ProviderInvoice => ({
   subscriptionLines: [],
   withheld: 0,
   clientSecret: null,
+  paymentPage: null,
   payment: null,
   subscriptionId: null,
 });

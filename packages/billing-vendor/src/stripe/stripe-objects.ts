@@ -24,6 +24,7 @@ export const toInvoice = (invoice: Stripe.Invoice): ProviderInvoice => ({
   subscriptionLines: invoice.lines.data.flatMap((line) => toSubscriptionLine(line)),
   withheld: invoice.lines.data.filter(isWithheld).reduce((sum, line) => sum + line.amount, 0),
   clientSecret: invoice.confirmation_secret?.client_secret ?? null,
+  paymentPage: invoice.hosted_invoice_url ?? null,
   payment: paymentOf(invoice),
   subscriptionId: idOf(invoice.parent?.subscription_details?.subscription),
 });

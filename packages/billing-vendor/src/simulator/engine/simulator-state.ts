@@ -42,6 +42,8 @@ export class SimulatorState {
   readonly #realNow: () => number;
   /** Called after each event that is saved. */
   onEventSaved: () => void = () => {};
+  /** Where it is reached: what addresses of its own pages begin with. */
+  origin = '';
   #clockOffsetMs = 0;
   #lastId = 0;
 

@@ -11,6 +11,9 @@ import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator
 import { invalid, ProviderRefusal } from '../engine/simulator-request.ts';
 import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
+/** What the addresses of the pages begin with on which customers pay (`simulator-payment-page.ts`). */
+export const PAYMENT_PAGES = '/simulator/pay/';
+
 export interface NewInvoice {
   readonly customer: string;
   readonly currency: string;
@@ -60,6 +63,7 @@ export function createInvoice(state: SimulatorState, request: NewInvoice): Provi
     simulated_coupon: request.couponId ?? null,
     status_transitions: { finalized_at: null, paid_at: null, voided_at: null },
     simulated_payment_intent: null,
+    hosted_invoice_url: null,
   });
   emit(state, 'invoice.created', invoice);
   return invoice;
@@ -127,6 +131,7 @@ export function finalizeInvoice(state: SimulatorState, invoice: ProviderObject):
     amount_remaining: due,
     simulated_applied: applied,
     simulated_payment_intent: intent?.id ?? null,
+    hosted_invoice_url: `${state.origin}${PAYMENT_PAGES}${invoice.id}`,
     status_transitions: {
       ...(invoice['status_transitions'] as object),
       finalized_at: state.nowSeconds(),
