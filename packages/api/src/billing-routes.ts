@@ -3,6 +3,7 @@ import type { BillingEffects } from './billing/billing-effects.ts';
 import { registerAddons } from './purchases/addons.ts';
 import { registerBillingProfile } from './billing/billing-profile.ts';
 import { registerBillingRuns } from './purchases/billing-runs.ts';
+import { registerCreditOffers } from './purchases/credit-offers.ts';
 import { registerCredits } from './purchases/credits.ts';
 import { registerDeprecatedPurchases } from './purchases/deprecated-purchases.ts';
 import { registerDowngrade } from './purchases/downgrade.ts';
@@ -19,6 +20,7 @@ import { registerUsageProfile } from './billing/usage-profile.ts';
 /** Call it on a scope that `guardAccounts` was called on. */
 export function registerBilling(scope: ApiServer, effects: BillingEffects): void {
   registerCredits(scope, effects);
+  registerCreditOffers(scope, effects);
   registerAddons(scope, effects);
   registerInboxPreviewPurchases(scope, effects);
   registerInboxPreviewRuns(scope, effects);

@@ -88,9 +88,9 @@ test('a broker that may lose calls is told once; one that is away, and one that 
       { stuck_queues: [] },
     ].map(serveIntake),
   );
-  const terminal = { ...collectingTerminal(), isJson: false };
+  const terminal = collectingTerminal('table');
   writeStatus(terminal, await readStatus([undurable, undurable, ...others]));
-  expect(terminal.lines.slice(6).filter((line) => !line.startsWith('stuck'))).toEqual([
+  expect(terminal.lines.slice(7).filter((line) => !line.startsWith('stuck'))).toEqual([
     'what         value  meaning',
     `not durable  2      ${broker}`,
   ]);

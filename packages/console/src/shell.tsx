@@ -20,10 +20,10 @@ import { fleetRoute } from './account/fleet.tsx';
 import { eventRoute } from './screens/event.tsx';
 import { importsRoute } from './screens/imports.tsx';
 import { issuesRoute } from './screens/issues.tsx';
-import { billingRoute } from './account/billing.tsx';
-import { creditsRoute } from './account/credits.tsx';
-import { purchaseRoute } from './account/purchase.tsx';
-import { usageRoute } from './account/usage.tsx';
+import { billingRoute } from './billing/billing.tsx';
+import { creditsRoute } from './billing/credits.tsx';
+import { purchaseRoute } from './billing/purchase.tsx';
+import { usageRoute } from './billing/usage.tsx';
 import { keyRoute } from './account/key.tsx';
 import { keysRoute } from './account/keys.tsx';
 import { liveRoute } from './screens/live.tsx';
@@ -36,6 +36,10 @@ import { Mark } from './account/sign-in.tsx';
 import { settingsRoute } from './account/settings.tsx';
 import { startRoute } from './screens/start.tsx';
 import { usersRoute } from './account/users.tsx';
+import { referenceListRoute } from './reference/reference-list.tsx';
+import { referenceRoute } from './reference/reference.tsx';
+import { deliveriesRoute } from './deliveries/all-deliveries.tsx';
+import { portalLinksRoute } from './webhooks/portal-links.tsx';
 import { webhookRoute } from './webhooks/webhook.tsx';
 import { webhooksRoute } from './webhooks/webhooks.tsx';
 
@@ -47,6 +51,8 @@ const ROUTES: readonly Route[] = [
   issuesRoute,
   webhooksRoute,
   webhookRoute,
+  deliveriesRoute,
+  portalLinksRoute,
   peopleRoute,
   personRoute,
   objectsRoute,
@@ -63,6 +69,8 @@ const ROUTES: readonly Route[] = [
   usageRoute,
   settingsRoute,
   fleetRoute,
+  referenceListRoute,
+  referenceRoute,
 ];
 
 /** These show the account, and need no workspace. */
@@ -96,6 +104,7 @@ const MENU: readonly { path: string; name: string; capability?: Capability }[] =
   { path: '/billing', name: 'Billing' },
   { path: '/settings', name: 'Settings' },
   { path: '/fleet', name: 'Fleet', capability: 'fleet.read' },
+  { path: '/docs/all', name: 'Reference' },
 ];
 
 export function Shell({
@@ -192,9 +201,6 @@ function Menu() {
             </li>
           );
         })}
-        <li>
-          <a href="/docs">Reference</a>
-        </li>
       </ul>
     </nav>
   );

@@ -20,15 +20,10 @@ import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { DatabaseClock } from '@sluice/platform/process/database-clock';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { openProducer } from '@sluice/platform/queue/queue';
-import {
-  startConsumers,
-  type ConsumerReport,
-  type Consumers,
-} from '@sluice/platform/consumers/queue-consumers';
+import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
 import { NOT_LOOKED_YET } from '@sluice/platform/consumers/queue-watch';
 import { openTailChannel } from '@sluice/platform/tail/tail-channel';
 import { TailSource } from '@sluice/platform/tail/tail-source';
-import { openTracer } from '@sluice/platform/telemetry/open-tracer';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import {
   adminPlaceOf,
@@ -61,7 +56,7 @@ import {
   WAITING_FOR_DATABASE,
 } from './process/readiness.ts';
 import { workerSettings } from './process/settings.ts';
-import { createWorkerTracing } from './tracing/trace-deliveries.ts';
+import { openWorkerTracing } from './tracing/open-worker-tracing.ts';
 import { startStatistics } from './process/start-statistics.ts';
 import { startReconcileLoops } from './process/reconcile-loops.ts';
 import { startTableUpkeep } from './maintenance/table-upkeep.ts';
@@ -157,12 +152,9 @@ const tail = new TailSource(tailChannel, logger);
 lifecycle.defer('tail', () => tail.stop());
 tail.start();
 
-const tracer = await openTracer(settings, 'sluice-worker', logger);
-if (tracer) lifecycle.defer('tracer', () => tracer.close());
-const tracing = createWorkerTracing({ tracer, database, logger });
+const tracing = await openWorkerTracing(settings, { database, logger, lifecycle });
 const newId = createIdGenerator(now);
-const counting = { database, processId: newId(), now, logger, lifecycle };
-const statistics = startStatistics(counting);
+const statistics = startStatistics({ database, processId: newId(), now, logger, lifecycle });
 const deliveries = createDeliveries({
   database,
   producer,
@@ -191,8 +183,7 @@ const commitBatches = createCommitBatchProcessor({
 moveStagedFlushes(producer, newId(), { logger, lifecycle });
 const purchases = await createPurchases({ database, producer, settings, now, logger });
 
-const watchReport = (): ConsumerReport =>
-  consumers?.report() ?? { ...NOT_LOOKED_YET, failing: undefined };
+const watchReport = () => consumers?.report() ?? { ...NOT_LOOKED_YET, failing: undefined };
 readiness = () => readReadiness(database, producer, watchReport());
 registerProcessMetrics({
   metrics,

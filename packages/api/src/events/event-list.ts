@@ -18,6 +18,7 @@ import {
   unixSecondsInQuery,
 } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, writePageToken } from '../http/page.ts';
+import { readsOf } from '../http/replica-reads.ts';
 import { notFound } from '../http/problem.ts';
 
 const LIMIT_MAX = 100;
@@ -72,6 +73,7 @@ export function registerEventList(
   app.get(
     '/v1/events',
     {
+      config: { mayLag: true },
       schema: {
         hide,
         querystring: z.strictObject({
@@ -91,14 +93,15 @@ export function registerEventList(
       const environmentId = environmentOf(request);
       const { name, person, since, start, limit } = request.query;
       const before = readStart(start, position);
+      const reads = readsOf(request, database);
       const about =
         person === undefined
           ? undefined
-          : await findPersonProfile(database, { environmentId, kind: 'id', value: person });
+          : await findPersonProfile(reads, { environmentId, kind: 'id', value: person });
       if (person !== undefined && !about) return reply.send({ events: [], next: '' });
       const sinceMs = Math.max(now() - SHOWN_FOR_MS, (since ?? 0) * 1_000);
       const { events, next } = await listEvents(
-        database,
+        reads,
         environmentId,
         { name, personId: about?.personId, sinceMs },
         before,

@@ -22,6 +22,7 @@ import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, commonFailures } from '../http/fields.ts';
 import { invalidRequest } from '../http/problem.ts';
+import { readsOf } from '../http/replica-reads.ts';
 import { integerInQuery, readFromText } from '../http/text-value.ts';
 
 export interface StatisticsEffects {
@@ -77,6 +78,7 @@ export function registerStatistics(app: ApiServer, { database, now }: Statistics
   app.get(
     '/v1/statistics',
     {
+      config: { mayLag: true },
       // The types of the client have a bound, which the calls of the reference fill.
       schema: {
         hide: true,
@@ -88,17 +90,18 @@ export function registerStatistics(app: ApiServer, { database, now }: Statistics
       const environmentId = environmentOf(request);
       const { metric, step, by, webhook_id: webhookId } = request.query;
       const range = rangeOf(request.query, STEPS[step], now());
+      const reads = readsOf(request, database);
       const refusal = whyRefused(request.query, range, now());
       if (refusal) return sendProblem(request, reply, refusal);
       const series =
         metric === 'events' || metric === 'refused'
-          ? await eventSeries(database, environmentId, range, metric, by === 'name')
+          ? await eventSeries(reads, environmentId, range, metric, by === 'name')
           : deliverySeries(
               await listDeliverySteps(
-                database,
+                reads,
                 environmentId,
                 range,
-                await webhooksOf(database, environmentId, range, by === 'webhook', webhookId),
+                await webhooksOf(reads, environmentId, range, by === 'webhook', webhookId),
               ),
               metric,
             );

@@ -11,7 +11,6 @@ import {
   accountParams,
   balanceToWire,
   creditBalanceShape,
-  moneyShape,
   pollAfterSeconds,
   receiptId,
 } from '../billing/billing-shapes.ts';
@@ -84,14 +83,6 @@ const purchaseStatus = z.object({
   balance: creditBalanceShape.nullable(),
 });
 
-/** How a type is sold. */
-const creditOffer = z.object({
-  credit_type: z.enum(types),
-  multiple: z.int(),
-  quantity_max: z.int(),
-  price_of_multiple: moneyShape,
-});
-
 const ledgerEntry = z.object({
   entry_id: z.int(),
   transaction: z.string(),
@@ -141,31 +132,6 @@ export function registerCredits(
         ),
       });
     },
-  );
-
-  scope.get(
-    '/v1/accounts/:account_id/billing/credits/offers',
-    {
-      config: { access: { role: 'member' } },
-      schema: {
-        // The types of the client have a bound, which the calls of the reference fill.
-        hide: true,
-        params: accountParams,
-        response: { 200: z.object({ offers: z.array(creditOffer) }), ...accountReadFailures },
-      },
-    },
-    async (_request, reply) =>
-      reply.send({
-        offers: types.map((type) => {
-          const { multiple, quantityMax, amountPerMultiple } = catalogue.credits[type];
-          return {
-            credit_type: type,
-            multiple,
-            quantity_max: quantityMax,
-            price_of_multiple: { amount: amountPerMultiple, currency: catalogue.currency },
-          };
-        }),
-      }),
   );
 
   scope.get(

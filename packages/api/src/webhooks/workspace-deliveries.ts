@@ -9,6 +9,7 @@ import { z } from 'zod';
 import { environmentOf, webhookScopeOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { badRequest, commonFailures } from '../http/fields.ts';
+import { readsOf } from '../http/replica-reads.ts';
 import { nextToken, pageQuery, readStart, writePageToken } from '../http/page.ts';
 import { delivery, deliveryFilter, readDeliveryFilter, toWire } from './webhook-deliveries.ts';
 
@@ -39,6 +40,7 @@ export function registerWorkspaceDeliveries(
   app.get(
     '/v1/deliveries',
     {
+      config: { mayLag: true },
       schema: {
         // The types of the client have a bound, which the calls of the reference fill.
         hide: true,
@@ -59,21 +61,22 @@ export function registerWorkspaceDeliveries(
     },
     async (request, reply) => {
       const environmentId = environmentOf(request);
+      const reads = readsOf(request, database);
       const { start, limit, ...given } = request.query;
       const before = new Map(pairsOf(readStart(start, positions) ?? []));
-      const webhooks = await listWebhooks(database, environmentId, webhookScopeOf(request));
-      const wanted = await readDeliveryFilter(database, environmentId, given);
+      const webhooks = await listWebhooks(reads, environmentId, webhookScopeOf(request));
+      const wanted = await readDeliveryFilter(reads, environmentId, given);
       if (!wanted || webhooks.length === 0) return reply.send({ deliveries: [], next: '' });
       const from = webhooks.map(({ webhookId }) => ({
         webhookId,
         beforeSequence: before.get(webhookId) ?? Number.MAX_SAFE_INTEGER,
       }));
-      const found = await listRecentDeliveries(database, environmentId, from, wanted, {
+      const found = await listRecentDeliveries(reads, environmentId, from, wanted, {
         limit,
         scanLimit: Math.ceil(SCAN_COUNT_MAX / webhooks.length),
       });
       const attempts = await listAttemptsOf(
-        database,
+        reads,
         environmentId,
         found.deliveries.filter((row) => row.attempts > 0),
       );

@@ -24,7 +24,8 @@ function fits(word: string, line: Fields): boolean {
 function leavesOf(value: unknown, path = ''): [path: string, text: string][] {
   if (value === null || value === undefined) return [];
   if (Array.isArray(value)) return value.flatMap((item) => leavesOf(item, path));
-  if (typeof value !== 'object') return [[path, String(value)]];
+  if (typeof value === 'string') return [[path, value]];
+  if (typeof value !== 'object') return [[path, JSON.stringify(value)]];
   return Object.entries(value).flatMap(([name, item]) =>
     leavesOf(item, path === '' ? name : `${path}.${name}`),
   );

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
+import { FormEnd } from '../forms/form-end.tsx';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
@@ -161,19 +162,13 @@ function KeyActions({
       {asked === 'rotation' && secret === undefined && (
         <Dialog title={`A new secret for ${name}?`} onClose={close}>
           <p>The old one, …{visibleText(credential.token_hint)}, opens nothing within a second.</p>
-          {problem !== undefined && (
-            <p className="refusal" role="alert">
-              {problem}
-            </p>
-          )}
-          <div className="actions">
-            <button type="button" className="main" disabled={isRunning} onClick={rotate}>
-              Make a new secret
-            </button>
-            <button type="button" onClick={close}>
-              Cancel
-            </button>
-          </div>
+          <FormEnd
+            problem={problem}
+            isRunning={isRunning}
+            what="Make a new secret"
+            onWish={rotate}
+            onClose={close}
+          />
         </Dialog>
       )}
       {secret !== undefined && (

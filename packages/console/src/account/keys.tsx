@@ -2,6 +2,7 @@
 import { type FormEvent, useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useCallOnce } from '../forms/use-call-once.ts';
@@ -229,19 +230,7 @@ function MakeKey({
             </select>
           </>
         )}
-        {problem !== undefined && (
-          <p className="refusal" role="alert">
-            {problem}
-          </p>
-        )}
-        <div className="actions">
-          <button type="submit" className="main" disabled={isRunning}>
-            Make the key
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormEnd problem={problem} isRunning={isRunning} what="Make the key" onClose={onClose} />
       </form>
     </Dialog>
   );

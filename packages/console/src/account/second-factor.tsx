@@ -1,6 +1,7 @@
 /** The second factor: given at the sign-in, and set up, by an authenticator app. */
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { request } from '../client/request.ts';
+import { Refusal } from '../forms/form-end.tsx';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { formText } from '../forms/form-text.ts';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
@@ -81,11 +82,7 @@ function GiveCode({ onDone }: { readonly onDone: () => void }) {
       <button type="button" className="plain" onClick={() => setIsRecovery(!isRecovery)}>
         {isRecovery ? 'Use the app' : 'I do not have the app'}
       </button>
-      {problem !== undefined && (
-        <p className="refusal" role="alert">
-          {problem}
-        </p>
-      )}
+      <Refusal problem={problem} />
     </form>
   );
 }
@@ -150,11 +147,7 @@ export function SetUp({ onDone }: { readonly onDone: () => void }) {
           Show the secret for my app
         </button>
       )}
-      {problem !== undefined && (
-        <p className="refusal" role="alert">
-          {problem}
-        </p>
-      )}
+      <Refusal problem={problem} />
       {codes && <RecoveryCodes codes={codes} onStored={onDone} />}
     </>
   );

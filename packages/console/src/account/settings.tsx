@@ -3,6 +3,7 @@ import { type FormEvent, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { FormEnd } from '../forms/form-end.tsx';
 import { announce } from '../parts/announcer.tsx';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Dialog } from '../parts/dialog.tsx';
@@ -148,19 +149,12 @@ function GiveAppCode({
           required
           {...FOCUSED}
         />
-        {problem !== undefined && (
-          <p className="refusal" role="alert">
-            {problem}
-          </p>
-        )}
-        <div className="actions">
-          <button type="submit" className="main" disabled={isRunning}>
-            {what === 'codes' ? 'Make ten new ones' : 'Remove it'}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormEnd
+          problem={problem}
+          isRunning={isRunning}
+          what={what === 'codes' ? 'Make ten new ones' : 'Remove it'}
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );

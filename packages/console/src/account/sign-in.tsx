@@ -1,6 +1,7 @@
 /** Sign-in: one click in the demo, else an email and the code that is mailed to it, or a token of the account. */
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { request } from '../client/request.ts';
+import { Refusal } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useWork } from '../forms/use-work.ts';
 import { FOCUSED } from '../parts/focused.ts';
@@ -128,11 +129,7 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
             </button>
           </form>
         )}
-        {problem !== undefined && (
-          <p className="refusal" role="alert">
-            {problem}
-          </p>
-        )}
+        <Refusal problem={problem} />
       </div>
     </main>
   );

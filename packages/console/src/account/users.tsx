@@ -2,6 +2,7 @@
 import { type FormEvent, useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { FormEnd } from '../forms/form-end.tsx';
 import { announce } from '../parts/announcer.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Dialog } from '../parts/dialog.tsx';
@@ -191,19 +192,7 @@ function Invite({
           a user of another account gets no mail, and signs in there until that account removes
           them.
         </p>
-        {problem !== undefined && (
-          <p className="refusal" role="alert">
-            {problem}
-          </p>
-        )}
-        <div className="actions">
-          <button type="submit" className="main" disabled={isRunning}>
-            Invite
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormEnd problem={problem} isRunning={isRunning} what="Invite" onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -48,8 +48,9 @@ export function callAsPortal(link: string): void {
 /** @throws RequestFailed where the API refuses or does not answer. */
 export async function request<Answer>(path: string, options: RequestOptions = {}): Promise<Answer> {
   const answer = await send(path, options);
-  if (answer.status === 204) return undefined as Answer;
-  return (await answer.json()) as Answer;
+  // A call that ends something answers 200 or 204 without a body.
+  const text = await answer.text();
+  return (text === '' ? undefined : JSON.parse(text)) as Answer;
 }
 
 /** The answer with its body unread. @throws RequestFailed */

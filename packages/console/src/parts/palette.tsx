@@ -30,11 +30,20 @@ const SCREENS: readonly Target[] = [
   { name: 'Fleet', path: '/fleet' },
 ];
 
+/** Found by their names alone: a list of all would be longer than the dialog. */
+const FURTHER: readonly Target[] = [
+  { name: 'Deliveries of all webhooks', path: '/deliveries' },
+  { name: 'Portal links', path: '/portal-links' },
+  { name: 'Reference', path: '/docs/all' },
+];
+
 /** What a text may mean, the likeliest first. */
 function targetsOf(given: string): Target[] {
   const text = given.trim();
-  const screens = SCREENS.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
-  if (text === '') return screens;
+  if (text === '') return [...SCREENS];
+  const screens = [...SCREENS, ...FURTHER].filter(({ name }) =>
+    name.toLowerCase().includes(text.toLowerCase()),
+  );
   const person: Target = {
     name: `Person ${text}`,
     path: `/people/${segment(text)}`,

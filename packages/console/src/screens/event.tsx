@@ -11,7 +11,6 @@ import { segment } from '../routing/location.ts';
 import { Link, type Route } from '../routing/router.tsx';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
-import type { Activity } from './person.tsx';
 
 interface TracedDelivery {
   readonly webhook_id: number;
@@ -53,8 +52,6 @@ interface Trace {
 
 /** An event that was just taken is looked for again: it is found once it is processed. */
 const INTERVAL_MS = 2_000;
-/** As many as one page of a history has. */
-const LOOKED_AT_COUNT = 100;
 
 export const eventRoute: Route = {
   pattern: '/events/:id',
@@ -143,46 +140,19 @@ function TraceView({ trace }: { readonly trace: Trace }) {
           />
         ))}
       </ol>
-      {event?.svc_id != null && (
-        <EventBody
-          id={trace.caused_by_event_id ?? trace.event_id}
-          svcId={event.svc_id}
-          name={event.name}
-        />
-      )}
+      {event && <EventBody id={trace.caused_by_event_id ?? trace.event_id} />}
     </>
   );
 }
 
-/** What the event brought: among the latest of that name in the history of its person. */
-function EventBody({
-  id,
-  svcId,
-  name,
-}: {
-  readonly id: string;
-  readonly svcId: string;
-  readonly name: string | null;
-}) {
+/** What the event brought. */
+function EventBody({ id }: { readonly id: string }) {
   const { workspaceId } = useSession();
-  const asked = new URLSearchParams({
-    id_type: 'svc_id',
-    limit: String(LOOKED_AT_COUNT),
-    ...(name !== null && { name }),
-  });
-  const { data } = useResource<{ activities: readonly Activity[] }>(
-    `/v1/customers/${segment(svcId)}/activities?${asked.toString()}`,
+  const { data } = useResource<{ event: { data: Readonly<Record<string, unknown>> } }>(
+    `/v1/events/${segment(id)}`,
     { workspaceId },
   );
-  const found = data?.activities.find((each) => each.id === id);
-  if (data === undefined) return null;
-  if (!found)
-    return (
-      <p className="faint">
-        Its data is not among the latest {LOOKED_AT_COUNT} of this name of its person.
-      </p>
-    );
-  return <JsonView value={found.data} label="What it brought" />;
+  return data ? <JsonView value={data.event.data} label="What it brought" /> : null;
 }
 
 function summaryOf(count: number, deliveredCount: number): string {

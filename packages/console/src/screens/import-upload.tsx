@@ -2,6 +2,7 @@
 import { type FormEvent, useState } from 'react';
 import { upload } from '../client/upload.ts';
 import { useSession } from '../client/session.ts';
+import { Refusal } from '../forms/form-end.tsx';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { columnsOf } from '../sentences/csv-head.ts';
@@ -83,11 +84,7 @@ export function ImportUpload({ onUploaded }: { readonly onUploaded: () => void }
           {Math.round(sentShare * 100)} % sent
         </p>
       )}
-      {problem !== undefined && (
-        <p className="refusal" role="alert">
-          {problem}
-        </p>
-      )}
+      <Refusal problem={problem} />
     </form>
   );
 }

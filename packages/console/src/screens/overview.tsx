@@ -1,5 +1,6 @@
 /** The workspace at a glance: what comes in, what is refused, what waits, what changed last. Each number leads to its list. */
 import { type ReactNode, useState } from 'react';
+import { StatisticsChart } from '../charts/statistics-chart.tsx';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { LatestChanges } from '../parts/latest-changes.tsx';
@@ -38,6 +39,20 @@ function Overview() {
         <Webhooks />
         <CreditTiles />
       </ul>
+      <section aria-labelledby="over-time">
+        <h2 id="over-time">Last 24 hours</h2>
+        <div className="charts">
+          <StatisticsChart metric="events" what="operations were applied" span="day" />
+          <StatisticsChart metric="refused" what="were refused" span="day" tone="bad" />
+          <StatisticsChart metric="delivered" what="attempts to deliver succeeded" span="day" />
+          <StatisticsChart
+            metric="failed"
+            what="attempts to deliver failed"
+            span="day"
+            tone="bad"
+          />
+        </div>
+      </section>
       <LatestIssues />
       {capabilities.includes('account.manage') && <LatestChanges title="Latest changes" />}
     </>

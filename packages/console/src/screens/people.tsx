@@ -1,17 +1,22 @@
-/** Looks a person up by an identifier. */
+/** People: the latest, those whose identifiers begin with a text, and one that is looked up by an identifier. */
 import type { FormEvent } from 'react';
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { FilterText } from '../forms/filter-text.tsx';
 import { formText } from '../forms/form-text.ts';
-import { Empty } from '../parts/states.tsx';
+import { PageButtons } from '../parts/page-buttons.tsx';
+import { Empty, Shown } from '../parts/states.tsx';
 import { linkTo, segment } from '../routing/location.ts';
-import { navigate, type Route, useRouting } from '../routing/router.tsx';
+import { Link, navigate, type Route, useRouting, useSetQuery } from '../routing/router.tsx';
+import { visibleText } from '../sentences/visible-text.ts';
 
 export const ID_TYPES = { id: 'id', email: 'email', svc_id: 'svc_id' } as const;
 
 export const peopleRoute: Route = {
   pattern: '/people',
   title: () => 'People',
-  query: { by: Object.keys(ID_TYPES) },
-  screen: () => <People />,
+  query: { by: Object.keys(ID_TYPES), begins: /^[^]{1,254}$/, start: /^[\w-]{1,2048}$/ },
+  screen: ({ place: { query } }) => <People query={query} />,
 };
 
 /** What an identifier looks like; a person may have an id that looks like another kind. */
@@ -20,8 +25,9 @@ function idTypeOf(text: string): keyof typeof ID_TYPES {
   return /^(?:svc|cio)_/.test(text) ? 'svc_id' : 'id';
 }
 
-function People() {
+function People({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { place } = useRouting();
+  const setQuery = useSetQuery();
   const open = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const text = formText(event.currentTarget, 'identifier');
@@ -55,9 +61,89 @@ function People() {
           Find
         </button>
       </form>
-      <Empty title="Find a person by id, email or svc_id">
-        <p>The whole identifier, as calls have it; letter case counts in an id.</p>
-      </Empty>
+      <div className="filters">
+        <FilterText
+          label="Begins with"
+          value={query['begins']}
+          onChange={(text) => setQuery({ begins: text, start: undefined })}
+        />
+      </div>
+      <PeopleList begins={query['begins']} start={query['start']} />
     </>
+  );
+}
+
+interface Found {
+  readonly id: string | null;
+  readonly email: string | null;
+  readonly svc_id: string;
+}
+
+function PeopleList({
+  begins,
+  start,
+}: {
+  readonly begins: string | undefined;
+  readonly start: string | undefined;
+}) {
+  const { workspaceId } = useSession();
+  const setQuery = useSetQuery();
+  const asked = new URLSearchParams({
+    query: begins ?? '',
+    limit: '50',
+    ...(start !== undefined && { start }),
+  });
+  const resource = useResource<{ results: readonly Found[]; next: string }>(
+    `/v1/customers?${asked.toString()}`,
+    { workspaceId },
+  );
+  return (
+    <Shown resource={resource}>
+      {({ results, next }) => (
+        <>
+          {results.length === 0 ? (
+            <Empty title={begins === undefined ? 'Nobody yet' : 'Nobody begins with that'}>
+              <p>
+                The beginning of an id, in its letter case, or of an email; or a whole svc_id. A
+                person comes with the first call about them.
+              </p>
+            </Empty>
+          ) : (
+            <table className="list">
+              <caption className="unseen">
+                {begins === undefined ? 'The latest people' : 'People who fit'}
+              </caption>
+              <thead>
+                <tr>
+                  <th scope="col">Person</th>
+                  <th scope="col">Email</th>
+                  <th scope="col">svc_id</th>
+                </tr>
+              </thead>
+              <tbody>
+                {results.map((person) => (
+                  <tr key={person.svc_id}>
+                    <th scope="row" className="clip">
+                      <Link
+                        to={`/people/${segment(person.svc_id)}`}
+                        query={{ by: 'svc_id' }}
+                        data-row=""
+                      >
+                        {visibleText(person.id ?? person.email ?? person.svc_id)}
+                      </Link>
+                    </th>
+                    <td className="clip">{visibleText(person.email ?? '–')}</td>
+                    <td>
+                      <code>{person.svc_id}</code>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )}
+          <PageButtons start={start} next={next} onStart={(to) => setQuery({ start: to }, false)} />
+        </>
+      )}
+    </Shown>
   );
 }

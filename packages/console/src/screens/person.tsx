@@ -10,6 +10,7 @@ import { segment } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { activityText } from '../sentences/activity-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
+import { AttributeHistory } from './attribute-history.tsx';
 import { ID_TYPES } from './people.tsx';
 
 interface Customer {
@@ -29,7 +30,7 @@ interface Customer {
   }[];
 }
 
-export interface Activity {
+interface Activity {
   readonly id: string;
   readonly type: string;
   readonly name: string | null;
@@ -57,6 +58,7 @@ export const personRoute: Route = {
     tab: ['relationships', 'devices'],
     start: /^[\w-]{1,2048}$/,
     open: /^[^]{1,500}$/,
+    attribute: /^[^]{1,150}$/,
   },
   screen: ({ place: { params, query } }) => (
     <Person key={params['id']} id={params['id'] ?? ''} query={query} />
@@ -83,7 +85,12 @@ function Person({
         <>
           <PersonHeader customer={customer} />
           <div className="columns">
-            <Attributes attributes={customer.attributes} />
+            <Attributes
+              attributes={customer.attributes}
+              base={base}
+              idType={idType}
+              open={query['attribute']}
+            />
             <section>
               <Tabs tab={query['tab']} customer={customer} />
               {query['tab'] === undefined && (
@@ -122,7 +129,19 @@ function PersonHeader({ customer }: { readonly customer: Customer }) {
   );
 }
 
-function Attributes({ attributes }: { readonly attributes: Customer['attributes'] }) {
+function Attributes({
+  attributes,
+  base,
+  idType,
+  open,
+}: {
+  readonly attributes: Customer['attributes'];
+  readonly base: string;
+  readonly idType: string;
+  /** The name of the one whose history is shown. */
+  readonly open: string | undefined;
+}) {
+  const setQuery = useSetQuery();
   const shown = Object.entries(attributes)
     .filter(([name]) => !IN_HEADER.has(name))
     .toSorted(([one], [other]) => (one < other ? -1 : 1));
@@ -135,8 +154,21 @@ function Attributes({ attributes }: { readonly attributes: Customer['attributes'
         <dl className="pairs">
           {shown.map(([name, value]) => (
             <div key={name}>
-              <dt>{visibleText(name)}</dt>
-              <dd>{visibleText(value)}</dd>
+              <dt>
+                <button
+                  type="button"
+                  className="cell"
+                  aria-expanded={open === name}
+                  title="What it was"
+                  onClick={() => setQuery({ attribute: open === name ? undefined : name }, false)}
+                >
+                  {visibleText(name)}
+                </button>
+              </dt>
+              <dd>
+                {visibleText(value)}
+                {open === name && <AttributeHistory base={base} idType={idType} name={name} />}
+              </dd>
             </div>
           ))}
         </dl>

@@ -1,4 +1,5 @@
 /** A webhook as `GET /v1/reporting_webhooks/{id}` shows it, of which the screens use a part. */
+import type { Headers } from '../sentences/header-text.ts';
 import type { Subscription } from '../sentences/subscription-text.ts';
 
 export interface Webhook extends Subscription {
@@ -6,4 +7,6 @@ export interface Webhook extends Subscription {
   readonly name: string;
   readonly endpoint: string;
   readonly disabled: boolean;
+  /** In place of the values hints. */
+  readonly headers: Headers;
 }

@@ -2,12 +2,13 @@
 import { type FormEvent, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
+import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
-import { FOCUSED } from '../parts/focused.ts';
+import { AddressFields, isElsewhere } from './address-fields.tsx';
 import type { Webhook } from './configuration.ts';
 
 export function PortalForm({
@@ -50,29 +51,9 @@ export function PortalForm({
   return (
     <Dialog title={webhook ? 'Change the webhook' : 'Make a webhook'} onClose={onClose}>
       <form onSubmit={save}>
-        <label htmlFor="webhook-name">Name</label>
-        <input
-          id="webhook-name"
-          name="name"
-          maxLength={200}
-          autoComplete="off"
-          required
-          defaultValue={webhook?.name ?? ''}
-          {...FOCUSED}
-        />
-        <label htmlFor="webhook-endpoint">Endpoint (URL)</label>
-        <input
-          id="webhook-endpoint"
-          name="endpoint"
-          type="url"
-          maxLength={2048}
-          autoComplete="off"
-          required
-          placeholder="https://"
-          defaultValue={webhook?.endpoint ?? ''}
-          onInput={(event) =>
-            setIsExposing(webhook !== undefined && isElsewhere(event.currentTarget.value, webhook))
-          }
+        <AddressFields
+          webhook={webhook}
+          onEndpoint={(endpoint) => setIsExposing(isElsewhere(endpoint, webhook))}
         />
         {isExposing && <p>It is another server: headers that were set are not sent there.</p>}
         <fieldset hidden={isOfApplication && shown.length === 0}>
@@ -91,25 +72,13 @@ export function PortalForm({
             ))}
           </div>
         </fieldset>
-        {problem !== undefined && (
-          <p className="refusal" role="alert">
-            {problem}
-          </p>
-        )}
-        <div className="actions">
-          <button type="submit" className="main" disabled={isRunning}>
-            {webhook ? 'Save the changes' : 'Make the webhook'}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormEnd
+          problem={problem}
+          isRunning={isRunning}
+          what={webhook ? 'Save the changes' : 'Make the webhook'}
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );
 }
-
-const isElsewhere = (endpoint: string, webhook: Webhook): boolean => {
-  const given = URL.parse(endpoint);
-  return given !== null && given.origin !== URL.parse(webhook.endpoint)?.origin;
-};

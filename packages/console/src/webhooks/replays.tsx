@@ -4,6 +4,7 @@ import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
+import { Refusal } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
@@ -224,11 +225,7 @@ function NewReplay({
             Cancel
           </button>
         </div>
-        {problem !== undefined && (
-          <p className="refusal" role="alert">
-            {problem}
-          </p>
-        )}
+        <Refusal problem={problem} />
       </form>
       {plan && (
         <div role="status">

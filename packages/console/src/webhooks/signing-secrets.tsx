@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
+import { FormEnd } from '../forms/form-end.tsx';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
@@ -121,19 +122,13 @@ function NewSecret({
         For a day both sign: <code>x-svc-signature</code> stays with the old one,{' '}
         <code>x-svc-signature-next</code> has the new one’s. Then the new one signs alone.
       </p>
-      {problem !== undefined && (
-        <p className="refusal" role="alert">
-          {problem}
-        </p>
-      )}
-      <div className="actions">
-        <button type="button" className="main" disabled={isRunning} onClick={make}>
-          Make the secret
-        </button>
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-      </div>
+      <FormEnd
+        problem={problem}
+        isRunning={isRunning}
+        what="Make the secret"
+        onWish={make}
+        onClose={onClose}
+      />
     </Dialog>
   );
 }

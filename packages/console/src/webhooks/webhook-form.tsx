@@ -1,12 +1,13 @@
 /** The form that makes a webhook, or changes one: where it sends, and what. */
 import { type FormEvent, useState } from 'react';
 import { useSession } from '../client/session.ts';
+import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
-import { FOCUSED } from '../parts/focused.ts';
+import { changedHeaders, headerLines } from '../sentences/header-text.ts';
 import {
   conditionLines,
   conditionsOf,
@@ -15,6 +16,7 @@ import {
   linesOf,
   typesOf,
 } from '../sentences/subscription-text.ts';
+import { AddressFields, isElsewhere } from './address-fields.tsx';
 import type { Webhook } from './configuration.ts';
 
 export function WebhookForm({
@@ -31,11 +33,18 @@ export function WebhookForm({
   const [types, setTypes] = useState<readonly string[]>(
     webhook?.events.filter(isIncoming) ?? ['event'],
   );
+  const [isExposing, setIsExposing] = useState(false);
+  const [areHeaders, setAreHeaders] = useState(true);
+  const shownHeaders = headerLines(webhook?.headers ?? {});
   const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
   const save = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    const body = bodyOf(event.currentTarget, types, webhook);
+    const form = event.currentTarget;
+    const headers = changedHeaders(formText(form, 'headers'), shownHeaders, isExposing);
+    setAreHeaders(headers !== undefined);
+    if (headers === undefined) return;
+    const body = { ...bodyOf(form, types, webhook), ...headers };
     void run(async () => {
       await callOnce(pathOf(webhook), { method: webhook ? 'PUT' : 'POST', body, workspaceId });
       announce(webhook ? 'The webhook is changed' : 'The webhook is made');
@@ -45,41 +54,34 @@ export function WebhookForm({
   return (
     <Dialog title={webhook ? 'Change the webhook' : 'Make a webhook'} onClose={onClose}>
       <form onSubmit={save}>
-        <label htmlFor="webhook-name">Name</label>
-        <input
-          id="webhook-name"
-          name="name"
-          maxLength={200}
-          autoComplete="off"
-          required
-          defaultValue={webhook?.name ?? ''}
-          {...FOCUSED}
-        />
-        <label htmlFor="webhook-endpoint">Endpoint</label>
-        <input
-          id="webhook-endpoint"
-          name="endpoint"
-          type="url"
-          maxLength={2048}
-          autoComplete="off"
-          required
-          defaultValue={webhook?.endpoint ?? ''}
+        <AddressFields
+          webhook={webhook}
+          onEndpoint={(endpoint) => setIsExposing(isElsewhere(endpoint, webhook))}
         />
         <TypeChoice types={types} onChange={setTypes} />
         <SubscriptionFields webhook={webhook} />
-        {problem !== undefined && (
-          <p className="refusal" role="alert">
-            {problem}
-          </p>
-        )}
-        <div className="actions">
-          <button type="submit" className="main" disabled={isRunning}>
-            {webhook ? 'Change it' : 'Make the webhook'}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <label htmlFor="webhook-headers">Headers of each request, one a line</label>
+        <textarea
+          id="webhook-headers"
+          name="headers"
+          rows={2}
+          autoComplete="off"
+          spellCheck={false}
+          placeholder="authorization: Bearer …"
+          aria-describedby="webhook-headers-advice"
+          defaultValue={shownHeaders}
+        />
+        <p id="webhook-headers-advice" className="faint">
+          {isExposing && shownHeaders !== ''
+            ? 'It is another server: the stored values are not sent there. Give those of the new one.'
+            : 'Stored values are not shown. Who changes one gives all of them again.'}
+        </p>
+        <FormEnd
+          problem={areHeaders ? problem : NO_HEADERS}
+          isRunning={isRunning}
+          what={webhook ? 'Change it' : 'Make the webhook'}
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );
@@ -180,6 +182,9 @@ function Choice({
 
 const pathOf = (webhook: Webhook | undefined): string =>
   webhook ? `/v1/reporting_webhooks/${webhook.id}` : '/v1/reporting_webhooks';
+
+const NO_HEADERS =
+  'headers: each is a line of its own with a name, a colon and a value, and no name is there twice';
 
 /** Values with a comma are more than one in the form: conditions that nobody has changed are not sent. */
 function bodyOf(

@@ -1,5 +1,6 @@
 /** One webhook: why its deliveries wait, in a sentence, what helps, and the deliveries themselves. */
 import { useState } from 'react';
+import { StatisticsChart } from '../charts/statistics-chart.tsx';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
@@ -13,7 +14,8 @@ import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
 import { sampleType, subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from './configuration.ts';
-import { DELIVERY_STATES, Deliveries } from './deliveries.tsx';
+import { Deliveries } from '../deliveries/deliveries.tsx';
+import { DELIVERY_QUERY } from '../deliveries/delivery-filters.tsx';
 import { Replays } from './replays.tsx';
 import { PortalForm } from './portal-form.tsx';
 import { SigningSecrets } from './signing-secrets.tsx';
@@ -25,9 +27,8 @@ export const webhookRoute: Route = {
   pattern: '/webhooks/:id',
   title: ({ id }) => `Webhook ${id}`,
   query: {
-    state: DELIVERY_STATES,
-    type: /^[a-z_*]{1,100}$/,
-    start: /^[\w-]{1,2048}$/,
+    ...DELIVERY_QUERY,
+    at: /^[1-9]\d{0,15}$/,
     delivery: /^[1-9]\d{0,15}$/,
     attempt: /^[1-9]\d{0,9}$/,
   },
@@ -109,6 +110,23 @@ function WebhookView({
           <Shown resource={lane} lines={2}>
             {(state) => <LaneCard state={state} base={base} onChanged={reload} />}
           </Shown>
+          {!isPortal && (
+            <div className="charts" role="group" aria-label="Attempts over time">
+              <StatisticsChart
+                metric="delivered"
+                what="attempts succeeded"
+                span="day"
+                webhookId={shown.id}
+              />
+              <StatisticsChart
+                metric="failed"
+                what="attempts failed"
+                span="day"
+                webhookId={shown.id}
+                tone="bad"
+              />
+            </div>
+          )}
           <Deliveries base={base} query={query} changeCount={changeCount} />
           <Replays base={base} />
           <SigningSecrets base={base} />

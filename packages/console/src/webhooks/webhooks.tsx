@@ -41,6 +41,12 @@ export function Webhooks() {
       <header className="title">
         <h1>Webhooks</h1>
         <div className="actions">
+          {!isPortal && (
+            <>
+              <Link to="/deliveries">Deliveries of all</Link>
+              <Link to="/portal-links">Portal links</Link>
+            </>
+          )}
           <button
             type="button"
             className="main"

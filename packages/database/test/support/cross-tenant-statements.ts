@@ -34,6 +34,7 @@ export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
   'imports/imports.ts#failAbandonedUploads': WORK,
   'imports/imports.ts#failStuckImports': WORK,
   'imports/imports.ts#deleteOldImports': RETENTION,
+  'maintenance/minute-statistics.ts#deleteOldMinutes': RETENTION,
   'maintenance/worker-processes.ts#releaseLanesOf':
     'a worker process that was killed held lanes of many workspaces',
   'people/deleted-identifiers.ts#forgetDeletedIdentifiers': RETENTION,

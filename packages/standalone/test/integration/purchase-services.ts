@@ -37,7 +37,11 @@ const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
 /** @param catalogueFile - absent: the catalogue that comes with the program. */
-export async function startPurchaseServices(redisUrl: string, catalogueFile?: string) {
+export async function startPurchaseServices(
+  redisUrl: string,
+  catalogueFile?: string,
+  more: Readonly<Record<string, string>> = {},
+) {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
   const listener = createServer().listen(0, '127.0.0.1');
@@ -56,6 +60,7 @@ export async function startPurchaseServices(redisUrl: string, catalogueFile?: st
     WORKER_SWEEP_INTERVAL_MS: '100',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
     ...(catalogueFile !== undefined && { BILLING_CATALOGUE_FILE: catalogueFile }),
+    ...more,
   };
   const start = (service: string, changes = {}): Promise<ServiceUnderTest> =>
     startServiceUnderTest(mainOf(service), { ...settings, ...changes });

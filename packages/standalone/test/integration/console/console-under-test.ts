@@ -168,12 +168,13 @@ export async function startConsole() {
       expect(answer.status).toBe(200);
       return ((await answer.json()) as { id: number }).id;
     },
-    /** @throws Error with what the page did wrong. What is not there yet may be answered 404, and a session that is over 401. */
+    /** @throws Error with what the page did wrong. What is not there yet may be answered 404, a session that is over 401, a wrong value 400 or 422. */
     async close(): Promise<void> {
       await Promise.all([browser.close(), fleet.close()]);
       await rm(mailDirectory, { recursive: true });
       const wrong = misdeeds.filter(
-        (each) => !/Failed to load resource.* (?:401|404) |net::ERR_CONNECTION_ABORTED$/.test(each),
+        (each) =>
+          !/Failed to load resource.* (?:400|401|404|422) |net::ERR_CONNECTION_ABORTED$/.test(each),
       );
       if (wrong.length > 0) throw new Error(wrong.join('\n'));
     },

@@ -27,6 +27,7 @@ test('the id of an event is pasted into the palette, and its page says how far i
   // The page looks again by itself.
   await page.getByRole('heading', { name: 'Late order' }).waitFor();
   await page.getByText('No webhook reports it.').waitFor();
+  await page.getByRole('region', { name: 'What it brought' }).getByText('"sku"').waitFor();
   await page.getByRole('link', { name: /^Person / }).click();
   await page.getByRole('heading', { name: 'grace' }).waitFor();
   expect(new URL(page.url()).pathname).toMatch(/^\/people\/\w+$/);
@@ -44,10 +45,19 @@ test('a person has attributes with their changes, activity, relationships and de
 
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'People' }).click();
+  await page.getByLabel('Begins with').fill('LIN@');
+  await page.getByRole('link', { name: 'grace', exact: true }).waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'lin', exact: true }).waitFor();
+  expect(await page.getByRole('row').count()).toBe(2);
   await page.getByLabel('Identifier').fill('lin@example.com');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'lin' }).waitFor();
   await page.getByText('plan pro → free').waitFor();
+  await page.getByRole('button', { name: 'plan', exact: true }).click();
+  const history = page.getByRole('list', { name: 'What plan was' });
+  await history.getByText('pro → free').waitFor();
+  expect(await history.getByRole('listitem').count()).toBe(1);
+  await page.getByRole('button', { name: 'plan', exact: true }).click();
   await page.getByRole('button', { name: 'Relationships' }).click();
   await page.getByText('acme', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Devices 0' }).click();

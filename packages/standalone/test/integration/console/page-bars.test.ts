@@ -40,8 +40,10 @@ beforeAll(async () => {
     '/issues',
     '/webhooks',
     `/webhooks/${id}?delivery=1`,
-    '/people',
-    '/people/ada',
+    '/deliveries?state=pending',
+    '/portal-links',
+    '/people?begins=a',
+    '/people/ada?attribute=email',
     '/objects',
     '/objects/1/acme',
     '/imports',
@@ -55,6 +57,8 @@ beforeAll(async () => {
     '/billing/usage?by=week',
     '/settings',
     '/fleet',
+    '/docs/all?find=webhook',
+    '/docs/reporting-webhooks/createReportingWebhook?language=java',
   ];
 });
 afterAll(() => world.close());
@@ -174,7 +178,7 @@ test('the API serves the page at the address of each screen, and no other', () =
   const screens = readFileSync(new URL('shell.tsx', folder), 'utf8');
   const imported = [
     ...screens.matchAll(
-      /import \{ \w+Route \} from '(\.\/(?:screens|webhooks|account)\/[\w-]+\.tsx)'/g,
+      /import \{ \w+Route \} from '(\.\/(?:screens|webhooks|deliveries|account|billing|reference)\/[\w-]+\.tsx)'/g,
     ),
   ];
   const patterns = imported.map(([, path = '']) => {

@@ -217,3 +217,37 @@ test('in a frame of the product it is shown and tells its height, and in one of 
   product.closeAllConnections();
   await context.close();
 });
+
+test('links are listed to the workspace, one is ended there, and the origins of frames are changed', async () => {
+  const id = await world.makeWebhook('listed', 'http://127.0.0.1:9/hook');
+  const visitor = await world.newPage();
+  await visitor.goto(await linkTo([id], { for: 'acme/listed' }));
+  await visitor.getByRole('link', { name: 'listed', exact: true }).waitFor();
+
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks`);
+  await page.getByRole('link', { name: 'Portal links' }).click();
+  await page.getByRole('button', { name: 'Change the origins …' }).click();
+  const form = page.getByRole('dialog');
+  await form.getByLabel(/^Scheme, host and port/).fill('ftp://shop.example');
+  await form.getByRole('button', { name: 'Save them' }).click();
+  await form.getByRole('alert').waitFor();
+  await form.getByLabel(/^Scheme, host and port/).fill('https://shop.example');
+  await form.getByRole('button', { name: 'Save them' }).click();
+  await form.waitFor({ state: 'detached' });
+  await page.getByText('https://shop.example').waitFor();
+
+  await page.getByRole('button', { name: 'End the link for acme/listed' }).click();
+  await form.getByRole('button', { name: 'End the link', exact: true }).click();
+  await page.getByRole('button', { name: 'End the link for acme/listed' }).waitFor({
+    state: 'detached',
+  });
+  await visitor.getByText('The link is over').waitFor();
+  const { rows } = await sql<{ origins: string[] }>`
+    select portal_origins as origins from environments where environment_id = ${DEMO.environmentId}`.execute(
+    world.fleet.database,
+  );
+  expect(rows).toEqual([{ origins: ['https://shop.example'] }]);
+  await visitor.context().close();
+  await page.context().close();
+});

@@ -172,3 +172,60 @@ test('a webhook for one event of one’s own is made in the console, changed the
   receiver.close();
   await page.context().close();
 });
+
+test('headers of a webhook are given, taken back, and not sent to another server', async () => {
+  const [first, second] = await Promise.all([startReceiver(), startReceiver()]);
+  first.answer.status = 200;
+  second.answer.status = 200;
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks`);
+  await page.getByRole('button', { name: 'Make a webhook' }).click();
+  const form = page.getByRole('dialog');
+  const headers = form.getByLabel(/^Headers of each request/);
+  await form.getByLabel('Name', { exact: true }).fill('headed');
+  await form.getByLabel('Endpoint').fill(first.url);
+  await headers.fill('authorization');
+  await form.getByRole('button', { name: 'Make the webhook' }).click();
+  await form
+    .getByRole('alert')
+    .getByText(/^headers: each is a line/)
+    .waitFor();
+  await headers.fill('authorization: Bearer 0123456789abcdef\nx-team: shop');
+  await form.getByRole('button', { name: 'Make the webhook' }).click();
+  await form.waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'headed' }).click();
+
+  const sendTest = page.getByRole('button', { name: 'Send a test' });
+  const sentTo = async (receiver: typeof first, count: number) => {
+    await sendTest.click();
+    await vi.waitFor(() => expect(receiver.heads).toHaveLength(count), WAIT);
+    return receiver.heads.at(-1);
+  };
+  expect(await sentTo(first, 1)).toMatchObject({
+    authorization: 'Bearer 0123456789abcdef',
+    'x-team': 'shop',
+  });
+  const change = async (fill: () => Promise<void>): Promise<void> => {
+    await page.getByRole('button', { name: 'Change …' }).click();
+    await fill();
+    await form.getByRole('button', { name: 'Change it' }).click();
+    await form.waitFor({ state: 'detached' });
+  };
+  await change(async () => {
+    expect(await headers.inputValue()).toBe('authorization: ••••cdef\nx-team: ••••');
+    await form.getByLabel('Endpoint').fill(second.url);
+    await form.getByText('the stored values are not sent there').waitFor();
+  });
+  await page.getByText(second.url).first().waitFor();
+  const sent = await sentTo(second, 1);
+  expect(sent).not.toHaveProperty('authorization');
+  expect(sent).not.toHaveProperty('x-team');
+
+  await change(() => headers.fill('x-team: shop'));
+  expect(await sentTo(second, 2)).toMatchObject({ 'x-team': 'shop' });
+  await change(() => headers.fill(''));
+  expect(await sentTo(second, 3)).not.toHaveProperty('x-team');
+  first.close();
+  second.close();
+  await page.context().close();
+});

@@ -1,4 +1,6 @@
 /** Inbox previews that were used, by day, week or month: bars, and the same numbers in a table. */
+import { Bars } from '../charts/bars.tsx';
+import { StatisticsChart } from '../charts/statistics-chart.tsx';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Shown } from '../parts/states.tsx';
@@ -14,8 +16,6 @@ interface Point {
 }
 
 const GRANULARITIES = ['day', 'week', 'month'] as const;
-const WIDTH = 720;
-const HEIGHT = 120;
 
 export const usageRoute: Route = {
   pattern: '/billing/usage',
@@ -25,7 +25,7 @@ export const usageRoute: Route = {
 };
 
 function Usage({ by }: { readonly by: string }) {
-  const { account } = useSession();
+  const { account, workspaces } = useSession();
   const setQuery = useSetQuery();
   const resource = useResource<{ series: readonly Point[]; totals: { net: number } }>(
     `/v1/accounts/${account.id}/billing/inbox_previews/usage_summaries?granularity=${by}`,
@@ -55,7 +55,7 @@ function Usage({ by }: { readonly by: string }) {
         {({ series, totals }) => (
           <>
             <p className="sentence">{countText(totals.net)} in all.</p>
-            <Bars points={series} />
+            <Bars bars={series.map((point) => ({ key: point.bucket_start, value: point.net }))} />
             <table className="list">
               <caption className="unseen">The same in numbers</caption>
               <thead>
@@ -80,28 +80,13 @@ function Usage({ by }: { readonly by: string }) {
           </>
         )}
       </Shown>
+      {workspaces.length > 0 && (
+        <section aria-labelledby="operations">
+          <h2 id="operations">Operations applied</h2>
+          <p className="faint">Of the chosen workspace, by days of UTC. They are not charged.</p>
+          <StatisticsChart metric="events" what="operations were applied" span="month" />
+        </section>
+      )}
     </>
-  );
-}
-
-/** Hidden from screen readers, which have the table. */
-function Bars({ points }: { readonly points: readonly Point[] }) {
-  const most = Math.max(1, ...points.map(({ net }) => net));
-  const width = WIDTH / Math.max(1, points.length);
-  return (
-    <svg className="bars" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
-      {points.map(({ bucket_start: from, net }, index) => {
-        const height = (Math.max(0, net) / most) * HEIGHT;
-        return (
-          <rect
-            key={from}
-            x={index * width}
-            y={HEIGHT - height}
-            width={Math.max(1, width - 2)}
-            height={height}
-          />
-        );
-      })}
-    </svg>
   );
 }

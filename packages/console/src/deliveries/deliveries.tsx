@@ -1,18 +1,16 @@
 /** The deliveries of a webhook, newest first, and the attempts of the one that is open. */
 import { type Resource, useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
-import { FilterText } from '../forms/filter-text.tsx';
 import { PageButtons } from '../parts/page-buttons.tsx';
-import { Badge } from '../parts/badge.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
-import { Time } from '../parts/time.tsx';
 import { useSetQuery } from '../routing/router.tsx';
 import { useEffect } from 'react';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Delivery } from './delivery.ts';
 import { DeliveryDetail } from './delivery-detail.tsx';
-
-export const DELIVERY_STATES = ['pending', 'retrying', 'delivered', 'abandoned'];
+import { askedFor, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
+import { DeliveryHead, DeliveryRow } from './delivery-rows.tsx';
+import { LongList, startBefore } from './long-list.tsx';
 
 interface Page {
   readonly deliveries: readonly Delivery[];
@@ -35,14 +33,8 @@ export function Deliveries({
 }) {
   const { workspaceId } = useReach();
   const setQuery = useSetQuery();
-  const { state, type, start, delivery } = query;
-  const asked = new URLSearchParams({
-    limit: String(PAGE_COUNT),
-    ...(state !== undefined && { state }),
-    ...(type !== undefined && { event_type: type }),
-    ...(start !== undefined && { start }),
-  });
-  const page = useResource<Page>(`${base}/deliveries?${asked.toString()}`, {
+  const { start, delivery, at } = query;
+  const page = useResource<Page>(`${base}/deliveries?${askedFor(query, PAGE_COUNT).toString()}`, {
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
@@ -62,27 +54,7 @@ export function Deliveries({
       <div className="row">
         <h2 id="deliveries-title">Deliveries</h2>
         <span className="grow" />
-        <FilterText
-          label="Type"
-          value={type}
-          onChange={(text) => setQuery({ type: text, start: undefined })}
-        />
-        <label>
-          State{' '}
-          <select
-            value={state ?? ''}
-            onChange={(event) =>
-              setQuery({ state: event.currentTarget.value || undefined, start: undefined })
-            }
-          >
-            <option value="">all</option>
-            {DELIVERY_STATES.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
+        <DeliveryFilters query={query} />
       </div>
       {delivery !== undefined && (
         <OpenDelivery base={base} sequence={Number(delivery)} query={query} page={page} />
@@ -90,22 +62,34 @@ export function Deliveries({
       <Shown resource={page}>
         {({ deliveries, next }) => (
           <>
-            {deliveries.length === 0 ? (
-              <Empty title={emptyTitleOf({ state, type })}>
+            {deliveries.length === 0 && (
+              <Empty title={emptyTitleOf(query)}>
                 <p>
                   {next === ''
                     ? 'A delivery comes with the first event of a type that the webhook selects.'
                     : 'The latest 10,000 were looked at; there are older ones.'}
                 </p>
               </Empty>
-            ) : (
-              <DeliveryTable deliveries={deliveries} openSequence={delivery} onOpen={open} />
             )}
-            <PageButtons
-              start={start}
-              next={next}
-              onStart={(to) => setQuery({ start: to }, false)}
-            />
+            {deliveries.length > 0 &&
+              (isLong(query, next) ? (
+                <LongList
+                  base={base}
+                  newest={deliveries[0]?.sequence ?? 0}
+                  at={at === undefined ? undefined : Number(at)}
+                  openSequence={delivery}
+                  onOpen={open}
+                />
+              ) : (
+                <DeliveryTable deliveries={deliveries} openSequence={delivery} onOpen={open} />
+              ))}
+            {!isLong(query, next) && (
+              <PageButtons
+                start={start}
+                next={next}
+                onStart={(to) => setQuery({ start: to }, false)}
+              />
+            )}
           </>
         )}
       </Shown>
@@ -113,7 +97,14 @@ export function Deliveries({
   );
 }
 
-const emptyTitleOf = ({ state, type }: Readonly<Record<string, string | undefined>>): string => {
+/** What is not filtered and has more than a page is numbered without gaps, and scrolled. */
+const isLong = (query: Readonly<Record<string, string>>, next: string): boolean =>
+  !isFiltered(query) && query['start'] === undefined && next !== '';
+
+const emptyTitleOf = (query: Readonly<Record<string, string>>): string => {
+  const { state, type, person, event, answer } = query;
+  if (person !== undefined || event !== undefined || answer !== undefined)
+    return 'No delivery fits';
   if (type !== undefined)
     return `No delivery of ${visibleText(type)}${state === undefined ? '' : ` is ${state}`}`;
   return state === undefined ? 'Nothing was sent yet' : `No delivery is ${state}`;
@@ -131,54 +122,15 @@ function DeliveryTable({
   return (
     <table className="list">
       <caption className="unseen">Deliveries, newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">#</th>
-          <th scope="col">Type</th>
-          <th scope="col">State</th>
-          <th scope="col">Attempts</th>
-          <th scope="col">Logged</th>
-        </tr>
-      </thead>
+      <DeliveryHead />
       <tbody>
         {deliveries.map((each) => (
-          <tr
+          <DeliveryRow
             key={each.sequence}
-            className={openSequence === String(each.sequence) ? 'open' : ''}
-            onClick={() => onOpen(each.sequence)}
-          >
-            <th scope="row" className="number">
-              <button
-                type="button"
-                className="cell"
-                data-row=""
-                aria-expanded={openSequence === String(each.sequence)}
-                onClick={(event) => {
-                  event.stopPropagation();
-                  onOpen(each.sequence);
-                }}
-              >
-                {each.sequence}
-              </button>
-            </th>
-            <td>
-              <code>{each.event_type}</code>
-              {each.origin !== 'event' && <span className="chip">{each.origin}</span>}
-            </td>
-            <td>
-              <Badge state={each.state} />
-            </td>
-            <td>
-              {each.attempts.map(({ attempt, status, failure }) => (
-                <span key={attempt} className="chip">
-                  {status ?? failure ?? '–'}
-                </span>
-              ))}
-            </td>
-            <td className="number">
-              <Time atMs={each.created_at * 1000} isWhole />
-            </td>
-          </tr>
+            delivery={each}
+            isOpen={openSequence === String(each.sequence)}
+            onOpen={onOpen}
+          />
         ))}
       </tbody>
     </table>
@@ -200,7 +152,7 @@ function OpenDelivery({
   const { workspaceId } = useReach();
   const onPage = page.data?.deliveries.find((each) => each.sequence === sequence);
   // The list begins behind the position that it is given.
-  const start = btoa(`[${sequence + 1}]`).replaceAll('=', '');
+  const start = startBefore(sequence + 1);
   const own = useResource<Page>(
     onPage || page.data === undefined ? undefined : `${base}/deliveries?limit=1&start=${start}`,
     { workspaceId, intervalMs: INTERVAL_MS },

@@ -71,6 +71,7 @@ function PurchaseView({ runId }: { readonly runId: string }) {
           <section className="card" aria-label="What became of it">
             <p className="sentence">{sentenceOf(run)}</p>
             {run.message !== null && <p>{visibleText(run.message)}</p>}
+            {run.status === 'pending' && <PaymentPage runId={runId} />}
             <p className="facts">
               <Copyable text={run.run_id} what="the id of the purchase" />
               {run.invoice_id !== null && (
@@ -110,6 +111,25 @@ function PurchaseView({ runId }: { readonly runId: string }) {
         </>
       )}
     </Shown>
+  );
+}
+
+/** Where the customer pays what waits for them; nothing where a card on file is charged. */
+function PaymentPage({ runId }: { readonly runId: string }) {
+  const { account, capabilities } = useSession();
+  const { data } = useResource<{ url: string | null }>(
+    capabilities.includes('billing.buy')
+      ? `/v1/accounts/${account.id}/billing/runs/${encodeURIComponent(runId)}/payment_page`
+      : undefined,
+    { intervalMs: 5_000 },
+  );
+  if (data?.url == null) return null;
+  return (
+    <p>
+      <a className="button main" href={data.url} target="_blank" rel="noopener noreferrer">
+        Pay at the payment provider’s page
+      </a>
+    </p>
   );
 }
 

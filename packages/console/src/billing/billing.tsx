@@ -1,4 +1,5 @@
 /** What the account will be charged, and why that is the number: plan, meters, credits, purchases. */
+import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Badge } from '../parts/badge.tsx';
@@ -8,6 +9,7 @@ import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { countText, type Money, moneyText } from '../sentences/money-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
+import { Buying } from './buying.tsx';
 import { PURCHASE_KINDS, type Purchase } from './purchase.tsx';
 
 interface BillingInfo {
@@ -61,6 +63,7 @@ function Billing({ start }: { readonly start: string | undefined }) {
   const base = `/v1/accounts/${account.id}/billing`;
   const info = useResource<{ billing: BillingInfo }>(`${base}/info`);
   const usage = useResource<{ profile: UsageProfile }>(`${base}/usage_profile`);
+  const [boughtCount, setBoughtCount] = useState(0);
   const credits = useResource<{ balances: readonly Balance[] }>(`${base}/credits/balance`);
   return (
     <>
@@ -90,7 +93,17 @@ function Billing({ start }: { readonly start: string | undefined }) {
           {({ balances }) => <Credits balances={balances} />}
         </Shown>
       </section>
-      <Purchases base={base} start={start} />
+      {info.data && (
+        <Buying
+          rail={info.data.billing.rail}
+          onBought={() => {
+            void info.reload();
+            void credits.reload();
+            setBoughtCount((count) => count + 1);
+          }}
+        />
+      )}
+      <Purchases key={boughtCount} base={base} start={start} />
     </>
   );
 }

@@ -1,0 +1,278 @@
+/** Buying in the page: a plan, an add-on, credits. What it costs is asked for first; a double click is one purchase. */
+import { useState } from 'react';
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { FormEnd } from '../forms/form-end.tsx';
+import { useCallOnce } from '../forms/use-call-once.ts';
+import { useWork } from '../forms/use-work.ts';
+import { announce } from '../parts/announcer.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { Shown } from '../parts/states.tsx';
+import { countText, type Money, moneyText } from '../sentences/money-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+
+interface Plan {
+  readonly id: string;
+  readonly name: string;
+  readonly interval: 'month' | 'year';
+  readonly amount: Money;
+  readonly current: boolean;
+  readonly change: string | null;
+  readonly eligible: boolean;
+  readonly ineligible_reason: string | null;
+  readonly addons: readonly {
+    readonly sku: string;
+    readonly name: string;
+    readonly amount: Money;
+    readonly interval: string;
+    readonly retired: boolean;
+  }[];
+}
+
+interface Offer {
+  readonly credit_type: 'llm' | 'builder';
+  readonly multiple: number;
+  readonly quantity_max: number;
+  readonly price_of_multiple: Money;
+}
+
+/** What somebody is about to buy. */
+interface Wish {
+  /** As it ends the question: `Essentials for $100.00 a month`. */
+  readonly what: string;
+  readonly path: string;
+  readonly body: object;
+}
+
+export function Buying({
+  rail,
+  onBought,
+}: {
+  readonly rail: 'card' | 'invoiced';
+  readonly onBought: () => void;
+}) {
+  const { account, capabilities } = useSession();
+  const [wish, setWish] = useState<Wish>();
+  const base = `/v1/accounts/${account.id}/billing`;
+  const plans = useResource<{ plans: readonly Plan[] }>(`${base}/plans`);
+  const offers = useResource<{ offers: readonly Offer[] }>(`${base}/credits/offers`);
+  const isAllowed = capabilities.includes('billing.buy');
+  const close = (): void => setWish(undefined);
+  return (
+    <section className="stack" aria-labelledby="buying">
+      <h2 id="buying">Buy</h2>
+      {!isAllowed && <p className="faint">A billing_admin or account_admin may buy.</p>}
+      <Shown resource={plans} lines={4}>
+        {({ plans: sold }) => (
+          <Plans plans={sold} base={base} isAllowed={isAllowed} onWish={setWish} />
+        )}
+      </Shown>
+      <Shown resource={offers} lines={2}>
+        {({ offers: sold }) => (
+          <CreditOffers offers={sold} base={base} isAllowed={isAllowed} onWish={setWish} />
+        )}
+      </Shown>
+      {wish && (
+        <Question
+          wish={wish}
+          rail={rail}
+          onClose={close}
+          onBought={() => {
+            close();
+            onBought();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function Plans({
+  plans,
+  base,
+  isAllowed,
+  onWish,
+}: {
+  readonly plans: readonly Plan[];
+  readonly base: string;
+  readonly isAllowed: boolean;
+  readonly onWish: (wish: Wish) => void;
+}) {
+  const addons = plans.find(({ current }) => current)?.addons.filter(({ retired }) => !retired);
+  return (
+    <table className="list">
+      <caption className="unseen">Plans and add-ons</caption>
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">Price</th>
+          <th scope="col">Buy</th>
+        </tr>
+      </thead>
+      <tbody>
+        {plans.map((plan) => (
+          <tr key={plan.id}>
+            <th scope="row">{visibleText(plan.name)}</th>
+            <td>
+              {moneyText(plan.amount)} a {plan.interval}
+            </td>
+            <td>
+              {plan.current ? (
+                'the plan now'
+              ) : (
+                <button
+                  type="button"
+                  disabled={!isAllowed || !plan.eligible}
+                  title={plan.ineligible_reason ?? undefined}
+                  aria-label={`Buy ${plan.name} by the ${plan.interval}`}
+                  onClick={() =>
+                    onWish({
+                      what: `${plan.name} for ${moneyText(plan.amount)} a ${plan.interval}`,
+                      path: `${base}/plans/${plan.id}`,
+                      body: { quantity: 1 },
+                    })
+                  }
+                >
+                  Buy …
+                </button>
+              )}
+            </td>
+          </tr>
+        ))}
+        {addons?.map((addon) => (
+          <tr key={addon.sku}>
+            <th scope="row">+ {visibleText(addon.name)}</th>
+            <td>
+              {moneyText(addon.amount)} a {addon.interval}
+            </td>
+            <td>
+              <button
+                type="button"
+                disabled={!isAllowed}
+                aria-label={`Add ${addon.name} by the ${addon.interval}`}
+                onClick={() =>
+                  onWish({
+                    what: `${addon.name} for ${moneyText(addon.amount)} a ${addon.interval}`,
+                    path: `${base}/addons`,
+                    body: { skus: { add: [addon.sku] } },
+                  })
+                }
+              >
+                Add …
+              </button>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function CreditOffers({
+  offers,
+  base,
+  isAllowed,
+  onWish,
+}: {
+  readonly offers: readonly Offer[];
+  readonly base: string;
+  readonly isAllowed: boolean;
+  readonly onWish: (wish: Wish) => void;
+}) {
+  const [counts, setCounts] = useState<Readonly<Record<string, number>>>({});
+  return (
+    <table className="list">
+      <caption className="unseen">Credits</caption>
+      <thead>
+        <tr>
+          <th scope="col">Credits</th>
+          <th scope="col">How many</th>
+          <th scope="col">Price</th>
+          <th scope="col">Buy</th>
+        </tr>
+      </thead>
+      <tbody>
+        {offers.map((offer) => {
+          const { credit_type: type, multiple, quantity_max: most } = offer;
+          const quantity = counts[type] ?? multiple;
+          const isSold = quantity > 0 && quantity <= most && quantity % multiple === 0;
+          const { amount, currency } = offer.price_of_multiple;
+          const price = moneyText({ amount: (quantity / multiple) * amount, currency });
+          return (
+            <tr key={type}>
+              <th scope="row">{type}</th>
+              <td>
+                <input
+                  type="number"
+                  aria-label={`How many ${type} credits`}
+                  min={multiple}
+                  max={most}
+                  step={multiple}
+                  value={quantity}
+                  onInput={({ currentTarget }) =>
+                    setCounts({ ...counts, [type]: Number(currentTarget.value) })
+                  }
+                />
+              </td>
+              <td>{isSold ? price : `by ${countText(multiple)}, at most ${countText(most)}`}</td>
+              <td>
+                <button
+                  type="button"
+                  disabled={!isAllowed || !isSold}
+                  aria-label={`Buy ${type} credits`}
+                  onClick={() =>
+                    onWish({
+                      what: `${countText(quantity)} ${type} credits for ${price}`,
+                      path: `${base}/credits/purchase`,
+                      body: { [type]: { quantity } },
+                    })
+                  }
+                >
+                  Buy …
+                </button>
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function Question({
+  wish,
+  rail,
+  onClose,
+  onBought,
+}: {
+  readonly wish: Wish;
+  readonly rail: 'card' | 'invoiced';
+  readonly onClose: () => void;
+  readonly onBought: () => void;
+}) {
+  const callOnce = useCallOnce();
+  const { isRunning, problem, run } = useWork();
+  const isOfCredits = wish.path.endsWith('/credits/purchase');
+  const buy = (): void =>
+    void run(async () => {
+      await callOnce(wish.path, { method: 'POST', body: wish.body });
+      announce(`The purchase has begun: ${wish.what}`);
+      onBought();
+    });
+  return (
+    <Dialog title={`Buy ${wish.what}?`} onClose={onClose}>
+      <p>
+        {isOfCredits && rail === 'card'
+          ? 'You pay at the payment provider’s page, which the purchase leads to. Nothing is charged before.'
+          : 'The card on file is charged now, in proportion where a period has begun.'}
+      </p>
+      <FormEnd
+        problem={problem}
+        isRunning={isRunning}
+        what={`Buy ${wish.what}`}
+        onWish={buy}
+        onClose={onClose}
+      />
+    </Dialog>
+  );
+}

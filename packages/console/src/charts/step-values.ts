@@ -1,0 +1,35 @@
+/** The points of a chart as one value for each step of its time. Pure. */
+
+/** As `GET /v1/statistics` answers; steps with nothing in them are left out. */
+export interface Statistics {
+  readonly step_seconds: number;
+  readonly from: string;
+  readonly to: string;
+  readonly series: readonly {
+    readonly name: string | null;
+    readonly webhook_id: number | null;
+    readonly points: readonly { readonly at: string; readonly value: number }[];
+  }[];
+}
+
+export interface StepValue {
+  readonly atMs: number;
+  readonly value: number;
+}
+
+/** Of the first series, with a 0 where nothing was. Steps begin at multiples of their length, as the API counts them. */
+export function stepValues({
+  step_seconds: stepSeconds,
+  from,
+  to,
+  series,
+}: Statistics): StepValue[] {
+  const stepMs = stepSeconds * 1_000;
+  const values = new Map((series[0]?.points ?? []).map(({ at, value }) => [Date.parse(at), value]));
+  const firstMs = Math.floor(Date.parse(from) / stepMs) * stepMs;
+  const count = Math.max(0, Math.ceil((Date.parse(to) - firstMs) / stepMs));
+  return Array.from({ length: count }, (_, index) => {
+    const atMs = firstMs + index * stepMs;
+    return { atMs, value: values.get(atMs) ?? 0 };
+  });
+}

@@ -1,0 +1,101 @@
+/** Deliveries of all webhooks, newest first: what was sent about a person, what became of an event, what gets no answer. */
+import { useResource } from '../client/resource.ts';
+import { useReach } from '../client/session.ts';
+import { PageButtons } from '../parts/page-buttons.tsx';
+import { Empty, Shown } from '../parts/states.tsx';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import type { Delivery } from './delivery.ts';
+import { askedFor, DELIVERY_QUERY, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
+import { DeliveryCells } from './delivery-rows.tsx';
+
+const PAGE_COUNT = 50;
+const INTERVAL_MS = 5_000;
+
+interface Page {
+  readonly deliveries: readonly (Delivery & { readonly webhook_id: number })[];
+  readonly next: string;
+}
+
+export const deliveriesRoute: Route = {
+  pattern: '/deliveries',
+  title: () => 'Deliveries',
+  query: DELIVERY_QUERY,
+  screen: ({ place: { query } }) => <AllDeliveries query={query} />,
+};
+
+function AllDeliveries({ query }: { readonly query: Readonly<Record<string, string>> }) {
+  const { workspaceId } = useReach();
+  const setQuery = useSetQuery();
+  const page = useResource<Page>(`/v1/deliveries?${askedFor(query, PAGE_COUNT).toString()}`, {
+    workspaceId,
+    intervalMs: INTERVAL_MS,
+  });
+  return (
+    <>
+      <header className="title">
+        <p className="above">
+          <Link to="/webhooks">Webhooks</Link>
+        </p>
+        <h1>Deliveries of all webhooks</h1>
+      </header>
+      <div className="filters">
+        <DeliveryFilters query={query} />
+      </div>
+      <Shown resource={page}>
+        {({ deliveries, next }) => (
+          <>
+            {deliveries.length === 0 ? (
+              <Empty title={isFiltered(query) ? 'No delivery fits' : 'Nothing was sent yet'}>
+                <p>
+                  {next === ''
+                    ? 'A delivery comes with the first event of a type that a webhook selects.'
+                    : 'The latest 10,000 were looked at; there are older ones.'}
+                </p>
+              </Empty>
+            ) : (
+              <Table deliveries={deliveries} />
+            )}
+            <PageButtons
+              start={query['start']}
+              next={next}
+              onStart={(to) => setQuery({ start: to }, false)}
+            />
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function Table({ deliveries }: { readonly deliveries: Page['deliveries'] }) {
+  return (
+    <table className="list">
+      <caption className="unseen">Deliveries, newest first</caption>
+      <thead>
+        <tr>
+          <th scope="col">Webhook and number</th>
+          <th scope="col">Type</th>
+          <th scope="col">State</th>
+          <th scope="col">Attempts</th>
+          <th scope="col">Logged</th>
+        </tr>
+      </thead>
+      <tbody>
+        {deliveries.map((each) => (
+          <tr key={`${each.webhook_id} ${each.sequence}`}>
+            <th scope="row">
+              <Link
+                to={`/webhooks/${each.webhook_id}`}
+                query={{ delivery: String(each.sequence) }}
+                data-row=""
+              >
+                {each.webhook_id} #{each.sequence}
+              </Link>
+            </th>
+            <DeliveryCells delivery={each} />
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

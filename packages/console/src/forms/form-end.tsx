@@ -1,0 +1,46 @@
+/** How a form or a question ends: why the last call was refused, the button that does it, and the one that does not. */
+
+/** Why the last call was refused; nothing where it was not. */
+export function Refusal({ problem }: { readonly problem: string | undefined }) {
+  if (problem === undefined) return null;
+  return (
+    <p className="refusal" role="alert">
+      {problem}
+    </p>
+  );
+}
+
+export function FormEnd({
+  problem,
+  isRunning,
+  what,
+  onWish,
+  onClose,
+}: {
+  readonly problem: string | undefined;
+  readonly isRunning: boolean;
+  /** What the button does. */
+  readonly what: string;
+  /** Absent: the button submits the form that it stands in. */
+  readonly onWish?: () => void;
+  readonly onClose: () => void;
+}) {
+  return (
+    <>
+      <Refusal problem={problem} />
+      <div className="actions">
+        <button
+          type={onWish ? 'button' : 'submit'}
+          className="main"
+          disabled={isRunning}
+          onClick={onWish}
+        >
+          {what}
+        </button>
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,227 @@
+/**
+ * One call of the API as it is pasted into a program: in curl and in six languages, with nothing but what each has of its own.
+ * The key is read from the environment, so that none is ever in a sample. Pure.
+ */
+
+export const SAMPLE_LANGUAGES = {
+  curl: 'curl',
+  node: 'Node',
+  python: 'Python',
+  go: 'Go',
+  ruby: 'Ruby',
+  php: 'PHP',
+  java: 'Java',
+} as const;
+
+export type SampleLanguage = keyof typeof SAMPLE_LANGUAGES;
+
+export interface SampleCall {
+  /** In capitals. */
+  readonly method: string;
+  readonly url: string;
+  /** `basic`: the key is the user, without a password. `pair`: user and password, with a colon between. */
+  readonly auth: 'bearer' | 'basic' | 'pair' | 'none';
+  /** Of the environment, which has the key. */
+  readonly variable: string;
+  /** A JSON value; undefined: the call has no body. */
+  readonly body?: unknown;
+}
+
+export function sampleOf(language: SampleLanguage, call: SampleCall): string {
+  const json = call.body === undefined ? undefined : JSON.stringify(call.body, null, 2);
+  return WRITERS[language](call, json);
+}
+
+type Writer = (call: SampleCall, json: string | undefined) => string;
+
+const indented = (text: string, by: string): string => text.replaceAll('\n', `\n${by}`);
+/** Lines without those that are not needed. */
+const lines = (...given: (string | false)[]): string =>
+  given.filter((line) => line !== false).join('\n');
+
+const isBasic = (auth: SampleCall['auth']): boolean => auth === 'basic' || auth === 'pair';
+const colonOf = (auth: SampleCall['auth']): string => (auth === 'basic' ? ':' : '');
+
+/** In apostrophes, as a POSIX shell reads it. */
+const shellText = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+/** In quotes, with the escapes that JSON has in common with Python, Go and Java. */
+const quoted = (text: string): string => JSON.stringify(text);
+/** In apostrophes, as Ruby and PHP read it. */
+const apostrophed = (text: string): string => `'${text.replaceAll(/['\\]/g, String.raw`\$&`)}'`;
+
+const curl: Writer = ({ method, url, auth, variable }, json) =>
+  [
+    `curl${method === 'GET' || (method === 'POST' && json !== undefined) ? '' : ` -X ${method}`} ${shellText(url)}`,
+    auth === 'bearer' && `  -H "Authorization: Bearer $${variable}"`,
+    isBasic(auth) && `  -u "$${variable}${colonOf(auth)}"`,
+    json !== undefined && `  -H 'Content-Type: application/json'`,
+    json !== undefined && `  -d ${shellText(json)}`,
+  ]
+    .filter((line) => line !== false)
+    .join(' \\\n');
+
+const node: Writer = ({ method, url, auth, variable }, json) =>
+  lines(
+    `const answer = await fetch(${quoted(url)}, {`,
+    `  method: '${method}',`,
+    '  headers: {',
+    auth === 'bearer' && `    authorization: 'Bearer ' + process.env.${variable},`,
+    isBasic(auth) &&
+      `    authorization: 'Basic ' + btoa(process.env.${variable} + '${colonOf(auth)}'),`,
+    json !== undefined && `    'content-type': 'application/json',`,
+    '  },',
+    json !== undefined && `  body: JSON.stringify(${indented(json, '  ')}),`,
+    '});',
+    'console.log(answer.status, await answer.text());',
+  );
+
+/** A JSON value as Python writes it. */
+function pythonValue(value: unknown, indent: string): string {
+  const inner = `${indent}    `;
+  if (value === null || value === undefined) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (Array.isArray(value))
+    return value.length === 0
+      ? '[]'
+      : `[\n${value.map((item) => `${inner}${pythonValue(item, inner)},\n`).join('')}${indent}]`;
+  if (typeof value !== 'object') return JSON.stringify(value);
+  const entries = Object.entries(value);
+  if (entries.length === 0) return '{}';
+  return `{\n${entries.map(([name, item]) => `${inner}${quoted(name)}: ${pythonValue(item, inner)},\n`).join('')}${indent}}`;
+}
+
+const python: Writer = ({ method, url, auth, variable, body }, json) =>
+  lines(
+    `import ${[isBasic(auth) && 'base64', json !== undefined && 'json', auth !== 'none' && 'os', 'urllib.request'].filter((name) => name !== false).join(', ')}`,
+    '',
+    json !== undefined && `body = ${pythonValue(body, '')}`,
+    'request = urllib.request.Request(',
+    `    ${quoted(url)},`,
+    `    method="${method}",`,
+    json !== undefined && '    data=json.dumps(body).encode(),',
+    '    headers={',
+    auth === 'bearer' && `        "Authorization": "Bearer " + os.environ["${variable}"],`,
+    isBasic(auth) &&
+      `        "Authorization": "Basic " + base64.b64encode((os.environ["${variable}"] + "${colonOf(auth)}").encode()).decode(),`,
+    json !== undefined && '        "Content-Type": "application/json",',
+    '    },',
+    ')',
+    'with urllib.request.urlopen(request) as answer:',
+    '    print(answer.status, answer.read().decode())',
+  );
+
+/** Between grave accents, which Go reads as they are, where there is none inside. */
+const goText = (text: string): string => (text.includes('`') ? quoted(text) : `\`${text}\``);
+
+const go: Writer = ({ method, url, auth, variable }, json) =>
+  lines(
+    'package main',
+    '',
+    'import (',
+    isBasic(auth) && '\t"encoding/base64"',
+    '\t"fmt"',
+    '\t"io"',
+    '\t"net/http"',
+    auth !== 'none' && '\t"os"',
+    json !== undefined && '\t"strings"',
+    ')',
+    '',
+    'func main() {',
+    json === undefined
+      ? `\trequest, err := http.NewRequest("${method}", ${quoted(url)}, nil)`
+      : `\tbody := strings.NewReader(${goText(json)})\n\trequest, err := http.NewRequest("${method}", ${quoted(url)}, body)`,
+    '\tif err != nil {',
+    '\t\tpanic(err)',
+    '\t}',
+    auth === 'bearer' &&
+      `\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("${variable}"))`,
+    isBasic(auth) &&
+      `\trequest.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(os.Getenv("${variable}")+"${colonOf(auth)}")))`,
+    json !== undefined && '\trequest.Header.Set("Content-Type", "application/json")',
+    '\tanswer, err := http.DefaultClient.Do(request)',
+    '\tif err != nil {',
+    '\t\tpanic(err)',
+    '\t}',
+    '\tdefer answer.Body.Close()',
+    '\ttext, err := io.ReadAll(answer.Body)',
+    '\tif err != nil {',
+    '\t\tpanic(err)',
+    '\t}',
+    '\tfmt.Println(answer.StatusCode, string(text))',
+    '}',
+  );
+
+const ruby: Writer = ({ method, url, auth, variable }, json) =>
+  lines(
+    "require 'net/http'",
+    '',
+    `uri = URI(${apostrophed(url)})`,
+    `request = Net::HTTP::${method.charAt(0)}${method.slice(1).toLowerCase()}.new(uri)`,
+    auth === 'bearer' && `request['Authorization'] = "Bearer #{ENV.fetch('${variable}')}"`,
+    isBasic(auth) &&
+      `request['Authorization'] = "Basic #{[ENV.fetch('${variable}') + '${colonOf(auth)}'].pack('m0')}"`,
+    json !== undefined && "request['Content-Type'] = 'application/json'",
+    json !== undefined && `request.body = <<'JSON'\n${json}\nJSON`,
+    "answer = Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == 'https') { |http| http.request(request) }",
+    'puts answer.code, answer.body',
+  );
+
+const php: Writer = ({ method, url, auth, variable }, json) =>
+  lines(
+    '<?php',
+    json !== undefined && `$body = <<<'JSON'\n${json}\nJSON;`,
+    `$call = curl_init(${apostrophed(url)});`,
+    'curl_setopt_array($call, [',
+    '    CURLOPT_RETURNTRANSFER => true,',
+    `    CURLOPT_CUSTOMREQUEST => '${method}',`,
+    isBasic(auth) && `    CURLOPT_USERPWD => getenv('${variable}') . '${colonOf(auth)}',`,
+    '    CURLOPT_HTTPHEADER => [',
+    auth === 'bearer' && `        'Authorization: Bearer ' . getenv('${variable}'),`,
+    json !== undefined && "        'Content-Type: application/json',",
+    '    ],',
+    json !== undefined && '    CURLOPT_POSTFIELDS => $body,',
+    ']);',
+    '$text = curl_exec($call);',
+    'echo curl_getinfo($call, CURLINFO_RESPONSE_CODE), " ", $text, "\\n";',
+  );
+
+/** A text block of Java 15; within it a backslash and three quotes are escaped. */
+const javaBlock = (text: string): string =>
+  `"""\n${text.replaceAll('\\', String.raw`\\`).replaceAll('"""', String.raw`\"""`)}"""`;
+
+const java: Writer = ({ method, url, auth, variable }, json) =>
+  lines(
+    'import java.net.URI;',
+    'import java.net.http.HttpClient;',
+    'import java.net.http.HttpRequest;',
+    'import java.net.http.HttpResponse;',
+    isBasic(auth) && 'import java.util.Base64;',
+    '',
+    'class Call {',
+    '  public static void main(String[] args) throws Exception {',
+    json !== undefined && `    var body = ${javaBlock(json)};`,
+    auth === 'bearer' && `    var authorization = "Bearer " + System.getenv("${variable}");`,
+    isBasic(auth) &&
+      `    var authorization = "Basic " + Base64.getEncoder().encodeToString((System.getenv("${variable}") + "${colonOf(auth)}").getBytes());`,
+    `    var request = HttpRequest.newBuilder(URI.create(${quoted(url)}))`,
+    auth !== 'none' && '        .header("Authorization", authorization)',
+    json !== undefined && '        .header("Content-Type", "application/json")',
+    json === undefined
+      ? `        .method("${method}", HttpRequest.BodyPublishers.noBody())`
+      : `        .method("${method}", HttpRequest.BodyPublishers.ofString(body))`,
+    '        .build();',
+    '    var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());',
+    '    System.out.println(answer.statusCode() + " " + answer.body());',
+    '  }',
+    '}',
+  );
+
+const WRITERS: Readonly<Record<SampleLanguage, Writer>> = {
+  curl,
+  node,
+  python,
+  go,
+  ruby,
+  php,
+  java,
+};

@@ -1,0 +1,232 @@
+/** One call of the API or of intake: samples in seven languages, what it takes and answers, and a form that tries it. */
+import { useSession } from '../client/session.ts';
+import { CopyButton } from '../parts/copy-button.tsx';
+import { Empty } from '../parts/states.tsx';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { visibleText } from '../sentences/visible-text.ts';
+import { SAMPLE_LANGUAGES, type SampleLanguage, sampleOf } from './code-samples.ts';
+import {
+  authOf,
+  boundsText,
+  callsOf,
+  type DescribedCall,
+  type Document,
+  exampleBody,
+  filledPath,
+  isOfIntake,
+  type Parameter,
+  parametersOf,
+  resolved,
+  type Schema,
+  slugOf,
+} from './described-call.ts';
+import { TryCall } from './try-call.tsx';
+import { WithDocument } from './with-document.tsx';
+
+const LANGUAGES = Object.keys(SAMPLE_LANGUAGES);
+
+export const referenceRoute: Route = {
+  pattern: '/docs/:tag/:operation',
+  title: ({ operation }) => operation ?? 'Reference',
+  query: { language: LANGUAGES },
+  screen: ({ place: { params, query } }) => (
+    <WithDocument>
+      {(document) => (
+        <OneCall
+          key={params['operation']}
+          document={document}
+          operationId={params['operation'] ?? ''}
+          language={(query['language'] as SampleLanguage | undefined) ?? 'curl'}
+        />
+      )}
+    </WithDocument>
+  ),
+};
+
+function OneCall({
+  document,
+  operationId,
+  language,
+}: {
+  readonly document: Document;
+  readonly operationId: string;
+  readonly language: SampleLanguage;
+}) {
+  const { account, intake_url: intakeUrl } = useSession();
+  const call = callsOf(document).find((each) => each.operation.operationId === operationId);
+  if (!call)
+    return (
+      <Empty title={`There is no call ${visibleText(operationId)}`}>
+        <p>
+          <Link to="/docs/all">All calls</Link>
+        </p>
+      </Empty>
+    );
+  const { method, path, tag, operation } = call;
+  const parameters = parametersOf(call, document);
+  const body = exampleBody(call, document);
+  const known = (parameter: Parameter): string =>
+    parameter.name === 'account_id' ? String(account.id) : '';
+  const url = `${isOfIntake(call) ? intakeUrl : location.origin}${filledPath(call, parameters, known)}`;
+  const sample = sampleOf(language, { method, url, ...authOf(call), body });
+  return (
+    <>
+      <header className="title">
+        <p className="above">
+          <Link to={`/docs/${slugOf(tag)}`}>{tag}</Link>
+        </p>
+        <h1>{operation.summary ?? operationId}</h1>
+        <p className="facts">
+          <code>
+            {method} {path}
+          </code>
+          <span>{operationId}</span>
+        </p>
+        {operation.description !== undefined && <p className="lead">{operation.description}</p>}
+      </header>
+      <Sample sample={sample} language={language} />
+      {parameters.length > 0 && (
+        <Fields
+          title="Parameters"
+          fields={parameters.map(({ name, required, description, schema, in: place }) => ({
+            name,
+            isRequired: required === true,
+            text: `${place}; ${boundsText(resolved(schema, document))}`,
+            description: description ?? schema?.description,
+          }))}
+        />
+      )}
+      <Body call={call} document={document} />
+      <Answers call={call} document={document} />
+      {isOfIntake(call) ? (
+        <p className="faint">
+          A call of intake needs a write key, which this page does not have: run the sample.
+        </p>
+      ) : (
+        <TryCall call={call} parameters={parameters} body={body} known={known} />
+      )}
+    </>
+  );
+}
+
+function Sample({
+  sample,
+  language,
+}: {
+  readonly sample: string;
+  readonly language: SampleLanguage;
+}) {
+  const setQuery = useSetQuery();
+  return (
+    <section className="card">
+      <div className="tabs" role="group" aria-label="Language">
+        {Object.entries(SAMPLE_LANGUAGES).map(([id, name]) => (
+          <button
+            key={id}
+            type="button"
+            aria-pressed={id === language}
+            onClick={() => setQuery({ language: id === 'curl' ? undefined : id })}
+          >
+            {name}
+          </button>
+        ))}
+        <span className="grow" />
+        <CopyButton text={sample} label="Copy the sample">
+          Copy
+        </CopyButton>
+      </div>
+      <pre tabIndex={0} role="region" aria-label="Sample">
+        {sample}
+      </pre>
+    </section>
+  );
+}
+
+interface Field {
+  readonly name: string;
+  readonly isRequired: boolean;
+  /** What it may be. */
+  readonly text: string;
+  readonly description: string | undefined;
+}
+
+function Fields({ title, fields }: { readonly title: string; readonly fields: readonly Field[] }) {
+  const id = `fields-${slugOf(title)}`;
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      <table className="list">
+        <caption className="unseen">{title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">What it may be</th>
+            <th scope="col">Meaning</th>
+          </tr>
+        </thead>
+        <tbody>
+          {fields.map(({ name, isRequired, text, description }) => (
+            <tr key={name}>
+              <th scope="row" className="clip">
+                <code>{name}</code>
+                {isRequired && <span className="chip">required</span>}
+              </th>
+              <td className="clip">{text}</td>
+              <td className="clip">{description ?? ''}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Body({ call, document }: { readonly call: DescribedCall; readonly document: Document }) {
+  const content = call.operation.requestBody?.content ?? {};
+  const [type, described] = Object.entries(content)[0] ?? [];
+  if (type === undefined) return null;
+  const schema: Schema = resolved(described?.schema, document);
+  const properties = Object.entries(schema.properties ?? {});
+  if (properties.length === 0) return null;
+  return (
+    <Fields
+      title={`Body (${type})`}
+      fields={properties.map(([name, given]) => {
+        const field = resolved(given, document);
+        return {
+          name,
+          isRequired: schema.required?.includes(name) === true,
+          text: boundsText(field),
+          description: given.description ?? field.description,
+        };
+      })}
+    />
+  );
+}
+
+function Answers({
+  call,
+  document,
+}: {
+  readonly call: DescribedCall;
+  readonly document: Document;
+}) {
+  const answers = Object.entries(call.operation.responses ?? {});
+  return (
+    <section aria-labelledby="answers">
+      <h2 id="answers">Answers</h2>
+      <dl className="pairs">
+        {answers.map(([status, { description, $ref }]) => (
+          <div key={status}>
+            <dt>{status}</dt>
+            <dd>
+              {description ??
+                document.components?.responses?.[$ref?.split('/').at(-1) ?? '']?.description ??
+                ''}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}

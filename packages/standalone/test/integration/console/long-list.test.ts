@@ -1,0 +1,121 @@
+/** A webhook with 100,000 deliveries is scrolled, reloaded and filtered; and what happened over time is shown as numbers and bars. */
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { sql } from 'kysely';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { violationsOf } from './accessibility.ts';
+import { type ConsoleUnderTest, startConsole, startReceiver } from './console-under-test.ts';
+
+const COUNT = 100_000;
+/** The bar: rows in the document at any time. */
+const ROW_COUNT_MAX = 60;
+
+let world: ConsoleUnderTest;
+let webhookId: number;
+beforeAll(async () => {
+  world = await startConsole();
+  webhookId = await world.makeWebhook('long', 'http://127.0.0.1:9/hook');
+  const { database } = world.fleet;
+  const key = sql`${DEMO.environmentId}, ${webhookId}`;
+  await sql`
+    with log as (
+      insert into delivery_log (environment_id, webhook_id, sequence, occurred_at, event_id, event_type, body)
+      select ${key}, n, now(), 'event-' || n, 'customer_subscribed', '{}' from generate_series(1, ${COUNT}) n
+    ), attempts as (
+      insert into delivery_attempts (environment_id, webhook_id, sequence, attempt, duration_ms, started_at, status, outcome, failure)
+      select ${key}, n, 1, 5, now(), case when n % 1000 = 0 then 500 else 200 end,
+             case when n % 1000 = 0 then 'abandoned' else 'delivered' end, case when n % 1000 = 0 then 'status' end
+        from generate_series(1, ${COUNT}) n
+    )
+    update lanes set last_sequence = ${COUNT}, cursor_sequence = ${COUNT}, attempted_sequence = ${COUNT}
+     where environment_id = ${DEMO.environmentId} and webhook_id = ${webhookId}`.execute(database);
+});
+afterAll(() => world.close());
+
+const list = (page: Page) => page.getByRole('region', { name: 'All deliveries, newest first' });
+const numbersOf = (page: Page): Promise<string[]> => list(page).locator('tbody th').allInnerTexts();
+
+test('End and PageDown reach the oldest of 100,000, with few rows drawn, and a reload shows the same place', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${webhookId}`);
+  await list(page)
+    .getByRole('button', { name: String(COUNT), exact: true })
+    .waitFor();
+  await page.getByText('100,000 deliveries').waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  let most = 0;
+  const look = async () => {
+    most = Math.max(most, await list(page).locator('tbody tr').count());
+  };
+  await list(page).focus();
+  for (let count = 0; count < 20; count++) {
+    await page.keyboard.press('PageDown');
+    await look();
+  }
+  await page.keyboard.press('End');
+  await list(page).getByRole('button', { name: '1', exact: true }).waitFor();
+  await look();
+  // Both gaps are rows too.
+  expect(most).toBeLessThanOrEqual(ROW_COUNT_MAX + 2);
+  await page.waitForURL(/[?&]at=\d+/);
+  const before = await numbersOf(page);
+  await page.reload();
+  await list(page).getByRole('button', { name: '1', exact: true }).waitFor();
+  expect(await numbersOf(page)).toEqual(before);
+
+  await page.goto(`${world.url}/webhooks/${webhookId}?at=50000`);
+  await list(page).getByRole('button', { name: '50000', exact: true }).click();
+  await page.getByRole('heading', { name: /^Delivery 50000/ }).waitFor();
+  await page.context().close();
+});
+
+test('what is filtered is listed by pages, of one webhook and of all', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${webhookId}`);
+  await page.getByLabel('Last answer').selectOption('5xx');
+  await page.getByRole('button', { name: '100000', exact: true }).waitFor();
+  const rows = page.getByRole('table', { name: 'Deliveries, newest first' }).locator('tbody tr');
+  expect(await rows.count()).toBe(10);
+  await page.getByRole('button', { name: 'Older' }).click();
+  await page.getByRole('button', { name: '90000', exact: true }).waitFor();
+
+  await page.goto(`${world.url}/webhooks`);
+  await page.getByRole('link', { name: 'Deliveries of all' }).click();
+  await page.getByLabel('Event (id)').fill('event-7');
+  await page.getByRole('link', { name: `${webhookId} #7`, exact: true }).click();
+  await page.getByRole('heading', { name: /^Delivery 7/ }).waitFor();
+  await page.context().close();
+});
+
+test('what was applied, refused, delivered and failed is counted, in words and in a table', async () => {
+  const receiver = await startReceiver();
+  receiver.answer.status = 200;
+  await world.makeWebhook('counted', receiver.url);
+  await world.send('/v1/identify', {
+    userId: 'counted',
+    traits: { email: 'counted@example.com', unsubscribed: false },
+  });
+  await world.send('/v1/track', { event: 'nobody' }, false);
+  await world.fleet.customer('counted').catch(() => undefined);
+  const page = await world.demoPage();
+  const chart = (text: RegExp) => page.getByRole('figure').filter({ hasText: text });
+  // Workers write every ten seconds.
+  await expect
+    .poll(
+      async () => {
+        await page.reload();
+        return chart(/[1-9]\d* attempts to deliver succeeded in the last 24 hours/).count();
+      },
+      { timeout: 60_000, interval: 2_000 },
+    )
+    .toBe(1);
+  await chart(/[1-9]\d* operations were applied/).waitFor();
+  await chart(/[1-9]\d* were refused/).waitFor();
+  const applied = chart(/operations were applied/);
+  await applied.getByText('In numbers').click();
+  expect(await applied.getByRole('row').count()).toBeGreaterThanOrEqual(25);
+  await page.goto(`${world.url}/billing/usage`);
+  await chart(/[1-9]\d* operations were applied in the last 30 days/).waitFor();
+  receiver.close();
+  await page.context().close();
+});
