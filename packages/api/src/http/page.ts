@@ -18,7 +18,7 @@ export const pageQuery = (limitMax: number, limitDefault: number) => ({
     .string()
     .max(TOKEN_LENGTH_MAX)
     .optional()
-    .meta({ description: '`next` of the page before; absent or empty: the first page.' }),
+    .meta({ description: '`next` of the page before; absent or empty: the first.' }),
   limit: z
     .string()
     .regex(/^\d{1,9}$/, 'must be an integer')
@@ -34,7 +34,7 @@ export const pageQuery = (limitMax: number, limitDefault: number) => ({
 });
 
 export const nextToken = z.string().meta({
-  description: '`start` of the page after this one; empty: this is the last.',
+  description: '`start` of the next page; empty: the last.',
 });
 
 /** Makes the token of a position. */

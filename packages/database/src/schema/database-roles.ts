@@ -127,7 +127,7 @@ const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
     envelopes: READ,
     environments: 'select, insert, update',
     event_ids: READ,
-event_minutes: READ,
+    event_minutes: READ,
     event_type_sets: 'select, insert, update',
     event_types: ALL,
     events: READ,
