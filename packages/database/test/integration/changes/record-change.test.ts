@@ -258,6 +258,8 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
               full_resolution: webhook.fullResolution,
               with_content: webhook.withContent,
               standard_webhooks: webhook.standardWebhooks,
+              signing: webhook.signing,
+              disable_after_days: webhook.disableAfterDays,
               rate_limit_per_second: webhook.rateLimitPerSecond,
               window_max: webhook.windowMax,
               ordering: webhook.ordering,
