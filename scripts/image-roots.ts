@@ -18,6 +18,8 @@ export interface BuiltImage {
 }
 
 const DEBIAN = 'bookworm';
+/** The authorities that this machine trusts: a network may end TLS by one of its own. */
+const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** @throws Error with the end of what a command said that failed. */
@@ -39,7 +41,8 @@ export function makeBase(root: string, nodeFolder: string, npmFolder: string): v
   cpSync(npmFolder, join(root, 'usr/local/lib/node_modules/npm'), { recursive: true });
   run('ln', ['-s', '../lib/node_modules/npm/bin/npm-cli.js', join(root, 'usr/local/bin/npm')]);
   run('chroot', [root, 'useradd', '--uid', '1000', '--create-home', 'node']);
-  for (const file of ['/etc/resolv.conf', '/etc/hosts']) cpSync(file, join(root, file));
+  for (const file of ['/etc/resolv.conf', '/etc/hosts', CERTIFICATES])
+    if (existsSync(file)) cpSync(file, join(root, file), { dereference: true });
 }
 
 /**
@@ -111,7 +114,13 @@ function buildStage(
             '-i',
             ...Object.entries(environment).map(([name, value]) => `${name}=${value}`),
           ],
-          ...['HOME=/root', '/bin/sh', '-ec', `cd ${workingDirectory}; ${step.command}`],
+          ...[
+            'HOME=/root',
+            `NODE_EXTRA_CA_CERTS=${CERTIFICATES}`,
+            '/bin/sh',
+            '-ec',
+            `cd ${workingDirectory}; ${step.command}`,
+          ],
         ]);
         break;
     }
@@ -169,7 +178,8 @@ export function startInImage(
   return spawn(
     'unshare',
     [
-      ...['--mount', '--propagation', 'private', '--kill-child', '--fork'],
+      // Without a fork each program takes the place of the one before, so a signal reaches the service.
+      ...['--mount', '--propagation', 'private'],
       ...['/bin/sh', '-ec', `${mounts.join('; ')}; exec chroot "$@"`, 'sh', root, ...confined],
     ],
     { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH } },

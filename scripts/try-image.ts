@@ -115,7 +115,8 @@ async function deliverACall(
     closes.push(() => endOf(child));
     for (const stream of [child.stdout, child.stderr])
       createInterface({ input: stream }).on('line', (line) => {
-        if (!/"level":(20|30)/.test(line)) console.error(`${program}: ${line}`);
+        // Errors, and what is said without a logger.
+        if (!/"level":[1-4]\d,/.test(line)) console.log(`${program}: ${line.slice(0, 500)}`);
       });
     return child;
   };
@@ -140,8 +141,9 @@ async function deliverACall(
 
 async function endOf(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill('SIGKILL');
-  await once(child, 'exit');
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await ended;
 }
 
 async function untilReady(name: string, port: string): Promise<void> {
