@@ -196,7 +196,7 @@ test(
       expect(await unanswered).toBe('broken off');
       // The server would end the statement of a client that is gone; with it the answer would be kept.
       const { pid } = (await waiting()).rows[0]!;
-      await sql`select pg_terminate_backend(${pid}, 10000)`.execute(database);
+      await sql`select pg_terminate_backend(${pid}::int, 10000)`.execute(database);
       await sql`select pg_advisory_unlock(4242)`.execute(holder);
     });
 

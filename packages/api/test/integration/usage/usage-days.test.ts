@@ -125,7 +125,7 @@ test('a worker that is killed while it closes leaves the days open, and the next
     (error: Error) => error.message,
   );
   const pid = await waitForLockWait();
-  await sql`select pg_terminate_backend(${pid})`.execute(api.database);
+  await sql`select pg_terminate_backend(${pid}::int)`.execute(api.database);
   expect(await died).toMatch(/terminat/);
   await worker.destroy();
   await recording.end();
