@@ -71,6 +71,7 @@ import { applications } from '../migrations/0061_applications.ts';
 import { feeds } from '../migrations/0062_feeds.ts';
 import { endpointOperations } from '../migrations/0063_endpoint_operations.ts';
 import { minuteStatistics } from '../migrations/0064_minute_statistics.ts';
+import { failingCountsFrom } from '../migrations/0065_failing_counts_from.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -150,6 +151,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0062_feeds': feeds,
   '0063_endpoint_operations': endpointOperations,
   '0064_minute_statistics': minuteStatistics,
+  '0065_failing_counts_from': failingCountsFrom,
 };
 
 /**

@@ -71,6 +71,7 @@ export const MIGRATION_NAMES = [
   '0062_feeds',
   '0063_endpoint_operations',
   '0064_minute_statistics',
+  '0065_failing_counts_from',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

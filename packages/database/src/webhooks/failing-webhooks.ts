@@ -15,11 +15,14 @@ import { lockWebhook, updateWebhook, type Webhook } from './webhooks.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Condition on a lane `l` and its webhook `w`. */
+/**
+ * Condition on a lane `l` and its webhook `w`. Days before it was enabled again do not count, nor those of another address: who
+ * enables it would find it disabled a minute later, before it was tried.
+ */
 const isOverdue = (nowMs: number) => sql`
   (l.failing_since <= ${new Date(nowMs - DAY_MS)} and l.state = 'failing' and not l.is_paused
    and w.disable_after_days is not null and w.deleted_at is null
-   and l.failing_since <= ${new Date(nowMs)}::timestamptz - make_interval(days => w.disable_after_days))`;
+   and greatest(l.failing_since, w.failing_counts_from) <= ${new Date(nowMs)}::timestamptz - make_interval(days => w.disable_after_days))`;
 
 /** The longest failing first. @param nowMs - by the clock of the workers, as `failing_since`. */
 export async function listOverdueWebhooks(

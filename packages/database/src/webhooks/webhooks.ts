@@ -173,7 +173,9 @@ export async function updateWebhook(
              or standard_webhooks <> coalesce(${changes.standardWebhooks ?? null}::boolean, standard_webhooks)
              or signing <> coalesce(${changes.signing ?? null}, signing)
              or ${changes.customHeaders !== undefined} and custom_headers is distinct from ${changes.customHeaders ?? null}
-             or disabled and not coalesce(${changes.disabled ?? null}::boolean, disabled) as is_fresh
+             or disabled and not coalesce(${changes.disabled ?? null}::boolean, disabled) as is_fresh,
+             endpoint <> coalesce(${changes.endpoint ?? null}, endpoint)
+             or disabled and not coalesce(${changes.disabled ?? null}::boolean, disabled) as begins_anew
         from webhooks
        where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and feed_name is null and deleted_at is null
          for no key update
@@ -198,6 +200,7 @@ export async function updateWebhook(
              with_late = coalesce(${changes.withLate ?? null}::boolean, with_late),
              with_person_attributes = coalesce(${changes.withPersonAttributes ?? null}::boolean, with_person_attributes),
              updated_at = ${new Date(nowMs)},
+             failing_counts_from = case when begins_anew then ${new Date(nowMs)} else failing_counts_from end,
              endpoint_version = endpoint_version + is_fresh::int
         from before
        where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint

@@ -97,6 +97,37 @@ test('what waits is sent once it is enabled again', async () => {
   expect(rows).toEqual([{ left: 0 }]);
 });
 
+test.each([
+  ['enabled again', { disabled: false }],
+  ['enabled again with another address', { disabled: false, endpoint: 'https://elsewhere.test/' }],
+])('one that is %s has its days anew', async (_, changes) => {
+  await world.log(1);
+  await failFor(4);
+  expect(await disable()).toBe(1);
+  world.nowMs += 10 * DAY_MS;
+  const { environmentId, webhookId } = world;
+  await updateWebhook(database, environmentId, webhookId, changes, world.nowMs);
+  expect(await disable()).toBe(0);
+  // What was tried for a week is given up now.
+  await world.log(1);
+  await failFor(2.9);
+  expect(await disable()).toBe(0);
+  world.nowMs += 0.2 * DAY_MS;
+  expect(await disable()).toBe(1);
+});
+
+test('an endpoint that takes the place of a failing one has its days anew', async () => {
+  await world.log(1);
+  await failFor(2.9);
+  const { environmentId, webhookId } = world;
+  const changes = { endpoint: 'https://elsewhere.test/' };
+  await updateWebhook(database, environmentId, webhookId, changes, world.nowMs);
+  await failFor(0.2);
+  expect(await disable()).toBe(0);
+  world.nowMs += 3 * DAY_MS;
+  expect(await disable()).toBe(1);
+});
+
 test('not one that has had a success, that asks for more days, or that asks for none', async () => {
   await world.log(1);
   await failFor(4);
