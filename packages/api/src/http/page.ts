@@ -5,6 +5,7 @@
  * arrive meanwhile neither repeat nor hide others. Tokens are not secret and not signed: they hold a position only,
  * and every statement names its tenant.
  */
+import { isStorableText } from '@sluice/domain/values/storable-text';
 import { z } from 'zod';
 import { invalidRequest } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
@@ -57,7 +58,7 @@ export function readStart<Position extends z.ZodType>(
   const parsed = position.safeParse(given);
   // Decoding forgives padding, the other alphabet and characters of neither, and JSON forgives blanks.
   const isAsWritten = Buffer.from(JSON.stringify(given) ?? '').toString('base64url') === start;
-  if (parsed.success && isAsWritten) return parsed.data;
+  if (parsed.success && isAsWritten && isStorable(given)) return parsed.data;
   const message = 'start must be the next of an earlier page of this list';
   throw new RequestRefused(
     invalidRequest([
@@ -65,6 +66,11 @@ export function readStart<Position extends z.ZodType>(
     ]),
   );
 }
+
+/** No row has a text that Postgres refuses, so no page ended there. */
+const isStorable = (position: unknown): boolean =>
+  !Array.isArray(position) ||
+  position.every((part) => typeof part !== 'string' || isStorableText(part));
 
 function readJson(json: string): unknown {
   try {

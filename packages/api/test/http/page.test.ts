@@ -21,6 +21,8 @@ test.each([
   '%',
   writePageToken(['a']),
   writePageToken(['a', 1.5]),
+  writePageToken(['a\0', 1]),
+  writePageToken(['\ud800', 1]),
   Buffer.from('null').toString('base64url'),
 ])('the token %j of no list of this shape is refused', (token) => {
   expect(() => readStart(token, position)).toThrow(RequestRefused);
