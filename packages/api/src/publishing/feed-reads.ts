@@ -71,6 +71,17 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
     return first && first.sequence !== after + 1 ? undefined : page;
   };
 
+  /** The same for who has read or waited before: meanwhile the feed may be gone, made again, or forgotten further. */
+  const readOn = async (
+    { environmentId, webhookId, name }: Feed,
+    after: number,
+    limit: number,
+  ): Promise<readonly FeedEvent[] | undefined> => {
+    const feed = await findFeed(database, environmentId, name);
+    const isKept = feed?.webhookId === webhookId && after >= feed.forgottenThrough;
+    return isKept ? readPage(feed, after, limit) : undefined;
+  };
+
   app.get(
     '/v1/feeds/:name',
     // HEAD would wait as long as a GET and show nothing.
@@ -99,7 +110,7 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
       try {
         if (isStream) {
           await streamFeed(reply, feed, after, {
-            readAfter: (sequence) => readPage(feed, sequence, limit),
+            readAfter: (sequence) => readOn(feed, sequence, limit),
             wait: (sequence, durationMs, signal) =>
               watch.wait({ ...place, after: sequence }, durationMs, signal),
             isInForce: () => isCallerInForce(request, database),
@@ -111,6 +122,7 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
         }
         const gone = new AbortController();
         reply.raw.on('close', () => gone.abort());
+        if (reply.raw.destroyed) gone.abort();
         await watch.wait({ ...place, after }, wait * 1_000, gone.signal);
       } finally {
         tailPlaces.release(environmentId);
@@ -118,10 +130,11 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
       // A minute may have passed.
       if (!(await isCallerInForce(request, database)))
         return sendProblem(request, reply, NOT_IN_FORCE);
-      const page = await readPage(feed, after, limit);
-      return page
-        ? sendPage(reply, feed, after, page)
-        : sendProblem(request, reply, whyNot('expired', feed));
+      const page = await readOn(feed, after, limit);
+      if (page) return sendPage(reply, feed, after, page);
+      const left = await findFeed(database, environmentId, feed.name);
+      const why = left ? whyNot('expired', left) : notFound('the feed was');
+      return sendProblem(request, reply, why);
     },
   );
 }

@@ -9,7 +9,7 @@ import type { FastifyReply } from 'fastify';
 import { eventText, writeCursor } from './feed-cursor.ts';
 
 export interface FeedStreamEffects {
-  /** The next events; undefined where what comes next is not kept any more. */
+  /** The next events; undefined where what comes next is not kept any more, or the feed is gone: the stream ends. */
   readonly readAfter: (after: number) => Promise<readonly FeedEvent[] | undefined>;
   /** Waits for more, up to a time. */
   readonly wait: (after: number, durationMs: number, signal: AbortSignal) => Promise<void>;

@@ -40,7 +40,7 @@ const NEXT_IS_KEY = sql`
   signing_key = next_signing_key, signing_key_made_at = next_signing_key_made_at, ${NO_NEXT}`;
 
 const isWebhook = ({ environmentId, webhookId }: LaneKey) =>
-  sql`environment_id = ${environmentId} and webhook_id = ${webhookId} and deleted_at is null`;
+  sql`environment_id = ${environmentId} and webhook_id = ${webhookId} and feed_name is null and deleted_at is null`;
 
 /** The keys of a webhook as they count at `nowMs`; undefined where there is no such webhook. */
 export async function findSigningKeys(

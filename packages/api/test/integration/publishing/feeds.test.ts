@@ -1,5 +1,6 @@
 /** A feed is read at its reader's pace: every event at least once, in order, as long as it is kept, by its workspace alone. */
 import type { AddressInfo } from 'node:net';
+import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import {
   clearForgotten,
@@ -47,10 +48,14 @@ const page = async (query = ''): Promise<Page> => {
 const idsOf = ({ events }: Page) => events.map(({ event }) => event.event_id);
 
 /** Logs so many events. @returns their ids. */
-async function log(howMany: number, tenant: Tenant = api.a): Promise<string[]> {
+async function log(
+  howMany: number,
+  tenant: Tenant = api.a,
+  database: DatabaseOrTransaction = api.database,
+): Promise<string[]> {
   const ids = Array.from({ length: howMany }, () => `e${++eventCount}`);
   await appendDeliveries(
-    api.database,
+    database,
     ids.map((eventId) => ({
       environmentId: tenant.environmentId,
       eventId,
@@ -182,6 +187,9 @@ test('a feed is no webhook: nothing is sent for it, and no call on webhooks find
   expectProblem(await api.call('GET', path), 404, 'not_found');
   expectProblem(await api.call('PUT', path, { body: { disabled: false } }), 404, 'not_found');
   expectProblem(await api.call('DELETE', path), 404, 'not_found');
+  expectProblem(await api.call('GET', `${path}/secrets`), 404, 'not_found');
+  const secret = { body: { overlap_seconds: 0 } };
+  expectProblem(await api.call('POST', `${path}/secrets`, secret), 404, 'not_found');
   const body = { since: 0 };
   expect((await api.call('POST', `${path}/replays`, { body })).statusCode).not.toBe(200);
   const listed = (await api.call('GET', '/v1/reporting_webhooks')).json<{
@@ -227,4 +235,36 @@ test('a stream goes on where its reader was, and gives what comes as it comes', 
   expect(seen()).toEqual([...ids.slice(1), ...more]);
   expect(text).toContain(`id: ${(await page()).cursor}\n`);
   gone.abort();
+}, 60_000);
+
+test('a stream ends and a wait is answered when the feed is deleted, though its log is not cleared yet', async () => {
+  await log(1);
+  const answer = await fetch(`http://127.0.0.1:${port}/v1/feeds/${name}`, {
+    headers: { authorization: `Bearer ${api.a.key}`, accept: 'text/event-stream' },
+  });
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  while (!text.includes('data: ')) text += (await reader.read()).value ?? '';
+  const waiting = api.call('GET', `/v1/feeds/${name}?wait=60&cursor=latest`);
+  expect((await api.call('DELETE', `/v1/feeds/${name}`)).statusCode).toBe(200);
+  for (;;) if ((await reader.read()).done) break;
+  expectProblem(await waiting, 404, 'not_found');
+}, 60_000);
+
+test('who waits while all is forgotten is told where to go on', async () => {
+  await log(2);
+  const feed = (await findFeed(api.database, api.a.environmentId, name))!;
+  const { cursor } = await page();
+  const waiting = api.call('GET', `/v1/feeds/${name}?wait=60&cursor=${cursor}`);
+  await api.database.transaction().execute(async (transaction) => {
+    await log(1, api.a, transaction);
+    await measureFeedChunk(transaction, feed, 10);
+    const bounds = { ageSecondsMax: -1, sizeBytesMax: 1 };
+    await forgetFeedChunks(transaction, api.a.environmentId, bounds);
+    await clearForgotten(transaction, feed, 10);
+  });
+  const { meta } = expectProblem(await waiting, 410, 'cursor_expired') as unknown as {
+    meta: { oldest: string };
+  };
+  expect((await page(`&cursor=${meta.oldest}`)).events).toEqual([]);
 }, 60_000);
