@@ -109,8 +109,8 @@ const CASES: readonly (readonly [what: string, calls: readonly PlannedCall[]])[]
 
 /** On Postgres fewer: a call costs the broker there more. */
 const COUNTS = {
-  redis: { runs: 50, sequences: 200 },
-  postgres: { runs: 10, sequences: 60 },
+  redis: { runs: 100, sequences: 200 },
+  postgres: { runs: 20, sequences: 60 },
 } as const;
 
 /** Seeds of the cases, beyond those of random sequences. */
