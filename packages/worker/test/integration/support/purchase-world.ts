@@ -18,6 +18,7 @@ import { listPurchaseSteps } from '@sluice/database/billing/purchase-steps';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { insertProviderEvent, type ProviderEvent } from '@sluice/database/billing/provider-events';
 import { pricePack } from '@sluice/domain/billing/catalogue';
+import { viewBalance } from '@sluice/domain/billing/credit-ledger';
 import {
   fingerprintOf,
   laneOf,
@@ -224,7 +225,8 @@ export async function startPurchases(
 
     async balance(accountId: number): Promise<number> {
       const balances = await listBalances(database, accountId, ['inbox_previews']);
-      return balances.get('inbox_previews')!.reduce((sum, grant) => sum + grant.available, 0);
+      // Without what has ended and is not written down yet, as of a month that ends while a bank decides.
+      return viewBalance(balances.get('inbox_previews')!, now(), true).totalAvailable;
     },
 
     steps: (workflow: PurchaseWorkflow) => listPurchaseSteps(database, workflow),
