@@ -71,7 +71,6 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
       'lists of 100 published messages, with and without a schema, against batches of 100 events',
     bars: {
       'publish/batch': { atLeast: 0.5 },
-      'checked publish/batch': { atLeast: 0.5 },
     },
     short: ['--rounds', '2', '--seconds', '2'],
     run: benchPublish,

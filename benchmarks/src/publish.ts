@@ -57,6 +57,8 @@ interface Contender {
   /** What its operations hold in the broker, once each. */
   readonly mark: string;
   readonly bodies: readonly string[];
+  /** Of a list, where that is not all of it. */
+  readonly markedCount?: number;
 }
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
@@ -86,10 +88,11 @@ const CONTENDERS = {
     path: '/v1/batch',
     authorization: basic(`${DEMO.writeKey}:`),
     mark: 'order.placed',
+    markedCount: LIST_SIZE - 1,
     bodies: listsOf((turn) => ({
       batch: [
         ...trackCalls(turn).slice(1),
-        { type: 'identify', userId: 'user-1', traits: { last: 'order.placed' } },
+        { type: 'identify', userId: 'user-1', traits: { last: 'order' } },
       ],
     })),
   },
@@ -225,6 +228,6 @@ async function checkCorrectness(
   );
   if (answers.some((answer) => answer.status !== 200)) throw new Error('a valid call was refused');
   const found = await countQueued(redis, contender.mark);
-  const expected = contender.bodies.length * LIST_SIZE;
+  const expected = contender.bodies.length * (contender.markedCount ?? LIST_SIZE);
   if (found !== expected) throw new Error(`${expected} acknowledged, ${found} in Redis`);
 }

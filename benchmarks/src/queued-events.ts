@@ -129,7 +129,11 @@ export async function countQueued(redis: Redis, name: string): Promise<number> {
     const data = (await redis.type(key)) === 'hash' ? await redis.hget(key, 'data') : null;
     if (data === null) continue;
     const operations = (JSON.parse(data) as CommitBatch).operations.map(unpackOperation);
-    count += operations.filter((each) => each.type === 'event.track' && each.name === name).length;
+    count += operations.filter(
+      (each) =>
+        (each.type === 'event.track' && each.name === name) ||
+        (each.type === 'message.publish' && each.eventType === name),
+    ).length;
   }
   return count;
 }
