@@ -23,6 +23,9 @@ export interface RecentDeliveries {
   readonly next: readonly LogPosition[] | undefined;
 }
 
+/** Longer than a transaction that logs deliveries lasts. */
+const OUT_OF_ORDER_MS_MAX = 60_000;
+
 interface Row extends Omit<RecentDelivery, 'sequence'> {
   readonly sequence: string | null;
   readonly positions: readonly LogPosition[] | null;
@@ -32,6 +35,9 @@ interface Row extends Omit<RecentDelivery, 'sequence'> {
  * At most `limit` deliveries before positions in the logs of webhooks, out of at most `scanLimit` examined of each: a page can
  * be short, or empty, while there is more. The logs are of one length of time: what is older than the newest of the ends that a
  * scan has come to waits for the next page, so that pages follow each other in time.
+ *
+ * A log is not quite in order of time: what is logged has the time at which its transaction began. So each row counts as no
+ * newer than those before it on the page; otherwise a page could pass a row that it did not show.
  *
  * By the primary key of the log (backwards) for each webhook, and that of attempts for each row.
  */
@@ -48,12 +54,15 @@ export async function listRecentDeliveries(
     eventId === undefined
       ? sql`true`
       : sql`(log.event_id = ${eventId} or log.cause_event_id = ${eventId})`;
-  // The logs are in order of time, so a row that is too old ends the scan of its log.
+  // A row that is too old ends the scan of its log.
   const tooOld =
-    filter.sinceMs === undefined ? sql`false` : sql`appended_at < ${new Date(filter.sinceMs)}`;
+    filter.sinceMs === undefined
+      ? sql`false`
+      : sql`appended_at < ${new Date(filter.sinceMs - OUT_OF_ORDER_MS_MAX)}`;
   const { rows } = await sql<Row>`
     with examined as materialized (
-      select log.* from unnest(${from.map((each) => each.webhookId)}::int[],
+      select log.*, min(appended_at) over (partition by log.webhook_id order by log.sequence desc) as listed_at
+        from unnest(${from.map((each) => each.webhookId)}::int[],
                                ${from.map((each) => each.beforeSequence)}::bigint[]) as asked (webhook_id, before_sequence)
        cross join lateral (
         select webhook_id, sequence, event_id, event_type, occurred_at, appended_at, origin, resend_of, person_id, cause_event_id
@@ -62,7 +71,7 @@ export async function listRecentDeliveries(
            and log.sequence < asked.before_sequence and ${isOfEvent}
          order by log.sequence desc limit ${scanLimit}) log
     ), ends as (
-      select webhook_id, min(appended_at) as oldest, count(*) = ${scanLimit} and not bool_or(${tooOld}) as has_more
+      select webhook_id, min(listed_at) as oldest, count(*) = ${scanLimit} and not bool_or(${tooOld}) as has_more
         from examined group by webhook_id
     ), horizon as (
       select coalesce((select max(oldest) from ends where has_more), '-infinity') as at
@@ -74,15 +83,15 @@ export async function listRecentDeliveries(
            where a.environment_id = ${environmentId} and a.webhook_id = examined.webhook_id
              and a.sequence = examined.sequence
            order by attempt desc limit 1) latest on true
-       where examined.appended_at >= (select at from horizon) and ${ofLog} and ${ofLatest}
-       order by examined.appended_at desc, examined.webhook_id, examined.sequence desc limit ${limit}
+       where examined.listed_at >= (select at from horizon) and ${ofLog} and ${ofLatest}
+       order by examined.listed_at desc, examined.webhook_id, examined.sequence desc limit ${limit}
     ), passed as (
       -- What was shown, or examined in vain: newer than the last of a full page, or within the horizon of another.
       select webhook_id, min(sequence) as sequence from examined
        where case when (select count(*) from matching) = ${limit}
-                  then appended_at > (select min(appended_at) from matching)
+                  then listed_at > (select min(listed_at) from matching)
                        or (webhook_id, sequence) in (select webhook_id, sequence from matching)
-                  else appended_at >= (select at from horizon) end
+                  else listed_at >= (select at from horizon) end
        group by webhook_id
     ), positions as (
       select json_agg(json_build_object('webhookId', asked.webhook_id,
@@ -97,7 +106,7 @@ export async function listRecentDeliveries(
            m.event_type as "eventType", m.occurred_at as "occurredAt", m.appended_at as "appendedAt", m.origin,
            m.resend_of::float8 as "resendOf", m.state, m.attempts
       from positions left join matching m on true
-     order by m.appended_at desc, m.webhook_id, m.sequence desc`.execute(database);
+     order by m.listed_at desc, m.webhook_id, m.sequence desc`.execute(database);
   return {
     deliveries: rows.flatMap(({ positions: _, ...row }) =>
       row.sequence === null ? [] : [{ ...row, sequence: Number(row.sequence) }],
