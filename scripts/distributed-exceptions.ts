@@ -70,5 +70,6 @@ export const DISTRIBUTED_EXCEPTIONS: readonly DistributedException[] = [
   },
   { file: 'delivery/event-to-webhook.test.ts', test: 'queues on postgres', reason: QUEUES },
   { file: 'process/killed-worker.test.ts', test: 'on postgres', reason: QUEUES },
+  { file: 'process/many-workers.test.ts', test: 'on postgres', reason: QUEUES },
   { file: 'process/work-moves.test.ts', test: 'on postgres', reason: QUEUES },
 ];
