@@ -55,16 +55,19 @@ function addUsers(program: Command, runScript: RunScript<void>): void {
   users
     .command('invite')
     .argument('<email>', 'of the user')
-    .requiredOption('--account <id>', 'whose user it is')
     .addOption(
       new Option('--role <role>', 'what the user may do')
         .choices(['account_admin', 'billing_admin', 'member'])
         .default('account_admin'),
     )
-    .description('invites a user with all workspaces of the account; the mail is sent by the API')
-    .action((email: string, { account, role }: { account: string; role: string }) =>
-      runScript('users', ['invite', email, '--account', account, '--role', role]),
-    );
+    .description('invites a user with all workspaces of --account; the mail is sent by the API')
+    .action((email: string, { role }: { role: string }, command: Command) => {
+      // The program's own option, which commander finds wherever it stands. Its default is the demo's.
+      const { account } = command.optsWithGlobals<{ account: number }>();
+      if (command.getOptionValueSourceWithGlobals('account') === 'default')
+        command.error('error: set --account to the account whose user it is');
+      return runScript('users', ['invite', email, '--account', String(account), '--role', role]);
+    });
   users
     .command('reset')
     .argument('<email>', 'of the user')

@@ -170,7 +170,7 @@ describe('against running services', () => {
     expect(
       ours.filter(
         (name) =>
-          !/_(total|seconds|bytes|envelopes|deliveries|lanes|operations|purchases|brokers|ratio)$/.test(
+          !/_(total|seconds|bytes|envelopes|deliveries|lanes|operations|purchases|brokers|ratio|info)$/.test(
             name,
           ),
       ),

@@ -23,6 +23,7 @@ export type Opener =
   | 'fleet:read';
 
 const WEBHOOK = '/v1/reporting_webhooks/:webhook_id';
+const APPLICATION = '/v1/applications/:application_id';
 const ACCOUNT = '/v1/accounts/:account_id';
 const BILLING = `${ACCOUNT}/billing`;
 
@@ -107,6 +108,22 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'GET /v1/portal_links',
     'POST /v1/portal_links',
     'DELETE /v1/portal_links/:portal_link_id',
+    'GET /v1/event_types',
+    'GET /v1/event_types/:name',
+    'PUT /v1/event_types/:name',
+    'DELETE /v1/event_types/:name',
+    'GET /v1/applications',
+    'POST /v1/applications',
+    `GET ${APPLICATION}`,
+    `PUT ${APPLICATION}`,
+    `DELETE ${APPLICATION}`,
+    `GET ${APPLICATION}/endpoints`,
+    `POST ${APPLICATION}/endpoints`,
+    `POST ${APPLICATION}/replays`,
+    'GET /v1/feeds',
+    'GET /v1/feeds/:name',
+    'PUT /v1/feeds/:name',
+    'DELETE /v1/feeds/:name',
     // A key passes the guard, and is told that it is for the portal.
     'GET /portal/session',
     'DELETE /portal/session',

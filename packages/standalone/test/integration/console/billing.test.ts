@@ -14,7 +14,7 @@ test('billing shows the plan, what is used of it and the purchases; each number 
   const page = await world.demoPage();
   await page.keyboard.press('g');
   await page.keyboard.press('b');
-  await page.getByText(/^Premium/).waitFor();
+  await page.getByText(/^Premium at/).waitFor();
   await page
     .getByText(/invoice/)
     .first()

@@ -48,7 +48,8 @@ test('a person has attributes with their changes, activity, relationships and de
   await page.getByLabel('Begins with').fill('LIN@');
   await page.getByRole('link', { name: 'grace', exact: true }).waitFor({ state: 'detached' });
   await page.getByRole('link', { name: 'lin', exact: true }).waitFor();
-  expect(await page.getByRole('row').count()).toBe(2);
+  // The heads of the columns, and this one person.
+  await expect.poll(() => page.getByRole('row').count(), { timeout: 20_000 }).toBe(2);
   await page.getByLabel('Identifier').fill('lin@example.com');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'lin' }).waitFor();

@@ -67,7 +67,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     });
     const page = await metrics.render();
     return new Map(
-      [...page.matchAll(/^(sluice_(?!event_loop)\w+)\{[^}]*\} (\S+)$/gm)].map(
+      [...page.matchAll(/^(sluice_(?!event_loop|build_info)\w+)\{[^}]*\} (\S+)$/gm)].map(
         ([, name = '', value]) => [name, Number(value)],
       ),
     );
