@@ -19,6 +19,7 @@ import type { ParseContext } from '@sluice/domain/parsing/parse';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
 import type { TestKey } from '@sluice/database/accounts/workspace-keys';
 import { hintOf, type Authentication, type KeyRing, type Workspace } from '../auth/authenticate.ts';
+import { findShown, refusalOf, type ShownCredentials } from '../auth/shown-credentials.ts';
 import type { Refusal } from '../auth/unauthorized-recorder.ts';
 import type { Batcher, CommitOutcome } from '../commit/batcher.ts';
 import type { EventTypeCache } from '../event-types/event-type-cache.ts';
@@ -256,36 +257,14 @@ function savingToo(
   };
 }
 
-function findCredentials(keys: KeyRing, submission: Submission): Authentication {
-  const { call, authorization } = submission;
-  if (call.api === 'track') return keys.authenticateTrack(authorization);
-  if (authorization !== '') return keys.authenticatePipelines(authorization);
-  return keys.authenticateWriteKey(writeKeyIn(submission));
-}
+const findCredentials = (keys: KeyRing, submission: Submission): Authentication =>
+  findShown(keys, shownBy(submission));
 
-/** The key in the body; empty where there is none. */
-function writeKeyIn({ body }: Submission): string {
-  const value = body.outcome === 'read' ? body.value : undefined;
-  const writeKey =
-    typeof value === 'object' && value !== null
-      ? (value as { writeKey?: unknown }).writeKey
-      : undefined;
-  return typeof writeKey === 'string' ? writeKey : '';
-}
-
-const HINT_LENGTH = 4;
-
-/** For the log: a mistyped key of a permissive call is answered 200, and nobody else would see it. */
-function refusalOf(keys: KeyRing, submission: Submission): Refusal {
-  const { authorization } = submission;
-  const hint =
-    authorization === ''
-      ? writeKeyIn(submission).slice(0, HINT_LENGTH) || undefined
-      : hintOf(authorization);
-  if (findCredentials(keys, submission).outcome === 'known')
-    return { reason: 'untested_key', hint };
-  return { reason: hint === undefined ? 'missing' : 'not_in_force', hint };
-}
+const shownBy = ({ call, authorization, body }: Submission): ShownCredentials => ({
+  api: call.api,
+  authorization,
+  body: body.outcome === 'read' ? body.value : undefined,
+});
 
 /** In permissive mode too: 200 would tell whoever tries the demo that it works. */
 function refuseDemo(
@@ -312,7 +291,7 @@ function refuseUnknown(
     answer({ outcome: 'rejected', issues: [issue] });
     return;
   }
-  deps.recordUnauthorized(call.name, siteEnvironmentId, refusalOf(deps.keys, submission));
+  deps.recordUnauthorized(call.name, siteEnvironmentId, refusalOf(deps.keys, shownBy(submission)));
   answer(isPermissive(call, isStrict) ? ACCEPTED : UNAUTHORIZED);
 }
 

@@ -1,0 +1,43 @@
+/**
+ * Who a call says that it is: by its `Authorization` header, or by the write key in the body of a call of Pipelines.
+ *
+ * Before: `calls/accept.ts`. After: `authenticate.ts`, which knows the keys.
+ */
+import { hintOf, type Authentication, type KeyRing } from './authenticate.ts';
+import type { Refusal } from './unauthorized-recorder.ts';
+
+export interface ShownCredentials {
+  readonly api: 'pipelines' | 'track';
+  /** The header; empty where there was none. */
+  readonly authorization: string;
+  /** Undefined where it could not be read. */
+  readonly body: unknown;
+}
+
+export function findShown(keys: KeyRing, shown: ShownCredentials): Authentication {
+  const { api, authorization } = shown;
+  if (api === 'track') return keys.authenticateTrack(authorization);
+  if (authorization !== '') return keys.authenticatePipelines(authorization);
+  return keys.authenticateWriteKey(writeKeyIn(shown));
+}
+
+/** The key in the body; empty where there is none. */
+function writeKeyIn({ body }: ShownCredentials): string {
+  const writeKey =
+    typeof body === 'object' && body !== null
+      ? (body as { writeKey?: unknown }).writeKey
+      : undefined;
+  return typeof writeKey === 'string' ? writeKey : '';
+}
+
+const HINT_LENGTH = 4;
+
+/** For the log: a mistyped key of a permissive call is answered 200, and nobody else would see it. */
+export function refusalOf(keys: KeyRing, shown: ShownCredentials): Refusal {
+  const hint =
+    shown.authorization === ''
+      ? writeKeyIn(shown).slice(0, HINT_LENGTH) || undefined
+      : hintOf(shown.authorization);
+  if (findShown(keys, shown).outcome === 'known') return { reason: 'untested_key', hint };
+  return { reason: hint === undefined ? 'missing' : 'not_in_force', hint };
+}
