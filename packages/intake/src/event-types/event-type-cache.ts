@@ -52,7 +52,7 @@ export class EventTypeCache {
     return (name) => {
       const type = types.get(name);
       if (type === undefined) return undefined;
-      type.schema ??= schemaIn(type.text);
+      if (type.schema === undefined) type.schema = schemaIn(type.text);
       return type.schema === null ? undefined : { version: type.version, schema: type.schema };
     };
   }

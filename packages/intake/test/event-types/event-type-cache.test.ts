@@ -1,5 +1,5 @@
 /** What publishing is held to is what was read last, of the workspace alone. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { EventTypeCache } from '../../src/event-types/event-type-cache.ts';
 import { EventTypeRefresh } from '../../src/event-types/refresh-event-types.ts';
 
@@ -44,11 +44,15 @@ test('only workspaces whose types have changed are read again', async () => {
   expect(cache.ofWorkspace(1)).toBeUndefined();
 });
 
-test('a schema that this version cannot read refuses nothing', () => {
+test('a schema that this version cannot read refuses nothing, and is read once', () => {
   const cache = new EventTypeCache();
   cache.put(
     [{ environmentId: 1, revision: '1' }],
     [{ ...typed(1, 'a', 1), schema: '{"later":1}' }],
   );
   expect(cache.ofWorkspace(1)?.('a')).toBeUndefined();
+  const reads = vi.spyOn(JSON, 'parse');
+  expect(cache.ofWorkspace(1)?.('a')).toBeUndefined();
+  expect(reads).not.toHaveBeenCalled();
+  reads.mockRestore();
 });
