@@ -33,6 +33,8 @@ interface DeliveryCounts {
 }
 
 interface WorkspaceMinute {
+  /** In `byName` too. */
+  readonly all: EventCounts;
   readonly byName: Map<string, EventCounts>;
   readonly byWebhook: Map<number, DeliveryCounts>;
   hasNew: boolean;
@@ -110,7 +112,8 @@ export class MinuteStatistics {
         changed.push(workspace);
         workspace.hasNew = false;
         const of = { environmentId, minuteMs };
-        for (const [name, counts] of workspace.byName) events.push({ ...of, name, ...counts });
+        for (const [name, counts] of workspace.byName)
+          if (counts.accepted + counts.refused > 0) events.push({ ...of, name, ...counts });
         for (const [webhookId, { latencyCounts, ...counts }] of workspace.byWebhook)
           deliveries.push({ ...of, webhookId, ...counts, latencyCounts: [...latencyCounts] });
       }
@@ -142,7 +145,8 @@ const noLatencies = (): number[] => Array.from({ length: LATENCY_CLASS_COUNT }, 
 function workspaceOf(minute: Map<number, WorkspaceMinute>, environmentId: number): WorkspaceMinute {
   let workspace = minute.get(environmentId);
   if (!workspace) {
-    workspace = { byName: new Map(), byWebhook: new Map(), hasNew: false };
+    const all = { accepted: 0, refused: 0 };
+    workspace = { all, byName: new Map([[ALL_NAMES, all]]), byWebhook: new Map(), hasNew: false };
     minute.set(environmentId, workspace);
   }
   return workspace;
@@ -155,10 +159,16 @@ function countNames(
   count: number,
 ): void {
   workspace.hasNew = true;
-  countsOf(workspace, ALL_NAMES)[what] += count;
-  let short = name.length > NAME_LENGTH_MAX ? name.slice(0, NAME_LENGTH_MAX) : name;
+  workspace.all[what] += count;
+  if (name === ALL_NAMES) return;
+  // Most operations end here: one look-up each.
+  const known = workspace.byName.get(name);
+  if (known) {
+    known[what] += count;
+    return;
+  }
   // One that was dead-lettered for its name must not keep the others from being written.
-  if (!workspace.byName.has(short)) short = toStorableText(short);
+  const short = toStorableText(name.slice(0, NAME_LENGTH_MAX));
   if (short === ALL_NAMES) return;
   if (!workspace.byName.has(short) && workspace.byName.size > NAME_COUNT_MAX) return;
   countsOf(workspace, short)[what] += count;
