@@ -1,8 +1,8 @@
 /** One call of the API or of intake: samples in seven languages, what it takes and answers, and a form that tries it. */
 import { useSession } from '../client/session.ts';
-import { CopyButton } from '../parts/copy-button.tsx';
+import { Samples } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
-import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { Link, type Route } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 import { SAMPLE_LANGUAGES, type SampleLanguage, sampleOf } from './code-samples.ts';
 import {
@@ -84,7 +84,7 @@ function OneCall({
         </p>
         {operation.description !== undefined && <p className="lead">{operation.description}</p>}
       </header>
-      <Sample sample={sample} language={language} />
+      <Samples languages={SAMPLE_LANGUAGES} language={language} sample={sample} />
       {parameters.length > 0 && (
         <Fields
           title="Parameters"
@@ -106,39 +106,6 @@ function OneCall({
         <TryCall call={call} parameters={parameters} body={body} known={known} />
       )}
     </>
-  );
-}
-
-function Sample({
-  sample,
-  language,
-}: {
-  readonly sample: string;
-  readonly language: SampleLanguage;
-}) {
-  const setQuery = useSetQuery();
-  return (
-    <section className="card">
-      <div className="tabs" role="group" aria-label="Language">
-        {Object.entries(SAMPLE_LANGUAGES).map(([id, name]) => (
-          <button
-            key={id}
-            type="button"
-            aria-pressed={id === language}
-            onClick={() => setQuery({ language: id === 'curl' ? undefined : id })}
-          >
-            {name}
-          </button>
-        ))}
-        <span className="grow" />
-        <CopyButton text={sample} label="Copy the sample">
-          Copy
-        </CopyButton>
-      </div>
-      <pre tabIndex={0} role="region" aria-label="Sample">
-        {sample}
-      </pre>
-    </section>
   );
 }
 

@@ -3,12 +3,13 @@ import { useState } from 'react';
 import { useSession } from '../client/session.ts';
 import { useTail } from '../tail/use-tail.ts';
 import { personText } from '../tail/tail-line.ts';
-import { CopyButton } from '../parts/copy-button.tsx';
+import { Samples } from '../parts/samples.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
-import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { Link, type Route } from '../routing/router.tsx';
 import { LANGUAGES, type Language, snippetOf } from '../sentences/snippets.ts';
 
+const LANGUAGE_NAMES = Object.fromEntries(LANGUAGES.map(({ id, name }) => [id, name]));
 const DEMO_WRITE_KEY = 'demo_write_key';
 
 export const startRoute: Route = {
@@ -20,7 +21,6 @@ export const startRoute: Route = {
 
 function Start({ language }: { readonly language: Language }) {
   const { session, workspaceId, intake_url: intakeUrl } = useSession();
-  const setQuery = useSetQuery();
   const writeKey = session.way === 'demo' ? DEMO_WRITE_KEY : '$SLUICE_WRITE_KEY';
   const snippet = snippetOf(language, { intakeUrl, writeKey });
   return (
@@ -34,27 +34,7 @@ function Start({ language }: { readonly language: Language }) {
             : ': put it into SLUICE_WRITE_KEY.'}
         </p>
       </header>
-      <section className="card">
-        <div className="tabs" role="group" aria-label="Language">
-          {LANGUAGES.map(({ id, name }) => (
-            <button
-              key={id}
-              type="button"
-              aria-pressed={id === language}
-              onClick={() => setQuery({ language: id === 'curl' ? undefined : id })}
-            >
-              {name}
-            </button>
-          ))}
-          <span className="grow" />
-          <CopyButton text={snippet} label="Copy the sample">
-            Copy
-          </CopyButton>
-        </div>
-        <pre tabIndex={0} role="region" aria-label="Sample">
-          {snippet}
-        </pre>
-      </section>
+      <Samples languages={LANGUAGE_NAMES} language={language} sample={snippet} />
       <FirstEvent key={workspaceId} />
       <ol className="steps">
         <li>
