@@ -48,6 +48,9 @@ const OF_WEBHOOK = '/v1/reporting_webhooks/:webhook_id';
 const IN_PORTAL = [
   'GET /portal/session',
   'DELETE /portal/session',
+  // What may be published to the webhooks: a customer chooses among them.
+  'GET /v1/event_types',
+  'GET /v1/event_types/:name',
   'GET /v1/reporting_webhooks',
   'POST /v1/reporting_webhooks',
   `GET ${OF_WEBHOOK}`,
