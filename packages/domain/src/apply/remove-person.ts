@@ -8,6 +8,7 @@
 import { addPerson, findPerson } from './find-person.ts';
 import type { DeletePerson, SuppressPerson, UnsuppressPerson } from '../operations/operation.ts';
 import { reportPersonDeletion } from '../reports/incoming-report.ts';
+import type { PersonState } from '../state/person-directory.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** Deletes a person; recorded where there is none. */
@@ -36,6 +37,7 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
     // Somebody who never was: a number to keep the blocked identifier under.
     const person = addPerson(set, operation, {});
     person.fate = 'suppressed';
+    if (kind === 'anonymous_id') endVisitor(set, operation, person, value);
     set.directory.assign(environmentId, kind, value, person);
   }
 }
@@ -44,4 +46,16 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
 export function unsuppressPerson(set: WorkingSet, operation: UnsuppressPerson): void {
   const resolution = set.directory.resolve(operation.environmentId, operation.person);
   if (resolution.outcome === 'suppressed') resolution.person.fate = 'removed';
+}
+
+/** What waited under an anonymous id stays under the number, as a person's history does: it never becomes somebody's. */
+function endVisitor(
+  set: WorkingSet,
+  { environmentId, receivedAtMs }: SuppressPerson,
+  person: PersonState,
+  anonymousId: string,
+): void {
+  set.attachEvents(person, anonymousId, receivedAtMs);
+  const visitor = set.findVisitor(environmentId, anonymousId);
+  if (visitor) set.visitors.delete(visitor);
 }

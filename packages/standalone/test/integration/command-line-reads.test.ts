@@ -45,7 +45,9 @@ async function startReceiver(status: number) {
     request.setEncoding('utf8').on('data', (text: string) => (body += text));
     request.on('end', () => {
       bodies.push(body);
-      response.writeHead(answer.status).end();
+      // Whoever fails asks for an hour: without it the worker tries again between two calls of a test.
+      const headers = answer.status === 200 ? {} : { 'retry-after': '3600' };
+      response.writeHead(answer.status, headers).end();
     });
   }).listen(0, '127.0.0.1');
   onTestFinished(() => {
@@ -123,9 +125,7 @@ test('a failing webhook is explained in the first line, its deliveries are liste
   await call('/v1/track', { userId: 'reader-1', event: 'paid', messageId: 'paid-1' });
   const show = await vi.waitFor(async () => {
     const { output } = await sluice('webhooks', 'show', id);
-    expect(output).toMatch(
-      /^Delivery 1 gets 500 since .* \(\d+ tr(?:y|ies)\)\. Nothing waits behind it\.\n/,
-    );
+    expect(output).toMatch(/^Delivery 1 gets 500 since .* \(1 try\)\. Nothing waits behind it\.\n/);
     return output;
   }, WAIT);
   expect(show).toMatch(/\n {2}next_probe_at: \d{4}-.* UTC \(in \d/);
@@ -148,8 +148,7 @@ test('a failing webhook is explained in the first line, its deliveries are liste
   receiver.answer.status = 200;
   expect(await read('webhooks', 'probe', id)).toMatchObject({ outcome: 'delivered', sequence: 1 });
   const shown = (await read('deliveries', 'show', id, '1')) as { attempts: { status: number }[] };
-  // Where calls take seconds, the worker has tried again by itself between two of them.
-  expect(shown.attempts.map(({ status }) => status).join(' ')).toMatch(/^500 500 (?:500 )*200$/);
+  expect(shown.attempts.map(({ status }) => status)).toEqual([500, 500, 200]);
   await read('api', 'DELETE', `/v1/reporting_webhooks/${id}`);
 });
 

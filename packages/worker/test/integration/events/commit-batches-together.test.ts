@@ -6,7 +6,13 @@ import type { Database } from '@sluice/database/connection/connection';
 import { NumberStock } from '@sluice/database/people/numbers';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { NOW_MS } from '@sluice/domain/testing/sample-operations';
+import {
+  identify,
+  NOW_MS,
+  suppress,
+  track,
+  unsuppress,
+} from '@sluice/domain/testing/sample-operations';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import fc from 'fast-check';
 import { beforeAll, expect, it } from 'vitest';
@@ -21,6 +27,15 @@ let database: Database;
 let deps: ProcessCommitBatchDeps;
 const newId = createIdGenerator(Date.now);
 let lastEnvironment = 1;
+
+/** What waited under an anonymous id when it was suppressed is nobody's for ever, also where all is one transaction. */
+const suppressedVisitor = [
+  track('anonymous_id:z', 'seen'),
+  identify('anonymous_id:z', { plan: 1 }),
+  suppress('anonymous_id:z'),
+  unsuppress('anonymous_id:z'),
+];
+const returningVisitor = [track('anonymous_id:z', 'seen'), identify('id:1', { anonymous_id: 'z' })];
 
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
@@ -49,7 +64,7 @@ it('operations in one commit batch, and commit batches in one transaction, leave
       expect(await everythingIn(database, together)).toEqual(expected);
       expect(await everythingIn(database, behind)).toEqual(expected);
     }),
-    { numRuns: 60 },
+    { numRuns: 60, examples: [[suppressedVisitor, returningVisitor]] },
   );
 }, 60_000);
 
