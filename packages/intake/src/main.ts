@@ -47,6 +47,7 @@ import { Turns } from './http/turns.ts';
 import { FastTrackParser } from './commit/fast-track-parser.ts';
 import { RefusalRecorder } from './calls/refusal-recorder.ts';
 import { startRefusalLog } from './auth/refusal-log.ts';
+import { TurnClock } from './turn-clock.ts';
 import { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
 
 const { settings, logger, lifecycle } = await beginProcess(process, 'intake', intakeSettings);
@@ -159,6 +160,7 @@ const batcher = openBatcher({
   committer,
   diskBuffer,
   monotonicNow,
+  turnNow: new TurnClock(monotonicNow).now,
   logger,
 });
 const unauthorized = new UnauthorizedRecorder();
@@ -224,14 +226,13 @@ const acceptDependencies = {
   rateLimiter,
   publishRateLimiter,
   retryAfterSeconds: () => committer.retryAfterSeconds(),
-  now,
+  now: receiptClock.turnNow,
   newId,
 };
 const accept = createAccept(acceptDependencies, {
   listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
   hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
 });
-const parser = new FastTrackParser();
 const admin = adminPlaceOf(settings.NODE_ENV, settings.INTAKE_PORT, settings.INTAKE_ADMIN_PORT);
 const showsDetails = admin.place === 'service';
 const server = await startServer({
@@ -245,7 +246,7 @@ const server = await startServer({
         acceptTraced: (route, traceparent, requestId) =>
           callTracer.acceptCall(accept, route, traceparent, requestId),
       }
-    : { fastPath: createFastPath(acceptDependencies, parser) }),
+    : { fastPath: createFastPath(acceptDependencies, new FastTrackParser()) }),
   routes: createRoutes(
     Math.min(settings.INTAKE_BATCH_SIZE_BYTES_MAX, settings.INTAKE_PENDING_SIZE_BYTES_MAX),
   ),

@@ -4,6 +4,7 @@
  * intake after another go forward, also where the clock of one is a minute wrong: lists of activities are in their order.
  */
 import type { ClockDifference } from '@sluice/domain/values/clock-difference';
+import { TurnClock } from './turn-clock.ts';
 
 export interface ReceiptClockOptions {
   /** The machine's clock, Unix milliseconds. */
@@ -31,6 +32,9 @@ export class ReceiptClock {
   #correctedByMs: number | undefined;
   #lastMs = -Infinity;
   #answeredMs = -Infinity;
+  readonly #turnClock = new TurnClock(() => this.now());
+  /** As {@link now}, but of this turn of the event loop, or of its part after {@link answered}: for calls. */
+  readonly turnNow = this.#turnClock.now;
 
   constructor(options: ReceiptClockOptions) {
     this.#options = options;
@@ -41,6 +45,8 @@ export class ReceiptClock {
     const { now, monotonicNow } = this.#options;
     const nowMs =
       this.#correctedByMs === undefined ? now() : Math.round(monotonicNow() + this.#correctedByMs);
+    // Of nearly all calls, without the rest.
+    if (nowMs >= this.#lastMs && nowMs > this.#answeredMs) return (this.#lastMs = nowMs);
     const isAnswered = nowMs <= this.#answeredMs && this.#answeredMs - nowMs < AHEAD_MS_MAX;
     const atMs = isAnswered ? this.#answeredMs + 1 : nowMs;
     const goesBackMs = this.#lastMs - atMs;
@@ -55,6 +61,7 @@ export class ReceiptClock {
    */
   answered(): void {
     this.#answeredMs = this.#lastMs;
+    this.#turnClock.forget();
   }
 
   /** Measures several times and notices the most certain. What cannot be measured changes nothing. */

@@ -5,8 +5,8 @@
  * the 13 µs of a track call (Node 22). The name of the key is found afterwards, by `domain/src/parsing/lenient-json.ts`.
  *
  * In strict mode each body is looked at, because it is refused. In permissive mode the last value counts, and the look is for an
- * issue alone: it must not cost what it is worth, 4 to 7 % of intake. So intake looks at as many bytes a second as 1 % of a core
- * can read: at every call of an ordinary installation (18,000 track calls, or 130 batches of 100), and at a part of them beyond.
+ * issue alone: it must not cost what it is worth, 4 to 7 % of intake. So intake looks at as many bytes a second as 0.5 % of a core
+ * can read: at every call of an ordinary installation (4,500 track calls, or 33 batches of 100), and at a part of them beyond.
  * That is for all workspaces together: a call that is not looked at loses nothing but the issue.
  *
  * Before: `read-body.ts`.
@@ -84,7 +84,9 @@ export function mayRepeatKey(bytes: Uint8Array): boolean {
 /** Whether a body of valid JSON may have a key twice in an object. False also if it is not looked at. */
 export type KeyLook = (bytes: Uint8Array) => boolean;
 
-const BYTES_PER_SECOND = 4_000_000;
+const BYTES_PER_SECOND = 1_000_000;
+/** What is saved up while little comes: the largest batch of permissive mode. */
+const SAVED_BYTES_MAX = 4_000_000;
 /** A body with such a key is read once more, for its place: 20 ms a megabyte (`domain/src/parsing/lenient-json.ts`). */
 const LOOKS_PER_READING = 10;
 /** While nothing is left: a clock costs more than the rest of a call that is not looked at. */
@@ -93,7 +95,7 @@ const CALLS_PER_LOOK_AT_CLOCK = 16;
 /** Of one process. */
 export class RepeatedKeyLooks {
   readonly #monotonicNow: () => number;
-  #leftBytes = BYTES_PER_SECOND;
+  #leftBytes = SAVED_BYTES_MAX;
   #filledAtMs: number;
   #passedCount = 0;
 
@@ -116,7 +118,7 @@ export class RepeatedKeyLooks {
     const nowMs = this.#monotonicNow();
     const added = ((nowMs - this.#filledAtMs) / 1_000) * BYTES_PER_SECOND;
     this.#filledAtMs = nowMs;
-    this.#leftBytes = Math.min(BYTES_PER_SECOND, this.#leftBytes + added);
+    this.#leftBytes = Math.min(SAVED_BYTES_MAX, this.#leftBytes + added);
     return sizeBytes <= this.#leftBytes;
   }
 }

@@ -37,6 +37,8 @@ export interface AdmissionOptions {
   readonly onCapacity: () => void;
   /** Milliseconds that never go back. */
   readonly monotonicNow: () => number;
+  /** The same, of this turn of the event loop (`turn-clock.ts`). */
+  readonly turnNow: () => number;
 }
 
 /** What of a flush is watched. */
@@ -76,10 +78,19 @@ const WAIT_MS_MAX = 5_000;
 /** What was applied counts for about so long: a pause of a second changes little. */
 const RATE_OVER_MS = 5_000;
 
+/** What a workspace sent of late. */
+interface Recent {
+  sizeBytes: number;
+  atMs: number;
+}
+
+const decayed = ({ sizeBytes, atMs }: Recent, nowMs: number): number =>
+  sizeBytes * 0.5 ** ((nowMs - atMs) / HALF_LIFE_MS);
+
 export class Admission {
   readonly #options: AdmissionOptions;
   /** By workspace. No more than there are keys. */
-  readonly #recent = new Map<number, { sizeBytes: number; atMs: number }>();
+  readonly #recent = new Map<number, Recent>();
   /** Who sent last, and who of the others did. */
   #last = { environmentId: -1, atMs: -Infinity };
   #lastOther = { environmentId: -1, atMs: -Infinity };
@@ -112,12 +123,24 @@ export class Admission {
   mustWait(environmentId: number, sizeBytes: number): boolean {
     // What intake itself writes down is no sender.
     if (sizeBytes === 0 || this.#options.isAlone()) return false;
-    const nowMs = this.#options.monotonicNow();
-    if (this.#last.environmentId !== environmentId) this.#lastOther = this.#last;
-    this.#last = { environmentId, atMs: nowMs };
-    const recentSizeBytes = this.#recentSizeBytes(environmentId, nowMs) + sizeBytes;
-    this.#recent.set(environmentId, { sizeBytes: recentSizeBytes, atMs: nowMs });
-    return recentSizeBytes > MUCH_SIZE_BYTES && this.#lastOther.atMs >= nowMs - WANTED_FOR_MS;
+    const nowMs = this.#options.turnNow();
+    if (this.#last.environmentId === environmentId) this.#last.atMs = nowMs;
+    else {
+      this.#lastOther = this.#last;
+      this.#last = { environmentId, atMs: nowMs };
+    }
+    const recent = this.#recent.get(environmentId);
+    if (recent === undefined) {
+      this.#recent.set(environmentId, { sizeBytes, atMs: nowMs });
+      return false;
+    }
+    // In place, and in a turn of the event loop once: on the way of every call.
+    if (nowMs > recent.atMs) {
+      recent.sizeBytes = decayed(recent, nowMs);
+      recent.atMs = nowMs;
+    }
+    recent.sizeBytes += sizeBytes;
+    return recent.sizeBytes > MUCH_SIZE_BYTES && this.#lastOther.atMs >= nowMs - WANTED_FOR_MS;
   }
 
   /** True where a workspace sends much, and another one sends too. */
@@ -132,8 +155,7 @@ export class Admission {
 
   #recentSizeBytes(environmentId: number, nowMs: number): number {
     const recent = this.#recent.get(environmentId);
-    if (recent === undefined) return 0;
-    return recent.sizeBytes * 0.5 ** ((nowMs - recent.atMs) / HALF_LIFE_MS);
+    return recent === undefined ? 0 : decayed(recent, nowMs);
   }
 
   /** Operations that a group of a line may have: two of them fill the window. */

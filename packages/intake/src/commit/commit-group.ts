@@ -135,10 +135,12 @@ export class CommitGroup {
     const { count, memory } = operations;
     this.#count(count, operations.receivedAtMs, sizeBytes, caller);
     this.#countOf(environmentId, sizeBytes);
+    let firstShard: number | undefined;
     for (let index = 0; index < count; index++) {
       const hash = operations.keyHashOf(index);
       const shard = hash % this.#shardCount;
-      if (shard !== operations.keyHashOf(0) % this.#shardCount) this.isAtomic = true;
+      firstShard ??= shard;
+      if (shard !== firstShard) this.isAtomic = true;
       const { writer, places } = this.#partFor(shard);
       writer.addBytes(memory, operations.startOf(index), operations.endOf(index));
       writer.addKey(hash);

@@ -20,6 +20,8 @@ export interface BatcherParts extends Pick<
   readonly committer: BatchCommitter;
   readonly diskBuffer: DiskBuffer;
   readonly monotonicNow: () => number;
+  /** The same, of the turn of the event loop. */
+  readonly turnNow: () => number;
   readonly logger: Logger;
 }
 
@@ -29,7 +31,7 @@ const FAILURE_LINE_INTERVAL_MS = 1_000;
 
 export function openBatcher(parts: BatcherParts): Batcher {
   const { producer, isAlone, lifecycle, committer, diskBuffer, ...others } = parts;
-  const { monotonicNow, logger, ...options } = others;
+  const { monotonicNow, turnNow, logger, ...options } = others;
   let failureLineAtMs = -Infinity;
   const admission = new Admission({
     isAlone,
@@ -38,6 +40,7 @@ export function openBatcher(parts: BatcherParts): Batcher {
     wake: () => looking.wake(),
     onCapacity: () => batcher.admitMore(),
     monotonicNow,
+    turnNow,
   });
   const batcher = new Batcher({
     ...options,

@@ -15,11 +15,14 @@ export interface ResponseWriter {
 /** The headers that scripts of other origins may read: when to call again. */
 const EXPOSED_HEADERS = 'Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset';
 
+/** Two headers in one call of uWebSockets.js: a call takes 0.2 µs, as much as all that the commit group does for a track call. */
+const CONTENT_TYPE_NOT_SNIFFED =
+  'application/json; charset=utf-8\r\nX-Content-Type-Options: nosniff';
+
 /** Browsers are told that any origin may read the answer; others are spared the headers. */
 export function writeHead(res: ResponseWriter, status: string, isCrossOrigin: boolean): void {
   if (status !== '200 OK') res.writeStatus(status);
-  res.writeHeader('Content-Type', 'application/json; charset=utf-8');
-  res.writeHeader('X-Content-Type-Options', 'nosniff');
+  res.writeHeader('Content-Type', CONTENT_TYPE_NOT_SNIFFED);
   if (!isCrossOrigin) return;
   res.writeHeader('Access-Control-Allow-Origin', '*');
   res.writeHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);

@@ -35,6 +35,7 @@ function openWorld({ perMs = 10, isAlone = false, pendingSizeBytes = 1e9 } = {})
     wake: () => undefined,
     onCapacity: () => batcher.admitMore(),
     monotonicNow: () => nowMs,
+    turnNow: () => nowMs,
   });
   const batcher = createBatcher({
     admission,
@@ -288,6 +289,7 @@ test('a shard that stands still does not hold up what goes to the others', async
     wake: () => undefined,
     onCapacity: () => undefined,
     monotonicNow: () => nowMs,
+    turnNow: () => nowMs,
   });
   let admittedCount = 0;
   for (; nowMs < 12_000; nowMs += 10) {

@@ -45,12 +45,11 @@ export class SharedCapacity {
   take(environmentId: number, size: number): boolean {
     const ownSize = this.#held.get(environmentId) ?? 0;
     const isAlone = this.#isAlone();
-    const claim = { size, ownSize, totalSize: this.#totalSize, isAlone };
-    const leastRefusedSize =
-      isAlone || this.#refusedAtMs.size === 0 || isWithinShare(this.#bound, claim)
-        ? Infinity
-        : this.#leastRefusedSize(environmentId);
-    if (!mayTake(this.#bound, { ...claim, leastRefusedSize })) {
+    const totalSize = this.#totalSize;
+    const claim = { size, ownSize, totalSize, isAlone, leastRefusedSize: Infinity };
+    if (!isAlone && this.#refusedAtMs.size > 0 && !isWithinShare(this.#bound, claim))
+      claim.leastRefusedSize = this.#leastRefusedSize(environmentId);
+    if (!mayTake(this.#bound, claim)) {
       this.#refusedAtMs.set(environmentId, this.#monotonicNow());
       return false;
     }

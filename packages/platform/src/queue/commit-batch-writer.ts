@@ -60,6 +60,7 @@ export class CommitBatchWriter {
   operationCount = 0;
   /** To be set to false by whoever adds an operation that is not (`BatchKeys`). */
   isOrderFree = true;
+  /** As signed integers: half of the unsigned ones would each be an object on V8's heap. */
   readonly #keys = new Set<number>();
   readonly #buffers: CommitBatchBuffers;
   #bytes: Buffer;
@@ -75,7 +76,7 @@ export class CommitBatchWriter {
 
   /** An operation that is added names a key of this hash. */
   addKey(hash: number): void {
-    this.#keys.add(hash);
+    this.#keys.add(hash | 0);
   }
 
   /** Adds one operation as JSON. */
@@ -115,7 +116,7 @@ export class CommitBatchWriter {
     const written = {
       id: this.id,
       bytes: this.#bytes.subarray(0, this.#sizeBytes),
-      keys: Uint32Array.from(this.#keys),
+      keys: this.#keysAsWritten(),
       isOrderFree: this.isOrderFree,
     };
     return flushId === undefined ? written : { ...written, flushId };
@@ -124,6 +125,14 @@ export class CommitBatchWriter {
   /** Call it after `finish`, once nobody reads the bytes any more: the next commit batch gets the buffer. */
   release(): void {
     this.#buffers.release(this.#bytes);
+  }
+
+  /** By a loop: `Uint32Array.from` takes twice as long. */
+  #keysAsWritten(): Uint32Array {
+    const keys = new Uint32Array(this.#keys.size);
+    let index = 0;
+    for (const key of this.#keys) keys[index++] = key;
+    return keys;
   }
 
   #separator(): number {

@@ -1,0 +1,36 @@
+/**
+ * The time of a turn of the event loop: the clock is asked by the first call of a turn, and what comes in the same turn
+ * came at the same time. Under load a turn takes some milliseconds, which is how much too old a time may be; asking
+ * for each call takes 0.2 µs of its 20. Web servers keep their time like this.
+ *
+ * Beside `main.ts`.
+ */
+export class TurnClock {
+  readonly #now: () => number;
+  #turnAtMs: number | undefined;
+  #endsTurn = false;
+
+  /** @param now - milliseconds. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  readonly now = (): number => {
+    if (this.#turnAtMs !== undefined) return this.#turnAtMs;
+    if (!this.#endsTurn) {
+      this.#endsTurn = true;
+      setImmediate(this.#endTurn);
+    }
+    return (this.#turnAtMs = this.#now());
+  };
+
+  /** The next call asks the clock, also in this turn. */
+  forget(): void {
+    this.#turnAtMs = undefined;
+  }
+
+  readonly #endTurn = (): void => {
+    this.#turnAtMs = undefined;
+    this.#endsTurn = false;
+  };
+}
