@@ -24,6 +24,8 @@ interface EndpointReplay {
   readonly endpoint_id: number;
   readonly status: 'counted' | 'started' | 'running';
   readonly count?: number;
+  /** Of a count: false where there are at least so many. */
+  readonly count_is_exact?: boolean;
   readonly replay_id?: number;
 }
 
@@ -56,7 +58,12 @@ export function registerApplicationReplays(
         if (request.body.dry_run) {
           const plan = await planReplay(database, lane, criteria);
           if (plan.outcome === 'counted')
-            replays.push({ endpoint_id: webhookId, status: 'counted', count: plan.count });
+            replays.push({
+              endpoint_id: webhookId,
+              status: 'counted',
+              count: plan.count,
+              count_is_exact: plan.isComplete,
+            });
           continue;
         }
         const started = await startReplay(

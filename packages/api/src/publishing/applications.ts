@@ -21,6 +21,7 @@ import {
   secretContext,
   standardForm,
 } from '@sluice/domain/delivery/webhook';
+import { ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -28,7 +29,7 @@ import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { text } from '../http/fields.ts';
+import { identifierText, text } from '../http/fields.ts';
 import { pageQuery, readStart, splitPage } from '../http/page.ts';
 import { limitReached, notFound } from '../http/problem.ts';
 import { applicationId, newWebhook, toNew, toWire } from '../webhooks/webhook-fields.ts';
@@ -52,6 +53,10 @@ const LIMIT_DEFAULT = 50;
 const name = text(NAME_LENGTH_MAX).trim().min(1);
 const params = z.object({ application_id: applicationId });
 const page = z.object(pageQuery(LIMIT_MAX, LIMIT_DEFAULT));
+const applicationPage = page.extend({
+  /** What the id begins with. */
+  query: identifierText(ID_SIZE_BYTES_MAX).optional(),
+});
 const applicationPosition = z.tuple([z.string().min(1)]).transform(([id]) => id);
 const endpointPosition = z.tuple([z.int().min(1).max(INTEGER_MAX)]).transform(([id]) => id);
 
@@ -100,11 +105,17 @@ export function registerApplications(app: ApiServer, effects: ApplicationEffects
 
   app.get(
     '/v1/applications',
-    { schema: { hide: true, querystring: page } },
+    { schema: { hide: true, querystring: applicationPage } },
     async (request, reply) => {
-      const { start, limit } = request.query;
+      const { start, limit, query } = request.query;
       const after = readStart(start, applicationPosition);
-      const rows = await listApplications(database, environmentOf(request), limit + 1, after);
+      const rows = await listApplications(
+        database,
+        environmentOf(request),
+        limit + 1,
+        after,
+        query,
+      );
       const { page: shown, next } = splitPage(rows, limit, (row) => [row.applicationId]);
       return reply.send({ applications: shown.map(applicationToWire), next });
     },

@@ -14,18 +14,18 @@ import {
   listEventTypes,
   type EventType,
 } from '@sluice/database/webhooks/event-types';
-import { readSchema } from '@sluice/domain/event-schemas/schema-document';
 import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
-import { isLongerThan } from '@sluice/domain/values/storable-text';
 import type { Json } from '@sluice/domain/values/json';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { identifierText, text } from '../http/fields.ts';
+import { text } from '../http/fields.ts';
 import { pageQuery, readStart, splitPage } from '../http/page.ts';
 import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
+import { eventTypeName, eventTypeSchema } from './event-type-fields.ts';
+import { registerPayloadCheck } from './payload-check.ts';
 
 export interface EventTypeEffects {
   readonly database: Database;
@@ -36,30 +36,9 @@ const DESCRIPTION_LENGTH_MAX = 1_000;
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
 
-/** As publishing reads it. */
-const eventTypeName = identifierText(EVENT_NAME_SIZE_BYTES_MAX)
-  .min(1)
-  .refine((name) => !isLongerThan(name, EVENT_NAME_SIZE_BYTES_MAX), {
-    error: `must be at most ${EVENT_NAME_SIZE_BYTES_MAX} bytes long`,
-  });
-
 const body = z.strictObject({
   description: text(DESCRIPTION_LENGTH_MAX).trim().default(''),
-  schema: z
-    .custom<Json>()
-    .nullish()
-    .transform((schema, context) => {
-      if (schema === undefined || schema === null) return null;
-      const read = readSchema(schema);
-      if (read.outcome === 'read') return JSON.stringify(schema);
-      const { pointer, message } = read;
-      context.addIssue({
-        code: 'custom',
-        message: pointer === '' ? message : `${message} (at ${pointer})`,
-        path: pathOf(pointer),
-      });
-      return z.NEVER;
-    }),
+  schema: eventTypeSchema,
 });
 
 const params = z.object({ name: eventTypeName });
@@ -147,6 +126,8 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
         : sendProblem(request, reply, notFound('the event type was'));
     },
   );
+
+  registerPayloadCheck(app, { database });
 }
 
 const SCHEMAS_TOO_LARGE = invalidRequest([
@@ -157,13 +138,6 @@ const SCHEMAS_TOO_LARGE = invalidRequest([
     source: { pointer: '/schema' },
   },
 ]);
-
-/** Into the schema, whose keys the request's own path names with dots. */
-const pathOf = (pointer: string): string[] =>
-  pointer
-    .split('/')
-    .slice(1)
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
 
 const toWire = ({ name, version: number, description, schema, madeAt }: EventType) => ({
   name,

@@ -24,16 +24,26 @@ export const APPLICATION_COUNT_MAX = 100_000;
 
 const COLUMNS = sql`application_id as "applicationId", name, created_at as "createdAt"`;
 
-/** By their ids. @param after - the last id that was seen. */
+/** Behind each text that begins with it, byte by byte: no text has this character. */
+const AFTER_ALL = '\u{10FFFF}';
+
+/**
+ * By their ids.
+ *
+ * @param after - the last id that was seen.
+ * @param prefix - what their ids begin with; empty: all of them.
+ */
 export async function listApplications(
   database: DatabaseOrTransaction,
   environmentId: number,
   limit: number,
   after = '',
+  prefix = '',
 ): Promise<Application[]> {
   const { rows } = await sql<Application>`
     select ${COLUMNS} from applications
      where environment_id = ${environmentId} and application_id > ${after}
+       and application_id >= ${prefix} and application_id < ${prefix + AFTER_ALL}
      order by application_id limit ${limit}`.execute(database);
   return rows;
 }

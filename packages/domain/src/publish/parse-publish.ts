@@ -33,7 +33,7 @@ import { isAbsent } from '../value-rules/verdict.ts';
  * Work of checks against schemas (`event-schemas/step-budget.ts`). A message of a hundred values needs some 300 steps. As
  * many as a call may take keep intake for 0.3 s, and nobody else is served meanwhile.
  */
-const MESSAGE_STEP_COUNT_MAX = 10_000;
+export const MESSAGE_STEP_COUNT_MAX = 10_000;
 const CHECK_STEP_COUNT_MAX = 500_000;
 
 /** A message, or `messages`, 1 to 1,000 of them; issues of a list carry the place of their message. */

@@ -240,8 +240,8 @@ test('all endpoints of an application are replayed by one call, each by itself',
     (await api.call('POST', pathOf(id, '/replays'), { body })).json<{ replays: object[] }>()
       .replays;
   expect(await replay({ since: 0, dry_run: true })).toEqual([
-    { endpoint_id: one.id, status: 'counted', count: 2 },
-    { endpoint_id: other.id, status: 'counted', count: 1 },
+    { endpoint_id: one.id, status: 'counted', count: 2, count_is_exact: true },
+    { endpoint_id: other.id, status: 'counted', count: 1, count_is_exact: true },
   ]);
   expect(await replay({ since: 0 })).toMatchObject([
     { endpoint_id: one.id, status: 'started', count: 2 },
@@ -270,4 +270,25 @@ test('a webhook says how it is signed and when it is disabled', async () => {
     ['signing', 'md5'],
   ] as const)
     expectProblem(await change({ [field]: value }), 400, 'invalid_request');
+});
+
+test('applications are found by how their ids begin, a page at a time, among those of the workspace', async () => {
+  for (const each of ['find-a', 'find-b', 'find-c', 'Find-d', 'fin'])
+    await api.call('POST', '/v1/applications', { body: { id: each, name: 'Found' } });
+  await api.call('POST', '/v1/applications', {
+    body: { id: 'find-other', name: 'Other' },
+    key: api.b.key,
+  });
+  const ids: string[] = [];
+  for (let start = ''; ;) {
+    const page = (
+      await api.call('GET', `/v1/applications?query=find-&limit=2&start=${start}`)
+    ).json<{ applications: { id: string }[]; next: string }>();
+    ids.push(...page.applications.map((each) => each.id));
+    start = page.next;
+    if (start === '') break;
+  }
+  expect(ids).toEqual(['find-a', 'find-b', 'find-c']);
+  const none = await api.call('GET', '/v1/applications?query=nobody');
+  expect(none.json()).toEqual({ applications: [], next: '' });
 });

@@ -118,3 +118,54 @@ test('a deleted type is gone with its versions, and leaves the neighbours', asyn
   expectProblem(await api.call('DELETE', '/v1/event_types/gone'), 404, 'not_found');
   expect((await get('/list.a')).statusCode).toBe(200);
 });
+
+test('a payload is checked as publishing would, against the stored schema or a draft, and nothing is kept', async () => {
+  await put('checked', { schema: { ...SCHEMA, properties: { total: { minimum: 0 } } } });
+  const check = (name: string, body: unknown, key?: string) =>
+    api.call('POST', `/v1/event_types/${name}/check`, { body, ...(key && { key }) });
+  expect((await check('checked', { payload: { total: 1 } })).json()).toEqual({
+    fits: true,
+    version: 1,
+    errors: [],
+  });
+  expect((await check('checked', { payload: { total: -1 } })).json()).toEqual({
+    fits: false,
+    version: 1,
+    errors: [{ pointer: '/total', message: 'must be at least 0' }],
+  });
+  const draft = { type: 'object', required: ['currency'] };
+  expect((await check('checked', { payload: { total: -1 }, schema: draft })).json()).toMatchObject({
+    fits: false,
+    version: null,
+  });
+  expect(
+    (await check('no.such', { payload: { currency: 'eur' }, schema: draft })).json(),
+  ).toMatchObject({ fits: true });
+  expect((await get('/checked')).json()).toMatchObject({ version: 1 });
+  expectProblem(await get('/no.such'), 404, 'not_found');
+  expectProblem(await check('no.such', { payload: {} }), 404, 'not_found');
+  expectProblem(await check('checked', { payload: {} }, api.b.key), 404, 'not_found');
+  expectProblem(await check('checked', { payload: [] }), 400, 'invalid_request');
+  expectProblem(await check('checked', {}), 400, 'invalid_request');
+  const wrong = { payload: {}, schema: { typ: 1 } };
+  const { errors } = expectProblem(await check('checked', wrong), 400, 'invalid_request');
+  expect(errors.map((error) => error.field)).toEqual(['schema.typ']);
+});
+
+test('a check that would be too much work ends without a verdict', async () => {
+  // Each definition asks the next one twice.
+  const $defs = Object.fromEntries(
+    Array.from({ length: 20 }, (_, index) => {
+      const next = { $ref: `#/$defs/d${index + 1}` };
+      return [`d${index}`, index === 19 ? { type: 'string' } : { anyOf: [next, next] }];
+    }),
+  );
+  const schema = { $defs, $ref: '#/$defs/d0' };
+  const answer = await api.call('POST', '/v1/event_types/deep/check', {
+    body: { payload: {}, schema },
+  });
+  expect(answer.json()).toMatchObject({
+    fits: false,
+    errors: [{ pointer: '', message: 'is too much work to check' }],
+  });
+});

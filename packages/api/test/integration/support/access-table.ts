@@ -112,6 +112,7 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'GET /v1/event_types/:name',
     'PUT /v1/event_types/:name',
     'DELETE /v1/event_types/:name',
+    'POST /v1/event_types/:name/check',
     'GET /v1/applications',
     'POST /v1/applications',
     `GET ${APPLICATION}`,

@@ -1,0 +1,38 @@
+/** The name and the schema of an event type, as calls give them. */
+import { readSchema } from '@sluice/domain/event-schemas/schema-document';
+import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { isLongerThan } from '@sluice/domain/values/storable-text';
+import type { Json } from '@sluice/domain/values/json';
+import { z } from 'zod';
+import { identifierText } from '../http/fields.ts';
+
+/** As publishing reads it. */
+export const eventTypeName = identifierText(EVENT_NAME_SIZE_BYTES_MAX)
+  .min(1)
+  .refine((name) => !isLongerThan(name, EVENT_NAME_SIZE_BYTES_MAX), {
+    error: `must be at most ${EVENT_NAME_SIZE_BYTES_MAX} bytes long`,
+  });
+
+/** JSON of a schema that publishing can hold payloads to; null: none. A wrong one is refused with its place. */
+export const eventTypeSchema = z
+  .custom<Json>()
+  .nullish()
+  .transform((schema, context) => {
+    if (schema === undefined || schema === null) return null;
+    const read = readSchema(schema);
+    if (read.outcome === 'read') return JSON.stringify(schema);
+    const { pointer, message } = read;
+    context.addIssue({
+      code: 'custom',
+      message: pointer === '' ? message : `${message} (at ${pointer})`,
+      path: pathOf(pointer),
+    });
+    return z.NEVER;
+  });
+
+/** Into the schema, whose keys the request's own path names with dots. */
+const pathOf = (pointer: string): string[] =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
