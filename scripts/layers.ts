@@ -114,6 +114,9 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   console: [
     'screens',
     'reference',
+    'event-types',
+    'applications',
+    'feeds',
     'webhooks',
     'deliveries',
     'account',

@@ -1,6 +1,7 @@
 /**
  * The page of the portal: the webhooks of one link, for the engineers of a customer, by itself or in a frame of the
- * product that they use. It has the parts of the console that are about webhooks, and no others.
+ * product that they use. It has the parts of the console that are about webhooks, and the types of what is published to them;
+ * it has no others.
  *
  * The code of the link is in the fragment, which no server and no `Referer` sees. It leaves the address before anything is
  * asked of the API, and is used once.
@@ -16,6 +17,8 @@ import { Empty, Waiting } from './parts/states.tsx';
 import { Time } from './parts/time.tsx';
 import { type Route, Router, useRouting } from './routing/router.tsx';
 import { visibleText } from './sentences/visible-text.ts';
+import { eventTypeRoute } from './event-types/event-type-detail.tsx';
+import { eventTypesRoute } from './event-types/event-types.tsx';
 import { webhookRoute } from './webhooks/webhook.tsx';
 import { Webhooks } from './webhooks/webhooks.tsx';
 
@@ -43,7 +46,7 @@ const portalRoute: Route = {
   query: {},
   screen: () => <Webhooks />,
 };
-const ROUTES: readonly Route[] = [portalRoute, webhookRoute];
+const ROUTES: readonly Route[] = [portalRoute, webhookRoute, eventTypesRoute, eventTypeRoute];
 
 type Standing =
   | { readonly is: 'asking' }

@@ -39,6 +39,12 @@ import { usersRoute } from './account/users.tsx';
 import { referenceListRoute } from './reference/reference-list.tsx';
 import { referenceRoute } from './reference/reference.tsx';
 import { deliveriesRoute } from './deliveries/all-deliveries.tsx';
+import { applicationRoute } from './applications/application-detail.tsx';
+import { applicationsRoute } from './applications/applications.tsx';
+import { eventTypeRoute } from './event-types/event-type-detail.tsx';
+import { eventTypesRoute } from './event-types/event-types.tsx';
+import { feedRoute } from './feeds/feed-detail.tsx';
+import { feedsRoute } from './feeds/feeds.tsx';
 import { portalLinksRoute } from './webhooks/portal-links.tsx';
 import { webhookRoute } from './webhooks/webhook.tsx';
 import { webhooksRoute } from './webhooks/webhooks.tsx';
@@ -53,6 +59,12 @@ const ROUTES: readonly Route[] = [
   webhookRoute,
   deliveriesRoute,
   portalLinksRoute,
+  eventTypesRoute,
+  eventTypeRoute,
+  applicationsRoute,
+  applicationRoute,
+  feedsRoute,
+  feedRoute,
   peopleRoute,
   personRoute,
   objectsRoute,
@@ -95,6 +107,9 @@ const MENU: readonly { path: string; name: string; capability?: Capability }[] =
   { path: '/live', name: 'Live' },
   { path: '/issues', name: 'Issues' },
   { path: '/webhooks', name: 'Webhooks' },
+  { path: '/event-types', name: 'Event types' },
+  { path: '/applications', name: 'Applications' },
+  { path: '/feeds', name: 'Feeds' },
   { path: '/people', name: 'People' },
   { path: '/objects', name: 'Objects' },
   { path: '/imports', name: 'Imports' },

@@ -31,6 +31,12 @@ export const SCREEN_PATHS = [
   '/webhooks/:id',
   '/deliveries',
   '/portal-links',
+  '/event-types',
+  '/event-types/:name',
+  '/applications',
+  '/applications/:id',
+  '/feeds',
+  '/feeds/:name',
   '/people',
   '/people/:id',
   '/objects',
@@ -55,6 +61,8 @@ export const SCREEN_PATHS = [
 const PORTAL_PATHS = [
   '/portal/:workspace_id/:link_id',
   '/portal/:workspace_id/:link_id/webhooks/:webhook_id',
+  '/portal/:workspace_id/:link_id/event-types',
+  '/portal/:workspace_id/:link_id/event-types/:name',
 ] as const;
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {

@@ -13,12 +13,15 @@ export function Refusal({ problem }: { readonly problem: string | undefined }) {
 export function FormEnd({
   problem,
   isRunning,
+  isReady = true,
   what,
   onWish,
   onClose,
 }: {
   readonly problem: string | undefined;
   readonly isRunning: boolean;
+  /** False: something is missing yet. */
+  readonly isReady?: boolean;
   /** What the button does. */
   readonly what: string;
   /** Absent: the button submits the form that it stands in. */
@@ -32,7 +35,7 @@ export function FormEnd({
         <button
           type={onWish ? 'button' : 'submit'}
           className="main"
-          disabled={isRunning}
+          disabled={isRunning || !isReady}
           onClick={onWish}
         >
           {what}

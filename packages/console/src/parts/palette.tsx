@@ -34,6 +34,9 @@ const SCREENS: readonly Target[] = [
 const FURTHER: readonly Target[] = [
   { name: 'Deliveries of all webhooks', path: '/deliveries' },
   { name: 'Portal links', path: '/portal-links' },
+  { name: 'Event types', path: '/event-types' },
+  { name: 'Applications', path: '/applications' },
+  { name: 'Feeds', path: '/feeds' },
   { name: 'Reference', path: '/docs/all' },
 ];
 

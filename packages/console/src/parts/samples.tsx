@@ -1,6 +1,63 @@
-/** A sample of code in one language of several; which one is in the query of the page, `curl` without. */
+/** Samples of code: one alone, or in one language of several; which one is in the query of the page, `curl` without. */
 import { useSetQuery } from '../routing/router.tsx';
+import { sampleOf } from '../sentences/code-samples.ts';
 import { CopyButton } from './copy-button.tsx';
+
+/** One that is pasted as it is. */
+function Sample({
+  label,
+  sample,
+}: {
+  /** What it does, for its heading and for those who do not see it. */
+  readonly label: string;
+  readonly sample: string;
+}) {
+  return (
+    <div className="json">
+      <div className="row">
+        <span>{label}</span>
+        <span className="grow" />
+        <CopyButton text={sample} label={`Copy: ${label}`}>
+          Copy
+        </CopyButton>
+      </div>
+      <pre tabIndex={0} role="region" aria-label={label}>
+        {sample}
+      </pre>
+    </div>
+  );
+}
+
+/** A call of the API as it is pasted into a shell, with the key from the environment. */
+export function CallSample({
+  label,
+  path,
+  method = 'GET',
+  body,
+  intakeUrl,
+}: {
+  readonly label: string;
+  readonly path: string;
+  readonly method?: string;
+  readonly body?: unknown;
+  /** Of a call of intake, which takes the site id and an API key. */
+  readonly intakeUrl?: string;
+}) {
+  const call =
+    intakeUrl === undefined
+      ? ({ url: `${location.origin}${path}`, auth: 'bearer', variable: 'SLUICE_KEY' } as const)
+      : ({ url: `${intakeUrl}${path}`, auth: 'pair', variable: 'SLUICE_SITE_KEY' } as const);
+  return (
+    <div className="stack">
+      <Sample label={label} sample={sampleOf('curl', { method, body, ...call })} />
+      <p className="faint">
+        {intakeUrl === undefined
+          ? 'SLUICE_KEY is a key of the app API.'
+          : 'SLUICE_SITE_KEY is a site id and its API key, with a colon between.'}
+      </p>
+    </div>
+  );
+}
 
 export function Samples({
   languages,

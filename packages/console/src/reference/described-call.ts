@@ -1,5 +1,5 @@
 /** The operations of `/openapi.json` as the reference shows them. Pure. */
-import type { SampleCall } from './code-samples.ts';
+import type { SampleCall } from '../sentences/code-samples.ts';
 
 export interface Schema {
   readonly $ref?: string;

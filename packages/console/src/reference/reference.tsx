@@ -4,7 +4,7 @@ import { Samples } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
-import { SAMPLE_LANGUAGES, type SampleLanguage, sampleOf } from './code-samples.ts';
+import { SAMPLE_LANGUAGES, type SampleLanguage, sampleOf } from '../sentences/code-samples.ts';
 import {
   authOf,
   boundsText,

@@ -3,11 +3,11 @@ import { useState } from 'react';
 import { useSession } from '../client/session.ts';
 import { useTail } from '../tail/use-tail.ts';
 import { personText } from '../tail/tail-line.ts';
-import { Samples } from '../parts/samples.tsx';
+import { CallSample, Samples } from '../parts/samples.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
 import { Link, type Route } from '../routing/router.tsx';
-import { LANGUAGES, type Language, snippetOf } from '../sentences/snippets.ts';
+import { FIRST_WEBHOOK, LANGUAGES, type Language, snippetOf } from '../sentences/snippets.ts';
 
 const LANGUAGE_NAMES = Object.fromEntries(LANGUAGES.map(({ id, name }) => [id, name]));
 const DEMO_WRITE_KEY = 'demo_write_key';
@@ -36,12 +36,19 @@ function Start({ language }: { readonly language: Language }) {
       </header>
       <Samples languages={LANGUAGE_NAMES} language={language} sample={snippet} />
       <FirstEvent key={workspaceId} />
+      <CallSample
+        label="Then be told of each order: a webhook for order_placed"
+        method="POST"
+        path="/v1/reporting_webhooks"
+        body={FIRST_WEBHOOK}
+      />
       <ol className="steps">
         <li>
           <Link to="/live">Live</Link> shows every call as it comes in, and why one is refused.
         </li>
         <li>
-          <Link to="/webhooks">Webhooks</Link> report what happens to your systems.
+          <Link to="/webhooks">Webhooks</Link> shows who is sent each <code>order_placed</code>, and
+          why a delivery waits.
         </li>
         <li>
           <a href="/docs">The reference</a> has every call of the API.

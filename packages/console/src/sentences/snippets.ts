@@ -1,4 +1,12 @@
-/** The first call, to be pasted: each sends the same event to the Pipelines API. Pure. */
+/** The first calls, to be pasted: an event by the Pipelines API, the same in each language, and who is told of it. Pure. */
+
+/** The body of `POST /v1/reporting_webhooks`, told of the event of the snippets. */
+export const FIRST_WEBHOOK = {
+  name: 'Orders',
+  endpoint: 'https://example.com/hook',
+  events: ['event'],
+  event_names: ['order_placed'],
+} as const;
 
 export const LANGUAGES = [
   { id: 'curl', name: 'curl' },
@@ -26,7 +34,7 @@ export function snippetOf(language: Language, { intakeUrl, writeKey }: SnippetFa
   switch (language) {
     case 'curl':
       return `curl -u "${writeKey}:" -H 'Content-Type: application/json' -H 'X-Strict-Mode: 1' \\
-  -d '{"userId":"ada","event":"Order Completed","properties":{"total":12}}' \\
+  -d '{"userId":"ada","event":"order_placed","properties":{"total":12}}' \\
   ${url}`;
     case 'node':
       return `const key = ${key(`process.env.${name}`)};
@@ -37,14 +45,14 @@ const answer = await fetch('${url}', {
     'content-type': 'application/json',
     'x-strict-mode': '1',
   },
-  body: JSON.stringify({ userId: 'ada', event: 'Order Completed', properties: { total: 12 } }),
+  body: JSON.stringify({ userId: 'ada', event: 'order_placed', properties: { total: 12 } }),
 });
 console.log(answer.status, await answer.text());`;
     case 'browser':
       return `<script src="${intakeUrl}/v1/analytics-js/snippet/"></script>
 <script>
   analytics.load('${isVariable ? 'YOUR_WRITE_KEY' : writeKey}');
-  analytics.track('Order Completed', { total: 12 });
+  analytics.track('order_placed', { total: 12 });
 </script>`;
     case 'python':
       return `import base64, json, os, urllib.request
@@ -52,7 +60,7 @@ console.log(answer.status, await answer.text());`;
 key = ${key(`os.environ["${name}"]`, '"')}
 request = urllib.request.Request(
     "${url}",
-    data=json.dumps({"userId": "ada", "event": "Order Completed", "properties": {"total": 12}}).encode(),
+    data=json.dumps({"userId": "ada", "event": "order_placed", "properties": {"total": 12}}).encode(),
     headers={
         "Authorization": "Basic " + base64.b64encode(f"{key}:".encode()).decode(),
         "Content-Type": "application/json",
@@ -61,7 +69,7 @@ request = urllib.request.Request(
 )
 print(urllib.request.urlopen(request).status)`;
     case 'go':
-      return `body := strings.NewReader(\`{"userId":"ada","event":"Order Completed","properties":{"total":12}}\`)
+      return `body := strings.NewReader(\`{"userId":"ada","event":"order_placed","properties":{"total":12}}\`)
 request, _ := http.NewRequest("POST", "${url}", body)
 request.SetBasicAuth(${key(`os.Getenv("${name}")`, '"')}, "")
 request.Header.Set("Content-Type", "application/json")
@@ -74,7 +82,7 @@ require "json"
 uri = URI("${url}")
 request = Net::HTTP::Post.new(uri, "Content-Type" => "application/json", "X-Strict-Mode" => "1")
 request.basic_auth ${key(`ENV.fetch("${name}")`, '"')}, ""
-request.body = { userId: "ada", event: "Order Completed", properties: { total: 12 } }.to_json
+request.body = { userId: "ada", event: "order_placed", properties: { total: 12 } }.to_json
 puts Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == "https") { |http| http.request(request) }.code`;
   }
 }

@@ -11,6 +11,8 @@ export interface Subscription {
   readonly events: readonly string[];
   readonly event_names: readonly string[] | null;
   readonly attribute_filters: readonly Condition[] | null;
+  readonly full_resolution: boolean;
+  readonly with_content: boolean;
   readonly with_imports: boolean;
   readonly with_late: boolean;
   readonly with_person_attributes: boolean;
@@ -40,9 +42,10 @@ export function subscriptionText({ events, event_names: names }: Subscription): 
   const [only] = events;
   if (events.includes('*')) return 'every event type';
   if (events.length > 1) return `${events.length} event types`;
-  if (only !== 'event' || names === null) return only ?? '';
+  // Of all other types names say nothing.
+  if ((only !== 'event' && only !== 'message') || names === null) return only ?? '';
   const [name = ''] = names;
-  return names.length === 1 ? `event ${name}` : `event, ${names.length} names`;
+  return names.length === 1 ? `${only} ${name}` : `${only}, ${names.length} names`;
 }
 
 /** One condition a line: `data.properties.total gte 100`. */

@@ -22,6 +22,8 @@ interface PortalLink {
   readonly id: string;
   readonly for: string;
   readonly webhook_ids: readonly number[];
+  /** In place of webhooks. */
+  readonly application?: string;
   readonly capabilities: readonly string[];
   readonly created_at: string;
   readonly expires_at: string;
@@ -93,7 +95,7 @@ function LinkTable({
         <thead>
           <tr>
             <th scope="col">For</th>
-            <th scope="col">Webhooks</th>
+            <th scope="col">Opens</th>
             <th scope="col">May</th>
             <th scope="col">Opened</th>
             <th scope="col">Ends</th>
@@ -106,7 +108,12 @@ function LinkTable({
               <th scope="row" className="clip">
                 {visibleText(link.for)}
               </th>
-              <td>
+              <td className="clip">
+                {link.application !== undefined && (
+                  <Link to={`/applications/${segment(link.application)}`}>
+                    {visibleText(link.application)}
+                  </Link>
+                )}
                 {link.webhook_ids.map((id) => (
                   <span key={id}>
                     <Link to={`/webhooks/${id}`}>{id}</Link>{' '}

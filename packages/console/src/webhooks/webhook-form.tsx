@@ -1,31 +1,36 @@
-/** The form that makes a webhook, or changes one: where it sends, and what. */
+/** The form that makes a webhook or an endpoint of an application, or changes one: where it sends, what, and how. */
 import { type FormEvent, useState } from 'react';
 import { useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
+import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
+import { segment } from '../routing/location.ts';
 import { changedHeaders, headerLines } from '../sentences/header-text.ts';
-import {
-  conditionLines,
-  conditionsOf,
-  INCOMING_TYPES,
-  isIncoming,
-  linesOf,
-  typesOf,
-} from '../sentences/subscription-text.ts';
+import { isIncoming } from '../sentences/subscription-text.ts';
 import { AddressFields, isElsewhere } from './address-fields.tsx';
 import type { Webhook } from './configuration.ts';
+import { SendingFields, sendingOf } from './sending-fields.tsx';
+import {
+  FilterFields,
+  filtersOf,
+  SubscriptionFields,
+  subscriptionOf,
+} from './subscription-fields.tsx';
 
 export function WebhookForm({
   webhook,
+  applicationId = webhook?.application_id,
   onClose,
   onSaved,
 }: {
   /** Absent: a new one. */
   readonly webhook?: Webhook;
+  /** Of an endpoint: whose it is. */
+  readonly applicationId?: string | undefined;
   readonly onClose: () => void;
   readonly onSaved: () => void;
 }) {
@@ -35,31 +40,61 @@ export function WebhookForm({
   );
   const [isExposing, setIsExposing] = useState(false);
   const [areHeaders, setAreHeaders] = useState(true);
+  /** Of a new endpoint: in the state of this dialog alone, which is gone when it closes. */
+  const [secret, setSecret] = useState<string>();
   const shownHeaders = headerLines(webhook?.headers ?? {});
   const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
+  const isEndpoint = applicationId !== undefined;
+  const what = isEndpoint ? 'endpoint' : 'webhook';
   const save = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = event.currentTarget;
     const headers = changedHeaders(formText(form, 'headers'), shownHeaders, isExposing);
     setAreHeaders(headers !== undefined);
     if (headers === undefined) return;
-    const body = { ...bodyOf(form, types, webhook), ...headers };
+    const body = {
+      name: formText(form, 'name'),
+      endpoint: formText(form, 'endpoint'),
+      ...(isEndpoint ? filtersOf(form, webhook) : subscriptionOf(form, types, webhook)),
+      ...sendingOf(form),
+      ...headers,
+    };
     void run(async () => {
-      await callOnce(pathOf(webhook), { method: webhook ? 'PUT' : 'POST', body, workspaceId });
-      announce(webhook ? 'The webhook is changed' : 'The webhook is made');
-      onSaved();
+      const saved = await callOnce<{ secret?: string }>(pathOf(webhook, applicationId), {
+        method: webhook ? 'PUT' : 'POST',
+        body,
+        workspaceId,
+      });
+      announce(`The ${what} is ${webhook ? 'changed' : 'made'}`);
+      if (saved.secret === undefined) onSaved();
+      else setSecret(saved.secret);
     });
   };
+  if (secret !== undefined)
+    return (
+      <SecretsOnce title="The secret of the endpoint" secrets={[secret]} onStored={onSaved}>
+        <p>Its receiver verifies signatures with it. It is not shown again.</p>
+      </SecretsOnce>
+    );
+  const article = isEndpoint ? 'an' : 'a';
   return (
-    <Dialog title={webhook ? 'Change the webhook' : 'Make a webhook'} onClose={onClose}>
+    <Dialog title={webhook ? `Change the ${what}` : `Make ${article} ${what}`} onClose={onClose}>
       <form onSubmit={save}>
         <AddressFields
           webhook={webhook}
           onEndpoint={(endpoint) => setIsExposing(isElsewhere(endpoint, webhook))}
         />
-        <TypeChoice types={types} onChange={setTypes} />
-        <SubscriptionFields webhook={webhook} />
+        {isEndpoint ? (
+          <FilterFields
+            subscription={webhook}
+            names="Only messages of these types, one a line (none: all of them)"
+            example={['invoice.paid', 'data.payload.total gte 100']}
+          />
+        ) : (
+          <SubscriptionFields subscription={webhook} types={types} onTypes={setTypes} />
+        )}
+        <SendingFields sending={webhook} />
         <label htmlFor="webhook-headers">Headers of each request, one a line</label>
         <textarea
           id="webhook-headers"
@@ -79,7 +114,7 @@ export function WebhookForm({
         <FormEnd
           problem={areHeaders ? problem : NO_HEADERS}
           isRunning={isRunning}
-          what={webhook ? 'Change it' : 'Make the webhook'}
+          what={webhook ? 'Change it' : `Make the ${what}`}
           onClose={onClose}
         />
       </form>
@@ -87,121 +122,12 @@ export function WebhookForm({
   );
 }
 
-function TypeChoice({
-  types,
-  onChange,
-}: {
-  readonly types: readonly string[];
-  readonly onChange: (types: readonly string[]) => void;
-}) {
-  return (
-    <fieldset>
-      <legend>What comes in</legend>
-      {Object.entries(INCOMING_TYPES).map(([type, text]) => (
-        <label key={type}>
-          <input
-            type="checkbox"
-            checked={types.includes(type)}
-            onChange={(event) =>
-              onChange(
-                event.currentTarget.checked
-                  ? [...types, type]
-                  : types.filter((each) => each !== type),
-              )
-            }
-          />{' '}
-          {text}
-        </label>
-      ))}
-    </fieldset>
-  );
+function pathOf(webhook: Webhook | undefined, applicationId: string | undefined): string {
+  if (webhook) return `/v1/reporting_webhooks/${webhook.id}`;
+  return applicationId === undefined
+    ? '/v1/reporting_webhooks'
+    : `/v1/applications/${segment(applicationId)}/endpoints`;
 }
-
-function SubscriptionFields({ webhook }: { readonly webhook: Webhook | undefined }) {
-  const others = webhook?.events.filter((type) => !isIncoming(type)) ?? [];
-  return (
-    <>
-      <label htmlFor="webhook-others">Types of messages, subscriptions and alerts</label>
-      <input
-        id="webhook-others"
-        name="others"
-        autoComplete="off"
-        spellCheck={false}
-        placeholder="email_sent, customer_unsubscribed"
-        defaultValue={others.join(', ')}
-      />
-      <label htmlFor="webhook-names">
-        Only tracked events and messages with these names, one a line
-      </label>
-      <textarea
-        id="webhook-names"
-        name="names"
-        rows={2}
-        spellCheck={false}
-        placeholder="order_placed"
-        defaultValue={webhook?.event_names?.join('\n') ?? ''}
-      />
-      <label htmlFor="webhook-conditions">Only what fits all of these, one a line</label>
-      <textarea
-        id="webhook-conditions"
-        name="conditions"
-        rows={2}
-        spellCheck={false}
-        placeholder="data.properties.total gte 100"
-        defaultValue={conditionLines(webhook?.attribute_filters ?? null)}
-      />
-      <fieldset>
-        <legend>With it</legend>
-        <Choice
-          name="person"
-          isOn={webhook?.with_person_attributes}
-          text="The person's attributes"
-        />
-        <Choice name="imports" isOn={webhook?.with_imports} text="Rows of imports" />
-        <Choice name="late" isOn={webhook?.with_late} text="Events of more than 72 hours ago" />
-      </fieldset>
-    </>
-  );
-}
-
-function Choice({
-  name,
-  isOn = false,
-  text,
-}: {
-  readonly name: string;
-  readonly isOn?: boolean | undefined;
-  readonly text: string;
-}) {
-  return (
-    <label>
-      <input type="checkbox" name={name} defaultChecked={isOn} /> {text}
-    </label>
-  );
-}
-
-const pathOf = (webhook: Webhook | undefined): string =>
-  webhook ? `/v1/reporting_webhooks/${webhook.id}` : '/v1/reporting_webhooks';
 
 const NO_HEADERS =
   'headers: each is a line of its own with a name, a colon and a value, and no name is there twice';
-
-/** Values with a comma are more than one in the form: conditions that nobody has changed are not sent. */
-function bodyOf(
-  form: HTMLFormElement,
-  types: readonly string[],
-  webhook: Webhook | undefined,
-): object {
-  const conditions = formText(form, 'conditions');
-  const isChanged = conditions !== conditionLines(webhook?.attribute_filters ?? null);
-  return {
-    name: formText(form, 'name'),
-    endpoint: formText(form, 'endpoint'),
-    events: [...types, ...typesOf(formText(form, 'others'))],
-    event_names: linesOf(formText(form, 'names')),
-    ...(isChanged && { attribute_filters: conditionsOf(conditions) }),
-    with_person_attributes: formText(form, 'person') !== '',
-    with_imports: formText(form, 'imports') !== '',
-    with_late: formText(form, 'late') !== '',
-  };
-}

@@ -4,13 +4,16 @@ import { StatisticsChart } from '../charts/statistics-chart.tsx';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
+import { DeleteButton } from '../forms/delete-button.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Shown } from '../parts/states.tsx';
 import { useIsLocal, useNow } from '../parts/time.tsx';
-import { Link, type Route } from '../routing/router.tsx';
+import { linkTo, segment } from '../routing/location.ts';
+import { Link, navigate, type Route, useRouting } from '../routing/router.tsx';
 import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
+import { sendingText } from '../sentences/sending-text.ts';
 import { sampleType, subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from './configuration.ts';
@@ -45,6 +48,7 @@ function WebhookView({
   readonly query: Readonly<Record<string, string>>;
 }) {
   const { workspaceId, capabilities, notAllowed, isPortal } = useReach();
+  const { place } = useRouting();
   const isAllowed = capabilities.includes('webhooks.edit');
   const Form = isPortal ? PortalForm : WebhookForm;
   const [isChanging, setIsChanging] = useState(false);
@@ -63,7 +67,11 @@ function WebhookView({
         <>
           <header className="title">
             <p className="above">
-              <Link to={isPortal ? '/' : '/webhooks'}>Webhooks</Link>
+              <Link to={isPortal ? '/' : upOf(shown)}>
+                {isPortal || shown.application_id === undefined
+                  ? 'Webhooks'
+                  : `Application ${visibleText(shown.application_id)}`}
+              </Link>
             </p>
             <div className="row">
               <h1>{visibleText(shown.name)}</h1>
@@ -101,10 +109,21 @@ function WebhookView({
               >
                 Change …
               </button>
+              {!isPortal && (
+                <DeleteButton
+                  path={base}
+                  name={shown.name}
+                  what={shown.application_id === undefined ? 'the webhook' : 'the endpoint'}
+                  onDone={() => navigate(linkTo(upOf(shown), place.query))}
+                >
+                  <p>What waits is not sent any more. The deliveries go with it.</p>
+                </DeleteButton>
+              )}
             </div>
             <p className="facts">
               <Copyable text={visibleText(shown.endpoint)} what="the endpoint" />
               <span title={shown.events.join(', ')}>{visibleText(subscriptionText(shown))}</span>
+              <span>{sendingText(shown)}</span>
             </p>
           </header>
           <Shown resource={lane} lines={2}>
@@ -145,6 +164,9 @@ function WebhookView({
     </Shown>
   );
 }
+
+const upOf = ({ application_id: id }: Webhook): string =>
+  id === undefined ? '/webhooks' : `/applications/${segment(id)}`;
 
 function LaneCard({
   state,

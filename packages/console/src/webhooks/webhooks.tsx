@@ -3,10 +3,12 @@ import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { Badge } from '../parts/badge.tsx';
+import { CallSample } from '../parts/samples.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { useIsLocal, useNow } from '../parts/time.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
+import { FIRST_WEBHOOK } from '../sentences/snippets.ts';
 import { subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from './configuration.ts';
@@ -28,7 +30,8 @@ export const webhooksRoute: Route = {
 };
 
 export function Webhooks() {
-  const { workspaceId, capabilities, notAllowed, isPortal } = useReach();
+  const { workspaceId, capabilities, notAllowed, isPortal, eventTypes, isOfApplication } =
+    useReach();
   const [isMaking, setIsMaking] = useState(false);
   const isAllowed = capabilities.includes('webhooks.create');
   const resource = useResource<{ reporting_webhooks: readonly ListedWebhook[] }>(
@@ -41,6 +44,9 @@ export function Webhooks() {
       <header className="title">
         <h1>Webhooks</h1>
         <div className="actions">
+          {isPortal && (isOfApplication || eventTypes.some(isPublished)) && (
+            <Link to="/event-types">Event types</Link>
+          )}
           {!isPortal && (
             <>
               <Link to="/deliveries">Deliveries of all</Link>
@@ -63,14 +69,18 @@ export function Webhooks() {
           webhooks.length === 0 ? (
             <Empty title="There is no webhook yet">
               <p>
-                Make one here
-                {!isPortal && (
-                  <>
-                    , or with <a href="/docs">POST /v1/reporting_webhooks</a>
-                  </>
-                )}
-                : it is sent your events, and what happens to people and messages.
+                A webhook is an address of yours that is sent what comes in and what happens to
+                people and messages: signed, tried again, in order for each person. Make one here
+                {!isPortal && ', or by a call: this one is sent each order that is placed'}.
               </p>
+              {!isPortal && (
+                <CallSample
+                  label="A webhook for each order, by a call"
+                  method="POST"
+                  path="/v1/reporting_webhooks"
+                  body={FIRST_WEBHOOK}
+                />
+              )}
             </Empty>
           ) : (
             <table className="list">
@@ -105,6 +115,9 @@ export function Webhooks() {
     </>
   );
 }
+
+/** Types that bring published messages, which are of types of the workspace's own. */
+const isPublished = (type: string): boolean => type === 'message' || type === '*';
 
 function WebhookRow({ webhook }: { readonly webhook: ListedWebhook }) {
   const nowMs = useNow();

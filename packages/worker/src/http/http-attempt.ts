@@ -26,7 +26,7 @@ export class Attempt implements ConnectionUser {
   #timer: NodeJS.Timeout;
   readonly #timeoutMs: number;
   #connection: Connection;
-  readonly #reader: ResponseReader;
+  #reader = new ResponseReader(KEEP_ALIVE_MS);
   #isOver = false;
 
   /**
@@ -48,7 +48,6 @@ export class Attempt implements ConnectionUser {
     this.#resolve = resolve;
     this.#timeoutMs = timeoutMs;
     this.#connection = connections.take(origin);
-    this.#reader = new ResponseReader(KEEP_ALIVE_MS, this.#connection.lastHead);
     // Node keeps all timers of one duration in one list: this is the cheapest exact deadline there is.
     this.#timer = setTimeout(onDeadline, timeoutMs, this);
   }

@@ -21,3 +21,27 @@ export async function violationsOf(page: Page): Promise<string[]> {
   if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? 'axe failed');
   return JSON.parse(String(result.value)) as string[];
 }
+
+/** So high that a dialog shows all of itself: axe judges no colour of what is scrolled away. */
+const WHOLE_HEIGHT = 2_400;
+
+/** The page as it stands, in light and dark, 1280 and 360 px wide: violations, and text that sticks out. */
+export async function problemsOf(page: Page): Promise<object[]> {
+  const found: object[] = [];
+  const before = page.viewportSize();
+  for (const colorScheme of ['light', 'dark'] as const) {
+    for (const width of [1280, 360]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: WHOLE_HEIGHT });
+      const violations = await violationsOf(page);
+      const overflow = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      if (violations.length > 0 || overflow > 0)
+        found.push({ url: page.url(), colorScheme, width, violations, overflow });
+    }
+  }
+  await page.emulateMedia({ colorScheme: null });
+  if (before) await page.setViewportSize(before);
+  return found;
+}

@@ -1,10 +1,12 @@
 /** The web console of a fleet in a real Chromium, and what its page did that no page of ours may do. */
+import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { sql } from 'kysely';
@@ -122,6 +124,44 @@ export async function startConsole() {
       await page.getByRole('navigation', { name: 'Screens' }).waitFor();
       return { page, email };
     },
+    /** A call to the API with the demo's app key. */
+    async call<Answer>(method: string, path: string, body?: object): Promise<Answer> {
+      const answer = await fetch(`${fleet.api.url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${DEMO.appKey}`, 'content-type': 'application/json' },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      const text = await answer.text();
+      expect(answer.status, text).toBe(200);
+      return (text === '' ? undefined : JSON.parse(text)) as Answer;
+    },
+    /** Runs a sample of the page in a shell, with the demo's keys in the environment. @returns what was answered. */
+    async paste(sample: Locator): Promise<string> {
+      const text = ((await sample.textContent()) ?? '').replace(
+        'http://127.0.0.1:8080',
+        fleet.intake.url,
+      );
+      const { stdout } = await promisify(execFile)('sh', ['-c', `${text} -sS --fail-with-body`], {
+        env: {
+          ...process.env,
+          SLUICE_KEY: DEMO.appKey,
+          SLUICE_SITE_KEY: `${DEMO.siteId}:${DEMO.apiKey}`,
+        },
+      });
+      return stdout;
+    },
+    /** A message of one's own, by the demo's API key. */
+    async publish(message: object): Promise<void> {
+      const answer = await fetch(`${fleet.intake.url}/v1/publish`, {
+        method: 'POST',
+        headers: {
+          authorization: `Basic ${btoa(`${DEMO.siteId}:${DEMO.apiKey}`)}`,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify(message),
+      });
+      expect(answer.status, await answer.text()).toBe(200);
+    },
     /** A call to intake with the demo's write key. */
     async send(path: string, body: object, isStrict = true): Promise<number> {
       const answer = await fetch(`${fleet.intake.url}${path}`, {
@@ -153,28 +193,22 @@ export async function startConsole() {
       }
     },
     async makeWebhook(name: string, endpoint: string): Promise<number> {
-      const answer = await fetch(`${fleet.api.url}/v1/reporting_webhooks`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${DEMO.appKey}`,
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify({
-          name,
-          endpoint,
-          events: ['customer_subscribed', 'customer_unsubscribed'],
-        }),
+      const { id } = await this.call<{ id: number }>('POST', '/v1/reporting_webhooks', {
+        name,
+        endpoint,
+        events: ['customer_subscribed', 'customer_unsubscribed'],
       });
-      expect(answer.status).toBe(200);
-      return ((await answer.json()) as { id: number }).id;
+      return id;
     },
-    /** @throws Error with what the page did wrong. What is not there yet may be answered 404, a session that is over 401, a wrong value 400 or 422. */
+    /** @throws Error with what the page did wrong. What is not there yet may be answered 404, what is not kept 410, a session that is over 401, a wrong value 400 or 422. */
     async close(): Promise<void> {
       await Promise.all([browser.close(), fleet.close()]);
       await rm(mailDirectory, { recursive: true });
       const wrong = misdeeds.filter(
         (each) =>
-          !/Failed to load resource.* (?:400|401|404|422) |net::ERR_CONNECTION_ABORTED$/.test(each),
+          !/Failed to load resource.* (?:400|401|404|410|422) |net::ERR_CONNECTION_ABORTED$/.test(
+            each,
+          ),
       );
       if (wrong.length > 0) throw new Error(wrong.join('\n'));
     },

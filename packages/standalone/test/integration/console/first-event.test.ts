@@ -13,14 +13,20 @@ test('the sample of the first page is pasted, and the page shows its event and i
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Start', exact: true }).click();
   await page.getByText('Whatever comes in from now on').waitFor();
-  const sample = (await page.locator('pre').textContent()) ?? '';
+  const sample = (await page.getByRole('region', { name: 'Sample' }).textContent()) ?? '';
   const pasted = sample.replace('http://127.0.0.1:8080', world.fleet.intake.url);
   expect(pasted).not.toBe(sample);
   await world.sendUntilShown(page.getByRole('heading', { name: 'Your first event is here' }), () =>
     expect(spawnSync('sh', ['-c', `${pasted} -s`]).status).toBe(0),
   );
+  // Who is told of it: the next call to paste, which makes the first webhook.
+  const told = page.getByRole('region', { name: /^Then be told of each order/ });
+  expect(JSON.parse(await world.paste(told))).toMatchObject({
+    events: ['event'],
+    event_names: ['order_placed'],
+  });
   await page.getByRole('link', { name: 'See its trace' }).click();
-  await page.getByRole('heading', { name: 'Order Completed' }).waitFor();
+  await page.getByRole('heading', { name: 'order_placed' }).waitFor();
   await page.getByText('Processed', { exact: true }).waitFor();
   await page.getByRole('region', { name: 'What it brought' }).getByText('"total": 12').waitFor();
   await page.context().close();
@@ -31,11 +37,13 @@ test('every language has a sample, and the one that is chosen is in the address'
   await page.getByRole('link', { name: 'Start', exact: true }).click();
   for (const language of ['Node', 'Browser', 'Python', 'Go', 'Ruby']) {
     await page.getByRole('button', { name: language, exact: true }).click();
-    expect(await page.locator('pre').textContent()).toContain('demo_write_key');
+    expect(await page.getByRole('region', { name: 'Sample' }).textContent()).toContain(
+      'demo_write_key',
+    );
     expect(new URL(page.url()).searchParams.get('language')).toBe(language.toLowerCase());
   }
   await page.reload();
-  expect(await page.locator('pre').textContent()).toContain('Net::HTTP');
+  expect(await page.getByRole('region', { name: 'Sample' }).textContent()).toContain('Net::HTTP');
   await page.context().close();
 });
 

@@ -25,6 +25,16 @@ beforeAll(async () => {
   await world.send('/v1/track', { event: 'x' }, false);
   await world.send('/v1/group', { userId: 'ada', groupId: 'acme', traits: { plan: 'pro' } });
   await world.fleet.event('ada', 'Order');
+  const schema = { type: 'object', required: ['total'] };
+  await world.call('PUT', '/v1/event_types/invoice.paid', { description: 'Paid.', schema });
+  await world.call('PUT', '/v1/event_types/invoice.paid', { description: 'It is paid.' });
+  await world.call('POST', '/v1/applications', { id: 'acme', name: 'Acme' });
+  await world.call('POST', '/v1/applications/acme/endpoints', {
+    name: 'of acme',
+    endpoint: 'http://127.0.0.1:9/hook',
+    event_names: ['invoice.paid'],
+  });
+  await world.call('PUT', '/v1/feeds/warehouse', { events: ['event'] });
   const [{ keyId } = { keyId: 0 }] = (
     await sql<{ keyId: number }>`
       select min(credential_id)::int as "keyId" from api_credentials where account_id = ${DEMO.accountId}`.execute(
@@ -42,6 +52,13 @@ beforeAll(async () => {
     `/webhooks/${id}?delivery=1`,
     '/deliveries?state=pending',
     '/portal-links',
+    '/event-types',
+    '/event-types/invoice.paid?version=1',
+    '/applications',
+    '/applications?begins=none',
+    '/applications/acme',
+    '/feeds',
+    '/feeds/warehouse',
     '/people?begins=a',
     '/people/ada?attribute=email',
     '/objects',
@@ -178,7 +195,7 @@ test('the API serves the page at the address of each screen, and no other', () =
   const screens = readFileSync(new URL('shell.tsx', folder), 'utf8');
   const imported = [
     ...screens.matchAll(
-      /import \{ \w+Route \} from '(\.\/(?:screens|webhooks|deliveries|account|billing|reference)\/[\w-]+\.tsx)'/g,
+      /import \{ \w+Route \} from '(\.\/(?:screens|webhooks|deliveries|event-types|applications|feeds|account|billing|reference)\/[\w-]+\.tsx)'/g,
     ),
   ];
   const patterns = imported.map(([, path = '']) => {

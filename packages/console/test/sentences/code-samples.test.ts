@@ -13,7 +13,7 @@ import {
   type SampleCall,
   type SampleLanguage,
   sampleOf,
-} from '../../src/reference/code-samples.ts';
+} from '../../src/sentences/code-samples.ts';
 
 const run = promisify(execFile);
 /** What no quoting of a language may break. */

@@ -1,0 +1,158 @@
+/** The applications of the workspace: its customers, each with endpoints of its own. */
+import { useState } from 'react';
+import { useResource } from '../client/resource.ts';
+import { useReach, useSession } from '../client/session.ts';
+import { FilterText } from '../forms/filter-text.tsx';
+import { PageButtons } from '../parts/page-buttons.tsx';
+import { CallSample } from '../parts/samples.tsx';
+import { Empty, Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { linkTo, segment } from '../routing/location.ts';
+import { Link, navigate, type Route, useRouting, useSetQuery } from '../routing/router.tsx';
+import { visibleText } from '../sentences/visible-text.ts';
+import { ApplicationForm } from './application-form.tsx';
+import type { Application } from './application.ts';
+
+const INTERVAL_MS = 5_000;
+const PAGE_COUNT = 50;
+
+export const applicationsRoute: Route = {
+  pattern: '/applications',
+  title: () => 'Applications',
+  query: { begins: /^[^]{1,150}$/, start: /^[\w-]{1,2048}$/ },
+  screen: ({ place: { query } }) => <Applications query={query} />,
+};
+
+function Applications({ query }: { readonly query: Readonly<Record<string, string>> }) {
+  const { workspaceId, capabilities, notAllowed } = useReach();
+  const { place } = useRouting();
+  const setQuery = useSetQuery();
+  const [isMaking, setIsMaking] = useState(false);
+  const isAllowed = capabilities.includes('workspace.manage');
+  const { begins, start } = query;
+  const asked = new URLSearchParams({
+    limit: String(PAGE_COUNT),
+    ...(begins !== undefined && { query: begins }),
+    ...(start !== undefined && { start }),
+  });
+  const resource = useResource<{ applications: readonly Application[]; next: string }>(
+    `/v1/applications?${asked.toString()}`,
+    { workspaceId, intervalMs: INTERVAL_MS },
+  );
+  return (
+    <>
+      <header className="title">
+        <h1>Applications</h1>
+        <p className="lead">
+          Your customers: each has endpoints, secrets, a queue and a portal of its own.
+        </p>
+        <div className="actions">
+          <Link to="/portal-links">Portal links</Link>
+          <button
+            type="button"
+            className="main"
+            disabled={!isAllowed}
+            title={isAllowed ? undefined : notAllowed}
+            onClick={() => setIsMaking(true)}
+          >
+            Make an application
+          </button>
+        </div>
+      </header>
+      <div className="filters" role="search" aria-label="Find an application">
+        <FilterText
+          label="Id begins with"
+          value={begins}
+          onChange={(text) => setQuery({ begins: text, start: undefined })}
+        />
+      </div>
+      <Shown resource={resource}>
+        {({ applications, next }) => (
+          <>
+            {applications.length > 0 && <ApplicationTable applications={applications} />}
+            {applications.length === 0 && <NoApplication begins={begins} />}
+            <PageButtons
+              start={start}
+              next={next}
+              names={['First', 'Next']}
+              onStart={(to) => setQuery({ start: to }, false)}
+            />
+          </>
+        )}
+      </Shown>
+      {isMaking && (
+        <ApplicationForm
+          onClose={() => setIsMaking(false)}
+          onSaved={({ id }) => navigate(linkTo(`/applications/${segment(id)}`, place.query))}
+        />
+      )}
+    </>
+  );
+}
+
+function ApplicationTable({ applications }: { readonly applications: readonly Application[] }) {
+  return (
+    <table className="list">
+      <caption className="unseen">Applications, by id</caption>
+      <thead>
+        <tr>
+          <th scope="col">Id</th>
+          <th scope="col">Name</th>
+          <th scope="col">Made</th>
+        </tr>
+      </thead>
+      <tbody>
+        {applications.map(({ id, name, created_at: createdAt }) => (
+          <tr key={id}>
+            <th scope="row" className="clip">
+              <Link to={`/applications/${segment(id)}`} data-row="">
+                {visibleText(id)}
+              </Link>
+            </th>
+            <td className="clip">{visibleText(name)}</td>
+            <td>
+              <Time atMs={Date.parse(createdAt)} isWhole />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function NoApplication({ begins }: { readonly begins: string | undefined }) {
+  const { intake_url: intakeUrl } = useSession();
+  if (begins !== undefined)
+    return (
+      <Empty title="No application begins with that">
+        <p>The beginning of an id, in its letter case.</p>
+      </Empty>
+    );
+  return (
+    <Empty title="There is no application yet">
+      <p>
+        An application is a customer of yours. A message that names it goes to its endpoints alone;
+        its engineers see them in the portal. A workspace may have 100,000.
+      </p>
+      <CallSample
+        label="An application, by a call"
+        method="POST"
+        path="/v1/applications"
+        body={{ id: 'acme', name: 'Acme' }}
+      />
+      <CallSample
+        label="An endpoint of it"
+        method="POST"
+        path="/v1/applications/acme/endpoints"
+        body={{ name: 'Orders', endpoint: 'https://example.com/hook' }}
+      />
+      <CallSample
+        label="A message to it"
+        method="POST"
+        path="/v1/publish"
+        intakeUrl={intakeUrl}
+        body={{ application: 'acme', event_type: 'order_placed', payload: { order_id: '42' } }}
+      />
+    </Empty>
+  );
+}

@@ -1,0 +1,103 @@
+/** The form that describes an event type, or changes it. Another schema is another version. */
+import { type FormEvent, useState } from 'react';
+import { useReach } from '../client/session.ts';
+import { FormEnd } from '../forms/form-end.tsx';
+import { formText } from '../forms/form-text.ts';
+import { useCallOnce } from '../forms/use-call-once.ts';
+import { useWork } from '../forms/use-work.ts';
+import { announce } from '../parts/announcer.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { FOCUSED } from '../parts/focused.ts';
+import { segment } from '../routing/location.ts';
+import { jsonOf } from '../sentences/json-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import type { EventType } from './event-type.ts';
+
+const EXAMPLE = `{
+  "type": "object",
+  "required": ["invoice_id"],
+  "properties": { "total": { "type": "number", "minimum": 0 } }
+}`;
+
+export function EventTypeForm({
+  type,
+  onClose,
+  onSaved,
+}: {
+  /** Absent: a new one. */
+  readonly type?: EventType;
+  readonly onClose: () => void;
+  readonly onSaved: () => void;
+}) {
+  const { workspaceId } = useReach();
+  const [notJson, setNotJson] = useState<string>();
+  const callOnce = useCallOnce();
+  const { isRunning, problem, run } = useWork();
+  const save = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const name = type?.name ?? formText(form, 'name');
+    const schema = jsonOf(formText(form, 'schema'));
+    setNotJson(schema.problem && `schema: ${schema.problem}`);
+    if (schema.problem !== undefined) return;
+    const body = { description: formText(form, 'description'), schema: schema.value };
+    void run(async () => {
+      await callOnce(`/v1/event_types/${segment(name)}`, { method: 'PUT', body, workspaceId });
+      announce(type ? 'The event type is changed' : 'The event type is made');
+      onSaved();
+    });
+  };
+  return (
+    <Dialog
+      title={type ? `Change ${visibleText(type.name)}` : 'Make an event type'}
+      onClose={onClose}
+    >
+      <form onSubmit={save}>
+        {!type && (
+          <>
+            <label htmlFor="type-name">Name, as it is published</label>
+            <input
+              id="type-name"
+              name="name"
+              required
+              autoComplete="off"
+              spellCheck={false}
+              placeholder="invoice.paid"
+              {...FOCUSED}
+            />
+          </>
+        )}
+        <label htmlFor="type-description">Description, which customers read</label>
+        <textarea
+          id="type-description"
+          name="description"
+          rows={2}
+          maxLength={1000}
+          defaultValue={type?.description ?? ''}
+          {...(type && FOCUSED)}
+        />
+        <label htmlFor="type-schema">JSON Schema of the payload (empty: any payload)</label>
+        <textarea
+          id="type-schema"
+          name="schema"
+          className="code"
+          rows={10}
+          autoComplete="off"
+          spellCheck={false}
+          placeholder={EXAMPLE}
+          aria-describedby="type-schema-advice"
+          defaultValue={type && type.schema !== null ? JSON.stringify(type.schema, null, 2) : ''}
+        />
+        <p id="type-schema-advice" className="faint">
+          Another schema is another version. Publishing holds payloads to it within a second.
+        </p>
+        <FormEnd
+          problem={notJson ?? problem}
+          isRunning={isRunning}
+          what={type ? 'Change it' : 'Make the event type'}
+          onClose={onClose}
+        />
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,89 @@
+/** A payload that is tried against the schema of its type: whether publishing would take it, and why not. */
+import { type FormEvent, useState } from 'react';
+import { request } from '../client/request.ts';
+import { useReach } from '../client/session.ts';
+import { Refusal } from '../forms/form-end.tsx';
+import { formText } from '../forms/form-text.ts';
+import { useWork } from '../forms/use-work.ts';
+import { segment } from '../routing/location.ts';
+import { jsonOf } from '../sentences/json-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+
+interface Verdict {
+  readonly fits: boolean;
+  readonly version: number | null;
+  /** `pointer`: into the payload (RFC 6901). */
+  readonly errors: readonly { readonly pointer: string; readonly message: string }[];
+}
+
+export function PayloadCheck({
+  name,
+  isAny,
+}: {
+  readonly name: string;
+  /** The version in force has no schema. */
+  readonly isAny: boolean;
+}) {
+  const { workspaceId } = useReach();
+  const [verdict, setVerdict] = useState<Verdict>();
+  const [notJson, setNotJson] = useState<string>();
+  const { isRunning, problem, run } = useWork();
+  const check = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const payload = jsonOf(formText(event.currentTarget, 'payload'));
+    setVerdict(undefined);
+    setNotJson(payload.problem && `payload: ${payload.problem}`);
+    if (payload.problem !== undefined) return;
+    void run(async () => {
+      setVerdict(
+        await request<Verdict>(`/v1/event_types/${segment(name)}/check`, {
+          method: 'POST',
+          body: { payload: payload.value },
+          workspaceId,
+        }),
+      );
+    });
+  };
+  return (
+    <section className="card" aria-labelledby="check-title">
+      <h2 id="check-title">Try a payload</h2>
+      <form className="stack" onSubmit={check} onInput={() => setVerdict(undefined)}>
+        <label htmlFor="check-payload">
+          Payload, which is not published{isAny && ': any JSON object fits'}
+        </label>
+        <textarea
+          id="check-payload"
+          name="payload"
+          className="code"
+          rows={6}
+          spellCheck={false}
+          defaultValue="{}"
+        />
+        <div className="actions">
+          <button type="submit" className="main" disabled={isRunning}>
+            Check it
+          </button>
+        </div>
+        <Refusal problem={notJson ?? problem} />
+      </form>
+      <div role="status">
+        {verdict?.fits && (
+          <p>It fits{verdict.version !== null && ` version ${verdict.version}`}.</p>
+        )}
+        {verdict?.fits === false && (
+          <>
+            <p>It would be refused:</p>
+            <ul>
+              {verdict.errors.map(({ pointer, message }) => (
+                <li key={`${pointer} ${message}`}>
+                  <code>{visibleText(pointer === '' ? 'the payload' : pointer)}</code>{' '}
+                  {visibleText(message)}
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </div>
+    </section>
+  );
+}

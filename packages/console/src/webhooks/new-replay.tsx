@@ -1,0 +1,147 @@
+/** The dialog that sends deliveries again: of one webhook, or of all endpoints of an application. */
+import { useEffect, useRef, useState } from 'react';
+import { request } from '../client/request.ts';
+import { useReach } from '../client/session.ts';
+import { Refusal } from '../forms/form-end.tsx';
+import { formText } from '../forms/form-text.ts';
+import { useCallOnce } from '../forms/use-call-once.ts';
+import { useWork } from '../forms/use-work.ts';
+import { announce } from '../parts/announcer.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { durationText } from '../sentences/time-text.ts';
+
+export interface Plan {
+  readonly count: number;
+  /** False: there are at least so many. */
+  readonly count_is_exact: boolean;
+}
+
+/** The body of `POST …/replays`. */
+interface WantedReplay {
+  /** Unix seconds. */
+  readonly since: number | undefined;
+  readonly until: number | undefined;
+  readonly states: readonly string[];
+  readonly person?: { readonly email: string } | { readonly id: string };
+  readonly rate_per_second: number;
+}
+
+/** First counts what matches, then sends what was counted. */
+export function NewReplay<Answer>({
+  path,
+  title,
+  planOf,
+  onClose,
+  onStarted,
+}: {
+  /** Of the call, which counts where it is asked to. */
+  readonly path: string;
+  readonly title: string;
+  /** What was counted. */
+  readonly planOf: (answer: Answer) => Plan;
+  readonly onClose: () => void;
+  readonly onStarted: (answer: Answer) => void;
+}) {
+  const { workspaceId } = useReach();
+  const [asked, setAsked] = useState<WantedReplay>();
+  const [plan, setPlan] = useState<Plan>();
+  const callOnce = useCallOnce();
+  const { isRunning, problem, run } = useWork();
+  const first = useRef<HTMLFormElement>(null);
+  // How many it would be as the form is when it opens.
+  useEffect(() => {
+    if (first.current) count(first.current);
+  }, []);
+  const count = (form: HTMLFormElement): void => {
+    const body = wantedOf(form);
+    void run(async () => {
+      setPlan(undefined);
+      setAsked(body);
+      const options = { method: 'POST', body: { ...body, dry_run: true }, workspaceId } as const;
+      setPlan(planOf(await request<Answer>(path, options)));
+    });
+  };
+  const start = (): void =>
+    void run(async () => {
+      const started = await callOnce<Answer>(path, { method: 'POST', body: asked, workspaceId });
+      announce('The replay has begun');
+      onStarted(started);
+    });
+  const rate = asked?.rate_per_second ?? 1;
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        ref={first}
+        onSubmit={(event) => {
+          event.preventDefault();
+          count(event.currentTarget);
+        }}
+        onInput={() => setPlan(undefined)}
+      >
+        <ReplayFields />
+        <div className="actions">
+          <button type="submit" className={plan ? '' : 'main'} disabled={isRunning}>
+            Count them
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+        <Refusal problem={problem} />
+      </form>
+      {plan && (
+        <div role="status">
+          <p>
+            {plan.count_is_exact ? '' : 'At least '}
+            {plan.count} {plan.count === 1 ? 'delivery matches' : 'deliveries match'}
+            {plan.count > 0 && `: about ${durationText((plan.count / rate) * 1000)} at this rate`}.
+          </p>
+          {plan.count > 0 && (
+            <button type="button" className="main" disabled={isRunning} onClick={start}>
+              Send {plan.count_is_exact ? plan.count : 'them'} again
+            </button>
+          )}
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+function ReplayFields() {
+  return (
+    <>
+      <p>Those that match are sent again in their order, beside what happens meanwhile.</p>
+      <label htmlFor="replay-since">Logged since (UTC)</label>
+      <input id="replay-since" name="since" type="datetime-local" step="1" />
+      <label htmlFor="replay-until">Logged before (UTC)</label>
+      <input id="replay-until" name="until" type="datetime-local" step="1" />
+      <label htmlFor="replay-states">What became of them</label>
+      <select id="replay-states" name="states">
+        <option value="">delivered or given up</option>
+        <option value="abandoned">given up</option>
+        <option value="delivered">delivered</option>
+      </select>
+      <label htmlFor="replay-person">About the person (id or email)</label>
+      <input id="replay-person" name="person" autoComplete="off" spellCheck={false} />
+      <label htmlFor="replay-rate">Requests a second</label>
+      <input id="replay-rate" name="rate" type="number" min="1" max="1000" defaultValue="10" />
+    </>
+  );
+}
+
+/** What a form with these fields asks for. */
+function wantedOf(form: HTMLFormElement): WantedReplay {
+  const seconds = (name: string): number | undefined => {
+    const text = formText(form, name);
+    return text === '' ? undefined : Math.floor(Date.parse(`${text}Z`) / 1000);
+  };
+  const states = formText(form, 'states');
+  const person = formText(form, 'person');
+  return {
+    since: seconds('since'),
+    until: seconds('until'),
+    states: states === '' ? ['delivered', 'abandoned'] : [states],
+    ...(person !== '' && { person: person.includes('@') ? { email: person } : { id: person } }),
+    rate_per_second: Number(formText(form, 'rate')),
+  };
+}

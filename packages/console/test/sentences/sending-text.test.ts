@@ -1,0 +1,47 @@
+/** How a webhook is sent to, in words and in the choices of its form. */
+import { expect, test } from 'vitest';
+import {
+  numberOrNull,
+  type Sending,
+  sendingText,
+  SIGNATURES,
+  signatureOf,
+  signingOf,
+} from '../../src/sentences/sending-text.ts';
+
+const sending = (changes: Partial<Sending>): Sending => ({
+  signing: 'sluice',
+  standard_webhooks: false,
+  disable_after_days: null,
+  rate_limit_per_second: null,
+  window_max: null,
+  ordering: 'person',
+  ...changes,
+});
+
+test.each<[Partial<Sending>, string]>([
+  [{}, 'signature: x-svc-signature'],
+  [{ signing: 'none' }, 'signature: not signed'],
+  [
+    { rate_limit_per_second: 5, window_max: 2, ordering: 'strict', disable_after_days: 1 },
+    'signature: x-svc-signature; at most 5 a second; at most 2 at the same time; in strict order; disabled after 1 day of failure',
+  ],
+])('%j is "%s"', (changes, text) => {
+  expect(sendingText(sending(changes))).toBe(text);
+});
+
+test('each choice of a signature is read back from what it is sent as', () => {
+  for (const signature of Object.keys(SIGNATURES))
+    expect(signatureOf(signingOf(signature) as Sending)).toBe(signature);
+});
+
+test('an empty number takes the bound back, and what is no number goes to the API as it is', () => {
+  expect(['', '12', '0', '1.5', 'x', '-1'].map(numberOrNull)).toEqual([
+    null,
+    12,
+    0,
+    '1.5',
+    'x',
+    '-1',
+  ]);
+});
