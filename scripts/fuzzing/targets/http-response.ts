@@ -1,12 +1,15 @@
 /** The worker's own HTTP/1.1 client reads the answer of a receiver: alike however it is cut, and never more than its bounds. */
 import { deepEqual, ok } from 'node:assert/strict';
-import { ResponseReader } from '@sluice/worker/http/http-response';
+import { LastHead, ResponseReader } from '@sluice/worker/http/http-response';
 import { cut, type FuzzTarget } from '../fuzz-target.ts';
 
 const SIZE_BYTES_MAX = 16 * 1_024;
 
+/** Of all answers, as if they came over one connection: what came before must not change what is read. */
+const lastHead = new LastHead();
+
 function read(pieces: readonly Buffer[]) {
-  const reader = new ResponseReader(5_000);
+  const reader = new ResponseReader(5_000, lastHead);
   let state = 'reading';
   for (const piece of pieces) {
     if (state !== 'reading') break;

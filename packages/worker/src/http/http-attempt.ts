@@ -26,7 +26,7 @@ export class Attempt implements ConnectionUser {
   #timer: NodeJS.Timeout;
   readonly #timeoutMs: number;
   #connection: Connection;
-  #reader = new ResponseReader(KEEP_ALIVE_MS);
+  readonly #reader: ResponseReader;
   #isOver = false;
 
   /**
@@ -48,6 +48,7 @@ export class Attempt implements ConnectionUser {
     this.#resolve = resolve;
     this.#timeoutMs = timeoutMs;
     this.#connection = connections.take(origin);
+    this.#reader = new ResponseReader(KEEP_ALIVE_MS, this.#connection.lastHead);
     // Node keeps all timers of one duration in one list: this is the cheapest exact deadline there is.
     this.#timer = setTimeout(onDeadline, timeoutMs, this);
   }

@@ -6,6 +6,7 @@
  */
 import type { Socket } from 'node:net';
 import type { PooledConnection } from './connection-pool.ts';
+import { LastHead } from './http-response.ts';
 import type { ConnectTarget, OpenedSocket, VettedConnector } from './vetted-connection.ts';
 
 /** Who waits for the answer. Not called any more once it has let go. */
@@ -30,6 +31,7 @@ export class Connection implements PooledConnection {
   #socket: Socket | undefined;
   #user: ConnectionUser | undefined;
   #isOver = false;
+  readonly lastHead = new LastHead();
   /** Answers that came whole. */
   answers = 0;
   idleUntilMs = 0;

@@ -40,6 +40,39 @@ export type ReadState =
   /** It is no answer; `fault` says why. */
   | 'misbehaving';
 
+/**
+ * The last head that came over a connection, and what it says: a server's answers of one second are the same but for their
+ * bodies, and reading a head takes 3 µs of the 90 of a delivery.
+ */
+export class LastHead {
+  #said: HeadMeaning | undefined;
+
+  /** Undefined for any other head. */
+  find(text: string): HeadMeaning | undefined {
+    return this.#said?.text === text ? this.#said : undefined;
+  }
+
+  note(said: HeadMeaning): void {
+    if (said.text.length > KEPT_HEAD_LENGTH_MAX) return;
+    // A copy: a part of a text keeps the whole of it.
+    const text = Buffer.from(said.text, 'latin1').toString('latin1');
+    this.#said = { ...said, text };
+  }
+}
+
+/** Of an idle connection, of which there may be thousands. */
+const KEPT_HEAD_LENGTH_MAX = 2_048;
+
+/** Of a head that is well formed and no informational one. */
+interface HeadMeaning {
+  readonly text: string;
+  readonly status: number;
+  readonly head: string;
+  readonly keepAliveMs: number;
+  readonly part: Part;
+  readonly leftBytes: number;
+}
+
 type Part = 'head' | 'sized' | 'size' | 'chunk' | 'chunk end' | 'trailers' | 'open' | 'complete';
 
 /** For one answer; fed with `read` until that does not say `reading` any more. */
@@ -52,6 +85,7 @@ export class ResponseReader {
   /** Once complete: how long the connection may lie idle for the next request; 0 where it may not be used again. */
   keepAliveMs = 0;
   readonly #keepAliveMsMax: number;
+  readonly #lastHead: LastHead;
   #part: Part = 'head';
   #informationalCount = 0;
   /** Bytes to come of the body, or of its chunk. */
@@ -68,9 +102,13 @@ export class ResponseReader {
   /** Where the next part begins in what is being read. */
   #at = 0;
 
-  /** @param keepAliveMsMax - of a connection whose other side does not say. */
-  constructor(keepAliveMsMax: number) {
+  /**
+   * @param keepAliveMsMax - of a connection whose other side does not say.
+   * @param lastHead - of the connection; of readers with the same `keepAliveMsMax` alone.
+   */
+  constructor(keepAliveMsMax: number, lastHead: LastHead) {
     this.#keepAliveMsMax = keepAliveMsMax;
+    this.#lastHead = lastHead;
   }
 
   /** True from the first byte on. */
@@ -143,10 +181,25 @@ export class ResponseReader {
   }
 
   #readHead(text: string): void {
+    const said = this.#lastHead.find(text);
+    if (said) {
+      this.status = said.status;
+      this.head = said.head;
+      this.keepAliveMs = said.keepAliveMs;
+      this.#part = said.part;
+      this.#leftBytes = said.leftBytes;
+      return;
+    }
     const [, version, digits] = HEAD.exec(text) ?? [];
     if (digits !== undefined) this.#begin(Number(digits), version === '1', text);
     else if (STATUS_LINE.test(text)) this.fault = 'a header field is not well formed';
     else this.fault = 'what it sent does not begin with a status line';
+    const { status, head, keepAliveMs, fault } = this;
+    if (status === null || fault !== '') return;
+    this.#lastHead.note({
+      ...{ text, status, head, keepAliveMs },
+      ...{ part: this.#part, leftBytes: this.#leftBytes },
+    });
   }
 
   #begin(status: number, isPersistent: boolean, text: string): void {

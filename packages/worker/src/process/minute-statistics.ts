@@ -86,18 +86,9 @@ export class MinuteStatistics {
   countAttempt({ environmentId, webhookId }: LaneKey, attempt: CountedAttempt): void {
     const workspace = workspaceOf(this.#minuteNow(), environmentId);
     workspace.hasNew = true;
-    for (const id of [webhookId, ALL_WEBHOOKS]) {
-      let counts = workspace.byWebhook.get(id);
-      if (!counts) {
-        counts = { delivered: 0, failed: 0, latencyCounts: noLatencies() };
-        workspace.byWebhook.set(id, counts);
-      }
-      counts[attempt.failure === null ? 'delivered' : 'failed']++;
-      if (attempt.status !== null) {
-        const place = latencyClassOf(attempt.durationMs);
-        counts.latencyCounts[place] = (counts.latencyCounts[place] ?? 0) + 1;
-      }
-    }
+    const place = attempt.status === null ? undefined : latencyClassOf(attempt.durationMs);
+    countDelivery(workspace, webhookId, attempt, place);
+    countDelivery(workspace, ALL_WEBHOOKS, attempt, place);
   }
 
   /** Writes the sums of the minutes that have grown; without effect where that fails, so that the next one writes them. */
@@ -150,6 +141,22 @@ function workspaceOf(minute: Map<number, WorkspaceMinute>, environmentId: number
     minute.set(environmentId, workspace);
   }
   return workspace;
+}
+
+/** @param place - of its latency; undefined: no answer came. */
+function countDelivery(
+  { byWebhook }: WorkspaceMinute,
+  webhookId: number,
+  { failure }: CountedAttempt,
+  place: number | undefined,
+): void {
+  let counts = byWebhook.get(webhookId);
+  if (!counts) {
+    counts = { delivered: 0, failed: 0, latencyCounts: noLatencies() };
+    byWebhook.set(webhookId, counts);
+  }
+  counts[failure === null ? 'delivered' : 'failed']++;
+  if (place !== undefined) counts.latencyCounts[place] = (counts.latencyCounts[place] ?? 0) + 1;
 }
 
 function countNames(

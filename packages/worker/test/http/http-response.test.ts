@@ -1,19 +1,28 @@
 /** The reader of answers, without a socket: what is an answer, where it ends, and however it is cut into pieces. */
 import { describe, expect, test } from 'vitest';
-import { ResponseReader, type ReadState } from '../../src/http/http-response.ts';
+import { LastHead, ResponseReader, type ReadState } from '../../src/http/http-response.ts';
 
 const KEEP_ALIVE_MS = 15_000;
 
 interface Read {
   readonly state: ReadState | 'ended';
   readonly status: number | null;
+  readonly head: string;
   readonly body: string;
   readonly keepAliveMs: number;
 }
 
-/** Fed piece by piece; what is not complete then meets the end of the connection. */
+/** As the first answer of a connection, and as one whose head came over it just before: that changes nothing. */
 function readPieces(pieces: readonly Buffer[]): Read {
-  const reader = new ResponseReader(KEEP_ALIVE_MS);
+  const lastHead = new LastHead();
+  const first = readWith(lastHead, pieces);
+  expect(readWith(lastHead, pieces)).toEqual(first);
+  return first;
+}
+
+/** Fed piece by piece; what is not complete then meets the end of the connection. */
+function readWith(lastHead: LastHead, pieces: readonly Buffer[]): Read {
+  const reader = new ResponseReader(KEEP_ALIVE_MS, lastHead);
   let state: Read['state'] = 'reading';
   for (const piece of pieces) {
     // What comes behind the answer in a piece of its own is the connection's to refuse.
@@ -21,8 +30,8 @@ function readPieces(pieces: readonly Buffer[]): Read {
     state = reader.read(piece);
   }
   if (state === 'reading' && reader.end()) state = 'ended';
-  const { status, body, keepAliveMs } = reader;
-  return { state, status, body, keepAliveMs };
+  const { status, head, body, keepAliveMs } = reader;
+  return { state, status, head, body, keepAliveMs };
 }
 
 const read = (text: string): Read => readPieces([Buffer.from(text, 'latin1')]);
