@@ -15,7 +15,7 @@ import {
   type ZlibOptions,
 } from 'node:zlib';
 import { CallCounter } from './count-calls.ts';
-import type { UninflatedBody } from './read-body.ts';
+import type { NextTurn, UninflatedBody } from './read-body.ts';
 
 type Inflate = (
   bytes: Uint8Array,
@@ -32,13 +32,13 @@ const inflaters = {
 /**
  * Inflates at most `sizeBytesMax` bytes. `deflate` is taken with and without the zlib wrapper: clients send both.
  *
- * @param isBatch - whether the calls in what is too large are counted.
+ * @param nextTurn - for counting the calls in what is too large; undefined: they are not counted.
  */
 export async function inflateBody(
   bytes: Uint8Array,
   encoding: 'gzip' | 'deflate',
   sizeBytesMax: number,
-  isBatch: boolean,
+  nextTurn: NextTurn | undefined,
 ): Promise<Uint8Array | UninflatedBody> {
   const options = { maxOutputLength: sizeBytesMax, info: true };
   const form = encoding === 'deflate' && !isZlibWrapped(bytes) ? 'deflateRaw' : encoding;
@@ -48,9 +48,9 @@ export async function inflateBody(
     return { outcome: 'invalid-encoding', message: trailingBytes(encoding) };
   } catch (error) {
     if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
-      return isBatch
-        ? { outcome: 'too-large', callCount: await countInflated(bytes, encoding) }
-        : { outcome: 'too-large' };
+      return nextTurn === undefined
+        ? { outcome: 'too-large' }
+        : { outcome: 'too-large', callCount: await countInflated(bytes, encoding, nextTurn) };
     return {
       outcome: 'invalid-encoding',
       message: `the body is not valid ${encoding}: ${(error as Error).message}`,
@@ -71,19 +71,28 @@ export function isZlibWrapped(bytes: Uint8Array): boolean {
 /** As many bytes as are read of one that is not compressed (`exchange.ts`). */
 const COUNTED_SIZE_BYTES_MAX = 16 * 1_048_576;
 
-/** Counts the calls of a batch that is too large. Broken bytes end the count. */
-async function countInflated(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): Promise<number> {
+/** A piece takes a turn: 16 KB that inflate to 16 MB would have the event loop count for 50 ms. */
+const COUNTED_PIECE_SIZE_BYTES = 512 * 1_024;
+
+/** Counts the calls of a batch that is too large, in turns. Broken bytes end the count. */
+async function countInflated(
+  bytes: Uint8Array,
+  encoding: 'gzip' | 'deflate',
+  nextTurn: NextTurn,
+): Promise<number> {
+  const options = { chunkSize: COUNTED_PIECE_SIZE_BYTES };
   const inflater =
     encoding === 'gzip'
-      ? createGunzip()
+      ? createGunzip(options)
       : isZlibWrapped(bytes)
-        ? createInflate()
-        : createInflateRaw();
+        ? createInflate(options)
+        : createInflateRaw(options);
   inflater.end(bytes);
   const counter = new CallCounter();
   let sizeBytes = 0;
   try {
     for await (const piece of inflater as AsyncIterable<Uint8Array>) {
+      if ((await nextTurn()) === undefined) break;
       counter.add(piece);
       sizeBytes += piece.length;
       if (sizeBytes >= COUNTED_SIZE_BYTES_MAX) break;

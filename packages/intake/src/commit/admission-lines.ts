@@ -2,8 +2,12 @@
  * Calls that wait to be admitted (`admission.ts`): a line for each workspace, in the order in which they came. The workspaces
  * take turns.
  *
+ * A group has a buffer for each shard, 4 KB for operations of 200 bytes, so what waits takes up to twenty times the size of
+ * its requests. The pending bytes (`INTAKE_PENDING_SIZE_BYTES_MAX`) have the requests; the rest is counted here.
+ *
  * Between `batcher.ts`, which fills the lines, and its flushes.
  */
+import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { CommitGroup } from './commit-group.ts';
 
 /** So that a large call waits for few others. */
@@ -17,7 +21,15 @@ export interface Taken {
 export class AdmissionLines {
   /** A `Map` keeps the order of insertion; a workspace is inserted again behind the others. No line is empty. */
   readonly #lines = new Map<number, CommitGroup[]>();
+  readonly #pending: Pick<SharedCapacity, 'hold' | 'release'>;
+  /** By group: bytes that it holds beside those of its requests, as they were counted last. */
+  readonly #excessSizes = new Map<CommitGroup, number>();
   #operationCount = 0;
+
+  /** @param pending - has the bytes of the requests. */
+  constructor(pending: Pick<SharedCapacity, 'hold' | 'release'>) {
+    this.#pending = pending;
+  }
 
   get isEmpty(): boolean {
     return this.#lines.size === 0;
@@ -41,7 +53,7 @@ export class AdmissionLines {
 
   /**
    * The group that takes a call of so many operations: the last one of the workspace's line, or a new one where that has
-   * `groupCountMax` operations.
+   * `groupCountMax` operations. What the call brings is counted when the next one joins.
    */
   join(
     environmentId: number,
@@ -52,6 +64,7 @@ export class AdmissionLines {
     this.#operationCount += operationCount;
     const line = this.#lines.get(environmentId);
     const last = line?.at(-1);
+    if (last !== undefined) this.#countExcess(environmentId, last);
     if (
       last !== undefined &&
       last.operationCount < groupCountMax &&
@@ -74,6 +87,8 @@ export class AdmissionLines {
       if (next === undefined || group === undefined || !mayTake(group, taken)) break;
       const [environmentId, line] = next;
       line.shift();
+      this.#pending.release(environmentId, this.#excessSizes.get(group) ?? 0);
+      this.#excessSizes.delete(group);
       this.#lines.delete(environmentId);
       if (line.length > 0) this.#lines.set(environmentId, line);
       taken.operationCount += group.operationCount;
@@ -82,5 +97,11 @@ export class AdmissionLines {
     }
     this.#operationCount -= taken.operationCount;
     return groups;
+  }
+
+  #countExcess(environmentId: number, group: CommitGroup): void {
+    const excessSize = Math.max(0, group.heldSizeBytes - group.sizeBytes);
+    this.#pending.hold(environmentId, excessSize - (this.#excessSizes.get(group) ?? 0));
+    this.#excessSizes.set(group, excessSize);
   }
 }

@@ -11,7 +11,7 @@
  *
  * What waits in a line is not answered yet, so a sender of any number of connections becomes as fast as the workers. The calls
  * of one workspace keep their order. Where workers apply nothing at all, as during an outage, nobody waits for them, nor
- * until they have caught up. A shard that stands still while others do not is not waited for.
+ * until they have caught up. A shard that stands still while others do not is not waited for, then too.
  *
  * `batcher.ts` has the lines; this knows who sends much, and what of it is not applied.
  */
@@ -29,8 +29,8 @@ export interface AdmissionOptions {
   readonly isAlone: () => boolean;
   /** Those of some commit batches that are not applied. */
   readonly listQueued: (batches: readonly QueuedBatch[]) => Promise<ReadonlySet<string>>;
-  /** Which commit batches stand first in the queues: another text after each that is taken. */
-  readonly readHeads: () => Promise<string>;
+  /** Which commit batches stand first in the queue of each shard: another text after each that is taken. */
+  readonly readHeads: () => Promise<readonly string[]>;
   /** Something is to be looked at. */
   readonly wake: () => void;
   /** Something may be admitted again. */
@@ -78,6 +78,11 @@ const WAIT_MS_MAX = 5_000;
 /** What was applied counts for about so long: a pause of a second changes little. */
 const RATE_OVER_MS = 5_000;
 
+interface QueueHeadSince {
+  readonly text: string;
+  readonly sinceMs: number;
+}
+
 /** What a workspace sent of late. */
 interface Recent {
   sizeBytes: number;
@@ -101,7 +106,8 @@ export class Admission {
   #appliedAfterMs = 0;
   #usualMs = USUAL_APPLIED_AFTER_MS;
   #sampledAtMs = -Infinity;
-  #heads: string | undefined;
+  /** By shard: what stands first in its queue, and since when as far as is known. Undefined: not looked at since progress. */
+  #heads: readonly QueueHeadSince[] | undefined;
   #progressAtMs = -Infinity;
   /** Of those that were admitted: how many are applied, a decaying count, from when and until when it is counted. */
   #rate = { operationCount: 0, sinceMs: 0, atMs: 0 };
@@ -207,7 +213,7 @@ export class Admission {
       if (this.#watched.length > 0) return;
     }
     const atMs = this.#options.monotonicNow();
-    const moving = batches.filter(({ shard }) => (this.#stalledUntilMs.get(shard) ?? 0) <= atMs);
+    const moving = this.#moving(batches, atMs);
     if (moving.length === 0) return;
     this.#unappliedCount += operationCount;
     this.#watch({ batches: moving, operationCount, atMs, isLimiting });
@@ -294,7 +300,7 @@ export class Admission {
     }
   }
 
-  #progressed(heads: string | undefined): void {
+  #progressed(heads: readonly QueueHeadSince[] | undefined): void {
     this.#heads = heads;
     this.#progressAtMs = this.#options.monotonicNow();
     if (this.#isOpen) this.#catchUp(this.#progressAtMs);
@@ -310,11 +316,12 @@ export class Admission {
     const goesOn =
       lastedMs === Infinity ||
       (lastedMs > ROUND_MS_MIN && lastedMs < ROUND_SHRINKS_BELOW * this.#round.beforeMs);
-    if (goesOn && this.#latest !== undefined) {
+    const latest = this.#moving(this.#latest ?? [], nowMs);
+    if (goesOn && latest.length > 0) {
       this.#round = { atMs: nowMs, beforeMs: lastedMs };
       this.#watched.push({
-        batches: this.#latest,
-        batchCount: this.#latest.length,
+        batches: latest,
+        batchCount: latest.length,
         operationCount: 0,
         atMs: nowMs,
         isLimiting: false,
@@ -327,10 +334,35 @@ export class Admission {
 
   /** Workers may be at what came before: nothing of what was admitted is applied. */
   async #lookAtHeads(): Promise<void> {
-    const heads = await this.#options.readHeads();
-    if (this.#heads === undefined) this.#heads = heads;
-    else if (this.#heads !== heads) this.#progressed(heads);
-    else if (this.#options.monotonicNow() - this.#progressAtMs >= STALLED_AFTER_MS)
-      this.#isOpen = true;
+    const texts = await this.#options.readHeads();
+    const nowMs = this.#options.monotonicNow();
+    const before = this.#heads;
+    const heads = texts.map((text, shard) => {
+      const head = before?.[shard];
+      return head?.text === text ? head : { text, sinceMs: nowMs };
+    });
+    this.#heads = heads;
+    if (before === undefined) return;
+    if (heads.some((head, shard) => head !== before[shard])) {
+      if (this.#isCatchingUp) this.#leaveStalled(heads, nowMs);
+      this.#progressed(heads);
+    } else if (nowMs - this.#progressAtMs >= STALLED_AFTER_MS) this.#isOpen = true;
+  }
+
+  /** Catching up ends without the shards that stand still: nobody knows when those go on. */
+  #leaveStalled(heads: readonly QueueHeadSince[], nowMs: number): void {
+    for (const [shard, { sinceMs }] of heads.entries())
+      if (nowMs - sinceMs >= STALLED_AFTER_MS)
+        this.#stalledUntilMs.set(shard, nowMs + STALLED_AFTER_MS);
+    this.#watched = this.#watched.filter((each) => {
+      each.batches = this.#moving(each.batches, nowMs);
+      if (each.batches.length > 0) return true;
+      this.#unappliedCount -= each.operationCount;
+      return false;
+    });
+  }
+
+  #moving(batches: readonly QueuedBatch[], nowMs: number): readonly QueuedBatch[] {
+    return batches.filter(({ shard }) => (this.#stalledUntilMs.get(shard) ?? 0) <= nowMs);
   }
 }

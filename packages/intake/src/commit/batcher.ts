@@ -97,7 +97,7 @@ export class Batcher {
   readonly #waiting: CommitGroup[] = [];
   readonly #buffers = new CommitBatchBuffers();
   /** Calls that wait to be admitted. */
-  readonly #lines = new AdmissionLines();
+  readonly #lines: AdmissionLines;
   readonly #lineBuffers = new CommitBatchBuffers(LINE_BUFFER_SIZE_BYTES);
   #open: CommitGroup | undefined;
   #unansweredCount = 0;
@@ -112,6 +112,7 @@ export class Batcher {
 
   constructor(options: BatcherOptions) {
     this.#options = options;
+    this.#lines = new AdmissionLines(options.pending);
   }
 
   get pendingSizeBytes(): number {

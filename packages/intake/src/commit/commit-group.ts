@@ -154,6 +154,11 @@ export class CommitGroup {
     }
   }
 
+  /** Memory of its commit batches. */
+  get heldSizeBytes(): number {
+    return this.parts.reduce((sum, { writer }) => sum + writer.heldSizeBytes, 0);
+  }
+
   /** As `add`, of operations that are written already, at least one. They are copied. */
   addWritten(operations: OperationWriter, sizeBytes: number, caller: CommitCaller): void {
     const { count, bytes } = operations;

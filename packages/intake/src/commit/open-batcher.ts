@@ -36,7 +36,13 @@ export function openBatcher(parts: BatcherParts): Batcher {
   const admission = new Admission({
     isAlone,
     listQueued: (batches) => within(ANSWER_DEADLINE_MS, producer.listQueued(batches)),
-    readHeads: async () => JSON.stringify(await within(ANSWER_DEADLINE_MS, producer.shardHeads())),
+    readHeads: async () => {
+      const heads = await within(ANSWER_DEADLINE_MS, producer.shardHeads());
+      // Who holds a lock says nothing: a worker that takes the same commit batch again makes no progress.
+      return heads.map(({ active, nextId }) =>
+        JSON.stringify([active.map(({ id }) => id), nextId]),
+      );
+    },
     wake: () => looking.wake(),
     onCapacity: () => batcher.admitMore(),
     monotonicNow,

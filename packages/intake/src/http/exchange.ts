@@ -15,6 +15,7 @@ import type { Call } from '../calls/calls.ts';
 import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
 import { CallCounter } from '../calls/count-calls.ts';
+import { BodyPieces } from './body-pieces.ts';
 import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
 import type { DemoGate } from '../auth/demo-gate.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
@@ -32,7 +33,7 @@ import { mayRepeatKey, type KeyLook, type RepeatedKeyLooks } from '../calls/repe
 import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from './request-head.ts';
 import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
-import type { Turn, Turns } from './turns.ts';
+import type { Turn } from './turns.ts';
 import { writeHead, writeStanding, type ResponseWriter } from './write-head.ts';
 
 /** Resolves, where it does, once the body is needed no more. */
@@ -50,7 +51,6 @@ export interface ServerState extends InflationState {
   readonly refusedCounts: Map<string, number>;
   /** Open streams, to be ended by a stop. */
   readonly streams: Set<{ stop(): void }>;
-  readonly turns: Turns;
   readonly demoGate: DemoGate;
   readonly repeatedKeys: RepeatedKeyLooks;
   /** The workspace whose credentials the `Authorization` header has; 0: none's. */
@@ -101,11 +101,13 @@ export class Exchange implements FastPathCaller {
   readonly #isChunked: boolean;
   #chunkTimer: NodeJS.Timeout | undefined;
   /** What came so far, where the body did not come in one piece. */
-  #chunks: Uint8Array[] | undefined;
+  #pieces: BodyPieces | undefined;
   /** Ends a compressed body's wait for its turn; undefined where it does not wait. */
   #stopWaiting: (() => void) | undefined;
-  /** Set once the body is too large. */
+  /** Set once the body is too large: then its socket rests while what came of it is counted. */
   #counter: CallCounter | undefined;
+  #isCounting = false;
+  #isCountable = true;
   #owner: number | undefined;
   #sizeBytes = 0;
   #isSubmitted = false;
@@ -158,13 +160,14 @@ export class Exchange implements FastPathCaller {
     this.#isAborted = true;
     this.#state.inFlightCount--;
     clearTimeout(this.#chunkTimer);
-    this.#dropChunks();
+    this.#pieces?.clear();
     this.#stopWaiting?.();
   }
 
   #cutUnread(): void {
     if (this.#isAborted || this.#isSubmitted) return;
-    this.#res.close();
+    if (this.#isCounting) this.#chunkTimer?.refresh();
+    else this.#res.close();
   }
 
   #collect(chunk: ArrayBuffer, isLast: boolean): void {
@@ -175,45 +178,64 @@ export class Exchange implements FastPathCaller {
     if (this.#isSubmitted) return;
     this.#sizeBytes += chunk.byteLength;
     if (this.#sizeBytes > this.call.sizeBytesMax) {
-      this.#discard(new Uint8Array(chunk));
-      this.#isCut = this.#sizeBytes > DISCARDED_SIZE_BYTES_MAX;
-      if (isLast || this.#isCut) void this.#submit(tooLarge(this.#counter?.count));
+      this.#discard(chunk, isLast);
     } else if (!isLast) {
-      this.#keep(chunk);
-    } else if (this.#chunks === undefined) {
+      if (!this.#hasKept(chunk)) this.#refuseInPart();
+    } else if (this.#pieces === undefined) {
       this.#read(new Uint8Array(chunk));
     } else {
-      const whole = Buffer.concat([...this.#chunks, new Uint8Array(chunk)], this.#sizeBytes);
-      this.#dropChunks();
-      this.#read(whole);
+      this.#read(this.#pieces.joinedWith(new Uint8Array(chunk)));
     }
   }
 
-  #keep(chunk: ArrayBuffer): void {
-    if (!this.#state.collected.take(this.#ownerId(), chunk.byteLength)) {
-      this.#dropChunks();
-      this.#isSubmitted = true;
-      this.#isCut = true;
-      this.#send(answerOf(this.call, OVERLOADED));
+  /** @returns false where there is no capacity: then nothing of the body is kept. */
+  #hasKept(chunk: ArrayBuffer): boolean {
+    const { collected } = this.#state;
+    this.#pieces ??= new BodyPieces({
+      take: (sizeBytes) => collected.take(this.#ownerId(), sizeBytes),
+      release: (sizeBytes) => collected.release(this.#ownerId(), sizeBytes),
+    });
+    return this.#pieces.add(new Uint8Array(chunk));
+  }
+
+  #refuseInPart(): void {
+    this.#isCut = true;
+    this.#refuseUnread();
+  }
+
+  /** Of what is too large only the calls in it are counted, where there is capacity for what waits to be counted. */
+  #discard(chunk: ArrayBuffer, isLast: boolean): void {
+    this.#isCut = this.#sizeBytes > DISCARDED_SIZE_BYTES_MAX;
+    const isOver = isLast || this.#isCut;
+    this.#isCountable &&=
+      this.call.isBatch &&
+      readContentEncoding(this.#contentEncoding) === 'identity' &&
+      this.#hasKept(chunk);
+    // Nothing more is read; it is submitted once it is counted.
+    this.#isSubmitted = isOver;
+    if (this.#isCountable) {
+      if (!this.#isCounting) void this.#count();
       return;
     }
-    (this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)));
+    this.#pieces?.clear();
+    if (isOver && !this.#isCounting) void this.#submit(tooLarge(undefined));
   }
 
-  /** Of what is not kept only the calls in it are counted. */
-  #discard(chunk: Uint8Array): void {
-    if (this.call.isBatch && readContentEncoding(this.#contentEncoding) === 'identity') {
-      this.#counter ??= new CallCounter();
-      for (const kept of this.#chunks ?? []) this.#counter.add(kept);
-      this.#counter.add(chunk);
-    }
-    this.#dropChunks();
-  }
-
-  #dropChunks(): void {
-    for (const chunk of this.#chunks ?? [])
-      this.#state.collected.release(this.#ownerId(), chunk.byteLength);
-    this.#chunks = this.#chunks && [];
+  /**
+   * A body of 15 MB takes 50 ms to count, and its bytes cost the sender nothing: so in turns, and no further piece is read
+   * before those that came are counted.
+   */
+  async #count(): Promise<void> {
+    if (this.#counter === undefined) this.#state.heldCount++;
+    const counter = (this.#counter ??= new CallCounter());
+    this.#isCounting = true;
+    this.#res.pause();
+    const isCounted = await this.#pieces?.countInTurns(counter, () => this.#nextTurn());
+    this.#isCounting = false;
+    if (isCounted !== true) return;
+    this.#res.resume();
+    if (this.#isSubmitted)
+      void this.#submit(tooLarge(this.#isCountable ? counter.count : undefined));
   }
 
   /** `bytes` are valid only until it returns. */

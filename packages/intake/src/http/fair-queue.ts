@@ -16,9 +16,13 @@ export class FairQueue<Item> {
     else this.#byOwner.set(owner, new Set([item]));
   }
 
-  /** What `take` would return. */
-  peek(): Item | undefined {
-    for (const items of this.#byOwner.values()) for (const item of items) return item;
+  /** The next item of each owner, in the order of their turns. The item that was given may be deleted meanwhile. */
+  *heads(): Generator<readonly [owner: number, item: Item], undefined, undefined> {
+    for (const [owner, items] of this.#byOwner)
+      for (const item of items) {
+        yield [owner, item];
+        break;
+      }
     return undefined;
   }
 

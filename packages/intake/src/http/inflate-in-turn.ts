@@ -11,6 +11,7 @@ import type { UninflatedBody } from '../calls/read-body.ts';
 import type { Call } from '../calls/calls.ts';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { FairQueue } from './fair-queue.ts';
+import type { Turns } from './turns.ts';
 
 /** As many as Node's pool has threads: more at a time would only wait there, each with its output. */
 const RUNNING_COUNT_MAX = 4;
@@ -31,6 +32,7 @@ export interface InflationState {
    * whose credentials are not in the header, or open nothing, are of workspace 0.
    */
   readonly collected: SharedCapacity;
+  readonly turns: Turns;
   readonly inflations: {
     runningCount: number;
     /** By workspace; 0: those whose credentials are not in the header, or open nothing. */
@@ -78,7 +80,8 @@ function startNext(state: InflationState): void {
 async function run(state: InflationState, inflation: Inflation): Promise<void> {
   const { owner, bytes, encoding, call, take } = inflation;
   try {
-    await take(await inflateBody(bytes, encoding, call.sizeBytesMax, call.isBatch));
+    const nextTurn = call.isBatch ? () => state.turns.next(owner) : undefined;
+    await take(await inflateBody(bytes, encoding, call.sizeBytesMax, nextTurn));
   } finally {
     state.collected.release(owner, bytes.length);
     state.inflations.runningCount--;

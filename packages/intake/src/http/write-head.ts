@@ -10,6 +10,8 @@ export interface ResponseWriter {
   writeHeader(name: string, value: string): unknown;
   end(body: string, closesConnection: boolean): unknown;
   close(): unknown;
+  pause(): unknown;
+  resume(): unknown;
 }
 
 /** The headers that scripts of other origins may read: when to call again. */

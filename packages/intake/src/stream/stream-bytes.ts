@@ -21,6 +21,7 @@ import {
   type Inflate,
   type InflateRaw,
 } from 'node:zlib';
+import { BodyPieces } from '../http/body-pieces.ts';
 import { isZlibWrapped, trailingBytes } from '../calls/inflate-body.ts';
 
 /** `complete`: the sender said that it was all. `cut`: the connection ended. `stopping`: we end. `idle`: nothing came for too long. */
@@ -37,12 +38,13 @@ const KEEP_ALIVE_INTERVAL_MS = 4_000;
 export class StreamBytes implements AsyncIterable<Uint8Array> {
   readonly #throttle: Throttle;
   readonly #idleTimeoutMs: number;
-  #pieces: Uint8Array[] = [];
+  readonly #pieces = new BodyPieces();
   #end: BytesEnd | undefined;
   #isPaused = false;
   #isDiscarding = false;
   readonly #cut = new AbortController();
   #wake: (() => void) | undefined;
+  #willWake = false;
 
   constructor(throttle: Throttle, idleTimeoutMs: number) {
     this.#throttle = throttle;
@@ -59,20 +61,30 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
     return this.#cut.signal;
   }
 
-  /** A piece of the body; `bytes` are copied. */
+  /**
+   * A piece of the body; `bytes` are copied. They are read after this turn of the event loop: the socket may bring 80,000
+   * chunks of one byte in one.
+   */
   push(bytes: Uint8Array, isLast: boolean): void {
     if (this.#end !== undefined || this.#isDiscarding) return;
-    if (bytes.length > 0) this.#pieces.push(new Uint8Array(bytes));
+    this.#pieces.add(bytes);
     if (isLast) this.#end = 'complete';
     else this.#pause();
-    this.#wake?.();
+    if (this.#willWake) return;
+    this.#willWake = true;
+    setImmediate(this.#wakeReader);
   }
+
+  readonly #wakeReader = (): void => {
+    this.#willWake = false;
+    this.#wake?.();
+  };
 
   /** Ends it from our side. What was received is still read, except after a cut. */
   finish(end: BytesEnd): void {
     if (this.#end === undefined || end === 'cut') this.#end = end;
     if (end === 'cut') {
-      this.#pieces = [];
+      this.#pieces.clear();
       this.#cut.abort();
     }
     this.#wake?.();
@@ -81,7 +93,7 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   /** Drops what is here and what still comes; the sender is not held back any more. */
   discard(): void {
     this.#isDiscarding = true;
-    this.#pieces = [];
+    this.#pieces.clear();
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {

@@ -40,8 +40,6 @@ import type { StreamTrace } from '../http/trace-calls.ts';
 export interface StreamWriter extends ResponseWriter {
   write(text: string): boolean;
   onWritable(handler: () => boolean): unknown;
-  pause(): void;
-  resume(): void;
 }
 
 export interface StreamOptions extends StreamDependencies, StreamGate {

@@ -302,12 +302,12 @@ class StreamTaker {
     const { environmentId } = this.#request.workspace;
     // What waits to be admitted must not keep the place of others.
     const slots = batcher.mustWait(environmentId) ? waitingSlots : commitSlots;
-    await slots.take(environmentId, operationCount);
+    const release = await slots.take(environmentId, operationCount);
     try {
       // While it waited the sender may have gone.
       return this.#port.isCut() ? false : await this.#commitNow(group);
     } finally {
-      slots.release(operationCount);
+      release();
     }
   }
 

@@ -8,7 +8,7 @@ function withWrongChecksum(gzip: Buffer): Buffer {
   return gzip;
 }
 const inflateBody = (body: Uint8Array, encoding: 'gzip' | 'deflate', sizeBytesMax: number) =>
-  inflate(body, encoding, sizeBytesMax, false);
+  inflate(body, encoding, sizeBytesMax, undefined);
 const readBody = (body: Uint8Array) => read(body, undefined);
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 

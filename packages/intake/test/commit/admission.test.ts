@@ -31,7 +31,7 @@ function openWorld({ perMs = 10, isAlone = false, pendingSizeBytes = 1e9 } = {})
       const ids = new Set(queue.map(({ batch }) => batch.id));
       return Promise.resolve(new Set(batches.map(({ id }) => id).filter((id) => ids.has(id))));
     },
-    readHeads: () => Promise.resolve(queue[0]?.batch.id ?? ''),
+    readHeads: () => Promise.resolve([queue[0]?.batch.id ?? '']),
     wake: () => undefined,
     onCapacity: () => batcher.admitMore(),
     monotonicNow: () => nowMs,
@@ -285,7 +285,7 @@ test('a shard that stands still does not hold up what goes to the others', async
     isAlone: () => false,
     listQueued: (batches) =>
       Promise.resolve(new Set(batches.map(({ id }) => id).filter((id) => queued.has(id)))),
-    readHeads: () => Promise.resolve(String(nowMs)),
+    readHeads: () => Promise.resolve([String(nowMs)]),
     wake: () => undefined,
     onCapacity: () => undefined,
     monotonicNow: () => nowMs,

@@ -50,9 +50,10 @@ function begin(
   taken: (body: Body) => void,
   authorization = '1',
 ) {
-  const told: { status: string | undefined; abort: () => void } = {
+  const told: { status: string | undefined; abort: () => void; isPaused: boolean } = {
     status: undefined,
     abort: () => undefined,
+    isPaused: false,
   };
   let receive: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
   const res: ResponseWriter = {
@@ -63,6 +64,8 @@ function begin(
     writeHeader: () => undefined,
     end: () => (told.status ??= '200 OK'),
     close: () => told.abort(),
+    pause: () => void (told.isPaused = true),
+    resume: () => void (told.isPaused = false),
   };
   const head = new Head();
   head.contentEncoding = encoding;
@@ -104,6 +107,91 @@ describe('bodies that come in parts', () => {
     for (const caller of callers.slice(0, 2)) caller.abort();
     expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
   });
+});
+
+describe('batches that are too large', () => {
+  const MANY = 8;
+  const chunk = () => new Uint8Array(MEBIBYTE / 2).fill(0x20).buffer;
+  const chunkCountMax = Math.ceil(batch.sizeBytesMax / chunk().byteLength);
+
+  /** Turns end after some looks at the clock, however fast the machine is. */
+  const stateWithShortTurns = () => {
+    let nowMs = 0;
+    return { ...stateWith(64 * MEBIBYTE), turns: new Turns(() => nowMs++) };
+  };
+
+  test('are counted in turns: those of one workspace delay the work of another by one turn', async () => {
+    const state = stateWithShortTurns();
+    const ended: string[] = [];
+    for (let n = 0; n < MANY; n++) {
+      const { receive } = begin(state, '', () => ended.push('too large'));
+      for (let index = 0; index <= chunkCountMax; index++)
+        receive(chunk(), index === chunkCountMax);
+    }
+    void state.turns.next(2).then(() => ended.push('other'));
+    await vi.waitFor(() => expect(ended).toHaveLength(MANY + 1), 10_000);
+    expect(ended[0]).toBe('other');
+    expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
+  });
+
+  test('are read no faster than they are counted, and their calls are told', async () => {
+    const state = stateWithShortTurns();
+    let counted: Body | undefined;
+    const caller = begin(state, '', (body) => (counted = body));
+    const item = Buffer.from('{"a":[{}]},'.padEnd(1_024, ' '));
+    caller.receive(new Uint8Array(Buffer.from('{"batch":[')).buffer, false);
+    const items = new Uint8Array(Buffer.concat(Array<Buffer>(1_024).fill(item)));
+    let itemCount = 0;
+    let pauseCount = 0;
+    for (; itemCount * item.length < batch.sizeBytesMax + 4 * MEBIBYTE; itemCount += 1_024) {
+      caller.receive(items.slice().buffer, false);
+      if (!caller.isPaused) continue;
+      pauseCount++;
+      await vi.waitFor(() => expect(caller.isPaused).toBe(false), 5_000);
+    }
+    expect(pauseCount).toBeGreaterThanOrEqual(4);
+    // As much as is counted is not held.
+    expect(state.collected.totalSize).toBe(0);
+    caller.receive(new Uint8Array(Buffer.from('{}]}')).buffer, true);
+    await vi.waitFor(() => expect(counted).toBeDefined(), 5_000);
+    expect(counted).toEqual({ outcome: 'too-large', callCount: itemCount + 1 });
+  });
+
+  test('are let go when their senders hang up, and not counted where there is no capacity for that', async () => {
+    for (const end of ['abort', 'fill'] as const) {
+      const state = {
+        ...stateWithShortTurns(),
+        collected: capacityOfOne(batch.sizeBytesMax + MEBIBYTE),
+      };
+      let taken: Body | undefined;
+      const caller = begin(state, '', (body) => (taken = body));
+      for (let index = 0; index <= chunkCountMax; index++) caller.receive(chunk(), false);
+      for (let turn = 0; turn < 3; turn++) await new Promise((next) => setImmediate(next));
+      if (end === 'abort') caller.abort();
+      else
+        for (let index = 1; index <= 2 * chunkCountMax; index++)
+          caller.receive(chunk(), index === 2 * chunkCountMax);
+      expect(state.collected.totalSize).toBeLessThanOrEqual(chunk().byteLength);
+      for (let turn = 0; turn < 50; turn++) await new Promise((next) => setImmediate(next));
+      expect(taken).toEqual(end === 'abort' ? undefined : { outcome: 'too-large' });
+      expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
+    }
+  });
+});
+
+test('a body in chunks of one byte holds little more memory than its size', () => {
+  const state = stateWith(64 * MEBIBYTE);
+  const caller = begin(state, '', () => undefined);
+  const one = new Uint8Array([0x20]).buffer;
+  const before = process.memoryUsage();
+  for (let n = 0; n < 1_000_000; n++) caller.receive(one, false);
+  const after = process.memoryUsage();
+  expect(state.collected.totalSize).toBe(1_000_000);
+  const held = after.heapUsed + after.external - before.heapUsed - before.external;
+  // With what the collector has not taken yet; each by itself they are 100 MB.
+  expect(held).toBeLessThan(50 * MEBIBYTE);
+  caller.abort();
+  expect(state.collected.totalSize).toBe(0);
 });
 
 describe('large bodies', () => {

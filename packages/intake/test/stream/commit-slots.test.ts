@@ -4,50 +4,74 @@ import { CommitSlots } from '../../src/stream/commit-slots.ts';
 
 let slots: CommitSlots;
 let begun: string[];
+let releases: Map<string, () => void>;
 beforeEach(() => {
   slots = new CommitSlots();
   begun = [];
+  releases = new Map();
 });
 const take = (owner: number, name: string, operationCount: number) =>
-  void slots.take(owner, operationCount).then(() => begun.push(name));
+  void slots.take(owner, operationCount).then((release) => {
+    begun.push(name);
+    releases.set(name, release);
+  });
+/** The broker has the group. */
+const release = async (name: string | undefined) => {
+  releases.get(name ?? '')?.();
+  await turn();
+};
 
 test('one full group is committed at a time, and workspaces take turns', async () => {
   for (let n = 0; n < 40; n++) take(1, `a${n}`, 1_000);
   take(2, 'b0', 1_000);
   await turn();
   expect(begun).toEqual(['a0']);
-  for (let n = 0; n < 3; n++) {
-    slots.release(1_000);
-    await turn();
-  }
+  for (let n = 0; n < 3; n++) await release(begun.at(-1));
   expect(begun).toEqual(['a0', 'a1', 'b0', 'a2']);
-  for (let n = 0; n < 37; n++) {
-    slots.release(1_000);
-    await turn();
-  }
+  for (let n = 0; n < 37; n++) await release(begun.at(-1));
   expect(begun).toHaveLength(41);
 });
 
 test('small groups go together: many slow streams do not wait for each other', async () => {
-  for (let n = 0; n < 100; n++) take(n, `a${n}`, 10);
-  take(100, 'more', 1);
+  for (let n = 0; n < 100; n++) take(1, `a${n}`, 10);
+  take(1, 'more', 1);
   await turn();
   expect(begun).toHaveLength(100);
-  slots.release(10);
-  await turn();
+  await release('a0');
   expect(begun.at(-1)).toBe('more');
 });
 
-test('a group that is larger than all of the room goes alone, and none overtakes it', async () => {
+test('a group that is larger than all of the room goes alone, and none of its workspace overtakes it', async () => {
   take(1, 'small', 1);
-  take(2, 'large', 3_000);
-  take(3, 'behind', 1);
+  take(1, 'large', 3_000);
+  take(1, 'behind', 1);
   await turn();
   expect(begun).toEqual(['small']);
-  slots.release(1);
-  await turn();
+  await release('small');
   expect(begun).toEqual(['small', 'large']);
-  slots.release(3_000);
-  await turn();
+  await release('large');
   expect(begun).toEqual(['small', 'large', 'behind']);
+});
+
+test('the small group of a workspace waits neither for the full group of another one in flight, nor for those before it', async () => {
+  for (const owner of [1, 2, 3]) take(owner, `full${owner}`, 1_000);
+  take(4, 'small', 10);
+  await turn();
+  expect(begun).toEqual(['full1', 'small']);
+  // One at a time, so that a single call waits for few.
+  take(4, 'again', 10);
+  await turn();
+  expect(begun).toEqual(['full1', 'small']);
+  await release('small');
+  expect(begun).toEqual(['full1', 'small', 'again']);
+});
+
+test('small groups of many workspaces share what is kept for them, and hold up no full group', async () => {
+  take(1, 'full1', 1_000);
+  take(1, 'full2', 1_000);
+  for (let owner = 2; owner < 102; owner++) take(owner, `small${owner}`, 10);
+  await turn();
+  expect(begun).toHaveLength(1 + 25);
+  await release('full1');
+  expect(begun.at(-1)).toBe('full2');
 });

@@ -113,15 +113,15 @@ test.each([
 
 // Megabytes of gzip that come at once take longer than the 10 s after which uWebSockets.js ends a connection that is not paused.
 test('a connection counts as in use for as long as its pieces are worked at, however many come after the pause', async () => {
-  vi.useFakeTimers();
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const told: string[] = [];
   const throttle = { pause: () => void told.push('pause'), resume: () => void told.push('resume') };
   const pieces = new StreamBytes(throttle, 60_000);
   const reading = pieces[Symbol.asyncIterator]();
   const first = reading.next();
-  pieces.push(Buffer.of(1), false);
-  pieces.push(Buffer.of(2), false);
+  pieces.push(Buffer.alloc(4_096), false);
+  pieces.push(Buffer.alloc(4_096), false);
   expect(told.splice(0)).toEqual(['pause', 'pause']);
   await first;
   vi.advanceTimersByTime(8_000);
@@ -135,4 +135,24 @@ test('a connection counts as in use for as long as its pieces are worked at, how
   await reading.return();
   vi.advanceTimersByTime(8_000);
   expect(told).toEqual([]);
+});
+
+// The chunks of a body may have one byte each, 80,000 of them in what the socket brings at once.
+test('small pieces that come at once are read together', async () => {
+  const pieces = new StreamBytes({ pause() {}, resume() {} }, 1_000);
+  const reading = (async () => {
+    const read: Uint8Array[] = [];
+    for await (const piece of pieces) read.push(piece);
+    return read;
+  })();
+  const text = 'a line of some bytes\n'.repeat(1_000);
+  for (const byte of Buffer.from(text)) {
+    pieces.push(Buffer.of(byte), false);
+    // uWebSockets.js runs what waits for a promise between two chunks.
+    await Promise.resolve();
+  }
+  pieces.push(Buffer.of(), true);
+  const read = await reading;
+  expect(Buffer.concat(read).toString()).toBe(text);
+  expect(read.length).toBeLessThanOrEqual(Math.ceil(text.length / 4_096));
 });

@@ -59,6 +59,12 @@ export class SharedCapacity {
     return true;
   }
 
+  /** Counts what a workspace holds already, also beyond the bound: then nothing is taken until enough is released. */
+  hold(environmentId: number, size: number): void {
+    this.#held.set(environmentId, (this.#held.get(environmentId) ?? 0) + size);
+    this.#totalSize += size;
+  }
+
   release(environmentId: number, size: number): void {
     const leftSize = (this.#held.get(environmentId) ?? 0) - size;
     if (leftSize > 0) this.#held.set(environmentId, leftSize);

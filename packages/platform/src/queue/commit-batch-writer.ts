@@ -74,6 +74,11 @@ export class CommitBatchWriter {
     this.#write(`{"id":${JSON.stringify(id)},"operations":`);
   }
 
+  /** Memory that it holds, written or not. */
+  get heldSizeBytes(): number {
+    return this.#bytes.length;
+  }
+
   /** An operation that is added names a key of this hash. */
   addKey(hash: number): void {
     this.#keys.add(hash | 0);
