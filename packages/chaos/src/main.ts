@@ -1,5 +1,6 @@
 /** `npm run chaos -- --seed N`: runs one of the two oracles and prints what differs. `--help` lists the rest. */
 import { positiveInteger } from '@sluice/command-line/input/arguments';
+import { seededRandom } from '@sluice/domain/values/seeded-random';
 import { Command, Option } from 'commander';
 import {
   BROKERS,
@@ -8,7 +9,8 @@ import {
   type FaultPlan,
   type ProcessName,
 } from './loss/fault-plan.ts';
-import { startFleet } from './loss/fleet-under-test.ts';
+import { startDeliveryReceiver } from './loss/delivery-receiver.ts';
+import { SMALL_FLEET, startFleet } from './loss/fleet-under-test.ts';
 import { judgeKills, LAST_DELIVERY_MS_MAX } from './kills/judge-kills.ts';
 import { runKills } from './kills/run-kills.ts';
 import { runOrderOracle } from './order/order-oracle.ts';
@@ -25,6 +27,7 @@ const {
   events: eventCount,
   rate,
   minutes,
+  deliveries: delivers = false,
   kills: hasKills = false,
   plain: isPlain = false,
   apart: isApart = false,
@@ -58,6 +61,10 @@ const {
       .choices(FAULT_PLANS)
       .default('mixed'),
   )
+  .option(
+    '--deliveries',
+    'loss: a webhook takes all events and published messages; each must reach it, those of a person in order',
+  )
   .option('--sequences <count>', 'order: number of sequences, one a seed', positiveInteger, 200)
   .option('--events <count>', 'kills: number of events', positiveInteger, 5_000)
   .option('--rate <count>', 'kills: events a second', positiveInteger, 1_500)
@@ -74,6 +81,7 @@ const {
     `
 Examples:
   npm run chaos -- --seed 1 --seeds 100 --broker redis
+  npm run chaos -- --seed 1 --seeds 20 --broker postgres --deliveries
   npm run chaos -- --oracle order --sequences 200 --seed 1 --broker redis
   npm run chaos -- --oracle order --sequences 1 --seed 17 --broker redis --shrink
   npm run chaos -- --oracle kills --seeds 5 --broker redis
@@ -92,6 +100,7 @@ last one later than ${LAST_DELIVERY_MS_MAX / 1_000} s after the kill, which hold
     rate: number;
     sequences: number;
     minutes?: number;
+    deliveries?: boolean;
     kills?: boolean;
     plain?: boolean;
     apart?: boolean;
@@ -142,10 +151,12 @@ if (oracle === 'kills') {
 
 const reports: SeedReport[] = [];
 for (const name of brokers) {
-  const fleet = await startFleet(name);
+  const receiver = delivers ? await startDeliveryReceiver(seededRandom(first)) : undefined;
+  const shape = { ...SMALL_FLEET, ...(receiver && { deliversTo: receiver.url }) };
+  const fleet = await startFleet(name, shape);
   try {
     for (let seed = first; seed < first + count; seed++) {
-      const report = await runSeed(fleet, seed, lengthMs, plan);
+      const report = await runSeed(fleet, seed, lengthMs, plan, receiver);
       reports.push(report);
       const { faults, calls, sent, recoveryMs, problems } = report;
       say(
@@ -162,6 +173,7 @@ for (const name of brokers) {
     }
   } finally {
     await fleet.close();
+    receiver?.close();
   }
 }
 const failed = reports.filter(({ problems }) => problems.length > 0);

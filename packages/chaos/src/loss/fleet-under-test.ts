@@ -14,6 +14,7 @@ import { migrate } from '@sluice/database/schema/migrate';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import {
   insertTestKeys,
+  insertTestWebhook,
   insertTestWorkspace,
   type WorkspaceKeys,
 } from '@sluice/database/testing/test-tenants';
@@ -63,11 +64,13 @@ export interface FleetShape {
   readonly intakeClocksAheadMs?: readonly [number, number];
   /** A worker ends whose try takes so long. */
   readonly hungAfterMs: number;
+  /** All events and published messages of the first workspace go there; absent: nobody is told of any. */
+  readonly deliversTo?: string;
 }
 
 type ServiceName = Exclude<ProcessName, 'postgres' | 'redis'>;
 
-const SMALL_FLEET: FleetShape = {
+export const SMALL_FLEET: FleetShape = {
   workerCount: 2,
   shardCount: 4,
   hasApi: false,
@@ -89,6 +92,15 @@ const CLOCK_AHEAD = (aheadMs: number) => `
     static now() { return right.now() + ${aheadMs}; }
   };`;
 
+/** A seed lasts seconds: so do the pauses after a delivery that failed. */
+const QUICK_RETRIES = {
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+  WEBHOOK_TIMEOUT_MS: '1000',
+  WEBHOOK_LISTED_FAILURE_WAIT_MS: '100',
+  WEBHOOK_BACKOFF_BASE_MS: '100',
+  WEBHOOK_BACKOFF_CAP_MS: '400',
+};
+
 const READINESS_DEADLINE_MS = 3_000;
 const LINES_SHOWN = 15;
 
@@ -98,6 +110,7 @@ const mainOf = (service: string) =>
 export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET): Promise<Fleet> {
   const { workerCount, shardCount, hasApi, commitDeadlineMs, hungAfterMs, intakeClocksAheadMs } =
     shape;
+  const { deliversTo } = shape;
   const workspaces = workspacesOf(shape.workspaceCount);
   const directory = await mkdtemp(join(tmpdir(), 'sluice-chaos-'));
   // Postgres' account must pass through.
@@ -136,6 +149,14 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
         Date.now(),
       );
   }
+
+  if (deliversTo !== undefined)
+    for (const type of ['event', 'message'])
+      await insertTestWebhook(database, DEMO.environmentId, {
+        name: type,
+        endpoint: `${deliversTo}/${type}`,
+        events: [type],
+      });
 
   const redisOptions = { directory: join(directory, 'redis'), port: await findFreePort() };
   const servers = await startRedisSet(broker, redisOptions.directory);
@@ -179,6 +200,7 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
       INTAKE_SPILL_DIRECTORY: join(directory, `spill-${name}`),
       [service === 'intake' ? 'INTAKE_PORT' : 'WORKER_PORT']: String(ports.get(name)),
       WORKER_HUNG_AFTER_MS: String(hungAfterMs),
+      ...(deliversTo !== undefined && QUICK_RETRIES),
     };
   };
   /** The API is no target of faults: it reads Postgres directly. */

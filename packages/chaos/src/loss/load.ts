@@ -8,11 +8,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pick, type Random } from '@sluice/domain/values/seeded-random';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
-import { PIPELINES, TRACK, type Call, type SentPerson } from './loss-call.ts';
+import { PIPELINES, TRACK, type Call, type SentEvent, type SentPerson } from './loss-call.ts';
 import { callsOfSignUp } from './sign-up.ts';
 
 export interface Load {
   readonly people: readonly SentPerson[];
+  /** Messages about nobody (`POST /v1/publish`), acknowledged. */
+  readonly published: readonly SentEvent[];
   /** Acknowledged calls, and how often any call was sent. */
   readonly counts: { calls: number; sent: number };
   /** Resolves when every client's last call is acknowledged. */
@@ -36,6 +38,7 @@ export function startLoad(
   const newId = createIdGenerator(Date.now);
   const counts = { calls: 0, sent: 0 };
   const people: SentPerson[] = [];
+  const published: SentEvent[] = [];
   let isStopping = false;
 
   /** @returns how often it was sent. */
@@ -58,7 +61,7 @@ export function startLoad(
     const url = intakeUrls[client % intakeUrls.length] as string;
     const own = ['a', 'b'].map((letter) => newPerson(`chaos-${seed}-${client}${letter}`));
     people.push(...own);
-    const make = callMaker(random, newId);
+    const make = callMaker(random, newId, published);
     for (const person of own) await send(url, make.identify(person));
     for (let number = 1; !isStopping;) {
       if (random() >= SIGN_UP_SHARE) {
@@ -75,6 +78,7 @@ export function startLoad(
   const running = Promise.all(Array.from({ length: CLIENTS }, (_, client) => run(client)));
   return {
     people,
+    published,
     counts,
     async stop() {
       isStopping = true;
@@ -111,7 +115,7 @@ async function post(
   }
 }
 
-function callMaker(random: Random, newId: () => string) {
+function callMaker(random: Random, newId: () => string, published: SentEvent[]) {
   /** Events for these people, in this order, and what to note once they are acknowledged. */
   const eventsFor = (people: readonly SentPerson[]) => {
     const events = people.map((person) => ({ person, eventId: newId() }));
@@ -197,6 +201,25 @@ function callMaker(random: Random, newId: () => string) {
       };
     },
     (own) => identify(pick(random, own)),
+    () => {
+      const eventIds = [newId(), newId()];
+      return {
+        name: 'POST /v1/publish',
+        method: 'POST',
+        path: '/v1/publish',
+        headers: TRACK,
+        body: {
+          messages: eventIds.map((eventId) => ({
+            event_type: eventId,
+            event_id: eventId,
+            payload: { eventId },
+          })),
+        },
+        acknowledge: (call) => {
+          for (const eventId of eventIds) published.push({ eventId, call });
+        },
+      };
+    },
   ];
   return { identify, any: (own: readonly SentPerson[]) => pick(random, calls)(own) };
 }

@@ -1,12 +1,14 @@
 /**
  * One seed: load, faults at its moments, everything healed; then all that was acknowledged must be
- * in Postgres exactly once and in order, and everything must move again.
+ * in Postgres exactly once and in order, and everything must move again; where the fleet delivers, the endpoint must have it too.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seededRandom } from '@sluice/domain/values/seeded-random';
 import { PLANS, type Fault, type FaultPlan } from './fault-plan.ts';
 import type { Fleet, ReadinessBody } from './fleet-under-test.ts';
 import { startLoad } from './load.ts';
+import { findUndelivered } from './delivery-checker.ts';
+import type { DeliveryReceiver } from './delivery-receiver.ts';
 import { lastApplied, findLosses } from './invariant-checker.ts';
 
 export interface SeedReport {
@@ -32,12 +34,13 @@ const POLL_INTERVAL_MS = 50;
 /** Calls without a fault, after the last one. */
 const AFTERWARDS_MS = 200;
 
-/** `lengthMs`: how long faults may begin and last. */
+/** `lengthMs`: how long faults may begin and last. `receiver`: of the fleet's deliveries. */
 export async function runSeed(
   fleet: Fleet,
   seed: number,
   lengthMs: number,
   plan: FaultPlan = 'mixed',
+  receiver?: DeliveryReceiver,
 ): Promise<SeedReport> {
   const random = seededRandom(seed);
   const faults = PLANS[plan](random, fleet.broker, lengthMs);
@@ -60,10 +63,12 @@ export async function runSeed(
     wrong = isStopped ? await findUnsettled(fleet) : ['calls are still not acknowledged'];
     if (wrong.length > 0) return false;
     wrong = await findLosses(fleet.database, seed, load.people).catch(said);
+    if (receiver && wrong.length === 0)
+      wrong = findUndelivered(load.people, load.published, receiver);
     return wrong.length === 0;
   };
   await whileItMoves(isDone, async () =>
-    [load.counts.calls, await lastApplied(fleet.database)].join(),
+    [load.counts.calls, await lastApplied(fleet.database), receiver?.accepted.size].join(),
   );
   problems.push(...wrong);
   return {

@@ -1,19 +1,34 @@
 /** Short seeds on one fleet. */
+import { seededRandom } from '@sluice/domain/values/seeded-random';
 import { expect } from 'vitest';
 import type { Broker } from '../../src/loss/fault-plan.ts';
-import { startFleet } from '../../src/loss/fleet-under-test.ts';
+import { startDeliveryReceiver } from '../../src/loss/delivery-receiver.ts';
+import { SMALL_FLEET, startFleet } from '../../src/loss/fleet-under-test.ts';
 import { describeFault, runSeed } from '../../src/loss/run-seed.ts';
 
 const LENGTH_MS = 800;
 
-export async function expectNoLoss(broker: Broker, seedCount: number): Promise<void> {
-  const fleet = await startFleet(broker);
+export interface SeedsOptions {
+  readonly firstSeed?: number;
+  readonly seedCount: number;
+  /** To an endpoint that refuses and hangs up at times. */
+  readonly delivers?: boolean;
+}
+
+export async function expectNoLoss(
+  broker: Broker,
+  { firstSeed = 1, seedCount, delivers = false }: SeedsOptions,
+): Promise<void> {
+  const receiver = delivers ? await startDeliveryReceiver(seededRandom(firstSeed)) : undefined;
+  const shape = { ...SMALL_FLEET, ...(receiver && { deliversTo: receiver.url }) };
+  const fleet = await startFleet(broker, shape);
   try {
-    for (let seed = 1; seed <= seedCount; seed++) {
-      const { problems, faults } = await runSeed(fleet, seed, LENGTH_MS);
+    for (let seed = firstSeed; seed < firstSeed + seedCount; seed++) {
+      const { problems, faults } = await runSeed(fleet, seed, LENGTH_MS, 'mixed', receiver);
       expect(problems, `seed ${seed}: ${faults.map(describeFault).join('; ')}`).toEqual([]);
     }
   } finally {
     await fleet.close();
+    receiver?.close();
   }
 }
