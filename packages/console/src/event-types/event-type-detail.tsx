@@ -92,7 +92,7 @@ function EventTypeView({
             )}
             {!isPortal && (
               <>
-                <PayloadCheck name={name} isAny={type.schema === null} />
+                <PayloadCheck id="check" name={name} isAny={type.schema === null} />
                 <PublishSample name={name} />
               </>
             )}

@@ -12,6 +12,7 @@ import { segment } from '../routing/location.ts';
 import { jsonOf } from '../sentences/json-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { EventType } from './event-type.ts';
+import { PayloadCheck } from './payload-check.tsx';
 
 const EXAMPLE = `{
   "type": "object",
@@ -30,6 +31,9 @@ export function EventTypeForm({
   readonly onSaved: () => void;
 }) {
   const { workspaceId } = useReach();
+  const [draft, setDraft] = useState(
+    type && type.schema !== null ? JSON.stringify(type.schema, null, 2) : '',
+  );
   const [notJson, setNotJson] = useState<string>();
   const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
@@ -37,7 +41,7 @@ export function EventTypeForm({
     event.preventDefault();
     const form = event.currentTarget;
     const name = type?.name ?? formText(form, 'name');
-    const schema = jsonOf(formText(form, 'schema'));
+    const schema = jsonOf(draft);
     setNotJson(schema.problem && `schema: ${schema.problem}`);
     if (schema.problem !== undefined) return;
     const body = { description: formText(form, 'description'), schema: schema.value };
@@ -86,7 +90,8 @@ export function EventTypeForm({
           spellCheck={false}
           placeholder={EXAMPLE}
           aria-describedby="type-schema-advice"
-          defaultValue={type && type.schema !== null ? JSON.stringify(type.schema, null, 2) : ''}
+          value={draft}
+          onInput={(event) => setDraft(event.currentTarget.value)}
         />
         <p id="type-schema-advice" className="faint">
           Another schema is another version. Publishing holds payloads to it within a second.
@@ -98,6 +103,7 @@ export function EventTypeForm({
           onClose={onClose}
         />
       </form>
+      <PayloadCheck id="draft" name={type?.name ?? 'draft'} draft={draft} />
     </Dialog>
   );
 }

@@ -1,5 +1,5 @@
 /** A payload that is tried against the schema of its type: whether publishing would take it, and why not. */
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, useEffect, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
@@ -17,42 +17,56 @@ interface Verdict {
 }
 
 export function PayloadCheck({
+  id,
   name,
-  isAny,
+  isAny = false,
+  draft,
 }: {
+  /** Of the page, in which there may be two of these. */
+  readonly id: string;
+  /** Of a new type: of no meaning yet. */
   readonly name: string;
   /** The version in force has no schema. */
-  readonly isAny: boolean;
+  readonly isAny?: boolean;
+  /** The schema as it is typed, held in place of the stored one; absent: the stored one. */
+  readonly draft?: string;
 }) {
   const { workspaceId } = useReach();
   const [verdict, setVerdict] = useState<Verdict>();
   const [notJson, setNotJson] = useState<string>();
   const { isRunning, problem, run } = useWork();
+  // It was of another schema.
+  useEffect(() => setVerdict(undefined), [draft]);
   const check = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const payload = jsonOf(formText(event.currentTarget, 'payload'));
+    // Of no schema any payload is taken.
+    const schema = draft === undefined ? undefined : jsonOf(draft);
     setVerdict(undefined);
-    setNotJson(payload.problem && `payload: ${payload.problem}`);
-    if (payload.problem !== undefined) return;
+    setNotJson(
+      (schema?.problem && `schema: ${schema.problem}`) ??
+        (payload.problem && `payload: ${payload.problem}`),
+    );
+    if ((schema?.problem ?? payload.problem) !== undefined) return;
     void run(async () => {
       setVerdict(
         await request<Verdict>(`/v1/event_types/${segment(name)}/check`, {
           method: 'POST',
-          body: { payload: payload.value },
+          body: { payload: payload.value, ...(schema && { schema: schema.value ?? {} }) },
           workspaceId,
         }),
       );
     });
   };
   return (
-    <section className="card" aria-labelledby="check-title">
-      <h2 id="check-title">Try a payload</h2>
+    <section className="card" aria-labelledby={`${id}-title`}>
+      <h2 id={`${id}-title`}>{draft === undefined ? 'Try a payload' : 'Try a payload before'}</h2>
       <form className="stack" onSubmit={check} onInput={() => setVerdict(undefined)}>
-        <label htmlFor="check-payload">
+        <label htmlFor={`${id}-payload`}>
           Payload, which is not published{isAny && ': any JSON object fits'}
         </label>
         <textarea
-          id="check-payload"
+          id={`${id}-payload`}
           name="payload"
           className="code"
           rows={6}
@@ -60,7 +74,7 @@ export function PayloadCheck({
           defaultValue="{}"
         />
         <div className="actions">
-          <button type="submit" className="main" disabled={isRunning}>
+          <button type="submit" className={draft === undefined ? 'main' : ''} disabled={isRunning}>
             Check it
           </button>
         </div>

@@ -92,6 +92,12 @@ test('a payload is tried, the schema changed, an earlier version seen, and the t
   await page.getByRole('button', { name: 'Change …' }).click();
   const form = page.getByRole('dialog');
   await form.getByLabel(/^JSON Schema/).fill('{"required": ["currency"]}');
+  // Before it is stored: the payload that fits the one in force does not fit this one.
+  await form.getByLabel(/^Payload, which is not published/).fill('{"total": 1}');
+  await form.getByRole('button', { name: 'Check it' }).click();
+  await form.getByText('/currency is required').waitFor();
+  expect(await problemsOf(page)).toEqual([]);
+  expect(await world.call('GET', '/v1/event_types/refund')).toMatchObject({ version: 1 });
   await form.getByRole('button', { name: 'Change it' }).click();
   await form.waitFor({ state: 'detached' });
   const shown = page.getByRole('region', { name: 'JSON Schema of the payload' });
