@@ -104,6 +104,7 @@ test('what was applied, refused, delivered and failed is counted, in words and i
     .poll(
       async () => {
         await page.reload();
+        await chart(/attempts to deliver succeeded/).waitFor();
         return chart(/[1-9]\d* attempts to deliver succeeded in the last 24 hours/).count();
       },
       { timeout: 60_000, interval: 2_000 },
