@@ -91,6 +91,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'publishing',
     'portal',
     'webhooks',
+    'endpoint-credentials',
     'people',
     'imports',
     'events',

@@ -25,6 +25,7 @@ const WHAT = {
   webhook: 'signing key',
   next: 'next signing key',
   headers: 'headers',
+  credentials: 'client certificate and OAuth2 client',
   second_factor: 'second factor',
 } as const;
 
@@ -109,6 +110,7 @@ function becameOf(replaced: ReplacedSecret): string {
     case 'second_factor_removed':
       return `${before}: removed, and the user's sessions ended; the user sets up another at the next sign-in`;
     case 'headers_removed':
+    case 'credentials_removed':
       return `${before}: removed; set them again: PUT /v1/reporting_webhooks/${replaced.webhookId}`;
   }
 }

@@ -49,7 +49,7 @@ import { listWebhookEndpoints } from '@sluice/database/webhooks/webhook-endpoint
 import { contextOf, listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { findOldestUntold } from '@sluice/database/changes/outbox';
 import { findOldestWaitingEvent } from '@sluice/database/billing/provider-events';
-import { encryptSecrets, secretOpener } from './maintenance/encrypt-secrets.ts';
+import { encryptSecrets, webhookSecrets } from './maintenance/encrypt-secrets.ts';
 import {
   DEAD_LETTERED_COUNT_MAX,
   readReadiness,
@@ -98,7 +98,7 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 const encryptedText = createEncryptedText(settings.SEALING_KEYS);
-const openSecret = secretOpener(encryptedText);
+const secrets = webhookSecrets(encryptedText);
 const measure = () => measureClock(database, clocks);
 const clock = new WorkerClock({ ...clocks, measure, onMeasured, fail });
 await waitForDatabase({
@@ -159,7 +159,7 @@ const deliveries = createDeliveries({
   database,
   producer,
   webhooks,
-  openSecret,
+  ...secrets,
   tracing,
   tail,
   countAttempt: statistics.countAttempt.bind(statistics),

@@ -33,7 +33,7 @@ import { identifierText, text } from '../http/fields.ts';
 import { pageQuery, readStart, splitPage } from '../http/page.ts';
 import { limitReached, notFound } from '../http/problem.ts';
 import { applicationId, newWebhook, toNew, toWire } from '../webhooks/webhook-fields.ts';
-import { headerHints } from '../webhooks/webhook-headers.ts';
+import { secretHints, whyNoCredentials } from '../endpoint-credentials/endpoint-credentials.ts';
 import { registerApplicationReplays } from './application-replays.ts';
 
 export interface ApplicationEffects {
@@ -174,6 +174,8 @@ function registerEndpoints(
     { schema: { hide: true, params, body: newEndpoint } },
     async (request, reply) => {
       const environmentId = environmentOf(request);
+      const unusable = whyNoCredentials(request.body, now());
+      if (unusable) return sendProblem(request, reply, unusable);
       const context = secretContext(environmentId);
       const body = {
         ...request.body,
@@ -191,7 +193,7 @@ function registerEndpoints(
         changeOriginOf(request),
         now(),
         {
-          hintsOf: (headers) => headerHints(headers, environmentId, encryptedText),
+          hintsOf: secretHints(environmentId, encryptedText),
           scope: { of: 'application', applicationId: request.params.application_id },
           // With the workspace's, what one customer is sent would be valid at the endpoint of another.
           signingKey: encryptedText.encrypt(newSecret(), context),

@@ -15,7 +15,8 @@ import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { idInPath, sequenceInPath } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
-import { openHeaders } from './webhook-headers.ts';
+import { hasOAuth2 } from '../endpoint-credentials/endpoint-credentials.ts';
+import { openHeaders } from '../endpoint-credentials/webhook-headers.ts';
 import { laneOf, noWebhook } from './webhook-route.ts';
 
 export interface AttemptRequestEffects {
@@ -61,6 +62,9 @@ export function registerAttemptRequest(
           headers: {
             ...deliveryHeaders(timestamp, webhook.signing === 'sluice' ? { signature } : {}),
             ...Object.fromEntries(own.map((name) => [name, NOT_SHOWN])),
+            ...(hasOAuth2(webhook, lane.environmentId, encryptedText) && {
+              authorization: TOKEN_NOT_SHOWN,
+            }),
           },
           body: sent.body,
           size_bytes: Buffer.byteLength(sent.body),
@@ -71,4 +75,5 @@ export function registerAttemptRequest(
 }
 
 const CHANGED = '(the signing key was changed since)';
+const TOKEN_NOT_SHOWN = '(the access token of OAuth2; not shown)';
 const NOT_SHOWN = '(set by you; not shown)';

@@ -39,7 +39,12 @@ import { registerWebhookDeliveries } from './webhook-deliveries.ts';
 import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
 import { toWire as stateToWire } from './lane-state-view.ts';
 import { changesBeyondApplication, changesBeyondGrant, newBeyondGrant } from './webhook-limits.ts';
-import { exposesHeaders, headerHints } from './webhook-headers.ts';
+import { exposesHeaders } from '../endpoint-credentials/webhook-headers.ts';
+import {
+  exposesToken,
+  secretHints,
+  whyNoCredentials,
+} from '../endpoint-credentials/endpoint-credentials.ts';
 
 export interface ReportingWebhookEffects {
   readonly database: Database;
@@ -53,15 +58,16 @@ export interface ReportingWebhookEffects {
   readonly giveUpAfterMs: number;
 }
 
-const HEADERS_NEEDED = invalidRequest([
-  {
-    field: 'headers',
-    reason: 'required',
-    message:
-      'headers is required with an endpoint on another server: the stored values were given for the former one; send those of the new one, or {} for none',
-    source: { pointer: '/headers' },
-  },
-]);
+/** @param what - what is to be sent. */
+const neededAnew = (field: string, what: string): Problem =>
+  invalidRequest([
+    {
+      field,
+      reason: 'required',
+      message: `${field} is required with an endpoint on another server: the stored values were given for the former one; send ${what}`,
+      source: { pointer: `/${field}` },
+    },
+  ]);
 
 export function registerReportingWebhooks(
   app: ApiServer,
@@ -82,7 +88,7 @@ export function registerReportingWebhooks(
     async (request, reply) => {
       const environmentId = environmentOf(request);
       const grant = portalOf(request);
-      const beyond = newBeyondGrant(grant, request.body);
+      const beyond = newBeyondGrant(grant, request.body) ?? whyNoCredentials(request.body, now());
       if (beyond) return sendProblem(request, reply, beyond);
       const made = await makeWebhook(
         database,
@@ -95,7 +101,7 @@ export function registerReportingWebhooks(
         changeOriginOf(request),
         now(),
         {
-          hintsOf: (headers) => headerHints(headers, environmentId, encryptedText),
+          hintsOf: secretHints(environmentId, encryptedText),
           scope: webhookScopeOf(request),
           // With the workspace's, what one customer is sent would be valid at the endpoint of another.
           ...(grant && {
@@ -197,6 +203,8 @@ export function registerReportingWebhooks(
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
       const grant = portalOf(request);
+      const unusable = whyNoCredentials(request.body, now());
+      if (unusable) return sendProblem(request, reply, unusable);
       let refusal: Problem | undefined;
       const updated = await changeWebhook(
         database,
@@ -204,15 +212,17 @@ export function registerReportingWebhooks(
         lane.webhookId,
         (before) => {
           refusal = exposesHeaders(request.body, before)
-            ? HEADERS_NEEDED
-            : (changesBeyondApplication(request.body, before) ??
-              changesBeyondGrant(grant, request.body, before));
+            ? neededAnew('headers', 'those of the new one, or {} for none')
+            : exposesToken(request.body, before, lane.environmentId, encryptedText)
+              ? neededAnew('oauth2', 'that of the new one, or null for none')
+              : (changesBeyondApplication(request.body, before) ??
+                changesBeyondGrant(grant, request.body, before));
           if (refusal) return {};
           return toChanges(request.body, before, lane.environmentId, encryptedText);
         },
         changeOriginOf(request),
         now(),
-        { hintsOf: (headers) => headerHints(headers, lane.environmentId, encryptedText) },
+        { hintsOf: secretHints(lane.environmentId, encryptedText) },
       );
       if (!updated) return noWebhook(request, reply);
       if (refusal) return sendProblem(request, reply, refusal);
@@ -243,7 +253,7 @@ export function registerReportingWebhooks(
         request.params.webhook_id,
         changeOriginOf(request),
         now(),
-        (headers) => headerHints(headers, environmentId, encryptedText),
+        secretHints(environmentId, encryptedText),
       );
       return isDeleted ? reply.send(undefined) : noWebhook(request, reply);
     },

@@ -26,8 +26,8 @@ import {
 import {
   changedOptionsOf,
   newOptionFields,
+  newOptionsOf,
   optionFields,
-  optionsOf,
   shownOptions,
   showOptions,
 } from './webhook-options.ts';
@@ -160,12 +160,12 @@ export function toNew(
     disabled: body.disabled,
     fullResolution: body.full_resolution,
     withContent: body.with_content,
-    ...optionsOf(body, environmentId, encryptedText),
+    ...newOptionsOf(body, environmentId, encryptedText),
     ...incomingOf(body),
   };
 }
 
-/** What is to be changed of a webhook, as the statements want it; headers only where they are others than before. */
+/** What is to be changed of a webhook, as the statements want it; secrets only where they are others than before. */
 export function toChanges(
   body: z.infer<typeof webhookChanges>,
   before: Webhook,

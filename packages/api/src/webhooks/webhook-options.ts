@@ -1,7 +1,7 @@
 /**
  * How a webhook wants to be sent to (not what it is told), between the wire and the row.
  *
- * Its headers: `webhook-headers.ts`.
+ * Its headers, client certificate, authority and OAuth2 client: `endpoint-credentials/`.
  */
 import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks/webhooks';
 import {
@@ -18,7 +18,17 @@ import {
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
-import { headersInBody, hintsOf, openHeaders } from './webhook-headers.ts';
+import { headersInBody, hintsOf, openHeaders } from '../endpoint-credentials/webhook-headers.ts';
+import {
+  credentialFields,
+  newCredentialFields,
+  shownCredentials,
+} from '../endpoint-credentials/credential-fields.ts';
+import {
+  changedCredentials,
+  showCredentials,
+  storedCredentials,
+} from '../endpoint-credentials/endpoint-credentials.ts';
 
 const RATE_PER_SECOND_MAX = 10_000;
 const WINDOW_MAX = 1_000;
@@ -111,6 +121,7 @@ export const optionFields = {
     description:
       'Only events of the chosen types for which all of these hold are sent. Null or empty: every one.',
   }),
+  ...credentialFields,
 };
 
 /** As `optionFields` where nothing is given. */
@@ -123,6 +134,7 @@ export const newOptionFields = {
   ordering: optionFields.ordering.default('person'),
   headers: optionFields.headers.default({}),
   attribute_filters: optionFields.attribute_filters.default(null),
+  ...newCredentialFields,
 };
 
 /** Of a webhook as it stands. */
@@ -146,14 +158,25 @@ export const shownOptions = {
       }),
     )
     .nullable(),
+  ...shownCredentials,
 };
 
 type OptionsInBody = {
   readonly [Name in keyof typeof optionFields]?: z.infer<(typeof optionFields)[Name]> | undefined;
 };
 
-/** What is given, as the row has it. */
-export function optionsOf(
+/** What a new webhook is given, as the row has it. */
+export const newOptionsOf = (
+  body: OptionsInBody,
+  environmentId: number,
+  encryptedText: EncryptedText,
+): Partial<DeliveryOptions> => ({
+  ...optionsOf(body, environmentId, encryptedText),
+  endpointCredentials: storedCredentials(body, environmentId, encryptedText),
+});
+
+/** What is given, as the row has it, but for the credentials. */
+function optionsOf(
   body: OptionsInBody,
   environmentId: number,
   encryptedText: EncryptedText,
@@ -183,14 +206,16 @@ export function optionsOf(
   };
 }
 
-/** What is given for a webhook that is there. The same headers as before are no change, however they are encrypted. */
+/** What is given for a webhook that is there. The same secrets as before are no change, however they are encrypted. */
 export function changedOptionsOf(
   body: OptionsInBody,
   before: Webhook,
   environmentId: number,
   encryptedText: EncryptedText,
 ): Partial<DeliveryOptions> {
-  const { customHeaders, ...changes } = optionsOf(body, environmentId, encryptedText);
+  const { customHeaders, ...options } = optionsOf(body, environmentId, encryptedText);
+  const endpointCredentials = changedCredentials(body, before, environmentId, encryptedText);
+  const changes = { ...options, ...(endpointCredentials !== undefined && { endpointCredentials }) };
   if (customHeaders === undefined) return changes;
   const headersOf = (encrypted: string | null): string | undefined => {
     try {
@@ -226,5 +251,6 @@ export function showOptions(
         operator,
         ...(values && { values: [...values] }),
       })) ?? null,
+    ...showCredentials(row, environmentId, encryptedText),
   };
 }

@@ -108,6 +108,7 @@ const PHRASES: Readonly<Record<string, string>> = {
   name_not_resolved: 'finds no address for the host',
   unreachable: 'finds no route to the host',
   address_refused: 'leads to an address that is never called',
+  token_unavailable: 'has a token URL that gives no access token',
   unusable_endpoint: 'has an endpoint that cannot be called',
 };
 

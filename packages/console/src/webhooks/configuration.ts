@@ -10,6 +10,8 @@ export interface Webhook extends Subscription, Sending {
   readonly disabled: boolean;
   /** In place of the values hints. */
   readonly headers: Headers;
+  /** Set through the API alone; null or absent where it was not. */
+  readonly oauth2?: object | null;
   /** Of an endpoint: the application that it belongs to. */
   readonly application_id?: string;
 }

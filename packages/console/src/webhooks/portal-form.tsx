@@ -38,7 +38,7 @@ export function PortalForm({
       // An application's endpoint is told of its messages: of all, or of those with these names.
       ...(isOfApplication ? { events: ['message'], event_names: events } : { events }),
       // Those that are stored were given for the former server, and are not sent to another.
-      ...(isExposing && { headers: {} }),
+      ...(isExposing && { headers: {}, ...(webhook?.oauth2 && { oauth2: null }) }),
     };
     void run(async () => {
       if (webhook)
@@ -55,7 +55,9 @@ export function PortalForm({
           webhook={webhook}
           onEndpoint={(endpoint) => setIsExposing(isElsewhere(endpoint, webhook))}
         />
-        {isExposing && <p>It is another server: headers that were set are not sent there.</p>}
+        {isExposing && (
+          <p>It is another server: headers and access tokens that were set are not sent there.</p>
+        )}
         <fieldset hidden={isOfApplication && shown.length === 0}>
           <legend>Types of events{isOfApplication && ' (none chosen: all)'}</legend>
           <div className="choices" tabIndex={0} role="group" aria-label="Types of events">

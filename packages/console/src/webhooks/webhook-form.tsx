@@ -59,6 +59,8 @@ export function WebhookForm({
       ...(isEndpoint ? filtersOf(form, webhook) : subscriptionOf(form, types, webhook)),
       ...sendingOf(form),
       ...headers,
+      // A token is for the server that it was given for.
+      ...(isExposing && webhook?.oauth2 && { oauth2: null }),
     };
     void run(async () => {
       const saved = await callOnce<{ secret?: string }>(pathOf(webhook, applicationId), {

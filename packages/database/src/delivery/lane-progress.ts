@@ -192,7 +192,7 @@ async function recordOnce(
            is_paused as "isPaused", next_probe_at as "nextProbeAt",
            (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs",
            endpoint, "endpointVersion", "signingKey", "nextSigningKey", "nextSignsFromMs", "standardWebhooks", signing, "rateLimitPerSecond",
-           "windowMax", "customHeaders"
+           "windowMax", "customHeaders", "endpointCredentials"
       from lane`.execute(database);
   const after = new Map(rows.map((row) => [`${nameOf(row)}/${row.fencing}`, row]));
   return reports.map(({ lane, fencing }) => {

@@ -28,13 +28,16 @@ export interface LaneTarget {
   readonly windowMax: number | null;
   /** As they are stored: encrypted JSON. */
   readonly customHeaders: string | null;
+  /** As they are stored: encrypted JSON (`EndpointCredentials`). */
+  readonly endpointCredentials: string | null;
 }
 
 export const TARGET = sql`
   webhooks.endpoint, webhooks.endpoint_version as "endpointVersion", webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
   (extract(epoch from webhooks.next_signs_from) * 1000)::float8 as "nextSignsFromMs",
   webhooks.standard_webhooks as "standardWebhooks", webhooks.signing, webhooks.rate_limit_per_second as "rateLimitPerSecond",
-  case when webhooks.ordering = 'strict' then 1 else webhooks.window_max end as "windowMax", webhooks.custom_headers as "customHeaders"`;
+  case when webhooks.ordering = 'strict' then 1 else webhooks.window_max end as "windowMax", webhooks.custom_headers as "customHeaders",
+  webhooks.endpoint_credentials as "endpointCredentials"`;
 
 /** Only that of a row with more. */
 export function targetOf(row: LaneTarget): LaneTarget {
@@ -49,5 +52,6 @@ export function targetOf(row: LaneTarget): LaneTarget {
     rateLimitPerSecond: row.rateLimitPerSecond,
     windowMax: row.windowMax,
     customHeaders: row.customHeaders,
+    endpointCredentials: row.endpointCredentials,
   };
 }

@@ -101,6 +101,7 @@ const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
     vendor_events: 'select, insert, update',
     visitors: ALL,
     webhook_replays: 'select, update, delete',
+    webhook_tokens: 'select, insert, update',
     webhooks: 'select, update, delete',
     worker_processes: ALL,
   },

@@ -72,6 +72,7 @@ import { feeds } from '../migrations/0062_feeds.ts';
 import { endpointOperations } from '../migrations/0063_endpoint_operations.ts';
 import { minuteStatistics } from '../migrations/0064_minute_statistics.ts';
 import { failingCountsFrom } from '../migrations/0065_failing_counts_from.ts';
+import { endpointCredentials } from '../migrations/0066_endpoint_credentials.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -152,6 +153,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0063_endpoint_operations': endpointOperations,
   '0064_minute_statistics': minuteStatistics,
   '0065_failing_counts_from': failingCountsFrom,
+  '0066_endpoint_credentials': endpointCredentials,
 };
 
 /**

@@ -72,6 +72,7 @@ export const MIGRATION_NAMES = [
   '0063_endpoint_operations',
   '0064_minute_statistics',
   '0065_failing_counts_from',
+  '0066_endpoint_credentials',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

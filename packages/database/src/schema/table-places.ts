@@ -40,6 +40,7 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
 
   // Webhooks and their deliveries: one statement advances a lane, writes its log and reads who the account is.
   webhooks: OF_WORKSPACE,
+  webhook_tokens: OF_WORKSPACE,
   portal_links: OF_WORKSPACE,
   portal_link_webhooks: OF_WORKSPACE,
   lanes: OF_WORKSPACE,

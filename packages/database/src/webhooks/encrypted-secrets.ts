@@ -2,7 +2,8 @@
  * All secrets of the installation that are stored encrypted: those of webhooks and workspaces, and the second factors of
  * users. Nothing here can read one.
  *
- * An encrypted column that is missing here would be lost with the key that encrypted it. Secrets of deleted webhooks
+ * An encrypted column that is missing here would be lost with the key that encrypted it. Tokens (`webhook-tokens.ts`) are
+ * left out: a worker that cannot decrypt one fetches another. Secrets of deleted webhooks
  * are left out on purpose: nobody sends with them.
  */
 import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
@@ -20,8 +21,11 @@ export interface SecretOwner {
 
 /** A secret where it stands, so that it can be replaced there. */
 export interface StoredSecret extends SecretOwner {
-  /** The key of a workspace; the key of a webhook, its next one, and its headers; the second factor of a user. */
-  readonly place: 'environment' | 'webhook' | 'next' | 'headers' | 'second_factor';
+  /**
+   * The key of a workspace; the key of a webhook, its next one, its headers, and its client certificate and OAuth2 client; the
+   * second factor of a user.
+   */
+  readonly place: 'environment' | 'webhook' | 'next' | 'headers' | 'credentials' | 'second_factor';
   readonly stored: string;
 }
 
@@ -42,7 +46,8 @@ const SECRETS = sql`(
   select secret.place, environment_id, webhook_id, 0, 0, secret.stored, name
     from webhooks
    cross join lateral (values
-     ('webhook', signing_key), ('next', next_signing_key), ('headers', custom_headers)) as secret (place, stored)
+     ('webhook', signing_key), ('next', next_signing_key), ('headers', custom_headers),
+     ('credentials', endpoint_credentials)) as secret (place, stored)
    where deleted_at is null and secret.stored is not null
   union all
   select 'second_factor', 0, 0, f.account_id, f.user_id, f.secret, u.email
@@ -53,7 +58,7 @@ const OWNER = sql`
   environment_id as "environmentId", webhook_id as "webhookId", account_id::int as "accountId", user_id as "userId"`;
 
 /**
- * All of them, of each webhook its headers first and the next key before the key. Reads all webhooks and
+ * All of them, of each webhook its credentials and headers first and the next key before the key. Reads all webhooks and
  * workspaces into memory: for operators.
  */
 export async function listSecrets(database: DatabaseOrTransaction): Promise<NamedSecret[]> {
@@ -124,6 +129,10 @@ export async function replaceSecrets(
     update webhooks set custom_headers = c.sealed from ${of('headers')}
      where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
        and custom_headers = c.stored`.execute(database);
+  await sql`
+    update webhooks set endpoint_credentials = c.sealed from ${of('credentials')}
+     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
+       and endpoint_credentials = c.stored`.execute(database);
   await sql`
     update second_factors f set secret = c.sealed from ${of('second_factor')}
      where (f.account_id, f.user_id) = (c.account_id, c.user_id) and f.secret = c.stored`.execute(

@@ -24,10 +24,12 @@ import {
 import { joinScope, roomInScope, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.ts';
 
 /**
- * What the audit log says of stored headers: name → what a reader knows the value by, never the value. Whoever cannot
- * decrypt them leaves it out.
+ * What the audit log says of a webhook's encrypted headers and credentials: what a reader knows each value by, never the
+ * value. A caller that cannot decrypt them leaves it out.
  */
-export type HeaderHints = (customHeaders: string | null) => Readonly<Record<string, string>> | null;
+export type SecretHints = (
+  webhook: Pick<Webhook, 'customHeaders' | 'endpointCredentials'>,
+) => Pick<AuditState<'reporting_webhook'>, 'header_hints' | 'endpoint_credential_hints'>;
 
 /**
  * Makes a webhook and its empty lane. Undefined where there is no such workspace; `too_many` where it has as many as
@@ -45,7 +47,7 @@ export async function makeWebhook(
     hintsOf,
     scope = WHOLE_WORKSPACE,
     signingKey,
-  }: { hintsOf?: HeaderHints; scope?: WebhookScope; signingKey?: string } = {},
+  }: { hintsOf?: SecretHints; scope?: WebhookScope; signingKey?: string } = {},
 ): Promise<Webhook | 'too_many' | 'scope_full' | 'scope_gone' | undefined> {
   return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await lockEnvironment(transaction, environmentId);
@@ -79,7 +81,7 @@ export async function makeWebhook(
  *
  * @param changes - or what gives them for the webhook as it is: headers that stay the same are encrypted differently each
  * time, and only their owner can tell.
- * @param storedHeaders - where the stored headers differ, nothing is changed and undefined is returned.
+ * @param stored - if the stored headers or credentials are others, nothing is changed and undefined is returned.
  */
 export async function changeWebhook(
   database: Database,
@@ -88,13 +90,21 @@ export async function changeWebhook(
   changes: Partial<WebhookSettings> | ((before: Webhook) => Partial<WebhookSettings>),
   origin: ChangeOrigin,
   nowMs: number,
-  { hintsOf, storedHeaders }: { hintsOf?: HeaderHints; storedHeaders?: string } = {},
+  {
+    hintsOf,
+    stored = {},
+  }: {
+    hintsOf?: SecretHints;
+    stored?: Partial<Pick<Webhook, 'customHeaders' | 'endpointCredentials'>>;
+  } = {},
 ): Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined> {
   return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await findAccountOf(transaction, environmentId);
     const before = await lockWebhook(transaction, environmentId, webhookId);
     if (accountId === undefined || !before) return undefined;
-    if (storedHeaders !== undefined && before.customHeaders !== storedHeaders) return undefined;
+    const { customHeaders, endpointCredentials } = { ...before, ...stored };
+    if (customHeaders !== before.customHeaders) return undefined;
+    if (endpointCredentials !== before.endpointCredentials) return undefined;
     const given = typeof changes === 'function' ? changes(before) : changes;
     const updated = await updateWebhook(transaction, environmentId, webhookId, given, nowMs);
     if (!updated) return undefined;
@@ -120,7 +130,7 @@ export async function removeWebhook(
   webhookId: number,
   origin: ChangeOrigin,
   nowMs: number,
-  hintsOf?: HeaderHints,
+  hintsOf?: SecretHints,
 ): Promise<boolean> {
   return database.transaction().execute(async (transaction) => {
     const accountId = await findAccountOf(transaction, environmentId);
@@ -152,7 +162,7 @@ export const nameOf = (environmentId: number, webhook: Webhook) =>
 /** As the audit log keeps it. */
 export const auditState = (
   webhook: Webhook,
-  hintsOf: HeaderHints | undefined,
+  hintsOf: SecretHints | undefined,
 ): AuditState<'reporting_webhook'> => ({
   name: webhook.name,
   endpoint: webhook.endpoint,
@@ -167,7 +177,8 @@ export const auditState = (
   window_max: webhook.windowMax,
   ordering: webhook.ordering,
   headers: webhook.customHeaders,
-  ...(hintsOf && { header_hints: hintsOf(webhook.customHeaders) }),
+  endpoint_credentials: webhook.endpointCredentials,
+  ...hintsOf?.(webhook),
   attribute_filters: webhook.attributeFilters,
   event_names: webhook.eventNames,
   with_imports: webhook.withImports,

@@ -28,6 +28,8 @@ export interface DeliveryOptions {
   readonly ordering: 'person' | 'strict';
   /** Encrypted JSON, name to value; null where there are none. */
   readonly customHeaders: string | null;
+  /** Encrypted JSON (`EndpointCredentials`); null where there are none. */
+  readonly endpointCredentials: string | null;
   /** Null: every event of the chosen types. */
   readonly attributeFilters: readonly AttributeFilter[] | null;
   /** Of tracked events those with one of these names; null: all. */
@@ -66,7 +68,7 @@ export interface Webhook extends WebhookSettings {
 export const WEBHOOK_COLUMNS = sql`
   webhook_id as "webhookId", application_id as "applicationId", name, endpoint, events, disabled, full_resolution as "fullResolution",
   with_content as "withContent", standard_webhooks as "standardWebhooks", signing, disable_after_days as "disableAfterDays",
-  rate_limit_per_second as "rateLimitPerSecond", window_max as "windowMax", ordering, custom_headers as "customHeaders",
+  rate_limit_per_second as "rateLimitPerSecond", window_max as "windowMax", ordering, custom_headers as "customHeaders", endpoint_credentials as "endpointCredentials",
   attribute_filters as "attributeFilters", event_names as "eventNames", with_imports as "withImports", with_late as "withLate",
   with_person_attributes as "withPersonAttributes", created_at as "createdAt", updated_at as "updatedAt"`;
 
@@ -82,13 +84,13 @@ export async function insertWebhook(
       insert into webhooks
         (environment_id, name, endpoint, events, disabled, full_resolution, with_content, standard_webhooks,
          rate_limit_per_second, window_max, ordering, custom_headers, attribute_filters, event_names, with_imports, with_late,
-         with_person_attributes, application_id, signing, disable_after_days, signing_key)
+         with_person_attributes, application_id, signing, disable_after_days, endpoint_credentials, signing_key)
       select environment_id, ${settings.name}, ${settings.endpoint}, ${settings.events}::text[], ${settings.disabled},
              ${settings.fullResolution}, ${settings.withContent}, ${settings.standardWebhooks ?? false},
              ${settings.rateLimitPerSecond ?? null}::int, ${settings.windowMax ?? null}::int, ${settings.ordering ?? 'person'}, ${settings.customHeaders ?? null},
              ${jsonOf(settings.attributeFilters)}::jsonb, ${settings.eventNames ?? null}::text[], ${settings.withImports ?? false},
              ${settings.withLate ?? false}, ${settings.withPersonAttributes ?? false}, ${settings.applicationId ?? null},
-             ${settings.signing ?? 'sluice'}, ${settings.disableAfterDays ?? null}::int, coalesce(${signingKey ?? null}::text, webhook_signing_key)
+             ${settings.signing ?? 'sluice'}, ${settings.disableAfterDays ?? null}::int, ${settings.endpointCredentials ?? null}, coalesce(${signingKey ?? null}::text, webhook_signing_key)
         from environments where environment_id = ${environmentId}
       returning *
     ), lane as (
@@ -156,7 +158,7 @@ export async function lockWebhook(
  * Changes what is given and leaves the rest; undefined where there is no such webhook.
  *
  * Disabling keeps what is blocked and keeps later events out. Enabling, or whatever changes what is sent or where
- * (endpoint, headers, `standardWebhooks`, `signing`; a signing key: `signing-keys.ts`), lets a failing lane probe at `nowMs` instead of
+ * (endpoint, headers, credentials, `standardWebhooks`, `signing`; a signing key: `signing-keys.ts`), lets a failing lane probe at `nowMs` instead of
  * when it was due: wake the lane after the commit where `mustWake` says that there is something to send.
  */
 export async function updateWebhook(
@@ -173,6 +175,7 @@ export async function updateWebhook(
              or standard_webhooks <> coalesce(${changes.standardWebhooks ?? null}::boolean, standard_webhooks)
              or signing <> coalesce(${changes.signing ?? null}, signing)
              or ${changes.customHeaders !== undefined} and custom_headers is distinct from ${changes.customHeaders ?? null}
+             or ${changes.endpointCredentials !== undefined} and endpoint_credentials is distinct from ${changes.endpointCredentials ?? null}
              or disabled and not coalesce(${changes.disabled ?? null}::boolean, disabled) as is_fresh,
              endpoint <> coalesce(${changes.endpoint ?? null}, endpoint)
              or disabled and not coalesce(${changes.disabled ?? null}::boolean, disabled) as begins_anew
@@ -194,6 +197,7 @@ export async function updateWebhook(
              window_max = case when ${changes.windowMax !== undefined} then ${changes.windowMax ?? null}::int else window_max end,
              ordering = coalesce(${changes.ordering ?? null}, ordering),
              custom_headers = case when ${changes.customHeaders !== undefined} then ${changes.customHeaders ?? null} else custom_headers end,
+             endpoint_credentials = case when ${changes.endpointCredentials !== undefined} then ${changes.endpointCredentials ?? null} else endpoint_credentials end,
              attribute_filters = case when ${changes.attributeFilters !== undefined} then ${jsonOf(changes.attributeFilters)}::jsonb else attribute_filters end,
              event_names = case when ${changes.eventNames !== undefined} then ${changes.eventNames ?? null}::text[] else event_names end,
              with_imports = coalesce(${changes.withImports ?? null}::boolean, with_imports),

@@ -98,6 +98,9 @@ export const AUDIT_OBJECTS = {
       headers: 'secret',
       // Names, and of each value what a reader knows it by.
       header_hints: 'shown',
+      endpoint_credentials: 'secret',
+      // Fingerprints of certificates, and of OAuth2 all but the secret.
+      endpoint_credential_hints: 'shown',
       attribute_filters: 'shown',
       event_names: 'shown',
       with_imports: 'shown',

@@ -29,6 +29,8 @@ export const FAILURE_CLASSES = {
   name_not_resolved: 'The name of the endpoint has no address.',
   unreachable: 'There is no route to the address.',
   address_refused: 'The endpoint is at an address that this installation does not send to.',
+  token_unavailable:
+    'The token URL of the webhook (OAuth2) gave no access token, so nothing was sent to the endpoint.',
   unusable_endpoint: 'The endpoint is not an http or https URL that can be called.',
   skipped: 'Not an attempt: an operator gave the delivery up.',
   other: 'None of the above; the message says more.',

@@ -30,6 +30,34 @@ export const DISABLE_AFTER_DAYS_MAX = 30;
 /** Of one customer of a workspace. */
 export const APPLICATION_ENDPOINT_COUNT_MAX = 50;
 
+/** Seconds a token of OAuth2 is kept if its server does not say for how long it is good. */
+export const TOKEN_KEPT_SECONDS_DEFAULT = 300;
+
+/** OAuth2 client credentials (RFC 6749 §4.4), as they are stored, encrypted. */
+export interface OAuth2Client {
+  readonly token_url: string;
+  readonly client_id: string;
+  readonly client_secret: string;
+  /** Where the token server reads id and secret: in the header (HTTP Basic), or among the fields of the body. */
+  readonly client_authentication: 'basic' | 'body';
+  readonly scope?: string | undefined;
+  readonly audience?: string | undefined;
+}
+
+/**
+ * How the requests of a webhook prove who sends them, beside signature and headers, and whom they trust. As it is stored,
+ * encrypted JSON; an empty object is stored as null.
+ */
+export interface EndpointCredentials {
+  /** PEM: the certificate with those between it and its authority, and its key. */
+  readonly client_certificate?:
+    | { readonly certificate: string; readonly private_key: string }
+    | undefined;
+  /** PEM: the only authorities that the endpoint's certificate may come from. */
+  readonly certificate_authority?: string | undefined;
+  readonly oauth2?: OAuth2Client | undefined;
+}
+
 const USER_AGENT = 'Sluice-Webhooks/1.0';
 
 /** The JSON body (`ingestion-webhooks.md` §6). `timestamp` is whole Unix seconds, rounded down. */

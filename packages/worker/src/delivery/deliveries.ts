@@ -14,6 +14,8 @@ import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
+import { AccessTokens, type AccessTokensDeps } from './access-tokens.ts';
+import { authorizedPost, TOKEN_TIME_SHARE } from './authorized-post.ts';
 import { deliverLane, leasesOf } from './deliver-webhook.ts';
 import { createHttpClient } from '../http/http-client.ts';
 import { outcomeOf } from '../http/http-outcome.ts';
@@ -32,6 +34,7 @@ export interface DeliveriesDeps {
   readonly producer: Pick<Producer, 'wakeLane' | 'wakeLaneAt'>;
   readonly webhooks: ReturnType<typeof webhookOptions>;
   readonly openSecret: LaneDrainDeps['openSecret'];
+  readonly encryptSecret: AccessTokensDeps['encryptSecret'];
   /** Each traces what it wraps. */
   readonly tracing: {
     loading(store: LaneStore): LaneStore;
@@ -85,11 +88,18 @@ const DIRECT_WAKES_MAX = 64;
 
 /** What it opens is closed with `lifecycle`. */
 export function createDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { database, producer, webhooks, openSecret, tail, clock, now, logger } = deps;
+  const { database, producer, webhooks, openSecret, encryptSecret } = deps;
+  const { tail, clock, now, logger } = deps;
   const http = createHttpClient(webhooks);
   deps.lifecycle.defer('http client', () => http.close());
   const store = deps.tracing.loading(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
   const monotonicNow = () => performance.now();
+  const { timeoutMs } = webhooks;
+  const fetchTimeoutMs = Math.ceil(TOKEN_TIME_SHARE * timeoutMs);
+  const { post } = http;
+  const tokenDeps = { database, post, openSecret, encryptSecret, fetchTimeoutMs, monotonicNow };
+  const tokens = new AccessTokens(tokenDeps);
+  const send = authorizedPost({ post, tokens, timeoutMs, monotonicNow });
   const idleTime = new IdleTime({
     idleMs: () => performance.eventLoopUtilization().idle,
     monotonicNow,
@@ -117,10 +127,10 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   let timeSliceCount = 0;
   const draining = {
     policy: webhooks.lanes,
-    leases: leasesOf(webhooks.timeoutMs),
+    leases: leasesOf(timeoutMs),
     presence: deps.presence,
     post: deps.tracing.posting(async (request) => {
-      const answer = await http.post(request);
+      const answer = await send(request);
       const outcome = outcomeOf(answer);
       attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
       return answer;

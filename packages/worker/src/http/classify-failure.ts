@@ -36,6 +36,8 @@ const CLASS_BY_PREFIX: readonly (readonly [string, Exclude<FailureClass, 'status
   ['EAI_', 'name_not_resolved'],
   ['ERR_SSL_', 'tls_handshake'],
   ['ERR_TLS_', 'tls_handshake'],
+  // Of a certificate or a key that OpenSSL cannot use.
+  ['ERR_OSSL_', 'tls_handshake'],
 ];
 
 const MESSAGE_LENGTH_MAX = 200;

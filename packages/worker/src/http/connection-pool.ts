@@ -1,16 +1,21 @@
 /**
- * Which open connection serves which origin next, and how many may lie idle.
+ * Which open connection serves which route next, and how many may lie idle. A route is an origin, and what TLS is made
+ * with where that is the webhook's own.
  *
  * The latest used is taken first, so that under little load the others age and go. Idle connections are bounded over
- * all origins together; beyond the bound the one that is idle longest goes, whatever its origin. A connection that
+ * all routes together; beyond the bound the one that is idle longest goes, whatever its route. A connection that
  * has been idle for as long as the other side keeps it is not used again, and is closed within seconds.
  *
  * Knows nothing of HTTP; used by `http-client.ts`.
  */
 
+/** Connections of routes with one key serve each other's requests. */
+export interface Route {
+  readonly key: string;
+}
+
 export interface PooledConnection {
-  /** Scheme, host and port. */
-  readonly origin: string;
+  readonly route: Route;
   /** Set when it is given back. */
   idleUntilMs: number;
   destroy(): void;
@@ -18,21 +23,21 @@ export interface PooledConnection {
 
 const LOOK_INTERVAL_MS = 1_000;
 
-export class ConnectionPool<Connection extends PooledConnection> {
-  readonly #open: (origin: string, onClosed: (connection: Connection) => void) => Connection;
+export class ConnectionPool<Way extends Route, Connection extends PooledConnection> {
+  readonly #open: (route: Way, onClosed: (connection: Connection) => void) => Connection;
   readonly #idleMax: number;
   readonly #monotonicNow: () => number;
   /** In the order in which they became idle. */
   readonly #idle = new Set<Connection>();
   /** The latest used last. An empty one stays until the next look: most are wanted again at once. */
-  readonly #idleByOrigin = new Map<string, Connection[]>();
+  readonly #idleByRoute = new Map<string, Connection[]>();
   readonly #all = new Set<Connection>();
   /** One for all of them, and only while one is idle. */
   #timer: NodeJS.Timeout | undefined;
 
   /** @param open - calls `onClosed` when the connection is closed, by either side. */
   constructor(
-    open: (origin: string, onClosed: (connection: Connection) => void) => Connection,
+    open: (route: Way, onClosed: (connection: Connection) => void) => Connection,
     idleMax: number,
     monotonicNow: () => number = () => performance.now(),
   ) {
@@ -46,20 +51,20 @@ export class ConnectionPool<Connection extends PooledConnection> {
   }
 
   /** An idle connection, or a fresh one. Nobody else has it until it is given back. */
-  take(origin: string): Connection {
-    const sameOrigin = this.#idleByOrigin.get(origin);
-    for (let connection = sameOrigin?.pop(); connection; connection = sameOrigin?.pop()) {
+  take(route: Way): Connection {
+    const sameRoute = this.#idleByRoute.get(route.key);
+    for (let connection = sameRoute?.pop(); connection; connection = sameRoute?.pop()) {
       this.#idle.delete(connection);
       if (connection.idleUntilMs > this.#monotonicNow()) return connection;
       // The search goes on: one that has been idle longer may be kept longer by its other side.
       this.discard(connection);
     }
-    return this.open(origin);
+    return this.open(route);
   }
 
   /** A fresh connection in any case. */
-  open(origin: string): Connection {
-    const connection = this.#open(origin, (closed) => {
+  open(route: Way): Connection {
+    const connection = this.#open(route, (closed) => {
       this.discard(closed);
     });
     this.#all.add(connection);
@@ -71,9 +76,9 @@ export class ConnectionPool<Connection extends PooledConnection> {
     connection.idleUntilMs = this.#monotonicNow() + idleMsMax;
     this.#idle.add(connection);
     this.#timer ??= setInterval(() => this.#look(), LOOK_INTERVAL_MS);
-    const sameOrigin = this.#idleByOrigin.get(connection.origin);
-    if (sameOrigin) sameOrigin.push(connection);
-    else this.#idleByOrigin.set(connection.origin, [connection]);
+    const sameRoute = this.#idleByRoute.get(connection.route.key);
+    if (sameRoute) sameRoute.push(connection);
+    else this.#idleByRoute.set(connection.route.key, [connection]);
     if (this.#idle.size <= this.#idleMax) return;
     const [longestIdle] = this.#idle;
     if (longestIdle) this.discard(longestIdle);
@@ -95,8 +100,8 @@ export class ConnectionPool<Connection extends PooledConnection> {
     const nowMs = this.#monotonicNow();
     for (const connection of this.#idle)
       if (connection.idleUntilMs <= nowMs) this.discard(connection);
-    for (const [origin, { length }] of this.#idleByOrigin)
-      if (length === 0) this.#idleByOrigin.delete(origin);
+    for (const [key, { length }] of this.#idleByRoute)
+      if (length === 0) this.#idleByRoute.delete(key);
     if (this.#idle.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -104,7 +109,7 @@ export class ConnectionPool<Connection extends PooledConnection> {
 
   #forgetIdle(connection: Connection): void {
     if (!this.#idle.delete(connection)) return;
-    const sameOrigin = this.#idleByOrigin.get(connection.origin) ?? [];
-    sameOrigin.splice(sameOrigin.lastIndexOf(connection), 1);
+    const sameRoute = this.#idleByRoute.get(connection.route.key) ?? [];
+    sameRoute.splice(sameRoute.lastIndexOf(connection), 1);
   }
 }

@@ -8,7 +8,7 @@ import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery/deli
 import { toStorableText } from '@sluice/domain/values/storable-text';
 import { classifyFailure, isConnectionLoss } from './classify-failure.ts';
 import type { ConnectionPool } from './connection-pool.ts';
-import type { Connection, ConnectionUser } from './http-connection.ts';
+import type { Connection, ConnectionUser, ConnectRoute } from './http-connection.ts';
 import type { HttpOutcome } from './http-outcome.ts';
 import { ResponseReader } from './http-response.ts';
 
@@ -17,8 +17,8 @@ const KEEP_ALIVE_MS = 15_000;
 
 /** One request on its way. */
 export class Attempt implements ConnectionUser {
-  readonly #connections: ConnectionPool<Connection>;
-  readonly #origin: string;
+  readonly #connections: ConnectionPool<ConnectRoute, Connection>;
+  readonly #route: ConnectRoute;
   readonly #begin: string;
   readonly #rest: string;
   readonly #resolve: (outcome: HttpOutcome) => void;
@@ -34,20 +34,20 @@ export class Attempt implements ConnectionUser {
    * @param rest - as it goes out in UTF-8.
    */
   constructor(
-    connections: ConnectionPool<Connection>,
-    origin: string,
+    connections: ConnectionPool<ConnectRoute, Connection>,
+    route: ConnectRoute,
     begin: string,
     rest: string,
     timeoutMs: number,
     resolve: (outcome: HttpOutcome) => void,
   ) {
     this.#connections = connections;
-    this.#origin = origin;
+    this.#route = route;
     this.#begin = begin;
     this.#rest = rest;
     this.#resolve = resolve;
     this.#timeoutMs = timeoutMs;
-    this.#connection = connections.take(origin);
+    this.#connection = connections.take(route);
     this.#reader = new ResponseReader(KEEP_ALIVE_MS, this.#connection.lastHead);
     // Node keeps all timers of one duration in one list: this is the cheapest exact deadline there is.
     this.#timer = setTimeout(onDeadline, timeoutMs, this);
@@ -106,7 +106,7 @@ export class Attempt implements ConnectionUser {
     }
     this.#connections.discard(this.#connection);
     // Whatever becomes of the fresh connection, there is no third.
-    this.#connection = this.#connections.open(this.#origin);
+    this.#connection = this.#connections.open(this.#route);
     this.send();
   }
 

@@ -3,7 +3,8 @@
  *
  * - One deadline an attempt, from before the name look-up to the last byte of the body.
  * - Only vetted addresses (`vetted-connection.ts`); redirects are answers like any other.
- * - HTTP/1.1, one request a connection at a time; connections are kept (`connection-pool.ts`).
+ * - HTTP/1.1, one request a connection at a time; connections are kept (`connection-pool.ts`), by origin and by client
+ *   certificate and authority (`tls-identity.ts`).
  * - Of a body the first 16 KB are read, then the connection is cut; nothing is decompressed. So no
  *   answer, however long, takes more memory than that.
  * - A connection that was idle may be closed by the other side at the moment it is used again. When
@@ -21,7 +22,7 @@
 import type { AddressRange } from '@sluice/domain/delivery/network-address';
 import { ConnectionPool } from './connection-pool.ts';
 import { Attempt } from './http-attempt.ts';
-import { Connection } from './http-connection.ts';
+import { Connection, type ConnectRoute } from './http-connection.ts';
 import type { HttpOutcome, HttpPost } from './http-outcome.ts';
 import type { Proxy } from './proxy-tunnel.ts';
 import {
@@ -44,7 +45,7 @@ export interface HttpClientOptions {
 }
 
 export interface HttpClient {
-  post(request: HttpPost): Promise<HttpOutcome>;
+  readonly post: (request: HttpPost) => Promise<HttpOutcome>;
   /** Connections that are open and unused. */
   idleConnections(): number;
   /** Cuts every connection. Call it when no attempt is under way: it would count as a failure. */
@@ -67,8 +68,8 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     options.proxy,
     PROXY_ANSWER_SHARE * options.timeoutMs,
   );
-  const connections = new ConnectionPool<Connection>(
-    (origin, onClosed) => new Connection(origin, connectTargetOf(origin), connector, onClosed),
+  const connections = new ConnectionPool<ConnectRoute, Connection>(
+    (route, onClosed) => new Connection(route, connector, onClosed),
     options.idleConnectionsMax ?? IDLE_CONNECTIONS_MAX,
   );
   const targets = new Map<string, Target | undefined>();
@@ -94,10 +95,10 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       return new Promise((resolve) => {
         new Attempt(
           connections,
-          target.origin,
+          routeOf(target, request),
           isAscii ? head + body : head,
           isAscii ? '' : body,
-          options.timeoutMs,
+          request.timeoutMs ?? options.timeoutMs,
           resolve,
         ).send();
       });
@@ -108,7 +109,8 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 }
 
 interface Target {
-  readonly origin: string;
+  /** Its key is the origin. */
+  readonly route: ConnectRoute;
   /** Request line, `Host` and what is the same for each request. */
   readonly head: string;
   /** Of the credentials in the URL. */
@@ -122,16 +124,23 @@ function parseTarget(endpoint: string): Target | undefined {
   const { origin, host, username, password, pathname, search } = url;
   const credentials = [username, password].map(decodeComponent).join(':');
   return {
-    origin,
+    route: { key: origin, target: connectTargetOf(url) },
     head: `POST ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`,
     authorization:
       username || password ? `Basic ${Buffer.from(credentials).toString('base64')}` : undefined,
   };
 }
 
-function connectTargetOf(origin: string): ConnectTarget {
-  const { protocol, hostname, port } = new URL(origin);
-  return { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port };
+const connectTargetOf = ({ protocol, hostname, port }: URL): ConnectTarget => ({
+  protocol,
+  hostname: hostname.replace(/^\[|\]$/g, ''),
+  port,
+});
+
+/** No connection is shared by requests with different identities. An origin holds no blank. */
+function routeOf({ route }: Target, { tls }: HttpPost): ConnectRoute {
+  if (!tls) return route;
+  return { key: `${route.key} ${tls.key}`, target: { ...route.target, tls } };
 }
 
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;

@@ -5,7 +5,7 @@
  * `http-attempt.ts`, which uses it, and `vetted-connection.ts`, which opens it.
  */
 import type { Socket } from 'node:net';
-import type { PooledConnection } from './connection-pool.ts';
+import type { PooledConnection, Route } from './connection-pool.ts';
 import { LastHead } from './http-response.ts';
 import type { ConnectTarget, OpenedSocket, VettedConnector } from './vetted-connection.ts';
 
@@ -22,9 +22,13 @@ export interface ConnectionUser {
 /** One buffer for all connections: whoever is told of bytes copies what it keeps. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
+/** Where a connection leads. */
+export interface ConnectRoute extends Route {
+  readonly target: ConnectTarget;
+}
+
 export class Connection implements PooledConnection {
-  readonly origin: string;
-  readonly #target: ConnectTarget;
+  readonly route: ConnectRoute;
   readonly #connector: VettedConnector;
   readonly #onClosed: (connection: Connection) => void;
   #opening: OpenedSocket | undefined;
@@ -38,13 +42,11 @@ export class Connection implements PooledConnection {
 
   /** @param onClosed - called when it is closed, by either side, while nobody uses it. */
   constructor(
-    origin: string,
-    target: ConnectTarget,
+    route: ConnectRoute,
     connector: VettedConnector,
     onClosed: (connection: Connection) => void,
   ) {
-    this.origin = origin;
-    this.#target = target;
+    this.route = route;
     this.#connector = connector;
     this.#onClosed = onClosed;
   }
@@ -81,7 +83,7 @@ export class Connection implements PooledConnection {
         this.#onBytes(READ_BUFFER.subarray(0, sizeBytes));
         return true;
       };
-      this.#opening = this.#connector.openSocket(this.#target, onOpened, {
+      this.#opening = this.#connector.openSocket(this.route.target, onOpened, {
         buffer: READ_BUFFER,
         callback,
       });

@@ -1,10 +1,15 @@
 /** What is sent to an endpoint, and how that ended. */
 import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import type { TlsIdentity } from './tls-identity.ts';
 
 export interface HttpPost {
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** For TLS that differs from that of most requests. */
+  readonly tls?: TlsIdentity | undefined;
+  /** Whole milliseconds; absent: the client's. */
+  readonly timeoutMs?: number;
 }
 
 export type HttpOutcome = {

@@ -23,6 +23,16 @@ const SENTENCES: Readonly<Record<string, string>> = {
   ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'the endpoint speaks no version of TLS from 1.2 on',
   ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED:
     'the endpoint asks for a client certificate, and none is sent',
+  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA:
+    'the endpoint does not know the authority of the client certificate',
+  ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: 'the endpoint does not accept the client certificate',
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN: 'the endpoint does not accept the client certificate',
+  ERR_SSL_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    'the endpoint does not accept the client certificate',
+  ERR_SSL_TLSV1_ALERT_ACCESS_DENIED: 'the endpoint does not accept the client certificate',
+  ERR_SSL_TLSV1_ALERT_DECRYPT_ERROR: 'the endpoint does not accept the client certificate',
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: 'the client certificate has expired',
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED: 'the client certificate was revoked',
   ERR_SSL_UNSAFE_LEGACY_RENEGOTIATION_DISABLED: 'the endpoint wants an unsafe renegotiation of TLS',
   ERR_SSL_DH_KEY_TOO_SMALL: 'the key of the endpoint is too short',
   ERR_SSL_EE_KEY_TOO_SMALL: 'the key of the endpoint is too short',

@@ -20,10 +20,11 @@ import {
   type OnReadOpts,
   type Socket,
 } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { judgeAddress, type AddressPolicy } from '@sluice/domain/delivery/network-address';
 import { ADDRESS_REFUSED } from './classify-failure.ts';
 import { openTunnel, type Proxy } from './proxy-tunnel.ts';
+import { TLS_VERSION_MIN, TlsContexts, type TlsIdentity } from './tls-identity.ts';
 
 export type ResolveName = (hostname: string) => Promise<LookupAddress[]>;
 
@@ -33,6 +34,8 @@ export interface ConnectTarget {
   readonly hostname: string;
   /** Empty: the protocol's own. */
   readonly port: string;
+  /** Of https; absent: no client certificate, and the well-known authorities. */
+  readonly tls?: TlsIdentity;
 }
 
 /** Connected, or why not. Called once, and not before `openSocket` has returned. */
@@ -71,7 +74,7 @@ const ANSWERS_MAX = 4_096;
  */
 const PROXY_ANSWER_MS_MAX = 20_000;
 
-const TLS_OPTIONS = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
+const TLS_OPTIONS = { minVersion: TLS_VERSION_MIN, ALPNProtocols: ['http/1.1'] } as const;
 
 /**
  * @param resolve - for tests; the system's by default.
@@ -84,6 +87,7 @@ export function createVettedConnector(
   proxy?: Proxy,
   proxyAnswerMsMax = PROXY_ANSWER_MS_MAX,
 ): VettedConnector {
+  const contexts = new TlsContexts();
   const underWay = new Map<string, Promise<LookupAddress[]>>();
   const lastAnswers = new Map<string, LookupAddress[]>();
 
@@ -160,7 +164,14 @@ export function createVettedConnector(
       }
       const isTls = target.protocol === 'https:';
       const port = Number(target.port || (isTls ? 443 : 80));
-      const tls = { ...TLS_OPTIONS, servername: isLiteral ? '' : hostname };
+      const tls: ConnectionOptions = { ...TLS_OPTIONS, servername: isLiteral ? '' : hostname };
+      if (isTls && target.tls)
+        try {
+          tls.secureContext = contexts.of(target.tls);
+        } catch (error) {
+          queueMicrotask(() => onOpened(error as Error, null));
+          return undefined;
+        }
       if (proxy) {
         const addresses = isLiteral
           ? Promise.resolve([hostname])

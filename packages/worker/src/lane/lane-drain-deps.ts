@@ -5,13 +5,17 @@ import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
 import type { Logger } from '@sluice/platform/process/logger';
-import type { HttpOutcome, HttpPost } from '../http/http-outcome.ts';
+import type { HttpOutcome } from '../http/http-outcome.ts';
 import type { LanePermits } from '../scheduling/lane-permits.ts';
+import type { DeliveryPost } from './endpoint-access.ts';
 import type { LaneStore } from './lane-store.ts';
 import type { IdleTime } from '../scheduling/idle-time.ts';
 
 /** Sends one attempt of a delivery. */
-export type PostDelivery = (request: HttpPost, delivery: LoggedDelivery) => Promise<HttpOutcome>;
+export type PostDelivery = (
+  request: DeliveryPost,
+  delivery: LoggedDelivery,
+) => Promise<HttpOutcome>;
 
 export interface LaneDrainDeps {
   readonly store: Pick<LaneStore, 'load' | 'keep'>;

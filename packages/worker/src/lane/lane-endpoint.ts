@@ -1,11 +1,11 @@
 /**
- * Where the requests of a lane go and how they are signed, as Postgres last said: the owner may change both during a
+ * Where the requests of a lane go, how they are signed and what else proves who sends them, as Postgres last said: the owner may change all of it during a
  * drain. Used by `lane-drain.ts`.
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { LaneTarget } from '@sluice/database/delivery/lane-target';
-import type { HttpPost } from '../http/http-outcome.ts';
+import { endpointAccess, type DeliveryPost, type EndpointAccess } from './endpoint-access.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import { DeliverySigner, isSignedOtherwise } from './sign-delivery.ts';
 
@@ -13,15 +13,19 @@ export class LaneEndpoint {
   readonly #open: (encrypted: string) => string;
   #target: LaneTarget;
   #signer: DeliverySigner;
+  readonly #webhook: LaneKey;
+  #access: EndpointAccess;
 
   constructor(
     { openSecret }: Pick<LaneDrainDeps, 'openSecret'>,
-    { environmentId }: LaneKey,
+    { environmentId, webhookId }: LaneKey,
     target: LaneTarget,
   ) {
     this.#open = (encrypted) => openSecret(environmentId, encrypted);
+    this.#webhook = { environmentId, webhookId };
     this.#target = target;
     this.#signer = new DeliverySigner(target, this.#open);
+    this.#access = this.#accessOf(target);
   }
 
   /** Grows when it is somewhere else than before, and when its webhook is enabled. */
@@ -30,11 +34,12 @@ export class LaneEndpoint {
   }
 
   /** One attempt, signed for the time at which it is made. */
-  request({ eventId, body }: LoggedDelivery, atMs: number): HttpPost {
+  request({ eventId, body }: LoggedDelivery, atMs: number): DeliveryPost {
     return {
       endpoint: this.#target.endpoint,
       headers: this.#signer.headers(eventId, body, atMs),
       body,
+      ...this.#access,
     };
   }
 
@@ -43,7 +48,14 @@ export class LaneEndpoint {
     const isAnother = target.endpointVersion !== this.version;
     if (isSignedOtherwise(target, this.#target))
       this.#signer = new DeliverySigner(target, this.#open);
+    if (isAnother || target.endpointCredentials !== this.#target.endpointCredentials)
+      this.#access = this.#accessOf(target);
     this.#target = target;
     return isAnother;
+  }
+
+  #accessOf({ endpointCredentials, endpointVersion }: LaneTarget): EndpointAccess {
+    const opened = endpointCredentials === null ? null : this.#open(endpointCredentials);
+    return endpointAccess(opened, this.#webhook, endpointVersion);
   }
 }

@@ -43,8 +43,10 @@ export async function encryptSecrets(deps: EncryptSecretsDeps): Promise<void> {
   }
 }
 
-/** Opens the secrets of webhooks, each in its workspace. */
-export const secretOpener =
-  (encryptedText: EncryptedText) =>
-  (environmentId: number, encrypted: string): string =>
-    encryptedText.decrypt(encrypted, secretContext(environmentId));
+/** Opens and encrypts the secrets of webhooks, each in its workspace. `openSecret` throws AppError SECRET_UNREADABLE. */
+export const webhookSecrets = (encryptedText: EncryptedText) => ({
+  openSecret: (environmentId: number, encrypted: string): string =>
+    encryptedText.decrypt(encrypted, secretContext(environmentId)),
+  encryptSecret: (environmentId: number, text: string): string =>
+    encryptedText.encrypt(text, secretContext(environmentId)),
+});

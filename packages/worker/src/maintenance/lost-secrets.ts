@@ -8,6 +8,7 @@
  * | the key of a webhook | a new one; where a rotation is under way, the next one |
  * | the next key of a webhook | nothing: the rotation is cancelled |
  * | the headers of a webhook | nothing |
+ * | the client certificate, authority and OAuth2 client of a webhook | nothing |
  * | the second factor of a user | nothing: the user's sessions end, and the user sets up another |
  *
  * Each is a transaction of its own with its entry in the audit log. Cut at any moment and begun again, it goes on
@@ -52,6 +53,7 @@ type Replacement =
         | 'rotation_promoted'
         | 'rotation_cancelled'
         | 'headers_removed'
+        | 'credentials_removed'
         | 'second_factor_removed';
     };
 
@@ -114,9 +116,15 @@ async function replace(
   switch (place) {
     case 'headers': {
       const none = { customHeaders: null };
-      const before = { storedHeaders: stored };
+      const before = { stored: { customHeaders: stored } };
       const changed = await changeWebhook(database, environmentId, webhookId, none, ...by, before);
       return changed && 'headers_removed';
+    }
+    case 'credentials': {
+      const none = { endpointCredentials: null };
+      const before = { stored: { endpointCredentials: stored } };
+      const changed = await changeWebhook(database, environmentId, webhookId, none, ...by, before);
+      return changed && 'credentials_removed';
     }
     case 'next': {
       const { outcome } = await cancelWebhookSecret(database, lane, ...by, stored);

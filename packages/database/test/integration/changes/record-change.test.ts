@@ -207,6 +207,7 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
     windowMax: fc.option(fc.integer({ min: 1, max: 1_000 })),
     ordering: fc.constantFrom('person' as const, 'strict' as const),
     customHeaders: fc.constant(null),
+    endpointCredentials: fc.constant(null),
     eventNames: fc.option(fc.array(texts, { minLength: 1 })),
     withImports: fc.boolean(),
     withLate: fc.boolean(),

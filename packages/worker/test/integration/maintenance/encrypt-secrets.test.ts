@@ -12,6 +12,8 @@ import { createLaneWorld, SIGNING_KEY, type LaneWorld } from '../support/lane-wo
 
 const OLD = { id: 'old', key: Buffer.alloc(32, 1) };
 const NEW = { id: 'new', key: Buffer.alloc(32, 2) };
+/** As it stands where somebody has made it by hand. */
+const CREDENTIALS = '{"certificate_authority":"x"}';
 const HEADERS = '{"authorization":"Basic abc"}';
 let database: Database;
 let world: LaneWorld;
@@ -27,7 +29,9 @@ beforeEach(async () => {
   );
   // As the API stores them.
   const headers = createEncryptedText([OLD]).encrypt(HEADERS, secretContext(world.environmentId));
-  await sql`update webhooks set custom_headers = ${headers}`.execute(database);
+  await sql`update webhooks set custom_headers = ${headers}, endpoint_credentials = ${CREDENTIALS}`.execute(
+    database,
+  );
 });
 
 const keep = (...keys: [typeof OLD, ...(typeof OLD)[]]) =>
@@ -38,7 +42,8 @@ async function storedSecrets(): Promise<string[]> {
     select webhook_signing_key as secret from environments
     union all select signing_key from webhooks
     union all select next_signing_key from webhooks where next_signing_key is not null
-    union all select custom_headers from webhooks where custom_headers is not null`.execute(
+    union all select custom_headers from webhooks where custom_headers is not null
+    union all select endpoint_credentials from webhooks where endpoint_credentials is not null`.execute(
     database,
   );
   return rows.map((row) => row.secret);
@@ -54,7 +59,13 @@ async function openedSecrets(...keys: [typeof OLD, ...(typeof OLD)[]]): Promise<
 test('what stands there as plain text is encrypted: the workspace’s, the webhook’s and the next one', async () => {
   await keep(OLD);
   expect((await storedSecrets()).filter((key) => !key.startsWith('sealed:old:'))).toEqual([]);
-  expect(await openedSecrets(OLD)).toEqual([SIGNING_KEY, SIGNING_KEY, 'the next key', HEADERS]);
+  expect(await openedSecrets(OLD)).toEqual([
+    SIGNING_KEY,
+    SIGNING_KEY,
+    'the next key',
+    HEADERS,
+    CREDENTIALS,
+  ]);
 });
 
 test('more secrets than one step takes are all encrypted', async () => {
@@ -65,7 +76,7 @@ test('more secrets than one step takes are all encrypted', async () => {
   );
   await keep(OLD);
   const opened = await openedSecrets(OLD);
-  expect(opened).toHaveLength(1_104);
+  expect(opened).toHaveLength(1_105);
   expect(opened).toContain('key 1100');
   expect((await storedSecrets()).filter((key) => !key.startsWith('sealed:old:'))).toEqual([]);
 });
@@ -73,7 +84,13 @@ test('more secrets than one step takes are all encrypted', async () => {
 test('all of it is encrypted anew under the first key, after which the others are not needed', async () => {
   await keep(OLD);
   await keep(NEW, OLD);
-  expect(await openedSecrets(NEW)).toEqual([SIGNING_KEY, SIGNING_KEY, 'the next key', HEADERS]);
+  expect(await openedSecrets(NEW)).toEqual([
+    SIGNING_KEY,
+    SIGNING_KEY,
+    'the next key',
+    HEADERS,
+    CREDENTIALS,
+  ]);
 });
 
 test('what is encrypted already is left as it is', async () => {
@@ -94,7 +111,7 @@ test('a rotation that is over leaves one key', async () => {
   await keep(OLD);
   world.nowMs += 1_000;
   await keep(OLD);
-  expect(await openedSecrets(OLD)).toEqual([SIGNING_KEY, 'the next key', HEADERS]);
+  expect(await openedSecrets(OLD)).toEqual([SIGNING_KEY, 'the next key', HEADERS, CREDENTIALS]);
 });
 
 test('the second factor of a user is encrypted again too, and opens for that user alone', async () => {

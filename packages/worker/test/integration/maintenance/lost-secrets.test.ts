@@ -7,7 +7,8 @@ import { findSigningKeys, startRotation } from '@sluice/database/webhooks/signin
 import type { Database } from '@sluice/database/connection/connection';
 import { listSecrets } from '@sluice/database/webhooks/encrypted-secrets';
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
-import { createTestDatabase } from '@sluice/database/testing/testing';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
+import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
 import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
@@ -232,6 +233,30 @@ test.each([
   });
   expect(lines.slice(1).map((line) => line.replace(` ${world.webhookId} `, ' '))).toEqual(done);
   expect(await openedSecrets()).toEqual({ environment: 'new secret 1', ...opened });
+});
+
+test('a client certificate or an OAuth2 client that is lost is removed, unless it was changed meanwhile', async () => {
+  await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
+  const lose = () =>
+    sql`update webhooks set endpoint_credentials = ${encrypt('{}')}`.execute(database);
+  await lose();
+  expect((await findLostSecrets(database, encryptedText)).lost).toMatchObject([
+    { place: 'credentials', webhookId: world.webhookId, keyId: 'lost' },
+  ]);
+  expect(await replaceAll()).toEqual([`credentials ${world.webhookId} credentials_removed`]);
+  expect(await openedSecrets()).not.toHaveProperty('credentials');
+
+  await lose();
+  const { lost } = await findLostSecrets(database, encryptedText);
+  const changed = encrypt('changed', KEPT);
+  await sql`update webhooks set endpoint_credentials = ${changed}`.execute(database);
+  const { environmentId, webhookId } = world;
+  const none = { endpointCredentials: null };
+  const stored = { endpointCredentials: lost[0]!.stored };
+  expect(
+    await changeWebhook(database, environmentId, webhookId, none, BY_TEST, world.nowMs, { stored }),
+  ).toBeUndefined();
+  expect(await openedSecrets()).toMatchObject({ credentials: 'changed' });
 });
 
 test('a webhook that was deleted keeps nobody from starting, though its secrets do not open', async () => {

@@ -15,7 +15,7 @@ const HEADER_NAME_LENGTH_MAX = 100;
 const HEADER_VALUE_LENGTH_MAX = 2_000;
 const HEADERS_LENGTH_MAX = 8_000;
 /** No character of a header's value: a hint that comes back is known for one. */
-const HIDDEN = '••••';
+export const HIDDEN = '••••';
 const HINT_LENGTH = 4;
 /** Of a shorter value the hint would be too large a part. */
 const HINTED_LENGTH_MIN = 16;
@@ -104,7 +104,8 @@ export function headerHints(
 export const hintsOf = (values: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, hintOf(value)]));
 
-function hintOf(value: string): string {
+/** What a reader knows a secret by: its end, where that is a small part of it. */
+export function hintOf(value: string): string {
   const [, scheme = '', secret = value] = /^(\w+) +(.+)$/.exec(value) ?? [];
   // The end of what is written in Base64 is the end of a password.
   const isShown = secret.length >= HINTED_LENGTH_MIN && scheme.toLowerCase() !== 'basic';

@@ -1,0 +1,98 @@
+/**
+ * Certificates and keys as bodies give them (PEM): which can be used, and what is shown of them.
+ *
+ * They are checked when they are given, so that no mistake is found out by deliveries that fail. Only what OpenSSL itself
+ * reads counts; what stands around the PEM blocks is not stored.
+ */
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+
+export const CERTIFICATE_PEM_LENGTH_MAX = 20_000;
+export const PRIVATE_KEY_PEM_LENGTH_MAX = 10_000;
+export const AUTHORITY_PEM_LENGTH_MAX = 30_000;
+const CERTIFICATE_COUNT_MAX = 10;
+const SUBJECT_LENGTH_MAX = 500;
+const FAULT_LENGTH_MAX = 100;
+
+const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+
+/** What a certificate is known by. */
+export interface ShownCertificate {
+  readonly subject: string;
+  /** Upper-case hex, two digits and a colon in turn, as `openssl x509 -fingerprint -sha256` prints it. */
+  readonly fingerprint_sha256: string;
+  /** Unix seconds. */
+  readonly expires_at: number;
+}
+
+/** The PEM blocks of certificates in a text, one after another. */
+export const certificateBlocks = (pem: string): string =>
+  (pem.match(CERTIFICATE_BLOCK) ?? []).map((block) => `${block}\n`).join('');
+
+/** @param pem - certificates that were found good when they were stored. */
+export const showCertificates = (pem: string): ShownCertificate[] =>
+  (pem.match(CERTIFICATE_BLOCK) ?? []).map((block) => {
+    const certificate = new X509Certificate(block);
+    return {
+      subject: certificate.subject.replaceAll('\n', ', ').slice(0, SUBJECT_LENGTH_MAX),
+      fingerprint_sha256: certificate.fingerprint256,
+      expires_at: Math.floor(Date.parse(certificate.validTo) / 1_000),
+    };
+  });
+
+/** What is wrong with certificates, worded to follow their field; undefined where nothing is. */
+export function whyNoCertificates(pem: string, nowMs: number): string | undefined {
+  if (pem.includes('PRIVATE KEY-----')) return 'must not hold a private key';
+  const blocks = pem.match(CERTIFICATE_BLOCK) ?? [];
+  if (blocks.length === 0)
+    return 'must be PEM: text that begins with -----BEGIN CERTIFICATE----- and ends with -----END CERTIFICATE-----';
+  if (blocks.length > CERTIFICATE_COUNT_MAX)
+    return `must hold at most ${CERTIFICATE_COUNT_MAX} certificates`;
+  for (const [place, block] of blocks.entries()) {
+    const certificate = parsed(() => new X509Certificate(block));
+    const which = blocks.length === 1 ? '' : `: certificate ${place + 1}`;
+    if (!certificate) return `must be PEM of certificates that can be read${which}`;
+    if (Date.parse(certificate.validTo) <= nowMs)
+      return `must not be expired${which}: it was good until ${certificate.validTo}`;
+    if (Date.parse(certificate.validFrom) > nowMs)
+      return `must be good already${which}: it is good from ${certificate.validFrom} on`;
+  }
+  return undefined;
+}
+
+/**
+ * What is wrong with the key of a certificate, worded to follow its field; undefined where nothing is.
+ *
+ * @param certificate - PEM that was found good; the first one is the key's.
+ */
+export function whyNoPrivateKey(pem: string, certificate: string): string | undefined {
+  if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: 4,ENCRYPTED/.test(pem))
+    return 'must not be encrypted with a passphrase: it is encrypted here when it is stored';
+  const key = parsed((): KeyObject => createPrivateKey(pem));
+  if (!key) return 'must be PEM of a private key that can be read';
+  const [first = ''] = certificate.match(CERTIFICATE_BLOCK) ?? [];
+  const isOfCertificate = parsed(() => new X509Certificate(first).checkPrivateKey(key));
+  return isOfCertificate === true
+    ? undefined
+    : 'must be the key of the certificate; if there are several, of the first one';
+}
+
+/** OpenSSL's own objection, such as `EE_KEY_TOO_SMALL`; undefined where TLS can be made with these. */
+export function whyNoTls(certificate: string, privateKey: string): string | undefined {
+  try {
+    // With authorities of its own, so that the well-known ones are not read for nothing.
+    createSecureContext({ cert: certificate, key: privateKey, ca: certificate });
+    return undefined;
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    return `cannot be used for TLS (${code.slice(0, FAULT_LENGTH_MAX)})`;
+  }
+}
+
+function parsed<Value>(parse: () => Value): Value | undefined {
+  try {
+    return parse();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Client certificate, private authority and OAuth2 client of a webhook on the wire: how they are given, and what is shown.
+ *
+ * They are write-only. What is shown says which one is in force, and is nothing that could be sent back. They are not in
+ * the OpenAPI description; `docs/publishing.md` describes them.
+ */
+import { z } from 'zod';
+import { text } from '../http/fields.ts';
+import { reachableAddress } from '../http/url-field.ts';
+import {
+  AUTHORITY_PEM_LENGTH_MAX,
+  CERTIFICATE_PEM_LENGTH_MAX,
+  PRIVATE_KEY_PEM_LENGTH_MAX,
+} from './client-certificates.ts';
+import { HIDDEN } from './webhook-headers.ts';
+
+const CLIENT_ID_LENGTH_MAX = 500;
+const CLIENT_SECRET_LENGTH_MAX = 2_000;
+const SCOPE_LENGTH_MAX = 1_000;
+const HINT_REFUSED = 'is the hint that is shown in place of the secret; send the secret';
+
+const clientAuthentication = z.enum(['basic', 'body']);
+
+/** Left out of the description (`openapi/published-description.ts`). */
+const UNDESCRIBED = { isUndescribed: true };
+
+/** As a body gives them; null takes one back. */
+export const credentialFields = {
+  client_certificate: z
+    .object({
+      certificate: text(CERTIFICATE_PEM_LENGTH_MAX),
+      private_key: text(PRIVATE_KEY_PEM_LENGTH_MAX),
+    })
+    .nullable()
+    .meta(UNDESCRIBED),
+  certificate_authority: text(AUTHORITY_PEM_LENGTH_MAX).nullable().meta(UNDESCRIBED),
+  oauth2: z
+    .object({
+      token_url: reachableAddress,
+      client_id: text(CLIENT_ID_LENGTH_MAX).min(1),
+      client_secret: text(CLIENT_SECRET_LENGTH_MAX)
+        .min(1)
+        .refine((secret) => !secret.startsWith(HIDDEN), { error: HINT_REFUSED }),
+      client_authentication: clientAuthentication.default('basic'),
+      scope: text(SCOPE_LENGTH_MAX).min(1).nullish(),
+      audience: text(SCOPE_LENGTH_MAX).min(1).nullish(),
+    })
+    .nullable()
+    .meta(UNDESCRIBED),
+};
+
+export const newCredentialFields = {
+  client_certificate: credentialFields.client_certificate.default(null),
+  certificate_authority: credentialFields.certificate_authority.default(null),
+  oauth2: credentialFields.oauth2.default(null),
+};
+
+const shownCertificate = z.object({
+  subject: z.string(),
+  fingerprint_sha256: z.string(),
+  expires_at: z.int(),
+});
+
+/** Of a webhook as it stands. */
+export const shownCredentials = {
+  client_certificate: shownCertificate.nullable().meta(UNDESCRIBED),
+  certificate_authority: z.array(shownCertificate).nullable().meta(UNDESCRIBED),
+  oauth2: z
+    .object({
+      token_url: z.string(),
+      client_id: z.string(),
+      client_secret: z.string(),
+      client_authentication: clientAuthentication,
+      scope: z.string().nullable(),
+      audience: z.string().nullable(),
+    })
+    .nullable()
+    .meta(UNDESCRIBED),
+};
+
+export type CredentialsInBody = {
+  readonly [Name in keyof typeof credentialFields]?:
+    | z.infer<(typeof credentialFields)[Name]>
+    | undefined;
+};
+
+export type ShownCredentials = z.infer<z.ZodObject<typeof shownCredentials>>;

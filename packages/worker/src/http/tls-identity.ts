@@ -1,0 +1,56 @@
+/**
+ * A client certificate, and the authorities that one webhook trusts.
+ *
+ * Connections are kept by the identity's key beside their origin (`http-client.ts`): a request never goes out over a
+ * connection that was opened with another certificate, or trusted by other authorities.
+ */
+import { createHash } from 'node:crypto';
+import tls, { type SecureContext } from 'node:tls';
+
+export interface TlsIdentity {
+  /** Equal for equal identities only. */
+  readonly key: string;
+  readonly certificate: string | undefined;
+  readonly privateKey: string | undefined;
+  /** PEM: trusted in place of the well-known authorities. */
+  readonly authority: string | undefined;
+  /** The well-known authorities are trusted too. */
+  readonly trustsPublic: boolean;
+}
+
+/** Undefined where TLS is that of any other request. */
+export function tlsIdentity(parts: Omit<TlsIdentity, 'key'>): TlsIdentity | undefined {
+  const { certificate, privateKey, authority, trustsPublic } = parts;
+  if (certificate === undefined && authority === undefined) return undefined;
+  const text = JSON.stringify([certificate, privateKey, authority, trustsPublic]);
+  return { ...parts, key: createHash('sha256').update(text).digest('base64') };
+}
+
+/** Beyond it the memory begins anew: a context is made within a millisecond. */
+const CONTEXTS_MAX = 512;
+export const TLS_VERSION_MIN = 'TLSv1.2';
+
+export class TlsContexts {
+  readonly #contexts = new Map<string, SecureContext>();
+
+  /** @throws the error of OpenSSL where a certificate, a key or an authority cannot be used. */
+  of(identity: TlsIdentity): SecureContext {
+    const known = this.#contexts.get(identity.key);
+    if (known) return known;
+    if (this.#contexts.size === CONTEXTS_MAX) this.#contexts.clear();
+    const { certificate, privateKey, authority, trustsPublic } = identity;
+    // Named authorities replace those that Node trusts by itself.
+    const ca =
+      authority === undefined
+        ? undefined
+        : [...(trustsPublic ? tls.getCACertificates('default') : []), authority];
+    const context = tls.createSecureContext({
+      minVersion: TLS_VERSION_MIN,
+      cert: certificate,
+      key: privateKey,
+      ca,
+    });
+    this.#contexts.set(identity.key, context);
+    return context;
+  }
+}
