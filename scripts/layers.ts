@@ -64,6 +64,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'redis',
     'telemetry',
     'process',
+    'outgoing',
     'settings',
     'secrets',
   ],
@@ -86,6 +87,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'purchases',
     'usage',
     'billing',
+    'identity',
     'console',
     'accounts',
     'publishing',
@@ -152,6 +154,7 @@ export const HOMES: Readonly<Record<string, readonly string[]>> = {
     'packages/platform/test/integration',
     'benchmarks/src',
   ],
+  'openid-client': ['packages/api/src/identity'],
   // The console is written for React; what runs it is the build's to choose.
   preact: [],
   // To compare with.

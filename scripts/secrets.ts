@@ -1,5 +1,5 @@
 /**
- * `sluice secrets lost [--replace <key-id>]`: secrets of webhooks and of users in `DATABASE_URL` that the keys of
+ * `sluice secrets lost [--replace <key-id>]`: secrets of webhooks, users and identity providers in `DATABASE_URL` that the keys of
  * `SEALING_KEYS` do not open, without which no API and no worker starts. A program of the operator's and not of
  * the API, which does not run then. Runbook: `infra/runbooks/sealing-key-lost.md`.
  */
@@ -27,6 +27,7 @@ const WHAT = {
   headers: 'headers',
   credentials: 'client certificate and OAuth2 client',
   second_factor: 'second factor',
+  client_secret: 'client secret',
 } as const;
 
 const { values, positionals } = readWords(USAGE, {
@@ -92,6 +93,8 @@ function tellWhatToDo(lost: readonly LostSecret[], count: number): void {
 function nameOf({ place, environmentId, webhookId, accountId, userId, name }: LostSecret): string {
   if (place === 'second_factor')
     return `account ${accountId}  user ${userId} (${printable(name)})  ${WHAT[place]}`;
+  if (place === 'client_secret')
+    return `account ${accountId}  identity provider (${printable(name)})  ${WHAT[place]}`;
   const whose = place === 'environment' ? '' : `webhook ${webhookId} `;
   return `workspace ${environmentId}  ${whose}(${printable(name)})  ${WHAT[place]}`;
 }
@@ -109,6 +112,8 @@ function becameOf(replaced: ReplacedSecret): string {
       return `${before}: given up, and with it the rotation`;
     case 'second_factor_removed':
       return `${before}: removed, and the user's sessions ended; the user sets up another at the next sign-in`;
+    case 'client_secret_removed':
+      return `${before}: removed; set it again: PUT /v1/accounts/${replaced.accountId}/identity_provider`;
     case 'headers_removed':
     case 'credentials_removed':
       return `${before}: removed; set them again: PUT /v1/reporting_webhooks/${replaced.webhookId}`;

@@ -1,10 +1,11 @@
 /**
- * `sluice users invite|reset|end-sessions EMAIL`: users of the console, by the database of `DATABASE_URL`. A program of
+ * `sluice users invite|reset|end-sessions|without-provider EMAIL`: users of the console, by the database of `DATABASE_URL`. A program of
  * the operator's and not of the API: for the first user of an account without one, and for users who are locked out.
  * Without an SMTP server the API writes the mails of the sign-in to its `MAIL_DIRECTORY`.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { listEnvironmentIds } from '@sluice/database/accounts/environments';
+import { requireNoProvider } from '@sluice/database/users/identity-providers';
 import { resetSecondFactor } from '@sluice/database/users/second-factors';
 import { endUserSessions, inviteUser, type UserRefusal } from '@sluice/database/users/user-changes';
 import { findUserOfEmail } from '@sluice/database/users/users';
@@ -14,7 +15,7 @@ import { printable, printableJson } from '@sluice/domain/values/printable';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 const USAGE =
-  'usage: sluice users invite <email> --account <id> [--role <role>], or sluice users reset|end-sessions <email>';
+  'usage: sluice users invite <email> --account <id> [--role <role>], or sluice users reset|end-sessions|without-provider <email>';
 const BY_OPERATOR = { actor: { type: 'system' } } as const;
 
 const { values, positionals } = readWords(USAGE, {
@@ -32,7 +33,7 @@ const isInvitation = action === 'invite' && Number.isSafeInteger(accountId) && r
 if (
   rest.length > 0 ||
   !isEmail(email) ||
-  (!isInvitation && action !== 'reset' && action !== 'end-sessions')
+  (!isInvitation && !['reset', 'end-sessions', 'without-provider'].includes(action ?? ''))
 ) {
   console.error(USAGE);
   process.exit(2);
@@ -48,6 +49,7 @@ const REFUSALS: Readonly<Record<UserRefusal, string>> = {
 
 await actOnDatabase('users', databaseSettings, (database) => {
   if (isInvitation) return invite(database, role);
+  if (action === 'without-provider') return liftProvider(database);
   return action === 'reset' ? reset(database) : endSessions(database);
 });
 
@@ -95,6 +97,18 @@ async function endSessions(database: Database): Promise<void> {
   say(
     { account_id: ofAccount, user_id: user.userId, ended: count ?? 0 },
     `${count ?? 0} sessions of ${printable(email)} are ended`,
+  );
+}
+
+/** For an account whose identity provider is gone, or lets nobody in. */
+async function liftProvider(database: Database): Promise<void> {
+  const { accountId: ofAccount } = await requireUser(database);
+  const isLifted = await requireNoProvider(database, ofAccount, BY_OPERATOR, Date.now());
+  say(
+    { account_id: ofAccount, lifted: isLifted },
+    isLifted
+      ? `account ${ofAccount} does not require its identity provider any more: mailed codes open the console`
+      : `account ${ofAccount} requires no identity provider`,
   );
 }
 

@@ -39,6 +39,7 @@ import { TailHub } from './events/tail-hub.ts';
 import { TailPlaces } from './events/tail-places.ts';
 import { RequestTracer } from './serving/trace-requests.ts';
 import { admissionOf } from './accounts/signup-admission.ts';
+import { openIdentityProviders } from './identity/open-identity-providers.ts';
 import { createFleetBroker } from './fleet/fleet-broker.ts';
 import { REFUSED_PER_MINUTE_MAX, RefusedCredentials } from './auth/refused-credentials.ts';
 import { providerEventSecretOf } from './billing/provider-event-secret.ts';
@@ -223,6 +224,7 @@ const server = await buildServer({
   monotonicNow: () => performance.now(),
   refusedCredentials,
   signupAdmission,
+  ...openIdentityProviders(settings, now),
   demoHosts: settings.DEMO_HOSTS,
   operatorAccountIds: settings.OPERATOR_ACCOUNT_IDS,
   openFleetBroker: createFleetBroker({ database, broker, lifecycle }),

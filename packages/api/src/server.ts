@@ -38,6 +38,10 @@ import { parseJsonBody } from './http/body.ts';
 import { registerCustomers } from './people/customers.ts';
 import { registerEnvironments } from './accounts/environments.ts';
 import { handleClientError, handleError, sendProblem } from './http/error-handling.ts';
+import { registerIdentityProvider } from './identity/identity-provider.ts';
+import type { ReadTextRecords } from './identity/domain-records.ts';
+import type { ProviderClient } from './identity/provider-client.ts';
+import { registerProviderSignIn } from './identity/provider-sign-in.ts';
 import { registerImports } from './imports/imports.ts';
 import { registerEventTrace } from './events/event-trace.ts';
 import type { ApiServer } from './http/api-server.ts';
@@ -122,6 +126,10 @@ export interface ApiEffects {
   readonly tailDurationMsMax: number;
 
   readonly signupAdmission: SignupAdmission;
+  /** Signs people in by the identity providers of accounts. */
+  readonly providers: ProviderClient;
+  /** Of the DNS, for the proof of email domains. */
+  readonly readTextRecords: ReadTextRecords;
   /** The built console (`console-files.ts`). Absent: none is served. */
   readonly consoleDirectory?: string;
   /** Where the samples of the console send to. */
@@ -279,6 +287,7 @@ export async function buildServer(
     registerBilling(scope, effects);
     registerUsers(scope, effects);
     registerUserChanges(scope, effects);
+    registerIdentityProvider(scope, effects);
     registerCredentials(scope, effects);
     registerReceipts(scope, effects);
     registerPartnerDecisions(scope, effects);
@@ -292,6 +301,7 @@ export async function buildServer(
     keepNoAnswers(scope);
     registerSignIn(scope, effects, readSession);
     registerSecondFactor(scope, effects, readSession);
+    registerProviderSignIn(scope, effects, readSession);
     registerPortalOpening(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {

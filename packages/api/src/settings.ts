@@ -13,6 +13,7 @@ import {
   listenPort,
   encryptionSettings,
 } from '@sluice/platform/settings/config';
+import { outgoingSettings } from '@sluice/platform/outgoing/outgoing-settings';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { z } from 'zod';
 
@@ -47,6 +48,7 @@ export const apiSettings = platformSettings.extend({
   ...billingSettings.shape,
   ...encryptionSettings.shape,
   ...importSettings.shape,
+  ...outgoingSettings.shape,
   ...tracingSettings.shape,
   API_HOST: listenHost(),
   API_PORT: listenPort(8090),

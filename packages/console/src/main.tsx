@@ -8,16 +8,22 @@ import type { Session } from './client/session.ts';
 import { applyTheme } from './parts/theme.ts';
 import { Failure, Waiting } from './parts/states.tsx';
 import { SecondFactorStep } from './account/second-factor.tsx';
+import { giveProviderAnswer, takeProviderAnswer } from './account/provider-answer.ts';
 import { SignIn } from './account/sign-in.tsx';
 
 type Standing =
   | { readonly is: 'asking' }
   | { readonly is: 'signed_in'; readonly session: Session }
   | { readonly is: 'incomplete'; readonly standing: 'needs_code' | 'needs_setup' }
-  | { readonly is: 'signed_out'; readonly hasDemo: boolean; readonly isOver: boolean }
+  | {
+      readonly is: 'signed_out';
+      readonly hasDemo: boolean;
+      readonly isOver: boolean;
+      readonly refusal: string | undefined;
+    }
   | { readonly is: 'failed'; readonly failure: RequestFailed };
 
-async function askStanding(isOver: boolean): Promise<Standing> {
+async function askStanding(isOver: boolean, refusal?: string): Promise<Standing> {
   try {
     // Answered to anybody, so that a page without a session shows no failed call.
     const answer = await request<{
@@ -26,7 +32,8 @@ async function askStanding(isOver: boolean): Promise<Standing> {
       second_factor: 'needs_code' | 'needs_setup' | null;
     }>('/console/session');
     if (answer.second_factor) return { is: 'incomplete', standing: answer.second_factor };
-    if (!answer.is_signed_in) return { is: 'signed_out', hasDemo: answer.has_demo, isOver };
+    if (!answer.is_signed_in)
+      return { is: 'signed_out', hasDemo: answer.has_demo, isOver, refusal };
     return { is: 'signed_in', session: await request<Session>('/console/me') };
   } catch (error) {
     if (error instanceof RequestFailed) return { is: 'failed', failure: error };
@@ -34,14 +41,26 @@ async function askStanding(isOver: boolean): Promise<Standing> {
   }
 }
 
+/** Where the page was opened by an identity provider: hands in its answer. @returns why it opened no session. */
+async function returnFromProvider(): Promise<string | undefined> {
+  const answer = takeProviderAnswer();
+  if (!answer) return undefined;
+  try {
+    return await giveProviderAnswer(answer);
+  } catch (error) {
+    if (error instanceof RequestFailed) return error.message;
+    throw error;
+  }
+}
+
 function Page() {
   const [standing, setStanding] = useState<Standing>({ is: 'asking' });
-  const ask = useCallback(async (isOver = false) => {
+  const ask = useCallback(async (isOver = false, refusal?: string) => {
     forgetResources();
-    setStanding(await askStanding(isOver));
+    setStanding(await askStanding(isOver, refusal));
   }, []);
   useEffect(() => {
-    void ask();
+    void returnFromProvider().then((refusal) => ask(false, refusal));
     watchSignedOut(() => void ask(true));
   }, [ask]);
 
@@ -71,7 +90,12 @@ function Page() {
       );
     case 'signed_out':
       return (
-        <SignIn hasDemo={standing.hasDemo} isOver={standing.isOver} onSignedIn={() => void ask()} />
+        <SignIn
+          hasDemo={standing.hasDemo}
+          isOver={standing.isOver}
+          refusal={standing.refusal}
+          onSignedIn={() => void ask()}
+        />
       );
     case 'signed_in':
       return <Shell session={standing.session} onSignOut={signOut} />;

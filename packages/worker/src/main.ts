@@ -35,7 +35,7 @@ import { watchClock } from '@sluice/platform/telemetry/watch-clock';
 import { registerBacklogMetrics } from './process/backlog-metrics.ts';
 import { createDeliveries } from './delivery/deliveries.ts';
 import { warnOfEndpoints } from './delivery/name-refused-endpoints.ts';
-import { resolveBySystem } from './http/vetted-connection.ts';
+import { resolveBySystem } from '@sluice/platform/outgoing/vetted-connection';
 import { moveStagedFlushes } from './events/move-staged-flushes.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
 import { importBoundsOf } from './imports/import-bounds.ts';

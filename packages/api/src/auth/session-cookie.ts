@@ -14,6 +14,9 @@ const SECRET_SIZE_BYTES = 32;
 const COOKIE = /^([1-9]\d{0,15})\.[\w-]{43}$/;
 /** As long as a session lives at most (`console-sessions.ts`). */
 const LIFETIME_SECONDS = 7 * 86_400;
+/** As long as a sign-in by an identity provider may take (`provider-openings.ts`). */
+const SIGN_IN_SECONDS = 600;
+const SIGN_IN = '-sign-in';
 
 /** As Fastify gives them: behind a trusted proxy they are what the browser sees. */
 export interface Visit {
@@ -33,14 +36,18 @@ export function accountOfCookie(text: string): number | undefined {
   return Number.isSafeInteger(accountId) ? accountId : undefined;
 }
 
-function cookieName({ protocol, host }: Pick<Visit, 'protocol' | 'host'>): string {
-  if (protocol === 'https') return '__Host-sluice';
-  return `sluice-${/:(\d+)$/.exec(host)?.[1] ?? '80'}`;
+function cookieName({ protocol, host }: Pick<Visit, 'protocol' | 'host'>, kind = ''): string {
+  if (protocol === 'https') return `__Host-sluice${kind}`;
+  return `sluice${kind}-${/:(\d+)$/.exec(host)?.[1] ?? '80'}`;
 }
 
 /** The cookie's text; undefined where there is none. */
 export const readSessionCookie = (visit: Visit): string | undefined =>
   readCookie(visit, cookieName(visit));
+
+/** Binds a sign-in by an identity provider to the browser that began it; undefined where there is none. */
+export const readSignInCookie = (visit: Visit): string | undefined =>
+  readCookie(visit, cookieName(visit, SIGN_IN));
 
 /** Of several with the name none is believed. */
 export function readCookie({ headers }: Pick<Visit, 'headers'>, name: string): string | undefined {
@@ -55,11 +62,23 @@ export function readCookie({ headers }: Pick<Visit, 'headers'>, name: string): s
 }
 
 /** @param text - absent: the cookie is taken away. */
-export function setCookieHeader(visit: Visit, text?: string): string {
+export const setCookieHeader = (visit: Visit, text?: string): string =>
+  cookieHeader(visit, cookieName(visit), text, LIFETIME_SECONDS);
+
+/** @param text - absent: the cookie is taken away. */
+export const setSignInCookieHeader = (visit: Visit, text?: string): string =>
+  cookieHeader(visit, cookieName(visit, SIGN_IN), text, SIGN_IN_SECONDS);
+
+function cookieHeader(
+  visit: Visit,
+  name: string,
+  text: string | undefined,
+  lifetimeSeconds: number,
+): string {
   return [
-    `${cookieName(visit)}=${text ?? ''}`,
+    `${name}=${text ?? ''}`,
     'Path=/',
-    `Max-Age=${text === undefined ? 0 : LIFETIME_SECONDS}`,
+    `Max-Age=${text === undefined ? 0 : lifetimeSeconds}`,
     'HttpOnly',
     'SameSite=Strict',
     ...(visit.protocol === 'https' ? ['Secure'] : []),

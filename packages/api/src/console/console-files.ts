@@ -57,6 +57,9 @@ export const SCREEN_PATHS = [
   '/docs/:tag/:operation',
 ] as const;
 
+/** Where an identity provider sends the browser back to (`identity/return-address.ts`). */
+const RETURN_PATH = '/sign-in/:account_id';
+
 /** As `packages/console/src/portal.tsx` has them. The workspace and the link are in the path: who may show it in a frame is asked by them. */
 const PORTAL_PATHS = [
   '/portal/:workspace_id/:link_id',
@@ -111,7 +114,7 @@ export function registerConsoleFiles(
     return reply.code(503).header('content-type', CONTENT_TYPES['.html']).send(NOT_BUILT);
   };
 
-  for (const path of SCREEN_PATHS) {
+  for (const path of [...SCREEN_PATHS, RETURN_PATH]) {
     app.get(path, { schema: { hide: true } }, (request, reply) =>
       sendPage(request, reply.headers(pageHeaders()), 'index.html'),
     );

@@ -18,7 +18,7 @@ import {
   replaceRecoveryCodes,
   startSecondFactor,
 } from '@sluice/database/users/second-factors';
-import { recordFailedSignIn } from '@sluice/database/users/session-openings';
+import { recordFailedSignIn } from '@sluice/database/users/failed-sign-ins';
 import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import {
@@ -203,7 +203,8 @@ export function registerSecondFactor(
     if (reading.outcome === 'none') return sendProblem(request, reply, NO_SESSION);
     const { session } = reading;
     const { userId } = session;
-    if (userId === null || session.way !== 'code') return sendProblem(request, reply, FOR_USERS);
+    const isOfUser = session.way === 'code' || session.way === 'provider';
+    if (userId === null || !isOfUser) return sendProblem(request, reply, FOR_USERS);
     if (reading.outcome === 'incomplete' && session.standing !== standing)
       return sendProblem(request, reply, SECOND_FACTOR_MISSING);
     if (reading.outcome === 'open' && standing === 'needs_code')
@@ -266,7 +267,8 @@ const NO_SESSION: Problem = { code: 'unauthorized', message: 'sign in first' };
 
 const FOR_USERS: Problem = {
   code: 'forbidden',
-  message: 'a second factor is a user’s own: sign in with a mailed code',
+  message:
+    'a second factor is a user’s own: sign in with a mailed code, or by your identity provider',
 };
 
 const GIVEN_ALREADY: Problem = { code: 'conflict', message: 'the sign-in is complete' };

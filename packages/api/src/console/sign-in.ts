@@ -11,13 +11,12 @@
  * kept.
  */
 import { findAccountToken } from '@sluice/database/accounts/account-tokens';
-import { type ConsoleSession, endConsoleSession } from '@sluice/database/users/console-sessions';
+import { recordFailedSignIn } from '@sluice/database/users/failed-sign-ins';
 import {
   findDemoUser,
   findUserByEmail,
   openTokenSession,
   openUserSession,
-  recordFailedSignIn,
 } from '@sluice/database/users/session-openings';
 import { countSignInAttempt, startSignIn } from '@sluice/database/users/sign-in-codes';
 import type { Database } from '@sluice/database/connection/connection';
@@ -38,6 +37,7 @@ import { newSessionCookie, refuseVisit, setCookieHeader } from '../auth/session-
 import { DEMO_TOKEN_HASH, isForDemo, type ReadSession } from '../auth/session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
+import { beginSession, endCurrentSession } from './begin-session.ts';
 import { callOf, HIDDEN } from './console-call.ts';
 import { validationFailed, type Problem } from '../http/problem.ts';
 
@@ -131,7 +131,7 @@ export function registerSignIn(
   );
 
   scope.delete('/console/session', { schema: HIDDEN }, async (request, reply) => {
-    await endCurrent(request);
+    await endCurrentSession(effects, readSession, request);
     return reply.header('set-cookie', setCookieHeader(request)).code(204).send();
   });
 
@@ -145,7 +145,8 @@ export function registerSignIn(
     const outcome = await openUserSession(database, opened, callOf(request), now());
     if (outcome === 'used' || outcome === 'no_user')
       return sendProblem(request, reply, INVALID_CODE);
-    return begin(request, reply, cookie);
+    if (outcome === 'provider_required') return sendProblem(request, reply, PROVIDER_REQUIRED);
+    return beginSession(effects, readSession, request, reply, cookie);
   }
 
   async function openByToken(request: FastifyRequest, reply: FastifyReply, text: string) {
@@ -163,23 +164,10 @@ export function registerSignIn(
     const opened = { ...token, sessionHash: hashSecret(cookie) };
     const outcome = await openTokenSession(database, opened, callOf(request), now());
     if (outcome === 'two_factors') return sendProblem(request, reply, TOKEN_IS_ONE_FACTOR);
+    if (outcome === 'provider_required') return sendProblem(request, reply, PROVIDER_REQUIRED);
     if (outcome === 'no_token') return sendProblem(request, reply, INVALID_TOKEN);
     noteUse(request, token);
-    return begin(request, reply, cookie);
-  }
-
-  async function begin(request: FastifyRequest, reply: FastifyReply, cookie: string) {
-    await endCurrent(request);
-    return reply.header('set-cookie', setCookieHeader(request, cookie)).code(204).send();
-  }
-
-  /** The session that the browser has, if any. */
-  async function endCurrent(request: FastifyRequest): Promise<void> {
-    const reading = await readSession(request);
-    if (reading.outcome !== 'open' && reading.outcome !== 'incomplete') return;
-    const { session } = reading;
-    const origin = { ...callOf(request), ...whoIs(session) };
-    await endConsoleSession(database, session, origin, now());
+    return beginSession(effects, readSession, request, reply, cookie);
   }
 
   function noteFailure(request: FastifyRequest, user: { accountId: number; userId: number }): void {
@@ -194,12 +182,6 @@ async function findDemo({ database, demoHosts }: SignInEffects, request: Fastify
   if (!isForDemo(request, demoHosts)) return undefined;
   return findDemoUser(database, DEMO.accountId, DEMO_TOKEN_HASH);
 }
-
-/** Who ends the session, for the audit log. */
-const whoIs = ({ userId, serviceAccountId, credentialId }: ConsoleSession) =>
-  userId === null
-    ? { actor: { type: 'service_account', serviceAccountId } as const, credentialId }
-    : { actor: { type: 'user', userId } as const };
 
 const NO_DEMO: Problem = {
   code: 'forbidden',
@@ -225,6 +207,12 @@ const TOKEN_IS_ONE_FACTOR: Problem = {
   code: 'forbidden',
   message:
     'this account requires two factors, and a token is one: sign in with a mailed code and a code of your authenticator app; programs go on sending the token in Authorization',
+};
+
+const PROVIDER_REQUIRED: Problem = {
+  code: 'forbidden',
+  message:
+    'this account is signed in to by its identity provider alone: give your email, and go on to the provider',
 };
 
 const TOO_MANY_STARTS: Problem = {

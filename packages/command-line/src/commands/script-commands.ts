@@ -78,6 +78,11 @@ function addUsers(program: Command, runScript: RunScript<void>): void {
     .argument('<email>', 'of the user')
     .description('signs a user out everywhere')
     .action((email: string) => runScript('users', ['end-sessions', email]));
+  users
+    .command('without-provider')
+    .argument('<email>', 'of the user')
+    .description('lifts the requirement of an identity provider from the account of the user')
+    .action((email: string) => runScript('users', ['without-provider', email]));
 }
 
 function addParked(program: Command, runScript: RunScript<void>): void {

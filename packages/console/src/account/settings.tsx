@@ -2,7 +2,7 @@
 import { type FormEvent, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
-import { useSession } from '../client/session.ts';
+import { type SignInWay, useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { announce } from '../parts/announcer.tsx';
 import { ActionButton } from '../forms/action-button.tsx';
@@ -18,7 +18,7 @@ import { FOCUSED } from '../parts/focused.ts';
 
 interface OpenSession {
   readonly id: number;
-  readonly way: 'code' | 'demo' | 'token';
+  readonly way: SignInWay;
   readonly is_current: boolean;
   readonly created_at: string;
   readonly last_seen_at: string;
@@ -26,7 +26,12 @@ interface OpenSession {
   readonly user_agent: string | null;
 }
 
-const WAYS = { code: 'mailed code', demo: 'demo', token: 'token' } as const;
+const WAYS: Readonly<Record<SignInWay, string>> = {
+  code: 'mailed code',
+  demo: 'demo',
+  token: 'token',
+  provider: 'identity provider',
+};
 
 export const settingsRoute: Route = {
   pattern: '/settings',
@@ -45,7 +50,7 @@ function Settings() {
           {visibleText(user.email)}, {user.role} of {visibleText(account.name)}.
         </p>
       </header>
-      {session.way === 'code' && <SecondFactor />}
+      {(session.way === 'code' || session.way === 'provider') && <SecondFactor />}
       {capabilities.includes('account.manage') && <AccountSecurity />}
       <Sessions />
     </>

@@ -1,21 +1,32 @@
-/** Sign-in: one click in the demo, else an email and the code that is mailed to it, or a token of the account. */
+/** Sign-in: one click in the demo, else an email and the code that is mailed to it, the identity provider of its domain, or a token of the account. */
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { request } from '../client/request.ts';
 import { Refusal } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useWork } from '../forms/use-work.ts';
 import { FOCUSED } from '../parts/focused.ts';
+import { visibleText } from '../sentences/visible-text.ts';
 
 export interface SignInProps {
   readonly hasDemo: boolean;
   /** A session was there and is over. */
   readonly isOver: boolean;
+  /** Why an identity provider, from which the browser came back, signed nobody in. */
+  readonly refusal: string | undefined;
   readonly onSignedIn: () => void;
 }
 
-export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
+/** Of an email domain. */
+interface Provider {
+  /** Its host. */
+  readonly name: string;
+  readonly required: boolean;
+}
+
+export function SignIn({ hasDemo, isOver, refusal, onSignedIn }: SignInProps) {
   const [email, setEmail] = useState('');
-  const [step, setStep] = useState<'email' | 'code' | 'token'>('email');
+  const [step, setStep] = useState<'email' | 'provider' | 'code' | 'token'>('email');
+  const [provider, setProvider] = useState<Provider>();
   const { isRunning, problem, run } = useWork();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -27,12 +38,28 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
     await request('/console/session', { method: 'POST', body });
     onSignedIn();
   };
-  const askForCode = (event: FormEvent): void => {
+  const askForCode = async (): Promise<void> => {
+    await request('/console/session/code', { method: 'POST', body: { email } });
+    setStep('code');
+  };
+  const giveEmail = (event: FormEvent): void => {
     event.preventDefault();
     void run(async () => {
-      await request('/console/session/code', { method: 'POST', body: { email } });
-      setStep('code');
+      const answer = await request<{ provider: Provider | null }>('/console/session/provider', {
+        method: 'POST',
+        body: { email },
+      });
+      if (!answer.provider) return askForCode();
+      setProvider(answer.provider);
+      setStep('provider');
     });
+  };
+  const goToProvider = async (): Promise<void> => {
+    const { url } = await request<{ url: string }>('/console/session/provider/begin', {
+      method: 'POST',
+      body: { email },
+    });
+    location.assign(url);
   };
   const giveCode = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
@@ -53,6 +80,7 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
           Sign in
         </h1>
         {isOver && <p role="status">Your session is over.</p>}
+        <Refusal problem={step === 'email' ? refusal : undefined} />
         {hasDemo && (
           <>
             <button
@@ -110,8 +138,20 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
             </button>
           </form>
         )}
+        {step === 'provider' && provider && (
+          <ProviderStep
+            email={email}
+            provider={provider}
+            canUseCode={!provider.required || refusal !== undefined}
+            isRunning={isRunning}
+            isMain={!hasDemo}
+            onProvider={() => void run(goToProvider)}
+            onCode={() => void run(askForCode)}
+            onOtherEmail={() => setStep('email')}
+          />
+        )}
         {step === 'email' && (
-          <form onSubmit={askForCode} key="email">
+          <form onSubmit={giveEmail} key="email">
             <label htmlFor="email">Email</label>
             <input
               id="email"
@@ -122,7 +162,7 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
               onInput={(event) => setEmail(event.currentTarget.value)}
             />
             <button type="submit" className={hasDemo ? 'wide' : 'main wide'} disabled={isRunning}>
-              Mail me a code
+              Go on
             </button>
             <button type="button" className="plain" onClick={() => setStep('token')}>
               Use a token
@@ -132,6 +172,54 @@ export function SignIn({ hasDemo, isOver, onSignedIn }: SignInProps) {
         <Refusal problem={problem} />
       </div>
     </main>
+  );
+}
+
+function ProviderStep({
+  email,
+  provider,
+  canUseCode,
+  isRunning,
+  isMain,
+  onProvider,
+  onCode,
+  onOtherEmail,
+}: {
+  readonly email: string;
+  readonly provider: Provider;
+  readonly canUseCode: boolean;
+  readonly isRunning: boolean;
+  readonly isMain: boolean;
+  readonly onProvider: () => void;
+  readonly onCode: () => void;
+  readonly onOtherEmail: () => void;
+}) {
+  return (
+    <div className="stack">
+      <p>
+        {provider.required
+          ? 'The account of this domain is signed in to by its identity provider alone: '
+          : 'This domain has an identity provider: '}
+        <b>{email}</b>
+      </p>
+      <button
+        type="button"
+        className={isMain ? 'main wide' : 'wide'}
+        disabled={isRunning}
+        onClick={onProvider}
+        {...FOCUSED}
+      >
+        {`Sign in with ${visibleText(provider.name)}`}
+      </button>
+      {canUseCode && (
+        <button type="button" className="wide" disabled={isRunning} onClick={onCode}>
+          Mail me a code
+        </button>
+      )}
+      <button type="button" className="plain" onClick={onOtherEmail}>
+        Use another email
+      </button>
+    </div>
   );
 }
 

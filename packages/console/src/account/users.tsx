@@ -14,6 +14,7 @@ import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { type Route, useSetQuery } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
+import { IdentityProviderCard } from './identity-provider.tsx';
 import { RoleField, type User, UserDetail, WorkspaceFields } from './user-detail.tsx';
 
 export const usersRoute: Route = {
@@ -78,6 +79,7 @@ function Users({ query }: { readonly query: Readonly<Record<string, string>> }) 
           </table>
         )}
       </Shown>
+      <IdentityProviderCard />
       {isInviting && (
         <Invite
           onClose={() => setIsInviting(false)}

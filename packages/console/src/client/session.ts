@@ -1,6 +1,9 @@
 /** The user who is signed in, and what the user may do; the shape of `/console/me`. */
 import { createContext, useContext } from 'react';
 
+/** How a session was opened. */
+export type SignInWay = 'code' | 'demo' | 'token' | 'provider';
+
 /** As `packages/domain/src/accounts/capabilities.ts` has them, and the one that no role gives. */
 export type Capability =
   | 'workspace.read'
@@ -20,7 +23,7 @@ export interface Session {
   /** In a session that a token opened: null, and the name of the token in place of an email. */
   readonly user: { readonly id: number | null; readonly email: string; readonly role: string };
   readonly account: { readonly id: number; readonly name: string; readonly timezone: string };
-  readonly session: { readonly id: number; readonly way: 'code' | 'demo' | 'token' };
+  readonly session: { readonly id: number; readonly way: SignInWay };
   readonly workspaces: readonly { readonly id: number; readonly name: string }[];
   readonly capabilities: readonly Capability[];
   /** Where the samples send to. */

@@ -87,7 +87,9 @@ export async function requireTwoFactor(
     if (rows.length > 0)
       await sql`
         delete from console_sessions
-         where account_id = ${accountId} and way <> 'demo' and not has_second_factor`.execute(
+         where account_id = ${accountId} and way <> 'demo' and not has_second_factor
+           and not (way = 'provider' and exists (
+                 select from identity_providers p where p.account_id = ${accountId} and p.counts_as_two_factors))`.execute(
         transaction,
       );
     return undefined;

@@ -73,6 +73,7 @@ import { endpointOperations } from '../migrations/0063_endpoint_operations.ts';
 import { minuteStatistics } from '../migrations/0064_minute_statistics.ts';
 import { failingCountsFrom } from '../migrations/0065_failing_counts_from.ts';
 import { endpointCredentials } from '../migrations/0066_endpoint_credentials.ts';
+import { identityProviders } from '../migrations/0067_identity_providers.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -154,6 +155,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0064_minute_statistics': minuteStatistics,
   '0065_failing_counts_from': failingCountsFrom,
   '0066_endpoint_credentials': endpointCredentials,
+  '0067_identity_providers': identityProviders,
 };
 
 /**

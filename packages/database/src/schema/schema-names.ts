@@ -73,6 +73,7 @@ export const MIGRATION_NAMES = [
   '0064_minute_statistics',
   '0065_failing_counts_from',
   '0066_endpoint_credentials',
+  '0067_identity_providers',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -8,7 +8,8 @@
  * until that is given (`session-openings.ts`): for ten minutes from the code, then it is over. The standing is asked anew
  * at each call. So whatever changes what is required ends the sessions with one factor: else one that was over would be
  * complete as soon as less is required. A token is one factor and has no second one: no session is open by it where two
- * are required.
+ * are required. A sign-in by the account's identity provider is one factor, and two where the account says so of it. Where
+ * the account requires its provider, no session is open by a code or a token.
  *
  * Each change has its entry of the audit log in one transaction. Index: the primary key, which begins with the account.
  */
@@ -18,7 +19,7 @@ import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 
 /** How its owner came in. */
-export type SignInWay = 'code' | 'demo' | 'token';
+export type SignInWay = 'code' | 'demo' | 'token' | 'provider';
 
 /** An incomplete session opens nothing but the way to its second factor: a code of it, or its setup. */
 export type SessionStanding = 'complete' | 'needs_code' | 'needs_setup';
@@ -61,16 +62,26 @@ const SEEN_INTERVAL_SECONDS = 60;
 /** In a statement whose table of sessions is `s`. */
 export const IS_OPEN = sql`s.ends_at > now() and s.last_seen_at > now() - make_interval(hours => ${IDLE_HOURS_MAX})`;
 
+/** In a statement whose table of sessions is `s`: it was opened by a provider that counts as two factors. */
+const HAS_TWO_BY_PROVIDER = sql`
+  (s.way = 'provider' and exists (
+     select from identity_providers p where p.account_id = s.account_id and p.counts_as_two_factors))`;
+
+/** In a statement whose table of sessions is `s`: the account does not require another way. */
+const IS_ALLOWED_WAY = sql`
+  (s.way in ('provider', 'demo') or not exists (
+     select from identity_providers p where p.account_id = s.account_id and p.is_required))`;
+
 /** In a statement with the tables `s`, `u` and `a`. */
 const STANDING = sql`
-  case when s.way <> 'code' or s.has_second_factor then 'complete'
+  case when s.way in ('demo', 'token') or s.has_second_factor or ${HAS_TWO_BY_PROVIDER} then 'complete'
        when u.is_two_factor_enabled then 'needs_code'
        when a.is_two_factor_required then 'needs_setup'
        else 'complete' end`;
 
 /** In a statement with the tables `s`, `u` and `a`. */
-const IS_IN_TIME = sql`
-  (${STANDING} = 'complete' or s.created_at > now() - make_interval(mins => ${INCOMPLETE_MINUTES_MAX}))`;
+const IS_IN_FORCE = sql`
+  (${IS_ALLOWED_WAY} and (${STANDING} = 'complete' or s.created_at > now() - make_interval(mins => ${INCOMPLETE_MINUTES_MAX})))`;
 
 /** @param demoTokenHash - SHA-256 of the account token of the demo. */
 export async function findConsoleSession(
@@ -104,7 +115,7 @@ export async function findConsoleSession(
         on (t.account_id, t.service_account_id) = (c.account_id, c.service_account_id)
      where s.account_id = ${accountId} and s.session_hash = ${sessionHash} and ${IS_OPEN} and a.status <> 'closed'
        and coalesce(u.user_id, t.service_account_id) is not null
-       and ${IS_IN_TIME}
+       and ${IS_IN_FORCE}
        and (s.way <> 'demo' or exists (
              select from api_credentials d
               where (d.account_id, d.secret_hash) = (s.account_id, ${demoTokenHash}) and d.revoked_at is null))
@@ -197,7 +208,7 @@ export async function endSessionsOfUser(
     delete from console_sessions s using users u join accounts a on a.account_id = u.account_id
      where s.account_id = ${accountId} and s.user_id = ${userId}
        and (u.account_id, u.user_id) = (s.account_id, s.user_id)
-    returning ${IS_OPEN} and ${IS_IN_TIME} as "isOpen"`.execute(transaction);
+    returning ${IS_OPEN} and ${IS_IN_FORCE} as "isOpen"`.execute(transaction);
   return rows.filter(({ isOpen }) => isOpen).length;
 }
 
@@ -211,8 +222,9 @@ export async function forgetFactorOfSessions(
 ): Promise<void> {
   await sql`
     with ended as (
-      delete from console_sessions
-       where account_id = ${accountId} and user_id = ${userId} and way = 'code' and not has_second_factor)
+      delete from console_sessions s
+       where s.account_id = ${accountId} and s.user_id = ${userId} and s.way in ('code', 'provider')
+         and not s.has_second_factor and not ${HAS_TWO_BY_PROVIDER})
     update console_sessions set has_second_factor = false
      where account_id = ${accountId} and user_id = ${userId} and has_second_factor`.execute(
     transaction,

@@ -1,11 +1,10 @@
 /**
  * The ways into the console, each with its entry of the audit log in one transaction: a mailed code, the demo, a token,
- * and the second factor that completes a session. Each gives the session a secret that no session had before.
+ * and the second factor that completes a session. The way by an identity provider is in `provider-openings.ts`. Each gives the session a secret that no session had before.
  */
 import { canonicalAddress } from '@sluice/domain/delivery/network-address';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 import { sql } from 'kysely';
-import { takeCalls } from '../changes/call-counts.ts';
 import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import { isDuplicateOf } from '../connection/statement-failure.ts';
@@ -25,7 +24,6 @@ const DAYS_MAX = 7;
 /** Open at a time by one token: more than a team has browsers that share one. */
 const SESSIONS_OF_TOKEN_MAX = 20;
 const USER_AGENT_LENGTH_MAX = 512;
-const HOUR_MS = 3_600_000;
 
 export interface NewUserSession {
   readonly userId: number;
@@ -41,14 +39,15 @@ export interface NewUserSession {
  * user, whose address the code has proved, is active from then on.
  *
  * @returns how far the session goes. `used`: the code was used meanwhile. `no_user`: the user or the account is not
- *   active, or an invited user's address became another's meanwhile.
+ *   active, or an invited user's address became another's meanwhile. `provider_required`: the account requires its
+ *   identity provider.
  */
 export async function openUserSession(
   database: Database,
   { userId, accountId, sessionHash, way, signInId }: NewUserSession,
   call: SignInCall,
   nowMs: number,
-): Promise<SessionStanding | 'used' | 'no_user'> {
+): Promise<SessionStanding | 'used' | 'no_user' | 'provider_required'> {
   try {
     return await database.transaction().execute(async (transaction) => {
       if (signInId !== undefined) {
@@ -62,14 +61,18 @@ export async function openUserSession(
         status: string;
         isEnabled: boolean;
         isRequired: boolean;
+        isProviderRequired: boolean;
       }>`
-      select u.email, u.status, u.is_two_factor_enabled as "isEnabled", a.is_two_factor_required as "isRequired"
+      select u.email, u.status, u.is_two_factor_enabled as "isEnabled", a.is_two_factor_required as "isRequired",
+             exists (select from identity_providers p
+                      where p.account_id = u.account_id and p.is_required) as "isProviderRequired"
         from users u join accounts a on a.account_id = u.account_id
        where u.account_id = ${accountId} and u.user_id = ${userId} and u.status <> 'deactivated'
          and a.status <> 'closed'
          for no key update of u`.execute(transaction);
       const [user] = rows;
       if (!user) return 'no_user';
+      if (way === 'code' && user.isProviderRequired) return 'provider_required';
       if (user.status === 'invited')
         await activateUser(transaction, accountId, userId, call, nowMs);
       const owner = { accountId, userId, credentialId: null };
@@ -95,16 +98,18 @@ export interface NewTokenSession {
   readonly sessionHash: Buffer;
 }
 
-/** Past 20 open ones of the token the oldest ends. @returns `two_factors`: the account requires two, and a token is one. `no_token`: it was revoked or rotated meanwhile. */
+/** Past 20 open ones of the token the oldest ends. @returns `two_factors`: the account requires two, and a token is one. `provider_required`: the account requires its identity provider. `no_token`: it was revoked or rotated meanwhile. */
 export async function openTokenSession(
   database: Database,
   { accountId, credentialId, serviceAccountId, secretHash, sessionHash }: NewTokenSession,
   call: SignInCall,
   nowMs: number,
-): Promise<'complete' | 'two_factors' | 'no_token'> {
+): Promise<'complete' | 'two_factors' | 'provider_required' | 'no_token'> {
   return database.transaction().execute(async (transaction) => {
-    const { rows } = await sql<{ name: string; isRequired: boolean }>`
-      select c.name, a.is_two_factor_required as "isRequired"
+    const { rows } = await sql<{ name: string; isRequired: boolean; isProviderRequired: boolean }>`
+      select c.name, a.is_two_factor_required as "isRequired",
+             exists (select from identity_providers p
+                      where p.account_id = c.account_id and p.is_required) as "isProviderRequired"
         from api_credentials c join accounts a on a.account_id = c.account_id
        where c.account_id = ${accountId} and c.credential_id = ${credentialId} and c.secret_hash = ${secretHash}
          and c.revoked_at is null and a.status <> 'closed'
@@ -112,6 +117,7 @@ export async function openTokenSession(
     const [token] = rows;
     if (!token) return 'no_token';
     if (token.isRequired) return 'two_factors';
+    if (token.isProviderRequired) return 'provider_required';
     const owner = { accountId, userId: null, credentialId };
     const sessionId = await insertSession(
       transaction,
@@ -163,7 +169,8 @@ async function endOldestSessions(
   return rows.map(({ sessionId }) => sessionId);
 }
 
-async function insertSession(
+/** Inserts the row of a session. @returns its number, by which its owner ends it. */
+export async function insertSession(
   transaction: Transaction,
   { accountId, userId, credentialId }: SessionOwner,
   way: SignInWay,
@@ -190,7 +197,7 @@ async function insertSession(
  */
 export async function completeSession(
   transaction: Transaction,
-  session: Pick<ConsoleSession, 'accountId' | 'userId' | 'sessionId' | 'name' | 'standing'>,
+  session: Pick<ConsoleSession, 'accountId' | 'userId' | 'sessionId' | 'name' | 'way' | 'standing'>,
   sessionHash: Buffer,
   call: SignInCall,
   nowMs: number,
@@ -203,11 +210,12 @@ export async function completeSession(
   if (rows.length === 0 || userId === null) return false;
   // One that was complete is signed in already.
   if (session.standing !== 'complete')
-    await recordSignIn(transaction, { ...session, userId }, 'code', call, nowMs);
+    await recordSignIn(transaction, { ...session, userId }, session.way, call, nowMs);
   return true;
 }
 
-async function activateUser(
+/** Makes an invited user active, who has proved the address. @throws DatabaseError where it is another active user's (`users_by_email`). */
+export async function activateUser(
   transaction: Transaction,
   accountId: number,
   userId: number,
@@ -231,7 +239,8 @@ async function activateUser(
   );
 }
 
-async function recordSignIn(
+/** Records that the session is complete. `last_sign_in_at` of the user becomes now. */
+export async function recordSignIn(
   transaction: Transaction,
   {
     accountId,
@@ -296,38 +305,4 @@ export async function findDemoUser(
     database,
   );
   return rows[0];
-}
-
-/** What was given at a sign-in. */
-export type SignInFactor = 'mailed_code' | 'app_code' | 'recovery_code';
-
-/**
- * Records that a code was no good, wrong or used before, for a user: once an hour for each user and kind of code at most,
- * since anybody could fill the log. Whoever knows an address gives wrong mailed codes, and they must not hide the others,
- * which are given by somebody who has the mails of the user.
- */
-export async function recordFailedSignIn(
-  database: Database,
-  { accountId, userId }: { readonly accountId: number; readonly userId: number },
-  factor: SignInFactor,
-  call: SignInCall,
-  nowMs: number,
-): Promise<void> {
-  const hourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
-  await database.transaction().execute(async (transaction) => {
-    if ((await takeCalls(transaction, `failed sign-in ${userId} ${factor}`, 1, hourMs)) > 1) return;
-    await recordChange(
-      transaction,
-      accountId,
-      // Whoever it was, it is not known to have been the user.
-      { ...call, actor: { type: 'system' } },
-      {
-        objectType: 'failed_sign_in',
-        objectId: userId,
-        before: null,
-        after: { user_id: userId, factor },
-      },
-      nowMs,
-    );
-  });
 }

@@ -70,7 +70,7 @@ export async function startSignIn(
 export interface StartedSignIn {
   readonly email: string;
   readonly startedAt: Date;
-  /** An active or invited user of an account that is open has this address. */
+  /** An active or invited user of an account that is open, and does not require its identity provider, has this address. */
   readonly isKnown: boolean;
 }
 
@@ -81,7 +81,9 @@ export async function findSignIn(
   const { rows } = await sql<StartedSignIn>`
     select email, started_at as "startedAt",
            exists (select from users u join accounts a on a.account_id = u.account_id
-                    where lower(u.email) = lower(s.email) and u.status <> 'deactivated' and a.status <> 'closed') as "isKnown"
+                    where lower(u.email) = lower(s.email) and u.status <> 'deactivated' and a.status <> 'closed'
+                      and not exists (select from identity_providers p
+                                       where p.account_id = u.account_id and p.is_required)) as "isKnown"
       from sign_in_codes s where sign_in_id = ${signInId}`.execute(database);
   return rows[0];
 }

@@ -128,6 +128,11 @@ export async function removeUser(
       delete from second_factors where account_id = ${accountId} and user_id = ${userId}`.execute(
       transaction,
     );
+    // Whoever has the address next may be another person.
+    await sql`
+      delete from user_identities where account_id = ${accountId} and user_id = ${userId}`.execute(
+      transaction,
+    );
     await endSessionsOfUser(transaction, accountId, userId);
     await replaceMemberships(transaction, accountId, userId, []);
   });

@@ -1,11 +1,12 @@
 /**
- * All secrets of the installation that are stored encrypted: those of webhooks and workspaces, and the second factors of
- * users. Nothing here can read one.
+ * All secrets of the installation that are stored encrypted: those of webhooks and workspaces, the second factors of
+ * users, and the client secrets of accounts at their identity providers. Nothing here can read one.
  *
  * An encrypted column that is missing here would be lost with the key that encrypted it. Tokens (`webhook-tokens.ts`) are
  * left out: a worker that cannot decrypt one fetches another. Secrets of deleted webhooks
  * are left out on purpose: nobody sends with them.
  */
+import { clientSecretContext } from '@sluice/domain/accounts/identity-provider';
 import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
@@ -23,20 +24,29 @@ export interface SecretOwner {
 export interface StoredSecret extends SecretOwner {
   /**
    * The key of a workspace; the key of a webhook, its next one, its headers, and its client certificate and OAuth2 client; the
-   * second factor of a user.
+   * second factor of a user; what an account is known by to its identity provider.
    */
-  readonly place: 'environment' | 'webhook' | 'next' | 'headers' | 'credentials' | 'second_factor';
+  readonly place:
+    | 'environment'
+    | 'webhook'
+    | 'next'
+    | 'headers'
+    | 'credentials'
+    | 'second_factor'
+    | 'client_secret';
   readonly stored: string;
 }
 
-/** With what people call its webhook, its workspace, or its user. */
+/** With what people call its webhook, its workspace, its user, or its provider. */
 export interface NamedSecret extends StoredSecret {
   readonly name: string;
 }
 
 /** What is authenticated with the secret of this owner. */
-export const contextOf = ({ environmentId, accountId, userId }: SecretOwner): string =>
-  userId === 0 ? secretContext(environmentId) : secondFactorContext(accountId, userId);
+export function contextOf({ environmentId, accountId, userId }: SecretOwner): string {
+  if (accountId === 0) return secretContext(environmentId);
+  return userId === 0 ? clientSecretContext(accountId) : secondFactorContext(accountId, userId);
+}
 
 const SECRETS = sql`(
   select 'environment' as place, environment_id, 0 as webhook_id, 0::bigint as account_id, 0 as user_id,
@@ -52,6 +62,9 @@ const SECRETS = sql`(
   union all
   select 'second_factor', 0, 0, f.account_id, f.user_id, f.secret, u.email
     from second_factors f join users u on (u.account_id, u.user_id) = (f.account_id, f.user_id)
+  union all
+  select 'client_secret', 0, 0, account_id, 0, client_secret, issuer
+    from identity_providers where client_secret is not null
 ) as secrets`;
 
 const OWNER = sql`
@@ -138,4 +151,7 @@ export async function replaceSecrets(
      where (f.account_id, f.user_id) = (c.account_id, c.user_id) and f.secret = c.stored`.execute(
     database,
   );
+  await sql`
+    update identity_providers p set client_secret = c.sealed from ${of('client_secret')}
+     where p.account_id = c.account_id and p.client_secret = c.stored`.execute(database);
 }

@@ -9,6 +9,7 @@ const SECRETS =
 
 export const CROSS_TENANT_STATEMENTS: Readonly<Record<string, string>> = {
   'users/console-sessions.ts#clearConsoleSessions': RETENTION,
+  'users/provider-openings.ts#clearProviderSignIns': RETENTION,
   'audit/audit-log-exports.ts#listExportsToRun': WORK,
   'audit/audit-log-exports.ts#clearExpiredExport': RETENTION,
   'billing/account-plans.ts#listEndedCredits': WORK,

@@ -59,6 +59,19 @@ export const AUDIT_OBJECTS = {
       open_sessions: 'shown',
     },
   },
+  identity_provider: {
+    label: 'Identity provider',
+    fields: {
+      issuer: 'shown',
+      client_id: 'shown',
+      client_secret: 'secret',
+      email_domains: 'shown',
+      required: 'shown',
+      counts_as_two_factors: 'shown',
+      new_user_role: 'shown',
+      new_user_environment_ids: 'shown',
+    },
+  },
   service_account: {
     label: 'Service account',
     fields: { name: 'shown', role: 'shown', status: 'shown' },
@@ -206,7 +219,7 @@ export const AUDIT_OBJECTS = {
     label: 'Event type',
     fields: { description: 'shown', version: 'shown', schema: 'shown' },
   },
-  /** A code that is no good was given for a user. */
+  /** A code that is no good was given for a user, or what an identity provider said of one was refused. */
   failed_sign_in: {
     label: 'Failed sign-in',
     fields: { user_id: 'shown', factor: 'shown' },

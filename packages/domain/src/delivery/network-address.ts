@@ -3,7 +3,7 @@
  * address space counts as one caller.
  *
  * The rules see addresses only, never names: names are resolved first, and the address that was
- * judged is the one that is connected to (`worker/src/http/vetted-connection.ts`), so a name cannot
+ * judged is the one that is connected to (`platform/src/outgoing/vetted-connection.ts`), so a name cannot
  * change its answer in between. URL parsing has brought every way to write a literal (`0x7f.1`, `2130706433`,
  * `[::1]`) to dotted decimal or hexadecimal groups before it comes here.
  *

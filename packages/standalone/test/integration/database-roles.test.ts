@@ -58,6 +58,7 @@ test('intake reads no secret, no person and no event, and writes no row of billi
     sql`* from environments`,
     sql`signing_key from webhooks`,
     sql`* from second_factors`,
+    sql`* from identity_providers`,
     sql`* from console_sessions`,
     sql`* from service_accounts`,
     sql`* from people`,
@@ -103,6 +104,7 @@ test('the API settles no purchase and applies no event; the worker opens no sess
   for (const statement of [
     sql`select * from console_sessions`,
     sql`select * from sign_in_codes`,
+    sql`select * from user_identities`,
     sql`insert into console_sessions default values`,
     sql`update service_accounts set role = 'owner'`,
     sql`delete from audit_logs`,

@@ -49,6 +49,22 @@ test('a user is invited with all workspaces, is signed out, and loses the second
     { actor: 'system', action: 'updated' },
   ]);
 
+  await sql`
+    insert into identity_providers (account_id, issuer, client_id, is_required, admin_signed_in_at)
+    values (${DEMO.accountId}, 'https://login.example.com', 'sluice', true, now())`.execute(
+    database,
+  );
+  const lift = async () =>
+    JSON.parse((await run('without-provider', 'ada@example.com')).output) as object;
+  expect(await lift()).toMatchObject({ account_id: DEMO.accountId, lifted: true });
+  expect(await lift()).toMatchObject({ lifted: false });
+  const lifted = await sql<{ isRequired: boolean; entries: number }>`
+    select is_required as "isRequired",
+           (select count(*)::int from audit_logs
+             where object_type = 'identity_provider' and actor_type = 'system') as entries
+      from identity_providers`.execute(database);
+  expect(lifted.rows).toEqual([{ isRequired: false, entries: 1 }]);
+
   const again = await run('invite', 'ada@example.com', '--account', String(DEMO.accountId));
   expect(again.code).toBe(2);
   expect(again.errors).toContain('is a user already');

@@ -8,7 +8,7 @@ import { isSuccessStatus } from '@sluice/domain/delivery/delivery-failure';
 import { TOKEN_KEPT_SECONDS_DEFAULT, type OAuth2Client } from '@sluice/domain/delivery/webhook';
 import type { HttpClient } from '../http/http-client.ts';
 import type { HttpOutcome } from '../http/http-outcome.ts';
-import type { TlsIdentity } from '../http/tls-identity.ts';
+import type { TlsIdentity } from '@sluice/platform/outgoing/tls-identity';
 
 export type FetchedToken =
   | {

@@ -4,13 +4,10 @@
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { toStorableText } from '@sluice/domain/values/storable-text';
+import { PROXY_FAILED } from '@sluice/platform/outgoing/proxy-tunnel';
+import { ADDRESS_REFUSED } from '@sluice/platform/outgoing/vetted-connection';
 import { connectionFailureMessage } from './connection-failure.ts';
 import { tlsFailureMessage } from './tls-failure.ts';
-
-/** The code of our own refusal to connect (`vetted-connection.ts`). */
-export const ADDRESS_REFUSED = 'ADDRESS_REFUSED';
-/** The code of a failure of the way to the endpoint (`proxy-tunnel.ts`). */
-export const PROXY_FAILED = 'PROXY_FAILED';
 
 const CLASS_BY_CODE: Readonly<Record<string, Exclude<FailureClass, 'status'>>> = {
   [ADDRESS_REFUSED]: 'address_refused',

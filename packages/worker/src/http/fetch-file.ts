@@ -1,16 +1,15 @@
 /**
  * Fetches a file from an address that its owner gave, piece by piece: an answer of any length takes
  * the memory of one piece. The addresses that may be reached are those of webhooks, by the same egress
- * proxy (`vetted-connection.ts`); redirects are not followed for the same reason.
+ * proxy (`platform/src/outgoing/vetted-connection.ts`); redirects are not followed for the same reason.
  *
- * Node's own client and not undici's: one request now and then, whose pieces are wanted at the
- * speed at which they can be stored.
+ * One request now and then, whose pieces are wanted at the speed at which they can be stored.
  */
-import { request, type IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { reasonOf } from '@sluice/domain/values/errors';
-import { ProxyFailure } from './proxy-tunnel.ts';
-import type { VettedConnector } from './vetted-connection.ts';
+import { ProxyFailure } from '@sluice/platform/outgoing/proxy-tunnel';
+import { sendRequest } from '@sluice/platform/outgoing/send-request';
+import type { VettedConnector } from '@sluice/platform/outgoing/vetted-connection';
 
 /** Why there is no file; the message is for its owner. `mayPass`: another try could go better. */
 export class FetchFault extends Error {
@@ -91,60 +90,13 @@ async function sendGet(
   );
   const ending = AbortSignal.any([signal, late.signal]);
   try {
-    return await getOver(await open(connector, url, ending), url, ending);
+    const headers = { 'accept-encoding': 'identity', 'user-agent': 'Sluice' };
+    return await sendRequest(connector, url, { headers, ending });
   } catch (error) {
     if (error instanceof ProxyFailure && !error.mayBeOfTarget) throw error;
     const reason = reasonOf(late.signal.aborted ? late.signal.reason : error);
     throw new FetchFault(`the URL cannot be reached: ${reason}`, true);
   } finally {
     clearTimeout(timer);
-  }
-}
-
-/** Not Node's part: its request has nothing to end as long as it has no socket, and would wait for ever. */
-function open(connector: VettedConnector, url: URL, ending: AbortSignal): Promise<Socket> {
-  const { protocol, hostname, port } = url;
-  const target = { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port };
-  return new Promise((resolve, reject) => {
-    ending.throwIfAborted();
-    const opening = connector.openSocket(target, (error, socket) => {
-      ending.removeEventListener('abort', giveUp);
-      if (socket) resolve(socket);
-      else reject(error ?? new Error('not connected'));
-    });
-    const giveUp = (): void => {
-      opening?.destroy();
-      reject(ending.reason as Error);
-    };
-    ending.addEventListener('abort', giveUp, { once: true });
-  });
-}
-
-function getOver(socket: Socket, url: URL, ending: AbortSignal): Promise<IncomingMessage> {
-  const { pathname, search, host, username, password } = url;
-  return new Promise((resolve, reject) => {
-    request({
-      // TLS is the connector's work.
-      protocol: 'http:',
-      signal: ending,
-      path: pathname + search,
-      headers: { host, 'accept-encoding': 'identity', 'user-agent': 'Sluice' },
-      ...(username || password ? { auth: `${decoded(username)}:${decoded(password)}` } : {}),
-      createConnection: () => socket,
-    })
-      // One that came through a proxy was paused.
-      .once('socket', () => void socket.resume())
-      .once('response', resolve)
-      .on('error', reject)
-      .end();
-  });
-}
-
-/** Percent-decoded; as it stands where the encoding is not valid. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
   }
 }

@@ -2,9 +2,9 @@
  * Sends one POST and tells how it ended; it never throws and never retries, but for one case.
  *
  * - One deadline an attempt, from before the name look-up to the last byte of the body.
- * - Only vetted addresses (`vetted-connection.ts`); redirects are answers like any other.
+ * - Only vetted addresses (`platform/src/outgoing/vetted-connection.ts`); redirects are answers like any other.
  * - HTTP/1.1, one request a connection at a time; connections are kept (`connection-pool.ts`), by origin and by client
- *   certificate and authority (`tls-identity.ts`).
+ *   certificate and authority (`platform/src/outgoing/tls-identity.ts`).
  * - Of a body the first 16 KB are read, then the connection is cut; nothing is decompressed. So no
  *   answer, however long, takes more memory than that.
  * - A connection that was idle may be closed by the other side at the moment it is used again. When
@@ -24,12 +24,12 @@ import { ConnectionPool } from './connection-pool.ts';
 import { Attempt } from './http-attempt.ts';
 import { Connection, type ConnectRoute } from './http-connection.ts';
 import type { HttpOutcome, HttpPost } from './http-outcome.ts';
-import type { Proxy } from './proxy-tunnel.ts';
+import type { Proxy } from '@sluice/platform/outgoing/proxy-tunnel';
 import {
   createVettedConnector,
   type ConnectTarget,
   type ResolveName,
-} from './vetted-connection.ts';
+} from '@sluice/platform/outgoing/vetted-connection';
 
 export interface HttpClientOptions {
   readonly timeoutMs: number;

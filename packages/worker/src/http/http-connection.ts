@@ -2,12 +2,16 @@
  * One connection to an endpoint, opened when it is first used, with one request on it at a time.
  *
  * Bytes that come while nobody waits for an answer end the connection, as does its end by the other side. Between
- * `http-attempt.ts`, which uses it, and `vetted-connection.ts`, which opens it.
+ * `http-attempt.ts`, which uses it, and `vetted-connection.ts` of `platform`, which opens it.
  */
 import type { Socket } from 'node:net';
 import type { PooledConnection, Route } from './connection-pool.ts';
 import { LastHead } from './http-response.ts';
-import type { ConnectTarget, OpenedSocket, VettedConnector } from './vetted-connection.ts';
+import type {
+  ConnectTarget,
+  OpenedSocket,
+  VettedConnector,
+} from '@sluice/platform/outgoing/vetted-connection';
 
 /** Who waits for the answer. Not called any more once it has let go. */
 export interface ConnectionUser {

@@ -1,6 +1,6 @@
 /** What is sent to an endpoint, and how that ended. */
 import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery/delivery-failure';
-import type { TlsIdentity } from './tls-identity.ts';
+import type { TlsIdentity } from '@sluice/platform/outgoing/tls-identity';
 
 export interface HttpPost {
   readonly endpoint: string;

@@ -24,7 +24,7 @@ import {
 import { mostOf } from '@sluice/domain/values/fair-share';
 import type { Logger } from '@sluice/platform/process/logger';
 import { FetchFault, SILENCE_TIMEOUT_MS } from '../http/fetch-file.ts';
-import { ProxyFailure } from '../http/proxy-tunnel.ts';
+import { ProxyFailure } from '@sluice/platform/outgoing/proxy-tunnel';
 import { inChunks } from './in-chunks.ts';
 
 export interface FetchImportDeps {

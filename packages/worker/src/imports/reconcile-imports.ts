@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fetchFile } from '../http/fetch-file.ts';
 import { runNextImport, type RunImportDeps } from './run-import.ts';
 import type { ReconcileLoop } from '../process/reconcile-loops.ts';
-import { createVettedConnector } from '../http/vetted-connection.ts';
+import { createVettedConnector } from '@sluice/platform/outgoing/vetted-connection';
 import type { WebhookOptions } from '../process/webhook-settings.ts';
 
 export interface ImportReconcileLoopsDeps extends Omit<RunImportDeps, 'fetchFile' | 'pause'> {

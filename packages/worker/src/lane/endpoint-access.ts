@@ -7,7 +7,7 @@
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { EndpointCredentials, OAuth2Client } from '@sluice/domain/delivery/webhook';
 import type { HttpPost } from '../http/http-outcome.ts';
-import { tlsIdentity, type TlsIdentity } from '../http/tls-identity.ts';
+import { tlsIdentity, type TlsIdentity } from '@sluice/platform/outgoing/tls-identity';
 
 /** What a token is fetched with. */
 export interface TokenSource {

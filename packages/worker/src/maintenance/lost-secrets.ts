@@ -1,5 +1,5 @@
 /**
- * Secrets of webhooks and of users that none of the installation's keys opens, because the key that encrypted them is lost:
+ * Secrets of webhooks, users and identity providers that none of the installation's keys opens, because the key that encrypted them is lost:
  * finds them, and gives them up, so that the services start again.
  *
  * | what does not open | what takes its place |
@@ -10,6 +10,7 @@
  * | the headers of a webhook | nothing |
  * | the client certificate, authority and OAuth2 client of a webhook | nothing |
  * | the second factor of a user | nothing: the user's sessions end, and the user sets up another |
+ * | the client secret of an identity provider | nothing: nobody signs in by it until the account sets it again |
  *
  * Each is a transaction of its own with its entry in the audit log. Cut at any moment and begun again, it goes on
  * with what is left. A new key is shown when only the commit is left to do. So no key is in force that was not shown,
@@ -19,6 +20,7 @@
  * Beside `encrypt-secrets.ts`, which encrypts anew what does open; `scripts/secrets.ts` is its door.
  */
 import type { Database } from '@sluice/database/connection/connection';
+import { forgetClientSecret } from '@sluice/database/users/identity-providers';
 import { resetSecondFactor } from '@sluice/database/users/second-factors';
 import {
   contextOf,
@@ -54,7 +56,8 @@ type Replacement =
         | 'rotation_cancelled'
         | 'headers_removed'
         | 'credentials_removed'
-        | 'second_factor_removed';
+        | 'second_factor_removed'
+        | 'client_secret_removed';
     };
 
 export type ReplacedSecret = LostSecret & Replacement;
@@ -148,6 +151,10 @@ async function replace(
       const user = { accountId, userId };
       const isReset = await resetSecondFactor(database, user, ...by, stored);
       return isReset ? 'second_factor_removed' : undefined;
+    }
+    case 'client_secret': {
+      const isForgotten = await forgetClientSecret(database, accountId, stored, ...by);
+      return isForgotten ? 'client_secret_removed' : undefined;
     }
   }
 }

@@ -10,10 +10,11 @@
  */
 import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
-import { parseNetwork, type AddressRange } from '@sluice/domain/delivery/network-address';
-import { flag, integer } from '@sluice/platform/settings/config';
+import type { AddressRange } from '@sluice/domain/delivery/network-address';
+import { outgoingSettings } from '@sluice/platform/outgoing/outgoing-settings';
+import type { Proxy } from '@sluice/platform/outgoing/proxy-tunnel';
+import { integer } from '@sluice/platform/settings/config';
 import { z } from 'zod';
-import { parseProxy, type Proxy } from '../http/proxy-tunnel.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -41,40 +42,7 @@ export const webhookSettings = z.object({
   WEBHOOK_LOG_RETENTION_DAYS: integer(1, 3_650, 30).describe(
     'retention of deliveries and their attempts, in days, the current day included; unfinished deliveries are kept longer',
   ),
-  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
-    'whether workers may deliver to private and loopback addresses, and fetch the files of imports from them',
-  ),
-  WEBHOOK_ALLOWED_NETWORKS: z
-    .string()
-    .default('')
-    .transform((text, context): AddressRange[] =>
-      text
-        .split(',')
-        .filter((part) => part.trim() !== '')
-        .flatMap((part) => {
-          const range = parseNetwork(part.trim());
-          if (!range) context.addIssue(`${part.trim()} is no network such as 10.1.0.0/16`);
-          return range ?? [];
-        }),
-    )
-    .describe(
-      'comma-separated private networks to which workers may deliver, and from which they may fetch files: `10.1.0.0/16,fd12::/48`',
-    ),
-  WEBHOOK_PROXY_URL: z
-    .url({ protocol: /^http$/ })
-    .transform((text, context) => {
-      try {
-        return parseProxy(text);
-      } catch {
-        const message = 'has a user or password that is not percent-encoded';
-        context.addIssue({ code: 'custom', message });
-        return z.NEVER;
-      }
-    })
-    .optional()
-    .describe(
-      'egress proxy (CONNECT) for all deliveries and for the files of imports; the worker checks addresses before it contacts the proxy',
-    ),
+  ...outgoingSettings.shape,
   WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64).describe('maximum concurrent requests to one webhook'),
 });
 

@@ -13,7 +13,7 @@ import type { TLSSocket } from 'node:tls';
 import { expect, test } from 'vitest';
 import type { HttpClient } from '../../src/http/http-client.ts';
 import { tlsFailureMessage } from '../../src/http/tls-failure.ts';
-import { tlsIdentity, type TlsIdentity } from '../../src/http/tls-identity.ts';
+import { tlsIdentity, type TlsIdentity } from '@sluice/platform/outgoing/tls-identity';
 import { startConnectProxy } from '../support/connect-proxy.ts';
 import { clientOf, closes, receiverOf } from '../support/http-client-world.ts';
 import { answer, type Receiver } from '../support/receiver.ts';

@@ -4,8 +4,11 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from '
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { FetchFault, fetchFile, type FetchOptions } from '../../src/http/fetch-file.ts';
-import { parseProxy, ProxyFailure, type Proxy } from '../../src/http/proxy-tunnel.ts';
-import { createVettedConnector, type ResolveName } from '../../src/http/vetted-connection.ts';
+import { parseProxy, ProxyFailure, type Proxy } from '@sluice/platform/outgoing/proxy-tunnel';
+import {
+  createVettedConnector,
+  type ResolveName,
+} from '@sluice/platform/outgoing/vetted-connection';
 import { startConnectProxy } from '../support/connect-proxy.ts';
 
 const closers: (() => void)[] = [];

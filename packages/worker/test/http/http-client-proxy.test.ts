@@ -2,7 +2,7 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { beforeAll, expect, test } from 'vitest';
 import { parseNetwork } from '@sluice/domain/delivery/network-address';
-import { parseProxy } from '../../src/http/proxy-tunnel.ts';
+import { parseProxy } from '@sluice/platform/outgoing/proxy-tunnel';
 import {
   AUTHORITY_CERTIFICATE,
   GOOD_CERTIFICATE,

@@ -1,7 +1,7 @@
 /** An egress proxy for tests. */
 import { createServer } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
-import { parseProxy, type Proxy } from '../../src/http/proxy-tunnel.ts';
+import { parseProxy, type Proxy } from '@sluice/platform/outgoing/proxy-tunnel';
 
 export interface ConnectProxy {
   readonly proxy: Proxy;

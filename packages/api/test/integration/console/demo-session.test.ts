@@ -5,6 +5,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
 
+const PROVIDER = {
+  issuer: 'https://login.example.com',
+  client_id: 'a',
+  client_secret: 'b',
+  email_domains: ['example.com'],
+};
+
 let world: ConsoleWorld;
 beforeAll(async () => {
   world = await startConsole();
@@ -63,14 +70,16 @@ test('whoever opens the demo lets nobody into it, and takes no user from it', as
   const bearers = [DEMO.accountToken, made.json().secret as string];
   const email = world.newAddress();
   const calls = [
-    ['POST', '', { email, role: 'account_admin', environment_ids: [] }],
-    ['PUT', `/${me.user.id}`, { role: 'member' }],
-    ['DELETE', `/${me.user.id}`, undefined],
-    ['DELETE', `/${me.user.id}/sessions`, undefined],
-    ['DELETE', `/${me.user.id}/second_factor`, undefined],
+    ['POST', 'users', { email, role: 'account_admin', environment_ids: [] }],
+    ['PUT', `users/${me.user.id}`, { role: 'member' }],
+    ['DELETE', `users/${me.user.id}`, undefined],
+    ['DELETE', `users/${me.user.id}/sessions`, undefined],
+    ['DELETE', `users/${me.user.id}/second_factor`, undefined],
+    ['PUT', 'identity_provider', PROVIDER],
+    ['DELETE', 'identity_provider', undefined],
   ] as const;
   for (const [method, path, body] of calls) {
-    const url = `/v1/accounts/1/users${path}`;
+    const url = `/v1/accounts/1/${path}`;
     const given = { ...(body && { body }) };
     const answers = [
       await world.call(method, url, { cookie, ...given }),

@@ -13,10 +13,13 @@ import { insertReceipt } from '@sluice/database/billing/receipts';
 import type { Role } from '@sluice/domain/accounts/account';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
+import { createVettedConnector } from '@sluice/platform/outgoing/vetted-connection';
 import { fastify, type InjectOptions, type LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { RefusedCredentials } from '../../../src/auth/refused-credentials.ts';
+import { createProviderClient } from '../../../src/identity/provider-client.ts';
+import { createProviderFetch } from '../../../src/identity/provider-fetch.ts';
 import { TailPlaces } from '../../../src/events/tail-places.ts';
 import { buildServer, type ApiEffects } from '../../../src/server.ts';
 import { checkAgainst } from './documented-answers.ts';
@@ -86,6 +89,11 @@ export async function startApi(
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),
     signupAdmission: { admits: 'anybody' },
+    providers: createProviderClient(
+      createProviderFetch(createVettedConnector({ allowPrivate: true })),
+      () => clock.nowMs,
+    ),
+    readTextRecords: async () => [],
     demoHosts: [],
     operatorAccountIds: [],
     // None is there: what is read of it by a look at the fleet is left out.

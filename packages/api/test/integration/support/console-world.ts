@@ -64,8 +64,11 @@ export async function startConsole(changes: Parameters<typeof startSignups>[0] =
     mailedCode,
     giveCode,
     /** A new user of the account with its workspace. */
-    async insertUser(tenant: Tenant, role: Role): Promise<{ email: string; userId: number }> {
-      const email = world.newAddress();
+    async insertUser(
+      tenant: Tenant,
+      role: Role,
+      email = world.newAddress(),
+    ): Promise<{ email: string; userId: number }> {
       const { rows } = await sql<{ userId: number }>`
         with made as (
           insert into users (account_id, email, first_name, last_name, role, status)

@@ -20,6 +20,21 @@ export async function fillAccounts(database: Database, count: number): Promise<v
   await fill(
     `insert into second_factors (account_id, user_id, secret, confirmed_at) select n, n, 'a', now()`,
   );
+  await fill(
+    `insert into identity_providers (account_id, issuer, client_id, client_secret)
+     select n, 'https://login' || n || '.example', 'sluice', 'a'`,
+  );
+  await fill(
+    `insert into identity_provider_domains (account_id, domain) select n, n || '.example'`,
+  );
+  await fill(
+    `insert into provider_sign_ins (account_id, state_hash, browser_hash, issuer, client_id)
+     select n, sha256(n::text::bytea), sha256(n::text::bytea), 'https://login' || n || '.example', 'sluice'`,
+  );
+  await fill(
+    `insert into user_identities (account_id, user_id, issuer, subject)
+     select n, n, 'https://login' || n || '.example', n::text`,
+  );
   await fill(`insert into memberships (account_id, user_id, environment_id) select n, n, n`);
   await fill(
     `insert into account_products (account_id, product, is_active) select n, 'pipelines', true`,

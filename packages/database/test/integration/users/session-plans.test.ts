@@ -4,6 +4,17 @@ import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { findConsoleSession } from '@sluice/database/users/console-sessions';
+import {
+  deleteIdentityProvider,
+  findProviderOfDomain,
+  putIdentityProvider,
+} from '@sluice/database/users/identity-providers';
+import {
+  beginProviderSignIn,
+  clearProviderSignIns,
+  openProviderSession,
+  takeProviderSignIn,
+} from '@sluice/database/users/provider-openings';
 import { giveUpSecondFactor, resetSecondFactor } from '@sluice/database/users/second-factors';
 import { endUserSessions, removeUser } from '@sluice/database/users/user-changes';
 import { createHash } from 'node:crypto';
@@ -14,6 +25,21 @@ import { planOf } from '../support/explain.ts';
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 const COUNT = 5_000;
 const ORIGIN: ChangeOrigin = { actor: { type: 'system' } };
+const BEGUN = { accountId: 8, issuer: 'https://login8.example', clientId: 'sluice' };
+const HASHES = {
+  stateHash: createHash('sha256').update('state').digest(),
+  browserHash: createHash('sha256').update('browser').digest(),
+};
+const PERSON = { ...BEGUN, subject: '8', email: '8@example.com', firstName: '', lastName: '' };
+const PROVIDER = {
+  issuer: 'https://login.example',
+  clientId: 'sluice',
+  emailDomains: ['9.example', '9a.example'],
+  isRequired: false,
+  countsAsTwoFactors: true,
+  newUserRole: 'member',
+  newUserEnvironmentIds: [9],
+} as const;
 const HASH_OF_4 = createHash('sha256').update('4').digest();
 
 let database: Database;
@@ -36,6 +62,29 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
     (db) => giveUpSecondFactor(db, { accountId: 6, userId: 6 }, { step: 1 }, ORIGIN, NOW_MS),
   ],
   ['a user who is removed', 9, (db) => removeUser(db, 7, 7, ORIGIN, NOW_MS)],
+  [
+    'a sign-in by a provider',
+    12,
+    async (db) => {
+      await findProviderOfDomain(db, '8.example');
+      await beginProviderSignIn(db, { ...BEGUN, ...HASHES });
+      await takeProviderSignIn(db, { accountId: 8, ...HASHES });
+      await openProviderSession(
+        db,
+        PERSON,
+        createHash('sha256').update('new').digest(),
+        {},
+        NOW_MS,
+      );
+      await clearProviderSignIns(db, 10);
+    },
+  ],
+  [
+    'a provider that is changed',
+    9,
+    (db) => putIdentityProvider(db, 9, PROVIDER, 'encrypted', ORIGIN, NOW_MS),
+  ],
+  ['a provider that is removed', 5, (db) => deleteIdentityProvider(db, 10, ORIGIN, NOW_MS)],
 ])('%s: every statement by index', async (_name, countMin, use) => {
   const sent = await statementsSentBy(() => use(database));
   expect(sent.length).toBeGreaterThanOrEqual(countMin);

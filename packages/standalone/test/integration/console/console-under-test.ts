@@ -20,10 +20,13 @@ const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url));
 const FLAGS = [
   ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'],
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
 ];
 const ACTION_MS_MAX = 30_000;
 const SENT_AGAIN_MS = 1_000;
+
+/** One of the operator's beside the demo's. */
+export const OPERATOR_ACCOUNT_ID = 4242;
 
 export type ConsoleUnderTest = Awaited<ReturnType<typeof startConsole>>;
 
@@ -42,7 +45,7 @@ export async function startConsole() {
       startFleet('redis', {
         CONSOLE_DIRECTORY: directory,
         MAIL_DIRECTORY: mailDirectory,
-        OPERATOR_ACCOUNT_IDS: String(DEMO.accountId),
+        OPERATOR_ACCOUNT_IDS: `${DEMO.accountId},${OPERATOR_ACCOUNT_ID}`,
         WEBHOOK_LISTED_FAILURE_WAIT_MS: '3600000',
       }),
     ),
@@ -50,6 +53,7 @@ export async function startConsole() {
   ]);
   /** Errors and warnings of the browser, violations of the policy among them; requests to others. */
   const misdeeds: string[] = [];
+  const allowed = new Set<string>();
   const watch = (page: Page): void => {
     page.setDefaultTimeout(ACTION_MS_MAX);
     page.on('console', (message) => {
@@ -59,6 +63,7 @@ export async function startConsole() {
     page.on('pageerror', (error) => misdeeds.push(`thrown: ${error.message}`));
     page.on('request', (request) => {
       const { protocol, origin } = new URL(request.url());
+      if (allowed.has(origin)) return;
       if (origin !== fleet.api.url && protocol !== 'blob:' && protocol !== 'data:')
         misdeeds.push(`asked for ${request.url()}`);
     });
@@ -66,6 +71,8 @@ export async function startConsole() {
   return {
     fleet,
     url: fleet.api.url,
+    /** Lets the browser go to another origin, such as that of an identity provider. */
+    allow: (origin: string): void => void allowed.add(origin),
     async newPage(options: BrowserContextOptions = {}): Promise<Page> {
       const context = await browser.newContext(options);
       const page = await context.newPage();
@@ -105,7 +112,7 @@ export async function startConsole() {
     async giveMailedCode(page: Page, email: string): Promise<void> {
       const { length } = await this.mailsTo(email);
       await page.getByLabel('Email').fill(email);
-      await page.getByRole('button', { name: 'Mail me a code' }).click();
+      await page.getByRole('button', { name: 'Go on', exact: true }).click();
       const mail = await vi.waitFor(async () => {
         const mails = await this.mailsTo(email);
         expect(mails.length).toBeGreaterThan(length);
@@ -200,13 +207,13 @@ export async function startConsole() {
       });
       return id;
     },
-    /** @throws Error with what the page did wrong. What is not there yet may be answered 404, what is not kept 410, a session that is over 401, a wrong value 400 or 422. */
+    /** @throws Error with what the page did wrong. What is not there yet may be answered 404, what is not kept 410, a session that is over 401, a wrong value 400 or 422, a refused sign-in 403. */
     async close(): Promise<void> {
       await Promise.all([browser.close(), fleet.close()]);
       await rm(mailDirectory, { recursive: true });
       const wrong = misdeeds.filter(
         (each) =>
-          !/Failed to load resource.* (?:400|401|404|410|422) |net::ERR_CONNECTION_ABORTED$/.test(
+          !/Failed to load resource.* (?:400|401|403|404|410|422) |net::ERR_CONNECTION_ABORTED$/.test(
             each,
           ),
       );

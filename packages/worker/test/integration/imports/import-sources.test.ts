@@ -11,7 +11,7 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { FetchFault } from '../../../src/http/fetch-file.ts';
 import { createImportReconcileLoops } from '../../../src/imports/reconcile-imports.ts';
-import { parseProxy, type Proxy } from '../../../src/http/proxy-tunnel.ts';
+import { parseProxy, type Proxy } from '@sluice/platform/outgoing/proxy-tunnel';
 import type { RunImportDeps } from '../../../src/imports/run-import.ts';
 import { startConnectProxy } from '../../support/connect-proxy.ts';
 import { ImportsWorld } from '../support/imports-world.ts';

@@ -2,6 +2,7 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { startRotation } from '@sluice/database/webhooks/signing-keys';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import { clientSecretContext } from '@sluice/domain/accounts/identity-provider';
 import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
@@ -132,4 +133,22 @@ test('the second factor of a user is encrypted again too, and opens for that use
   const { secret } = stored.rows[0]!;
   expect(secret).toMatch(/^sealed:new:/);
   expect(createEncryptedText([NEW]).decrypt(secret, context)).toBe('ABCD');
+});
+
+test('the client secret of an identity provider is encrypted anew, and opens for its account', async () => {
+  const { rows } = await sql<{ accountId: number }>`
+    select account_id::int as "accountId" from environments
+     where environment_id = ${world.environmentId}`.execute(database);
+  const { accountId } = rows[0]!;
+  const context = clientSecretContext(accountId);
+  await sql`
+    insert into identity_providers (account_id, issuer, client_id, client_secret)
+    values (${accountId}, 'https://login.example.com', 'sluice',
+            ${createEncryptedText([OLD]).encrypt('client secret', context)})`.execute(database);
+  await keep(NEW, OLD);
+  const stored = await sql<{ secret: string }>`
+    select client_secret as secret from identity_providers`.execute(database);
+  const { secret } = stored.rows[0]!;
+  expect(secret).toMatch(/^sealed:new:/);
+  expect(createEncryptedText([NEW]).decrypt(secret, context)).toBe('client secret');
 });

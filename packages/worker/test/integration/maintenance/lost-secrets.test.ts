@@ -9,6 +9,7 @@ import { listSecrets } from '@sluice/database/webhooks/encrypted-secrets';
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
+import { clientSecretContext } from '@sluice/domain/accounts/identity-provider';
 import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
@@ -315,5 +316,23 @@ test('a second factor that is lost is removed with the sessions of its user, who
   );
   expect(await replaceAll()).toEqual(['second_factor 0 second_factor_removed']);
   expect((await leftOf(userId)).rows).toEqual([{ isEnabled: false, sessions: 1, factors: 0 }]);
+  expect((await findLostSecrets(database, encryptedText)).lost).toEqual([]);
+});
+
+test('a client secret of an identity provider that is lost is removed, and the provider stays', async () => {
+  await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
+  const accountId = (await findAccountOf(database, world.environmentId))!;
+  const stored = createEncryptedText([LOST]).encrypt('secret', clientSecretContext(accountId));
+  await sql`
+    insert into identity_providers (account_id, issuer, client_id, client_secret)
+    values (${accountId}, 'https://login.example.com', 'sluice', ${stored})`.execute(database);
+  expect((await findLostSecrets(database, encryptedText)).lost).toMatchObject([
+    { place: 'client_secret', accountId, name: 'https://login.example.com', keyId: 'lost' },
+  ]);
+  expect(await replaceAll()).toEqual(['client_secret 0 client_secret_removed']);
+  const { rows } = await sql`select client_secret as secret from identity_providers`.execute(
+    database,
+  );
+  expect(rows).toEqual([{ secret: null }]);
   expect((await findLostSecrets(database, encryptedText)).lost).toEqual([]);
 });

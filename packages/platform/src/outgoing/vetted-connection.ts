@@ -10,7 +10,7 @@
  * which all wait for. Names whose servers do not answer can hold all of the threads. So where a look-up takes too
  * long, or no name server answers, the addresses of the last look-up are judged anew and used (as in RFC 8767).
  *
- * Used by `http-client.ts` (step 13); the rules are `domain/src/delivery/network-address.ts`.
+ * Used by `worker/src/http/http-client.ts` (step 13) and for identity providers; the rules are `domain/src/delivery/network-address.ts`.
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import {
@@ -22,9 +22,11 @@ import {
 } from 'node:net';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { judgeAddress, type AddressPolicy } from '@sluice/domain/delivery/network-address';
-import { ADDRESS_REFUSED } from './classify-failure.ts';
 import { openTunnel, type Proxy } from './proxy-tunnel.ts';
 import { TLS_VERSION_MIN, TlsContexts, type TlsIdentity } from './tls-identity.ts';
+
+/** The code of the refusal to connect. */
+export const ADDRESS_REFUSED = 'ADDRESS_REFUSED';
 
 export type ResolveName = (hostname: string) => Promise<LookupAddress[]>;
 
@@ -69,7 +71,7 @@ const LATE_AFTER_MS = 1_000;
 const ANSWERS_MAX = 4_096;
 
 /**
- * Of a file's owner's thirty seconds for an answer (`fetch-file.ts`), so that it is told which of the two was silent. Many
+ * Of a file's owner's thirty seconds for an answer (`worker/src/http/fetch-file.ts`), so that it is told which of the two was silent. Many
  * a lost packet on the way to the target fits in.
  */
 const PROXY_ANSWER_MS_MAX = 20_000;

@@ -8,7 +8,9 @@
  */
 import { connect, type Socket } from 'node:net';
 import { reasonOf } from '@sluice/domain/values/errors';
-import { PROXY_FAILED } from './classify-failure.ts';
+
+/** The code of a failure of the way to the endpoint. */
+export const PROXY_FAILED = 'PROXY_FAILED';
 
 const HEAD_BYTES_MAX = 8 * 1024;
 

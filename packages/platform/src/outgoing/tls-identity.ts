@@ -1,7 +1,7 @@
 /**
  * A client certificate, and the authorities that one webhook trusts.
  *
- * Connections are kept by the identity's key beside their origin (`http-client.ts`): a request never goes out over a
+ * Connections are kept by the identity's key beside their origin (`worker/src/http/http-client.ts`): a request never goes out over a
  * connection that was opened with another certificate, or trusted by other authorities.
  */
 import { createHash } from 'node:crypto';

@@ -1,0 +1,254 @@
+/**
+ * The identity provider of an account: read, set, removed. For the console's screen, so the reference leaves it out.
+ *
+ * The client secret is written and never shown, and another issuer or client needs another one: else whoever may change
+ * the address could have it sent to one of theirs. What the account has to prove, `domain-records.ts` says; the operator's
+ * own accounts are believed. As with users, nobody sets one by a token that is bound to addresses or expires, and the demo
+ * has none.
+ */
+import { isDemoAccount } from '@sluice/database/demo/seed-demo';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  deleteIdentityProvider,
+  findIdentityProvider,
+  type IdentityProvider,
+  type ProviderRefusal,
+  putIdentityProvider,
+} from '@sluice/database/users/identity-providers';
+import { clientSecretContext } from '@sluice/domain/accounts/identity-provider';
+import { isOfThisMachine } from '@sluice/domain/accounts/demo-calls';
+import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { int32 } from '../accounts/account-fields.ts';
+import { refuseBound } from '../accounts/credential-reach.ts';
+import { accountCallerOf, originOf } from '../auth/account-guard.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { idInPath, text } from '../http/fields.ts';
+import { notFound, type Problem, validationFailed } from '../http/problem.ts';
+import { reachableAddress } from '../http/url-field.ts';
+import { domainRecordName, domainRecordText, type ReadTextRecords } from './domain-records.ts';
+import { returnOrigin, returnPath } from './return-address.ts';
+
+export interface IdentityProviderEffects {
+  readonly database: Database;
+  readonly encryptedText: EncryptedText;
+  readonly now: () => number;
+  /** Makes the texts of the records that prove a domain (`API_SECRET`). */
+  readonly secret: string;
+  readonly consoleUrl?: string;
+  readonly operatorAccountIds: readonly number[];
+  readonly readTextRecords: ReadTextRecords;
+}
+
+const PATH = '/v1/accounts/:account_id/identity_provider';
+const DOMAIN_COUNT_MAX = 20;
+const WORKSPACE_COUNT_MAX = 1_000;
+
+/** As a provider gives it: what begins every address of its own. */
+const issuer = reachableAddress.superRefine((value, context) => {
+  const url = URL.parse(value);
+  if (!url) return;
+  if (url.search !== '' || url.hash !== '')
+    context.addIssue({ code: 'custom', message: 'must have no query and no fragment' });
+  else if (url.pathname.includes('/.well-known/'))
+    context.addIssue({
+      code: 'custom',
+      message: 'must be the issuer, without /.well-known/openid-configuration',
+    });
+  else if (url.protocol !== 'https:' && !isOfThisMachine(url.host))
+    context.addIssue({
+      code: 'custom',
+      message: 'must begin with https://; http:// is for this machine alone',
+    });
+});
+
+const credential = (lengthMax: number) =>
+  text(lengthMax)
+    .trim()
+    .min(1)
+    .regex(/^[\x20-\x7e]+$/, 'must be of printable ASCII characters');
+
+const emailDomain = text(253)
+  .trim()
+  .toLowerCase()
+  .regex(
+    /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$/,
+    'must be a domain, such as example.com',
+  );
+
+const providerInput = z.strictObject({
+  issuer,
+  client_id: credential(255),
+  client_secret: credential(1024).optional(),
+  email_domains: z.array(emailDomain).min(1).max(DOMAIN_COUNT_MAX),
+  required: z.boolean().default(false),
+  counts_as_two_factors: z.boolean().default(false),
+  new_user_role: z.enum(['member', 'billing_admin']).nullable().default(null),
+  new_user_environment_ids: z.array(int32).max(WORKSPACE_COUNT_MAX).default([]),
+});
+
+/** On a scope that `guardAccounts` was called on. */
+export function registerIdentityProvider(scope: ApiServer, effects: IdentityProviderEffects): void {
+  const { database, encryptedText, now, secret } = effects;
+  const refuse = async (request: FastifyRequest): Promise<Problem | undefined> => {
+    const caller = accountCallerOf(request);
+    const refusal = refuseBound(caller);
+    if (refusal) return refusal;
+    return (await isDemoAccount(database, caller.accountId)) ? OF_DEMO : undefined;
+  };
+  const config = { access: { role: 'account_admin', refuse } } as const;
+  const schema = { hide: true, params: z.object({ account_id: idInPath }) } as const;
+
+  const answerOf = (
+    request: FastifyRequest,
+    accountId: number,
+    provider: IdentityProvider | undefined,
+  ) => ({
+    identity_provider: provider ? providerToWire(provider) : null,
+    redirect_uri: `${returnOrigin(effects.consoleUrl, request)}${returnPath(accountId)}`,
+    domain_record: {
+      name: domainRecordName('<domain>'),
+      text: domainRecordText(secret, accountId),
+    },
+  });
+
+  scope.get(
+    PATH,
+    { config: { access: { role: 'account_admin' } }, schema },
+    async (request, reply) => {
+      const { accountId } = accountCallerOf(request);
+      const provider = await findIdentityProvider(database, accountId);
+      return reply.send(answerOf(request, accountId, provider));
+    },
+  );
+
+  scope.put(
+    PATH,
+    { config, schema: { ...schema, body: providerInput } },
+    async (request, reply) => {
+      const { accountId } = accountCallerOf(request);
+      const given = request.body;
+      const refusal = await refuseDomains(request, accountId, given.email_domains);
+      if (refusal) return sendProblem(request, reply, refusal);
+      const clientSecret =
+        given.client_secret &&
+        encryptedText.encrypt(given.client_secret, clientSecretContext(accountId));
+      const provider = await putIdentityProvider(
+        database,
+        accountId,
+        {
+          issuer: given.issuer,
+          clientId: given.client_id,
+          emailDomains: given.email_domains,
+          isRequired: given.required,
+          countsAsTwoFactors: given.counts_as_two_factors,
+          newUserRole: given.new_user_role,
+          newUserEnvironmentIds: given.new_user_environment_ids,
+        },
+        clientSecret,
+        originOf(request),
+        now(),
+      );
+      if (typeof provider === 'string') return sendProblem(request, reply, REFUSALS[provider]);
+      return reply.send(answerOf(request, accountId, provider));
+    },
+  );
+
+  scope.delete(PATH, { config, schema }, async (request, reply) => {
+    const { accountId } = accountCallerOf(request);
+    if (!(await deleteIdentityProvider(database, accountId, originOf(request), now())))
+      return sendProblem(request, reply, notFound('identity provider'));
+    return reply.code(204).send();
+  });
+
+  /** Each domain that the provider does not have already must be proved. */
+  async function refuseDomains(
+    request: FastifyRequest,
+    accountId: number,
+    domains: readonly string[],
+  ): Promise<Problem | undefined> {
+    if (effects.operatorAccountIds.includes(accountId)) return undefined;
+    const proved = (await findIdentityProvider(database, accountId))?.emailDomains ?? [];
+    const wanted = domainRecordText(secret, accountId);
+    for (const [place, domain] of domains.entries()) {
+      if (proved.includes(domain)) continue;
+      const name = domainRecordName(domain);
+      let texts: readonly string[];
+      try {
+        texts = await effects.readTextRecords(name);
+      } catch (error) {
+        request.log.warn({ error, accountId }, 'the TXT records of an email domain were not read');
+        return {
+          ...refusedDomain(place, domain, `the DNS does not answer for ${name}: try again`),
+          code: 'conflict',
+        };
+      }
+      if (!texts.includes(wanted))
+        return refusedDomain(
+          place,
+          domain,
+          `set the TXT record ${name} to ${wanted}, and try again; a new record takes its time to be seen`,
+        );
+    }
+    return undefined;
+  }
+}
+
+function providerToWire(provider: IdentityProvider) {
+  return {
+    issuer: provider.issuer,
+    client_id: provider.clientId,
+    has_client_secret: provider.clientSecret !== null,
+    email_domains: provider.emailDomains,
+    required: provider.isRequired,
+    counts_as_two_factors: provider.countsAsTwoFactors,
+    new_user_role: provider.newUserRole,
+    new_user_environment_ids: provider.newUserEnvironmentIds,
+    admin_signed_in_at: provider.adminSignedInAt?.toISOString() ?? null,
+    created_at: provider.createdAt.toISOString(),
+    updated_at: provider.updatedAt.toISOString(),
+  };
+}
+
+const refusedDomain = (place: number, domain: string, what: string): Problem =>
+  refusedField(
+    `email_domains.${place}`,
+    `${domain} is not proved: ${what}`,
+    `/email_domains/${place}`,
+  );
+
+const refusedField = (field: string, message: string, pointer = `/${field}`): Problem =>
+  validationFailed([{ field, reason: 'invalid', message, source: { pointer } }]);
+
+const REFUSALS: Readonly<Record<ProviderRefusal, Problem>> = {
+  no_account: notFound('account'),
+  secret_missing: refusedField(
+    'client_secret',
+    'client_secret is required: another issuer or client has another one',
+  ),
+  domain_taken: {
+    code: 'conflict',
+    message:
+      'a domain belongs to the identity provider of another account: it is removed there first',
+  },
+  not_tried: {
+    code: 'conflict',
+    message:
+      'save the provider without required, sign in by it as an account_admin, and then require it: so nobody is locked out',
+  },
+  is_required: {
+    code: 'conflict',
+    message: 'issuer and client_id change only while the provider is not required',
+  },
+  no_workspace: refusedField(
+    'new_user_environment_ids',
+    'new_user_environment_ids must be workspaces of the account',
+  ),
+};
+
+const OF_DEMO: Problem = {
+  code: 'forbidden',
+  message: 'the demo, which everybody may open, has no identity provider',
+};

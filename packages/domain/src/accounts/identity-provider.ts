@@ -1,0 +1,51 @@
+/**
+ * What is believed of what an identity provider says of a person. Its signature, audience, times and nonce were checked
+ * before.
+ *
+ * The email leads to a user the first time, so it must be verified, and of a domain that the account has proved to be its
+ * own. Microsoft Entra says `xms_edov` in place of `email_verified`: true where the directory has proved the domain. Without
+ * either an administrator of any directory could name any address. Google vouches for any address that was verified once,
+ * also of an account that is not the domain's (`hd` names whose it is), and would go on after its person has left.
+ */
+
+/** The claims that count, as the provider sent them. */
+export interface PersonClaims {
+  readonly email?: unknown;
+  readonly email_verified?: unknown;
+  readonly xms_edov?: unknown;
+  readonly hd?: unknown;
+}
+
+export type ClaimsVerdict =
+  | { readonly outcome: 'accepted'; readonly email: string }
+  | { readonly outcome: 'refused'; readonly reason: 'no_email' | 'unverified' | 'other_domain' };
+
+/** The context of an encrypted client secret. It is encrypted into the text, so that it opens for no other account. */
+export const clientSecretContext = (accountId: number): string =>
+  `identity provider of account ${accountId}`;
+
+/** @returns in lower case; empty where there is none. */
+export const domainOfEmail = (email: string): string =>
+  email.slice(email.lastIndexOf('@') + 1).toLowerCase();
+
+const GOOGLE = 'https://accounts.google.com';
+
+/** @param provider.emailDomains - in lower case; a subdomain is another domain. */
+export function judgeClaims(
+  { email, email_verified: isVerified, xms_edov: isOwned, hd: hostedDomain }: PersonClaims,
+  { issuer, emailDomains }: { readonly issuer: string; readonly emailDomains: readonly string[] },
+): ClaimsVerdict {
+  if (typeof email !== 'string' || !email.includes('@'))
+    return { outcome: 'refused', reason: 'no_email' };
+  // An address that the provider says is not verified stays so, whose ever its domain is.
+  const isOwn = isVerified === undefined && isSaid(isOwned);
+  if (!isSaid(isVerified) && !isOwn) return { outcome: 'refused', reason: 'unverified' };
+  const domains = [domainOfEmail(email), ...(issuer === GOOGLE ? [hostedDomain] : [])];
+  if (!domains.every((domain) => emailDomains.some((each) => each === domain)))
+    return { outcome: 'refused', reason: 'other_domain' };
+  return { outcome: 'accepted', email };
+}
+
+/** Some providers send booleans as text, and Entra sends 1. */
+const isSaid = (claim: unknown): boolean =>
+  claim === true || claim === 'true' || claim === 1 || claim === '1';

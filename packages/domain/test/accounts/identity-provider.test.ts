@@ -1,0 +1,51 @@
+import { domainOfEmail, judgeClaims } from '@sluice/domain/accounts/identity-provider';
+import { expect, test } from 'vitest';
+
+const PROVIDER = {
+  issuer: 'https://login.acme.example',
+  emailDomains: ['acme.example', 'acme.test'],
+};
+
+test.each([
+  [{ email: 'ada@acme.example', email_verified: true }],
+  [{ email: 'Ada@ACME.example', email_verified: 'true' }],
+  [{ email: 'ada@acme.test', xms_edov: true }],
+  [{ email: 'ada@acme.test', xms_edov: 1 }],
+  [{ email: '"a@b"@acme.test', xms_edov: '1' }],
+])('a verified address of a domain of the account is accepted: %j', (claims) => {
+  expect(judgeClaims(claims, PROVIDER)).toEqual({ outcome: 'accepted', email: claims.email });
+});
+
+test.each([
+  [{}, 'no_email'],
+  [{ email: 7, email_verified: true }, 'no_email'],
+  [{ email: 'acme.example', email_verified: true }, 'no_email'],
+  [{ email: 'ada@acme.example' }, 'unverified'],
+  [{ email: 'ada@acme.example', email_verified: false }, 'unverified'],
+  [{ email: 'ada@acme.example', email_verified: 'false' }, 'unverified'],
+  [{ email: 'ada@acme.example', email_verified: null }, 'unverified'],
+  [{ email: 'ada@acme.example', email_verified: {} }, 'unverified'],
+  [{ email: 'ada@acme.example', email_verified: false, xms_edov: true }, 'unverified'],
+  [{ email: 'ada@acme.example', xms_edov: 0 }, 'unverified'],
+  [{ email: 'ada@mail.acme.example', email_verified: true }, 'other_domain'],
+  [{ email: 'ada@acme.example.evil.test', email_verified: true }, 'other_domain'],
+  [{ email: 'ada@acme.example@evil.test', email_verified: true }, 'other_domain'],
+  [{ email: 'ada@', email_verified: true }, 'other_domain'],
+])('any other is refused: %j', (claims, reason) => {
+  expect(judgeClaims(claims, PROVIDER)).toEqual({ outcome: 'refused', reason });
+});
+
+test('of Google’s accounts those of the organisation alone count', () => {
+  const google = { ...PROVIDER, issuer: 'https://accounts.google.com' };
+  const claims = { email: 'ada@acme.example', email_verified: true };
+  const refused = { outcome: 'refused', reason: 'other_domain' };
+  expect(judgeClaims({ ...claims, hd: 'acme.test' }, google)).toMatchObject({
+    outcome: 'accepted',
+  });
+  expect(judgeClaims(claims, google)).toEqual(refused);
+  expect(judgeClaims({ ...claims, hd: 'evil.test' }, google)).toEqual(refused);
+});
+
+test('the domain of an address is what follows its last @, in lower case', () => {
+  expect(domainOfEmail('Ada@Acme.Example')).toBe('acme.example');
+});

@@ -1,0 +1,118 @@
+/** May people sign in as everywhere in their company? An account_admin sets the identity provider, and a user signs in by it. */
+import { startProviderUnderTest } from '@sluice/platform/testing/identity-provider-under-test';
+import { sql } from 'kysely';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { violationsOf } from './accessibility.ts';
+import { type ConsoleUnderTest, OPERATOR_ACCOUNT_ID, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+let provider: Awaited<ReturnType<typeof startProviderUnderTest>>;
+beforeAll(async () => {
+  // Another site than the console's, as in life.
+  [world, provider] = await Promise.all([
+    startConsole(),
+    startProviderUnderTest({ host: 'localhost' }),
+  ]);
+  world.allow(provider.issuer);
+  await sql`
+    insert into accounts (account_id, name) overriding system value values (${OPERATOR_ACCOUNT_ID}, 'Acme')`.execute(
+    world.fleet.database,
+  );
+});
+afterAll(async () => {
+  await world.close();
+  await provider.close();
+});
+
+async function insertUser(role: 'account_admin' | 'member'): Promise<string> {
+  const email = `${crypto.randomUUID()}@acme.example`;
+  await sql`
+    insert into users (account_id, email, first_name, last_name, role, status)
+    values (${OPERATOR_ACCOUNT_ID}, ${email}, 'Ada', 'Lovelace', ${role}, 'active')`.execute(
+    world.fleet.database,
+  );
+  return email;
+}
+
+const giveEmail = async (page: Page, email: string): Promise<void> => {
+  await page.getByLabel('Email').fill(email);
+  await page.getByRole('button', { name: 'Go on', exact: true }).click();
+};
+const signInName = () => `Sign in with ${new URL(provider.issuer).host}`;
+
+test('an account_admin sets the provider, users sign in by it, and then it is required', async () => {
+  const admin = await insertUser('account_admin');
+  const page = await world.newPage();
+  await page.goto(world.url);
+  await world.giveMailedCode(page, admin);
+  await page.getByRole('link', { name: 'Users' }).click();
+  await page.getByRole('button', { name: 'Set up a provider' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Identity provider' });
+  await dialog.getByText(`${world.url}/sign-in/${OPERATOR_ACCOUNT_ID}`).waitFor();
+  await dialog.getByLabel('Issuer').fill(provider.issuer);
+  await dialog.getByLabel('Client ID').fill(provider.clientId);
+  await dialog.getByLabel('Client secret').fill(provider.clientSecret);
+  await dialog.getByLabel('Email domains').fill('acme.example');
+  await dialog.getByLabel('Who is no user yet').selectOption('member');
+  expect(await violationsOf(page)).toEqual([]);
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('No account_admin has signed in by it yet').waitFor();
+  expect(await page.content()).not.toContain(provider.clientSecret);
+
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  provider.state.person = { sub: 'admin', email: admin, email_verified: true };
+  await giveEmail(page, admin);
+  await page.getByRole('button', { name: 'Mail me a code' }).waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  // By the keyboard: the button has the focus.
+  await page.getByRole('button', { name: signInName() }).press('Enter');
+  await page.getByRole('navigation', { name: 'Screens' }).waitFor();
+  expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe('/');
+  const kept = await page.evaluate(() =>
+    JSON.stringify([localStorage, sessionStorage, document.cookie, history.state, location.href]),
+  );
+  expect(kept).not.toContain('code');
+  await page.getByRole('link', { name: 'Settings' }).click();
+  await page.getByRole('cell', { name: 'identity provider' }).waitFor();
+
+  await page.getByRole('link', { name: 'Users' }).click();
+  await page.getByRole('button', { name: 'Change the provider' }).click();
+  await dialog.getByLabel('It is required').check();
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('no mailed code and no token opens a session').waitFor();
+
+  // A person whom nobody has invited.
+  const theirs = await world.newPage();
+  const email = `${crypto.randomUUID()}@acme.example`;
+  provider.state.person = { sub: email, email, email_verified: true };
+  await theirs.goto(world.url);
+  await giveEmail(theirs, email);
+  await theirs.getByRole('button', { name: signInName() }).waitFor();
+  expect(await theirs.getByRole('button', { name: 'Mail me a code' }).count()).toBe(0);
+  await theirs.getByRole('button', { name: signInName() }).click();
+  await theirs.getByRole('navigation', { name: 'Screens' }).waitFor();
+  await page.context().close();
+  await theirs.context().close();
+});
+
+test('what the provider does not vouch for is refused with a sentence, and so are answers of strangers', async () => {
+  const email = await insertUser('member');
+  const page = await world.newPage();
+  await page.goto(world.url);
+  provider.state.person = { sub: email, email, email_verified: false };
+  await giveEmail(page, email);
+  await page.getByRole('button', { name: signInName() }).click();
+  await page.getByText('does not say that your email address is verified').waitFor();
+  expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe('/');
+
+  const back = `${world.url}/sign-in/${OPERATOR_ACCOUNT_ID}`;
+  await page.goto(`${back}?error=access_denied`);
+  await page.getByText('The identity provider did not let you in.').waitFor();
+  await page.goto(`${back}?error=${encodeURIComponent('Call +1 555 and pay')}`);
+  await page.getByText('The identity provider signed nobody in.').waitFor();
+  expect(await page.getByText('555').count()).toBe(0);
+  await page.goto(`${back}?code=stolen&state=${'s'.repeat(43)}`);
+  await page.getByText('was not begun in this browser').waitFor();
+  await page.context().close();
+});
