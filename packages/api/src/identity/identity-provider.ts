@@ -46,7 +46,7 @@ const PATH = '/v1/accounts/:account_id/identity_provider';
 const DOMAIN_COUNT_MAX = 20;
 const WORKSPACE_COUNT_MAX = 1_000;
 
-/** As a provider gives it: what begins every address of its own. */
+/** As a provider gives it: what begins every address of its own. Written in one way, since rules go by it (`judgeClaims`). */
 const issuer = reachableAddress.superRefine((value, context) => {
   const url = URL.parse(value);
   if (!url) return;
@@ -62,6 +62,8 @@ const issuer = reachableAddress.superRefine((value, context) => {
       code: 'custom',
       message: 'must begin with https://; http:// is for this machine alone',
     });
+  else if (url.href !== value && url.href !== `${value}/`)
+    context.addIssue({ code: 'custom', message: `must be written as ${url.href}` });
 });
 
 const credential = (lengthMax: number) =>

@@ -73,6 +73,8 @@ export interface ProviderClient {
 /** Of each request; a sign-in has four at most. */
 const TIMEOUT_SECONDS = 5;
 const ERROR_CODE = /^[a-z_]{1,40}$/;
+/** OpenID Connect Core §2. A longer one would not fit into the index of persons. */
+const SUBJECT = /^[\x20-\x7e]{1,255}$/;
 
 /** @param now - milliseconds since 1970, by which tokens expire. */
 export function createProviderClient(fetch: CustomFetch, now: () => number): ProviderClient {
@@ -152,6 +154,8 @@ export function createProviderClient(fetch: CustomFetch, now: () => number): Pro
         });
         const claims = tokens.claims();
         if (!claims) return { outcome: 'refused', detail: 'there is no ID token', error: null };
+        if (!SUBJECT.test(claims.sub))
+          return { outcome: 'refused', detail: 'sub is not 1 to 255 of ASCII', error: null };
         // Some leave the email out of a token that comes with an access token.
         const isWhole = claims['email'] !== undefined;
         const userinfo =

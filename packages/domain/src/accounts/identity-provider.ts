@@ -28,9 +28,10 @@ export const clientSecretContext = (accountId: number): string =>
 export const domainOfEmail = (email: string): string =>
   email.slice(email.lastIndexOf('@') + 1).toLowerCase();
 
-const GOOGLE = 'https://accounts.google.com';
+/** With the slash that an issuer may be written with. */
+const GOOGLE = /^https:\/\/accounts\.google\.com\/?$/;
 
-/** @param provider.emailDomains - in lower case; a subdomain is another domain. */
+/** @param provider.issuer - as URL parsing writes it, with or without the slash of an empty path. @param provider.emailDomains - in lower case; a subdomain is another domain. */
 export function judgeClaims(
   { email, email_verified: isVerified, xms_edov: isOwned, hd: hostedDomain }: PersonClaims,
   { issuer, emailDomains }: { readonly issuer: string; readonly emailDomains: readonly string[] },
@@ -40,7 +41,7 @@ export function judgeClaims(
   // An address that the provider says is not verified stays so, whose ever its domain is.
   const isOwn = isVerified === undefined && isSaid(isOwned);
   if (!isSaid(isVerified) && !isOwn) return { outcome: 'refused', reason: 'unverified' };
-  const domains = [domainOfEmail(email), ...(issuer === GOOGLE ? [hostedDomain] : [])];
+  const domains = [domainOfEmail(email), ...(GOOGLE.test(issuer) ? [hostedDomain] : [])];
   if (!domains.every((domain) => emailDomains.some((each) => each === domain)))
     return { outcome: 'refused', reason: 'other_domain' };
   return { outcome: 'accepted', email };

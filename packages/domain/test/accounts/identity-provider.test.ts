@@ -35,16 +35,19 @@ test.each([
   expect(judgeClaims(claims, PROVIDER)).toEqual({ outcome: 'refused', reason });
 });
 
-test('of Google’s accounts those of the organisation alone count', () => {
-  const google = { ...PROVIDER, issuer: 'https://accounts.google.com' };
-  const claims = { email: 'ada@acme.example', email_verified: true };
-  const refused = { outcome: 'refused', reason: 'other_domain' };
-  expect(judgeClaims({ ...claims, hd: 'acme.test' }, google)).toMatchObject({
-    outcome: 'accepted',
-  });
-  expect(judgeClaims(claims, google)).toEqual(refused);
-  expect(judgeClaims({ ...claims, hd: 'evil.test' }, google)).toEqual(refused);
-});
+test.each(['https://accounts.google.com', 'https://accounts.google.com/'])(
+  'of Google’s accounts those of the organisation alone count, however its issuer is written: %s',
+  (issuer) => {
+    const google = { ...PROVIDER, issuer };
+    const claims = { email: 'ada@acme.example', email_verified: true };
+    const refused = { outcome: 'refused', reason: 'other_domain' };
+    expect(judgeClaims({ ...claims, hd: 'acme.test' }, google)).toMatchObject({
+      outcome: 'accepted',
+    });
+    expect(judgeClaims(claims, google)).toEqual(refused);
+    expect(judgeClaims({ ...claims, hd: 'evil.test' }, google)).toEqual(refused);
+  },
+);
 
 test('the domain of an address is what follows its last @, in lower case', () => {
   expect(domainOfEmail('Ada@Acme.Example')).toBe('acme.example');

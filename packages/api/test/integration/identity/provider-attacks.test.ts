@@ -1,5 +1,5 @@
 /** Security: what an attacker tries at a sign-in by an identity provider opens nothing. */
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createVettedConnector } from '@sluice/platform/outgoing/vetted-connection';
@@ -150,6 +150,23 @@ test('a user of another account is not signed in to either, whatever a provider 
     world.api.database,
   );
   expect(rows).toEqual([]);
+});
+
+test('a name of a person that no provider may give is refused, and is no failure of ours', async () => {
+  for (const sub of ['s'.repeat(256), randomBytes(3_000).toString('hex'), 'a\u0000b', '\u00e9'])
+    expectRefused(await world.signInBy(provider, email, { sub }));
+  expect((await world.signInBy(provider, email, { sub: 's'.repeat(255) })).statusCode).toBe(204);
+});
+
+test.each([
+  'HTTPS://accounts.google.com',
+  'https://accounts.google.com:443',
+  'https://Accounts%2Egoogle.com/',
+  'https://login.example.com/\u00e9',
+])('an issuer is written in one way, by which rules know it: %s', async (issuer) => {
+  const answer = await world.put(tenant, { ...world.settingsOf(provider, domain), issuer });
+  expectProblem(answer, 422, 'validation_failed');
+  expect(answer.json().detail).toContain('must be written as https://');
 });
 
 test('the answer of one provider is good for no account but its own', async () => {
