@@ -5,9 +5,10 @@
  *         └ ten minutes, or another browser: nothing
  *
  * A person is known by the provider's own name of them (`sub`), and only the first time by the email: so an address that
- * changes hands at the provider leads to no other person's user. A person without a user becomes one where the account
- * says so. The session is one of this account, whatever the provider says, and an address that is an active user's of
- * another account is refused. Indexes: primary keys, `user_identities_by_subject`, `users_by_email_and_account`.
+ * changes hands at the provider leads to no other person's user. A person who was removed is known under another address
+ * too, and stays out until one is invited. A person without a user becomes one where the account says so. The session is
+ * one of this account, whatever the provider says, and an address that is an active user's of another account is refused.
+ * Indexes: primary keys, `user_identities_by_subject`, `users_by_email_and_account`.
  */
 import { sql } from 'kysely';
 import { recordChange } from '../changes/record-change.ts';
@@ -210,7 +211,10 @@ interface FoundUser {
   readonly isBoundToOther: boolean;
 }
 
-/** The user who is bound to the person, else the one with the address. */
+/**
+ * The user who is bound to the person, else the one with the address. One who was removed comes last: an invitation lets
+ * the person in again.
+ */
 async function findPerson(
   transaction: Transaction,
   { accountId, issuer, subject, email }: ProviderPerson,
@@ -219,11 +223,15 @@ async function findPerson(
     select u.user_id as "userId", u.email, u.role, u.status, u.is_two_factor_enabled as "isTwoFactorEnabled",
            coalesce(i.issuer = ${issuer} and i.subject <> ${subject}, false) as "isBoundToOther"
       from users u left join user_identities i on (i.account_id, i.user_id) = (u.account_id, u.user_id)
-     where u.account_id = ${accountId} and u.user_id = coalesce(
-           (select b.user_id from user_identities b
-             where b.account_id = ${accountId} and b.issuer = ${issuer} and b.subject = ${subject}),
-           (select e.user_id from users e
-             where e.account_id = ${accountId} and lower(e.email) = lower(${email})))
+     where u.account_id = ${accountId} and u.user_id = (
+           select k.user_id
+             from (select b.user_id, 1 as place from user_identities b
+                    where b.account_id = ${accountId} and b.issuer = ${issuer} and b.subject = ${subject}
+                   union all
+                   select e.user_id, 2 from users e
+                    where e.account_id = ${accountId} and lower(e.email) = lower(${email})) f
+             join users k on k.account_id = ${accountId} and k.user_id = f.user_id
+            order by k.status = 'deactivated', f.place limit 1)
        for no key update of u`.execute(transaction);
   return rows[0];
 }
@@ -283,6 +291,12 @@ async function bind(
   { accountId, issuer, subject }: ProviderPerson,
   userId: number,
 ): Promise<void> {
+  // Of a user who was removed.
+  await sql`
+    delete from user_identities
+     where account_id = ${accountId} and issuer = ${issuer} and subject = ${subject} and user_id <> ${userId}`.execute(
+    transaction,
+  );
   await sql`
     insert into user_identities (account_id, user_id, issuer, subject)
     values (${accountId}, ${userId}, ${issuer}, ${subject})

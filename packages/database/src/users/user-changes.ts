@@ -60,6 +60,11 @@ export async function inviteUser(
         returning user_id as "userId"`.execute(transaction);
       const userId = rows[0]?.userId;
       if (userId === undefined) return 'email_taken';
+      // Of one who was removed: whoever has the address now may be another person.
+      await sql`
+        delete from user_identities where account_id = ${accountId} and user_id = ${userId}`.execute(
+        transaction,
+      );
       if (!(await replaceMemberships(transaction, accountId, userId, given.environmentIds)))
         throw new Refused('no_workspace');
       const user = await requireUser(transaction, accountId, userId);
@@ -126,11 +131,6 @@ export async function removeUser(
        where account_id = ${accountId} and user_id = ${userId}`.execute(transaction);
     await sql`
       delete from second_factors where account_id = ${accountId} and user_id = ${userId}`.execute(
-      transaction,
-    );
-    // Whoever has the address next may be another person.
-    await sql`
-      delete from user_identities where account_id = ${accountId} and user_id = ${userId}`.execute(
       transaction,
     );
     await endSessionsOfUser(transaction, accountId, userId);

@@ -152,6 +152,31 @@ test('a user of another account is not signed in to either, whatever a provider 
   expect(rows).toEqual([]);
 });
 
+test('who was removed does not come back under another address, until that is invited', async () => {
+  await world.put(tenant, { ...world.settingsOf(provider, domain), new_user_role: 'member' });
+  const users = `/v1/accounts/${tenant.accountId}/users`;
+  const eve = { sub: 'eve' };
+  expect((await world.signInBy(provider, `eve@${domain}`, eve)).statusCode).toBe(204);
+  const { rows } = await sql<{ id: number }>`
+    select user_id as id from users where email = ${`eve@${domain}`}`.execute(world.api.database);
+  await world.api.call('DELETE', `${users}/${rows[0]?.id}`, { key: tenant.token });
+  const again = await world.signInBy(provider, `eve2@${domain}`, eve);
+  expectRefused(again);
+  expect(again.json().detail).toContain('removed');
+  const invite = async (address: string): Promise<void> => {
+    const body = { email: address, role: 'member', environment_ids: [] };
+    const answer = await world.api.call('POST', users, { key: tenant.token, body });
+    expect(answer.statusCode).toBe(200);
+  };
+  await invite(`eve2@${domain}`);
+  for (const address of [`eve2@${domain}`, `eve3@${domain}`])
+    expect((await world.signInBy(provider, address, eve)).statusCode).toBe(204);
+  // The first address may be another person's by now.
+  await invite(`eve@${domain}`);
+  const next = await world.signInBy(provider, `eve@${domain}`, { sub: 'another eve' });
+  expect(next.statusCode).toBe(204);
+});
+
 test('a name of a person that no provider may give is refused, and is no failure of ours', async () => {
   for (const sub of ['s'.repeat(256), randomBytes(3_000).toString('hex'), 'a\u0000b', '\u00e9'])
     expectRefused(await world.signInBy(provider, email, { sub }));
