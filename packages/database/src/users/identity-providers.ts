@@ -1,7 +1,7 @@
 /**
  * The identity provider of an account: an OpenID provider, by which its users sign in to the console. One an account.
  *
- * Its email domains are proved before they come here, and each is one account's: before somebody has signed in, the
+ * Its email domains are proved before they come here, and each is one open account's: before somebody has signed in, the
  * domain of the address leads to the provider. Who has signed in by it is bound to the provider's own name of the person
  * (`provider-openings.ts`).
  *
@@ -263,6 +263,11 @@ async function replaceDomains(
   await sql`
     delete from identity_provider_domains
      where account_id = ${accountId} and not domain = any(${wanted}::text[])`.execute(transaction);
+  // An account that is closed cannot give its domains up.
+  await sql`
+    delete from identity_provider_domains d using accounts a
+     where d.domain = any(${wanted}::text[]) and a.account_id = d.account_id and a.account_id <> ${accountId}
+       and a.status = 'closed'`.execute(transaction);
   await sql`
     insert into identity_provider_domains (account_id, domain)
     select ${accountId}, domain from unnest(${wanted}::text[]) as domain

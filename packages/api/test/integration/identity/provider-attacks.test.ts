@@ -194,6 +194,21 @@ test.each([
   expect(answer.json().detail).toContain('must be written as https://');
 });
 
+test('the domain of an account that is closed is free for whoever proves it', async () => {
+  const next = await insertTenant(world.api.database, `next_${count}`);
+  world.prove(next, domain);
+  const body = world.settingsOf(await world.startProvider(), domain);
+  expectProblem(await world.put(next, body), 409, 'conflict');
+  await sql`
+    update accounts set status = 'closed' where account_id = ${tenant.accountId}`.execute(
+    world.api.database,
+  );
+  world.records.clear();
+  expectProblem(await world.put(next, body), 422, 'validation_failed');
+  world.prove(next, domain);
+  expect((await world.put(next, body)).statusCode).toBe(200);
+});
+
 test('the answer of one provider is good for no account but its own', async () => {
   const other = await insertTenant(world.api.database, `mixed_${count}`);
   const evil = await world.connected(other);
