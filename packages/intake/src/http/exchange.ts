@@ -236,6 +236,8 @@ export class Exchange implements FastPathCaller {
     this.#res.resume();
     if (this.#isSubmitted)
       void this.#submit(tooLarge(this.#isCountable ? counter.count : undefined));
+    // The sender could send nothing meanwhile: its next chunk has all of its time.
+    else this.#chunkTimer?.refresh();
   }
 
   /** `bytes` are valid only until it returns. */

@@ -1,6 +1,6 @@
 /** What compressed bodies may hold of memory, before anybody knows whose they are. */
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { routes, type Call } from '../../src/calls/calls.ts';
 import { Exchange, type Accept, type ServerState } from '../../src/http/exchange.ts';
 import type { ResponseWriter } from '../../src/http/write-head.ts';
@@ -49,6 +49,7 @@ function begin(
   encoding: string,
   taken: (body: Body) => void,
   authorization = '1',
+  transferEncodingCount = 0,
 ) {
   const told: { status: string | undefined; abort: () => void; isPaused: boolean } = {
     status: undefined,
@@ -70,6 +71,7 @@ function begin(
   const head = new Head();
   head.contentEncoding = encoding;
   head.authorization = authorization;
+  head.transferEncodingCount = transferEncodingCount;
   state.inFlightCount++;
   const accept: Accept = ({ body }, answer) => {
     taken(body);
@@ -177,6 +179,21 @@ describe('batches that are too large', () => {
       expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
     }
   });
+});
+
+test('a sender of chunks has all of its time again once those of too large a batch are counted', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const state = stateWith(2 * batch.sizeBytesMax);
+  const caller = begin(state, '', () => undefined, '1', 1);
+  caller.receive(new Uint8Array(batch.sizeBytesMax + 1).fill(0x20).buffer, false);
+  expect(caller.isPaused).toBe(true);
+  vi.advanceTimersByTime(2_900);
+  while (caller.isPaused) await new Promise((next) => setImmediate(next));
+  vi.advanceTimersByTime(2_900);
+  expect(state.inFlightCount).toBe(1);
+  vi.advanceTimersByTime(200);
+  expect(state.inFlightCount).toBe(0);
 });
 
 test('a body in chunks of one byte holds little more memory than its size', () => {
