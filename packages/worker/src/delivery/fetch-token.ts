@@ -76,11 +76,18 @@ function readToken(body: string): FetchedToken {
     return none(`the access_token of the token URL is longer than ${TOKEN_LENGTH_MAX} characters`);
   if (type !== undefined && (typeof type !== 'string' || type.toLowerCase() !== 'bearer'))
     return none('the token_type of the token URL is not Bearer');
-  // Some servers write the number as a text.
-  const given = seconds === undefined ? TOKEN_KEPT_SECONDS_DEFAULT : Number(seconds);
+  const given = secondsOf(seconds);
   if (Number.isNaN(given)) return none('the expires_in of the token URL is not a number');
   const lifetimeMs = Math.min(Math.max(0, given * 1_000), LIFETIME_MS_MAX);
   return { outcome: 'token', token, lifetimeMs };
+}
+
+/** NaN where it is no number. Some servers write it as a text, and null where they say nothing of it. */
+function secondsOf(given: unknown): number {
+  if (given === undefined || given === null) return TOKEN_KEPT_SECONDS_DEFAULT;
+  // `Number` makes 0 of an empty text, and each attempt would fetch a token.
+  const isNumber = typeof given === 'number' || (typeof given === 'string' && /\d/.test(given));
+  return isNumber ? Number(given) : NaN;
 }
 
 /** ` (invalid_client)`; empty where the answer has no error code (RFC 6749 §5.2). */
