@@ -4,7 +4,7 @@ import { createVettedConnector } from '@sluice/platform/outgoing/vetted-connecti
 import { Resolver } from 'node:dns/promises';
 import type { z } from 'zod';
 import { type ReadTextRecords, readTextRecordsBy } from './domain-records.ts';
-import { createProviderClient, type ProviderClient } from './provider-client.ts';
+import type { ProviderClient } from './provider-client.ts';
 import { createProviderFetch } from './provider-fetch.ts';
 
 const DNS_OPTIONS = { timeout: 2_000, tries: 2 } as const;
@@ -19,8 +19,17 @@ export function openIdentityProviders(
     allowedNetworks: settings.WEBHOOK_ALLOWED_NETWORKS,
   };
   const connector = createVettedConnector(policy, undefined, settings.WEBHOOK_PROXY_URL);
+  // With its library, a megabyte: most installations never see such a sign-in.
+  let opening: Promise<ProviderClient> | undefined;
+  const opened = (): Promise<ProviderClient> =>
+    (opening ??= import('./provider-client.ts').then(({ createProviderClient }) =>
+      createProviderClient(createProviderFetch(connector), now),
+    ));
   return {
-    providers: createProviderClient(createProviderFetch(connector), now),
+    providers: {
+      begin: async (...given) => (await opened()).begin(...given),
+      finish: async (...given) => (await opened()).finish(...given),
+    },
     readTextRecords: readTextRecordsBy(new Resolver(DNS_OPTIONS)),
   };
 }
