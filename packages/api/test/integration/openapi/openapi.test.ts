@@ -49,9 +49,11 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** For the screen of users alone. */
-/** What its screens of billing read beside. */
+/** What its screens of billing and users read beside, and the account's identity provider (`docs/sign-in.md`). */
 const OF_CONSOLE: ReadonlySet<string> = new Set([
+  'GET /v1/accounts/:account_id/identity_provider',
+  'PUT /v1/accounts/:account_id/identity_provider',
+  'DELETE /v1/accounts/:account_id/identity_provider',
   'GET /v1/accounts/:account_id/billing/credits/offers',
   'GET /v1/accounts/:account_id/billing/runs/:run_id/payment_page',
 ]);
