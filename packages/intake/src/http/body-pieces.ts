@@ -35,13 +35,10 @@ export class BodyPieces {
 
   /**
    * @param bytes - are copied.
-   * @returns false where there is no capacity for them; then all are forgotten.
+   * @returns false where there is no capacity for them.
    */
   add(bytes: Uint8Array): boolean {
-    if (this.#capacity?.take(bytes.length) === false) {
-      this.clear();
-      return false;
-    }
+    if (this.#capacity?.take(bytes.length) === false) return false;
     this.#sizeBytes += bytes.length;
     this.#append(bytes);
     return true;
@@ -99,6 +96,12 @@ export class BodyPieces {
       this.#capacity?.release(piece.length);
     }
     return false;
+  }
+
+  /** Has all pieces counted at once, then `last`, and forgets them. */
+  countAtOnce(counter: CallCounter, last: Uint8Array): void {
+    for (let piece = this.shift(); piece !== undefined; piece = this.shift()) counter.add(piece);
+    counter.add(last);
   }
 
   /** The caller releases what it took. */
