@@ -133,6 +133,8 @@ test('a reload of any address shows the same text', async () => {
         .locator('main')
         .innerText()
         .then((text) => text.replaceAll(/in \d+ \w+/g, ''));
+    // What a screen asks for beside its first rows, such as the words of a list to choose from, has come.
+    await page.waitForLoadState('networkidle');
     const before = await textNow();
     await page.reload();
     await isShown(page);
