@@ -24,6 +24,7 @@ import { brotliCompressSync, gzipSync, constants } from 'node:zlib';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCE = join(ROOT, 'packages/console/src');
 const INFRA = join(ROOT, 'infra');
+const OPERATIONS = join(ROOT, 'docs/operations');
 const CACHE = join(ROOT, 'node_modules/.cache/sluice-console');
 /** Of earlier versions, so that `git switch` back and forth builds nothing. */
 const KEPT_COUNT = 5;
@@ -76,7 +77,7 @@ function runbooks() {
   const pages = readdirSync(join(INFRA, 'runbooks')).filter((name) => name.endsWith('.md'));
   /** @type {[string, string][]} */
   const named = pages.map((name) => [`runbook-${name}`, join(INFRA, 'runbooks', name)]);
-  return [['runbook-infra.md', join(INFRA, 'README.md')], ...named];
+  return [['runbook-alerts.md', join(OPERATIONS, 'alerts.md')], ...named];
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * `npm run docs`: writes the parts of the README that are made from code, and from what was measured.
- * With `--check` it writes nothing and fails where they differ.
+ * `npm run docs`: writes the tables of the pages that are made from code, and from the newest measurement.
+ * With `--check` it writes nothing, and fails if a table is not current.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { apiSettings } from '@sluice/api/settings';
@@ -12,7 +12,7 @@ import { workerSettings } from '@sluice/worker/process/settings';
 import { z } from 'zod';
 import { markdownTable, newestSuite, type SuiteResult } from '../benchmarks/src/suite-table.ts';
 
-const README = new URL('../README.md', import.meta.url);
+const ROOT = new URL('../', import.meta.url);
 
 interface Property {
   readonly description?: string;
@@ -61,7 +61,7 @@ function settingsTable(): string {
   return ['| variable | of | default | |', '|---|---|---|---|', ...rows].join('\n');
 }
 
-const RESULTS = new URL('../benchmarks/results/', import.meta.url);
+const RESULTS = new URL('benchmarks/results/', ROOT);
 
 function suiteTable(): string {
   const suites = readdirSync(RESULTS)
@@ -71,25 +71,25 @@ function suiteTable(): string {
 }
 
 /** Puts a text between the marks of a section. */
-function withSection(text: string, section: string, made: string): string {
+function withSection(text: string, section: string, made: string, page: string): string {
   const begin = `<!-- ${section}:begin (npm run docs) -->`;
   const from = text.indexOf(begin) + begin.length;
   const to = text.indexOf(`<!-- ${section}:end -->`);
-  if (to < 0 || from < begin.length) throw new Error(`README.md has no place for the ${section}`);
+  if (to < 0 || from < begin.length) throw new Error(`${page} has no place for the ${section}`);
   return `${text.slice(0, from)}\n\n${made}\n\n${text.slice(to)}`;
 }
 
-const current = readFileSync(README, 'utf8');
-const next = withSection(
-  withSection(current, 'settings', settingsTable()),
-  'benchmarks',
-  suiteTable(),
-);
-if (next !== current) {
+for (const [page, section, made] of [
+  ['docs/reference/settings.md', 'settings', settingsTable()],
+  ['benchmarks/README.md', 'benchmarks', suiteTable()],
+] as const) {
+  const current = readFileSync(new URL(page, ROOT), 'utf8');
+  const next = withSection(current, section, made, page);
+  if (next === current) continue;
   if (process.argv.includes('--check')) {
-    console.error('README.md is not what the code and the newest results say: npm run docs');
+    console.error(`${page} is not what the code and the newest results say: npm run docs`);
     process.exitCode = 1;
   } else {
-    writeFileSync(README, next);
+    writeFileSync(new URL(page, ROOT), next);
   }
 }

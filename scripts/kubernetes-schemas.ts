@@ -36,7 +36,7 @@ export interface KubernetesSchemas {
 
 export const SCHEMAS_FILE = new URL('../infra/kubernetes/schemas.json', import.meta.url);
 
-/** Of Kubernetes 1.34.2, the Gateway API 1.4.1 and KEDA 2.18.3 (`infra/README.md`, Kubernetes). */
+/** Of Kubernetes 1.34.2, the Gateway API 1.4.1 and KEDA 2.18.3 (`docs/operations/kubernetes.md`, Kubernetes). */
 export const KINDS = [
   'v1 ConfigMap',
   'v1 Namespace',

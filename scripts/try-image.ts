@@ -64,7 +64,7 @@ function build(folder: string): BuiltImage {
   run('sh', ['-ec', `mkdir ${context}; git -C ${ROOT} archive HEAD | tar -x -C ${context}`]);
   run('sh', [
     '-ec',
-    `cd ${context}; rm -rf benchmarks docs packages/*/test; cd infra; find . -mindepth 1 -maxdepth 1 ! -name README.md ! -name runbooks -exec rm -r {} +`,
+    `cd ${context}; rm -rf benchmarks packages/*/test; find docs -mindepth 1 -maxdepth 1 ! -name operations -exec rm -r {} +; find infra -mindepth 1 -maxdepth 1 ! -name runbooks -exec rm -r {} +`,
   ]);
   console.log('making a Debian with Node');
   makeBase(base, NODE_FOLDER, join(dirname(npmFile()), '..'));

@@ -51,6 +51,8 @@ export async function runSuite(catalogue: Readonly<Record<string, Benchmark>>): 
     runs,
   };
   console.log(`\n${terminalTable(runs)}`);
-  console.log(`\n${await keepResult(suite)}\n"npm run docs" writes the table into README.md.`);
+  console.log(
+    `\n${await keepResult(suite)}\n"npm run docs" writes the table into benchmarks/README.md.`,
+  );
   return runs.every(({ report }) => report);
 }

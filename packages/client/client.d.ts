@@ -52,7 +52,7 @@ export function createIntakeClient(options: PipelinesOptions | TrackOptions): In
 export class CallFailed extends Error {
   /** Of HTTP. */
   readonly status: number;
-  /** As `docs/errors.md` lists it; undefined where what answered is not Sluice. */
+  /** As `docs/reference/errors.md` lists it; undefined where what answered is not Sluice. */
   readonly code: string | undefined;
   /** For whoever looks after the installation. */
   readonly requestId: string | undefined;

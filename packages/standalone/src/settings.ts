@@ -84,5 +84,5 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   NODE_ENV=production         no demo workspace; webhooks reach no private addresses unless
                               WEBHOOK_ALLOW_PRIVATE_ADDRESSES=true
 
-The demo workspace is open on loopback addresses only. README.md lists every setting of the services.
+The demo workspace is open on loopback addresses only. docs/reference/settings.md lists every setting of the services.
 `;

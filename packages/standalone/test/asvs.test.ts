@@ -1,11 +1,11 @@
-/** The table of `docs/asvs.md`: every section once, each state known, each test there. */
+/** The table of `docs/operations/asvs.md`: every section once, each state known, each test there. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const page = readFileSync(join(ROOT, 'docs/asvs.md'), 'utf8');
+const page = readFileSync(join(ROOT, 'docs/operations/asvs.md'), 'utf8');
 const rows = [...page.matchAll(/^\| (\d+)\.(\d+) [^|]+\| ([^|]+) \|([^|]*)\|([^|]*)\|$/gm)].map(
   ([, chapter, section, state = '', shown = '', remarks = '']) => ({
     chapter: Number(chapter),

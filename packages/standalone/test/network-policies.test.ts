@@ -251,7 +251,8 @@ describe('out of our pods', () => {
       isOpen(podOf('worker'), podIn('data'), port, open),
     );
     expect(reached).toEqual([5432, 6379, 26_379]);
-    expect(readFileSync(`${FOLDER}../README.md`, 'utf8')).toContain('so narrow that rule first');
+    const page = readFileSync(`${FOLDER}../../docs/operations/kubernetes.md`, 'utf8');
+    expect(page).toContain('so narrow that rule first');
   });
 
   test('the metadata address is shut on every port, that of names too', () => {

@@ -1,4 +1,4 @@
-/** The README's walk of one event, held to the files that it names. */
+/** The page of one event's walk, held to the files that it names. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,11 +9,7 @@ const FIRST_FILE = 'intake/src/server.ts';
 
 /** The files of each row's second column; a name without a folder is beside the one before it. */
 function filesOfWalk(): string[] {
-  const [, section = ''] = readFileSync(join(ROOT, 'README.md'), 'utf8').split(
-    '## The walk of one event',
-  );
-  const [table = ''] = section.split('\n## ');
-  return table
+  return readFileSync(join(ROOT, 'docs/design/walk.md'), 'utf8')
     .split('\n')
     .map((row) => row.split('|')[2] ?? '')
     .flatMap((column) => {

@@ -10,7 +10,7 @@ export interface FleetAlert {
   readonly name: string;
   /** What there is, in words. */
   readonly summary: string;
-  /** A file of `infra`. */
+  /** A page of this repository. */
   readonly runbook: string;
 }
 
@@ -26,7 +26,7 @@ interface Rule {
 const DAY_SECONDS = 86_400;
 const EVENTS = 'infra/runbooks/events-are-not-processed.md';
 const REDIS = 'infra/runbooks/redis-lost.md';
-const INFRA = 'infra/README.md';
+const OPERATIONS = 'docs/operations/alerts.md';
 
 const inSeconds = (ms: number | null | undefined): number | undefined =>
   ms == null ? undefined : ms / 1_000;
@@ -82,26 +82,26 @@ export const FLEET_RULES: Readonly<Record<string, Rule>> = {
     summaryOf: (value) => `${value} operations failed because of a bug and are dead-lettered`,
   },
   PurchasesAreSetAside: {
-    runbook: INFRA,
+    runbook: OPERATIONS,
     above: 0,
     valueOf: ({ setAsidePurchaseCount }) => setAsidePurchaseCount,
     summaryOf: (value) => `${value} purchases are in manual review`,
   },
   VendorEventsWait: {
-    runbook: INFRA,
+    runbook: OPERATIONS,
     above: 1_800,
     valueOf: ({ providerEventOldestAgeMs }) => inSeconds(providerEventOldestAgeMs),
     summaryOf: (value) => `an event of the payment provider has waited ${seconds(value)}`,
   },
   OutboxWaits: {
-    runbook: INFRA,
+    runbook: OPERATIONS,
     above: 600,
     valueOf: ({ outboxOldestAgeMs }) => inSeconds(outboxOldestAgeMs),
     summaryOf: (value) =>
       `a mail, or a change for the payment provider, waits for ${seconds(value)}`,
   },
   ClocksDiffer: {
-    runbook: INFRA,
+    runbook: OPERATIONS,
     above: 5,
     valueOf: ({ processes }) =>
       inSeconds(Math.max(0, ...processes.map(({ report }) => Math.abs(report.clockAheadMs ?? 0)))),

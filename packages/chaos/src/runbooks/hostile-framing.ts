@@ -1,5 +1,5 @@
 /**
- * What uWebSockets.js alone would misread (`infra/README.md`, "The proxy in front of intake"), sent to
+ * What uWebSockets.js alone would misread (`docs/operations/proxy.md`, "The proxy in front of intake"), sent to
  * the proxy as bytes. Wherever the two could disagree about where a request ends, a second call is
  * hidden: it must not be taken. What is answered 200 must be.
  */

@@ -93,7 +93,7 @@ function FleetView() {
 
 /** Where the console's build has put the page. */
 const pageOf = (runbook: string): string => {
-  const [, name = 'infra'] = /^infra\/runbooks\/([\w-]+)\.md$/.exec(runbook) ?? [];
+  const [, name = 'alerts'] = /^infra\/runbooks\/([\w-]+)\.md$/.exec(runbook) ?? [];
   return `/assets/runbook-${name}.md`;
 };
 

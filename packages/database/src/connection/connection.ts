@@ -7,7 +7,7 @@ import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } f
 import pg from 'pg';
 import { ConnectionWatch, type WatchedConnection } from './connection-watch.ts';
 
-/** Kysely knows no tables: every statement is SQL and says itself what its rows are (docs/design.md). */
+/** Kysely knows no tables: every statement is SQL and says itself what its rows are (docs/design/README.md). */
 export type Database = Kysely<unknown>;
 export type Transaction = KyselyTransaction<unknown>;
 export type DatabaseOrTransaction = Database | Transaction;

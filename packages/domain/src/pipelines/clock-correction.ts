@@ -6,7 +6,7 @@
  * replaced, for it was counted from the same clock.
  *
  * Most clients send `timestamp` and `sentAt` and no `originalTimestamp`, so `ingestion-conventions.md` §3.2, which corrects
- * by `originalTimestamp` alone, would correct nobody's (docs/design.md says which client sends what). A `timestamp` may
+ * by `originalTimestamp` alone, would correct nobody's (docs/design/README.md says which client sends what). A `timestamp` may
  * also be exact and the clock that says `sentAt` not, so a correction has bounds: under a second is the way here, and
  * over a day is no clock but a body that was kept.
  */

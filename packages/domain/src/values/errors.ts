@@ -1,6 +1,6 @@
 /**
  * Broken promises (a bug, a lost connection, a bad setting) as errors with one stable code each.
- * Expected endings are outcomes, not errors. `docs/errors.md` lists this table; a test holds it.
+ * Expected endings are outcomes, not errors. `docs/reference/errors.md` lists this table; a test holds it.
  */
 
 /** code → what it means and what to do next, for operators. */

@@ -2,8 +2,11 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ERRORS, reasonOf } from '../../src/values/errors.ts';
 
-test('docs/errors.md lists every error code with its meaning, and no other', () => {
-  const page = readFileSync(new URL('../../../../docs/errors.md', import.meta.url), 'utf8');
+test('docs/reference/errors.md lists every error code with its meaning, and no other', () => {
+  const page = readFileSync(
+    new URL('../../../../docs/reference/errors.md', import.meta.url),
+    'utf8',
+  );
   const listed = [...page.matchAll(/^\| `([A-Z_]+)` \| (.+) \|$/gm)].map(([, code, meaning]) => [
     code,
     meaning,

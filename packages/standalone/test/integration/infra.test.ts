@@ -50,9 +50,11 @@ test('redis.conf makes a Redis that keeps what it confirmed', async () => {
 describe('compose.yaml and the manifests', () => {
   let known: ReadonlySet<string>;
   beforeAll(async () => {
-    // The README's table is generated from the schemas and held by `npm run check`.
-    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-    known = new Set([...readme.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name = '']) => name));
+    // The table is generated from the schemas and held by `npm run check`.
+    const settingsPage = await readFile(join(ROOT, 'docs/reference/settings.md'), 'utf8');
+    known = new Set(
+      [...settingsPage.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name = '']) => name),
+    );
   });
 
   test('set only settings that there are', async () => {
@@ -73,8 +75,8 @@ describe('compose.yaml and the manifests', () => {
   });
 
   test('run in an image that may write where the settings of its services would by themselves', async () => {
-    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-    const written = [...readme.matchAll(/^\| `([A-Z_]+)` \| \w+ \| `\.sluice\//gm)];
+    const settingsPage = await readFile(join(ROOT, 'docs/reference/settings.md'), 'utf8');
+    const written = [...settingsPage.matchAll(/^\| `([A-Z_]+)` \| \w+ \| `\.sluice\//gm)];
     expect(written.length).toBeGreaterThan(1);
     const dockerfile = await read('Dockerfile');
     const owned = /chown node:node (.+)/.exec(dockerfile)?.[1]?.split(' ');

@@ -1,4 +1,4 @@
-/** The processes as the README's commands start them, by hand: they begin to listen, and say nothing but their log. */
+/** The processes as the commands of the page on deployment start them, by hand: they begin to listen, and say nothing but their log. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
@@ -11,7 +11,9 @@ const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
   scripts: Readonly<Record<string, string>>;
 };
-const named = readFileSync(`${ROOT}README.md`, 'utf8').matchAll(/\bnpm run ([\w-]+)/g);
+const named = readFileSync(`${ROOT}docs/operations/deploy.md`, 'utf8').matchAll(
+  /\bnpm run ([\w-]+)/g,
+);
 /** Those that are a process of its own. */
 const COMMANDS = [...new Set([...named].map(([, name = '']) => name))].flatMap((name) => {
   const command =
@@ -22,7 +24,7 @@ const COMMANDS = [...new Set([...named].map(([, name = '']) => name))].flatMap((
   return command ? [{ name, file, flags: flags.split(' ').filter((flag) => flag !== '') }] : [];
 });
 
-test('the README starts each process', () => {
+test('the page starts each process', () => {
   expect(COMMANDS.map(({ name }) => name)).toEqual(['intake', 'worker', 'api', 'vendor-simulator']);
 });
 

@@ -15,7 +15,7 @@
  * Why no library: of undici only the parser was of use. Its pool does not say whether a connection was used before,
  * its timeouts are late, it cannot give up a connection that is being opened, and what became of a connection must be
  * read from the wording of errors. This client does what is listed above and nothing else, at about half the CPU
- * (`docs/decisions/0007-http-client.md`).
+ * (`docs/design/decisions/0007-http-client.md`).
  *
  * Before: `lane-attempts.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
  */

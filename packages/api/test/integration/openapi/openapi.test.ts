@@ -49,7 +49,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** What its screens of billing and users read beside, and the account's identity provider (`docs/sign-in.md`). */
+/** What its screens of billing and users read beside, and the account's identity provider (`docs/guides/manage/sign-in.md`). */
 const OF_CONSOLE: ReadonlySet<string> = new Set([
   'GET /v1/accounts/:account_id/identity_provider',
   'PUT /v1/accounts/:account_id/identity_provider',

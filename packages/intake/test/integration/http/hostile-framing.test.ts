@@ -1,7 +1,7 @@
 /**
  * The corpus of requests whose framing no honest client sends, with the answer that each gets: what
  * intake refuses, what uWebSockets.js refuses before it, what is cut after a while, and what it lets
- * through (`infra/README.md` says which proxy setting stops that). Nothing of it may harm the next caller.
+ * through (`docs/operations/proxy.md` says which proxy setting stops that). Nothing of it may harm the next caller.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
