@@ -46,9 +46,14 @@ export class PendingBatches {
     return this.#index.earlier(batch, keys);
   }
 
+  /** As {@link PendingIndex.lastPlace}. */
+  lastPlace(): Promise<number> {
+    return this.#index.lastPlace();
+  }
+
   /** As {@link PendingIndex.naming}. */
-  naming(keys: Iterable<number>): Promise<Set<PendingBatch>> {
-    return this.#index.naming(keys);
+  naming(keys: Iterable<number>, placeMax: number): Set<PendingBatch> {
+    return this.#index.naming(keys, placeMax);
   }
 
   /** As {@link PendingIndex.isPending}. */

@@ -70,13 +70,19 @@ export class PendingIndex {
     return this.#batches.get(id);
   }
 
-  /** Batches that name one of the keys and are in the log now. */
-  async naming(keys: Iterable<number>): Promise<Set<PendingBatch>> {
+  /** Reads the log to its end. @returns the place of the last batch that was ever read; -1 before the first. */
+  async lastPlace(): Promise<number> {
     // A read that another one began may have begun before the last batch was added.
     if (this.#reading) await this.#reading;
     while (await this.#readMore());
+    return this.#readCount - 1;
+  }
+
+  /** Batches up to a place, that one included, that name one of the keys and may not be applied yet. */
+  naming(keys: Iterable<number>, placeMax: number): Set<PendingBatch> {
     const found = new Set<PendingBatch>();
-    for (const key of keys) for (const batch of this.#named(key)) found.add(batch);
+    for (const key of keys)
+      for (const batch of this.#named(key)) if (batch.place <= placeMax) found.add(batch);
     return found;
   }
 

@@ -59,12 +59,18 @@ export async function waitForAcknowledged(
     if (!(await mayGoOn())) return false;
     await sleep(LOOK_INTERVAL_MS);
   }
-  let waiting = [...(await pending.naming(await keysOfOwners(database, operations)))];
-  while (waiting.length > 0) {
-    const leftMs = Math.max(0, renewAtMs - performance.now());
-    await waitUntilApplied(database, pending, waiting, leftMs);
-    waiting = waiting.filter((batch) => pending.isPending(batch));
-    if (waiting.length > 0 && !(await mayGoOn())) return false;
+  const lastPlace = await pending.lastPlace();
+  for (;;) {
+    // Looked up again after each wait: an applied call may have given one of the people another identifier, by which a call
+    // behind it names them.
+    const keys = await keysOfOwners(database, operations);
+    let waiting = [...pending.naming(keys, lastPlace)];
+    if (waiting.length === 0) return true;
+    while (waiting.length > 0) {
+      const leftMs = Math.max(0, renewAtMs - performance.now());
+      await waitUntilApplied(database, pending, waiting, leftMs);
+      waiting = waiting.filter((batch) => pending.isPending(batch));
+      if (waiting.length > 0 && !(await mayGoOn())) return false;
+    }
   }
-  return true;
 }

@@ -9,7 +9,7 @@ import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { writeFlush } from '@sluice/platform/queue/staged-flushes';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import { identify } from '@sluice/domain/testing/sample-operations';
+import { identify, merge as mergeInto } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { AcknowledgedCalls } from '../../../src/events/acknowledged-calls.ts';
@@ -62,6 +62,30 @@ test('rows wait for queued calls about their people, and for no others', async (
   expect(outcome).toBe('applied');
   await running;
   expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
+});
+
+test('rows wait for a queued merge that names their person by an identifier of an earlier queued call', async () => {
+  const other = { id: newId(), operations: [identify('id:primary')] };
+  await processCommitBatch(world.processing(), other, [], undefined);
+  const sets = { id: newId(), operations: [identify('id:given', { email: 'given@x.example' })] };
+  const merge = {
+    id: newId(),
+    operations: [mergeInto('id:primary', 'email:given@x.example')],
+  };
+  await add(sets);
+  await add(merge);
+  const key = await world.upload(FILE.replace('new', 'given'));
+  const running = world.run({ calls });
+  const looks = vi.spyOn(pending, 'changed');
+  await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+  await processCommitBatch(world.processing(), sets, [], pending);
+  looks.mockClear();
+  // Whether it waits once more or has written the row, this ends.
+  await Promise.race([running, vi.waitFor(() => expect(looks).toHaveBeenCalled())]);
+  await processCommitBatch(world.processing(), merge, [], pending);
+  await running;
+  // The merge came first, so nobody has the id any more.
+  expect(await world.shown(key)).toMatchObject({ rowsImported: 0, rowsFailed: 1 });
 });
 
 test('the lease of an import whose calls take longer is kept, and calls that come meanwhile are not waited for', async () => {
