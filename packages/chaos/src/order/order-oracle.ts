@@ -96,7 +96,9 @@ async function runRounds(
       onJudged,
       isApart,
     });
-    failed.push(...judged.filter(({ differences }) => differences.length > 0));
+    const different = judged.filter(({ differences }) => differences.length > 0);
+    failed.push(...different);
+    for (const { seed, differences } of different) say(`seed ${seed}: ${differences[0]?.words}`);
     saidAtMs = performance.now();
     say(
       `${done} of ${sequences} sequences, ${calls} calls, ${failed.length} differ, after ${seconds(startedAtMs)} s`,

@@ -1,13 +1,40 @@
 /** JSON logs by pino, with what must never be logged taken out. */
-import { pino, type Logger } from 'pino';
+import { pino, type DestinationStream, type Logger } from 'pino';
 
 export type { Logger };
 
 const CAUSE_DEPTH_MAX = 5;
+/** A reader of the log that stands still delays the end of a process by this at most. */
+const LAST_LINE_MS_MAX = 1_000;
+
+/** One for all loggers of a process: lines are written in the order in which they were logged, by another thread. */
+const output = pino.destination(1);
 
 /** A process's root logger. Errors keep their code and cause. */
-export function createLogger(service: string, level: string): Logger {
-  return pino({
+export const createLogger = (service: string, level: string): Logger =>
+  loggerTo(output, service, level);
+
+/**
+ * Logs the last line of a process, at level `fatal`.
+ *
+ * pino's own `fatal` writes at once, and so before lines that the other thread still has.
+ *
+ * @param onWritten - called once that line and all lines before it are written, after 1 s at the latest.
+ */
+export function logLast(service: string, fields: object, message: string, onWritten: () => void) {
+  const end = (): void => {
+    clearTimeout(deadline);
+    output.off('drain', end);
+    onWritten();
+  };
+  const deadline = setTimeout(end, LAST_LINE_MS_MAX);
+  output.once('drain', end);
+  const inOrder = { write: (line: string) => void output.write(line) };
+  loggerTo(inOrder, service, 'fatal').fatal(fields, message);
+}
+
+function loggerTo(destination: DestinationStream, service: string, level: string): Logger {
+  const options = {
     level,
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -19,7 +46,8 @@ export function createLogger(service: string, level: string): Logger {
       'signingKey',
       '*.signingKey',
     ],
-  });
+  };
+  return pino(options, destination);
 }
 
 /**

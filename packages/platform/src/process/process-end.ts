@@ -4,7 +4,7 @@
  */
 import { describeEnding } from './describe-ending.ts';
 import type { Lifecycle } from './lifecycle.ts';
-import { createLogger, type Logger } from './logger.ts';
+import { createLogger, logLast, type Logger } from './logger.ts';
 
 /** By the names of variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -31,6 +31,7 @@ export class ProcessEnd {
   readonly #environment: Environment | Promise<Environment>;
   #services: StoppableService[] = [];
   #isStopping = false;
+  #hasFailed = false;
   #exitCode = 0;
 
   /**
@@ -72,10 +73,12 @@ export class ProcessEnd {
       this.#exitCode = 1;
       return;
     }
+    // The first one is the cause; others may come of it until its line is written.
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
     const { message, ...fields } = describeEnding(error);
-    // Whatever LOG_LEVEL is, last words are logged: LOG_LEVEL itself may be the bad setting.
-    createLogger(name, 'fatal').fatal(fields, message);
-    this.#process.exit(1);
+    // The line does not depend on LOG_LEVEL, which may be the bad setting.
+    logLast(name, fields, message, () => this.#process.exit(1));
   }
 
   #stop(reason: string): void {

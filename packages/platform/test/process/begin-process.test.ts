@@ -31,6 +31,15 @@ test('an error of the table is its code and what to do, without a stack, whateve
   );
 });
 
+test('the error is the last line, after all that was logged before', async () => {
+  const { code, lines } = await run({ ENDING: 'after lines' });
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    ...Array.from({ length: 100 }, (_, count) => `line ${count}`),
+    'choose another port',
+  ]);
+  expect(code).toBe(1);
+});
+
 test('of a cause that is several errors without a message of its own, each is told', async () => {
   expect(await run({ ENDING: 'several' })).toEqual(
     foreseen('DATABASE_UNAVAILABLE', 'start it', {

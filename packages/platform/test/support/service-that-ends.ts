@@ -11,6 +11,7 @@ const { settings, logger, lifecycle, fail } = await beginProcess(
   platformSettings.extend({
     ENDING: z.enum([
       'foreseen',
+      'after lines',
       'several',
       'top level',
       'rejection',
@@ -25,6 +26,9 @@ const waiting = setTimeout(() => {}, 60_000);
 switch (settings.ENDING) {
   case 'foreseen':
     throw new AppError('PORT_TAKEN', 'choose another port', { cause: new Error('EADDRINUSE') });
+  case 'after lines':
+    for (let count = 0; count < 100; count++) logger.info(`line ${count}`);
+    throw new AppError('PORT_TAKEN', 'choose another port');
   case 'several':
     throw new AppError('DATABASE_UNAVAILABLE', 'start it', {
       cause: new AggregateError([new Error('refused by ::1'), new Error('refused by 127.0.0.1')]),
