@@ -33,13 +33,13 @@ export default defineConfig({
     // uWebSockets.js and Postgres' clients want processes. Four on two cores: many a test waits for a server
     // that starts or for a deadline.
     pool: 'forks',
-    // The files of a package follow one another in four processes: with one for each file, a seventh of their time went
-    // into loading libraries, now a 25th (67 files: 207 s of CPU and 184). Modules of ours are each file's own by
-    // `fresh-modules.ts`. A process has no limit of memory then: the most seen was 273 MB of heap.
+    // The files of a package follow one another in four processes. With a process for each file, loading libraries took a
+    // seventh of their time. With four it takes a 25th (67 files: 207 and 184 s of CPU). `fresh-modules.ts` gives each file
+    // its own modules of ours. A process has no limit of memory then. The largest heap seen was 273 MB.
     isolate: false,
     setupFiles: [fileURLToPath(new URL('scripts/fresh-modules.ts', import.meta.url))],
     maxWorkers: 4,
-    // Longer than any wait in a test, so that the wait that failed says what it waited for, also on a busy machine.
+    // Longer than any wait in a test: on a busy machine too, a failed wait reports the condition that it waited for.
     testTimeout: 90_000,
     hookTimeout: 60_000,
     teardownTimeout: 30_000,

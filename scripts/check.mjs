@@ -69,6 +69,11 @@ const checks = [
   program('manifests of Kubernetes', 'node', 'scripts/check-manifests.ts'),
   program('layers, cycles, homes of libraries', 'node', 'scripts/check-layers.ts'),
   program(
+    'prose ("node scripts/check-prose.ts --list PATH" shows a file\'s findings)',
+    'node',
+    'scripts/check-prose.ts',
+  ),
+  program(
     'migrations ("npm run migrations:record" adds a new one)',
     'node',
     'scripts/check-migrations.ts',
@@ -100,6 +105,8 @@ async function runWaiting() {
     const { isPassed, output } = await check.run();
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
     console.log(`${isPassed ? 'ok    ' : 'FAILED'} ${seconds.padStart(5)} s  ${check.name}`);
+    for (const [note] of isPassed ? output.matchAll(/^note: .*/gm) : [])
+      console.log(`       ${note}`);
     if (!isPassed) failures.push(`\n── ${check.name}\n${output.trimEnd()}\n`);
   }
 }
