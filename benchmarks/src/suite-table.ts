@@ -1,7 +1,7 @@
 /**
  * The table at the end of the whole suite: a row for each ratio that has a bar, then for what else ours was compared
  * with; where a benchmark has no bars, for each of its ratios; a row for a benchmark that failed. Printed on the terminal, and written
- * into the README by `npm run docs` from the newest suite that was kept.
+ * into `benchmarks/README.md` by `npm run docs` from the newest suite that was kept.
  */
 import { describeBar, judge, type Bars } from './bars.ts';
 import type { PublishedReport, Surroundings } from './report.ts';
@@ -98,7 +98,7 @@ export function terminalTable(runs: readonly SuiteRun[]): string {
     .join('\n');
 }
 
-/** For the README: where, when and of what, then the table. */
+/** For `benchmarks/README.md`: date, commit and machine, then the table. Names of ratios are code. */
 export function markdownTable(suite: SuiteResult | undefined): string {
   if (!suite) return 'No run of the whole suite is kept in `benchmarks/results/`.';
   const { machine, versions } = suite;
@@ -108,11 +108,15 @@ export function markdownTable(suite: SuiteResult | undefined): string {
     `${suite.at.slice(0, 10)}, commit ${suite.commit}: ${machine.cores} × ${machine.cpu}, ${machine.memory_gb} GB, ` +
       `${Object.entries(versions)
         .map(([name, version]) => `${name} ${version}`)
-        .join(', ')}; ${Math.round(suite.seconds / 60)} minutes, each benchmark in its short form.`,
+        .join(
+          ', ',
+        )}. It took ${Math.round(suite.seconds / 60)} minutes, each benchmark in its short form.`,
     '',
     line(HEADINGS),
     `|${COLUMNS.map((column) => (NUMBER_COLUMNS.has(column) ? '---:' : '---')).join('|')}|`,
-    ...suiteRows(suite.runs).map(line),
+    ...suiteRows(suite.runs).map((row) =>
+      line(row.verdict === 'FAILED' ? row : { ...row, ratio: `\`${row.ratio}\`` }),
+    ),
   ].join('\n');
 }
 

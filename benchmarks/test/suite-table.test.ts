@@ -100,7 +100,7 @@ describe('the table of the suite', () => {
   it('says of what, where and when', () => {
     const [first] = markdownTable(suiteOf(surroundings.at, [])).split('\n');
     expect(first).toBe(
-      '2026-11-21, commit abc1234: 2 × CPU, 8 GB, node v22; 10 minutes, each benchmark in its short form.',
+      '2026-11-21, commit abc1234: 2 × CPU, 8 GB, node v22. It took 10 minutes, each benchmark in its short form.',
     );
     expect(markdownTable(undefined)).toContain('No run');
   });

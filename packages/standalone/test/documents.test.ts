@@ -14,6 +14,7 @@ const pages = [
   ),
   ...readdirSync(join(ROOT, 'packages')).map((name) => `packages/${name}/README.md`),
   'benchmarks/README.md',
+  ...readdirSync(join(ROOT, 'benchmarks/history')).map((name) => `benchmarks/history/${name}`),
 ].filter((name) => isPage(name) && existsSync(join(ROOT, name)));
 
 const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
