@@ -41,7 +41,10 @@ export function passagesOfScript(path: string, code: string): Passage[] {
   ];
 }
 
-/** Lines that begin with `#` in YAML, shell and the settings of servers. */
+/** Code in a comment with `#`: an indented line, or a key with its value. */
+const CODE_IN_COMMENT = /^\s{2,}|^[A-Z_]+: |^\w+: [{[]/;
+
+/** Comments that begin with `#`, of YAML, Dockerfiles and the settings of servers. Code in them is left out. */
 export function passagesOfHashComments(code: string): Passage[] {
   const passages: Passage[] = [];
   let block: { line: number; lines: string[] } | undefined;
@@ -56,7 +59,7 @@ export function passagesOfHashComments(code: string): Passage[] {
   };
   for (const [index, line] of code.split('\n').entries()) {
     const [, text] = /(?:^|\s)#(?!!)\s?(.*)$/.exec(line) ?? [];
-    if (text === undefined || text.trim() === '') end();
+    if (text === undefined || text.trim() === '' || CODE_IN_COMMENT.test(text)) end();
     else {
       if (!/^\s*#/.test(line)) end();
       block ??= { line: index + 1, lines: [] };

@@ -133,12 +133,12 @@ test('of the strings of a test file only the names of its tests count', () => {
 
 test('comments that begin with # are read, whole lines together', () => {
   expect(
-    passagesOfHashComments('#!/bin/sh\n# One\n# comment.\nkey: 1 # another\n').map(
-      ({ line, text }) => [line, text],
-    ),
+    passagesOfHashComments(
+      '#!/bin/sh\n# One\n# comment.\n#   what --is code\nkey: 1 # another\n',
+    ).map(({ line, text }) => [line, text]),
   ).toEqual([
     [2, 'One\ncomment.'],
-    [4, 'another'],
+    [5, 'another'],
   ]);
 });
 
