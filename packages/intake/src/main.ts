@@ -233,6 +233,7 @@ const accept = createAccept(acceptDependencies, {
   listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
   hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
 });
+const turns = new Turns(monotonicNow);
 const admin = adminPlaceOf(settings.NODE_ENV, settings.INTAKE_PORT, settings.INTAKE_ADMIN_PORT);
 const showsDetails = admin.place === 'service';
 const server = await startServer({
@@ -255,9 +256,9 @@ const server = await startServer({
   streams: {
     ...acceptDependencies,
     pause: (durationMs) => sleep(durationMs),
-    turns: new Turns(monotonicNow),
-    commitSlots: new CommitSlots(),
-    waitingSlots: new CommitSlots(),
+    turns,
+    commitSlots: new CommitSlots(turns),
+    waitingSlots: new CommitSlots(turns),
     monotonicNow,
     places: shared(settings.INTAKE_STREAM_COUNT_MAX),
     idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,

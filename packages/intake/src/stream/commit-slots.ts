@@ -3,20 +3,22 @@
  *
  * ```
  *   |<────────── 1,000: workspaces take turns ──────────>|<─ 250: a workspace that has none in flight ─>|
+ *   |<── 250 while single calls come ──>|
  * ```
  *
  * A flush carries what waits for it, and a single call waits for the flush before its own and for its own. A flush takes
  * some 6 µs an operation (Redis with `appendfsync always`), so with four full groups in it, of forty streams, the p99 of a
  * single call was 47 ms where it is 10 ms without (`npm run bench -- hostile`). One stream has one group in flight, so it
- * loses nothing; the small groups of many slow streams go together.
+ * loses nothing; the small groups of many slow streams go together. While single calls come, groups are smaller too
+ * (`stream-group.ts`), and as many operations go at a time as one of those has.
  *
  * A full group of one workspace fills all slots. The small group of another one does not wait for it, nor for the full groups
  * that stand before it: some slots are kept for workspaces that have no group in flight.
  */
 import { FairQueue } from '../http/fair-queue.ts';
+import type { Turns } from '../http/turns.ts';
+import { groupOperationsMax } from './stream-group.ts';
 
-/** As many as one full group has. */
-const OPERATION_COUNT_MAX = 1_000;
 /** A quarter of them besides. */
 const KEPT_OPERATION_COUNT_MAX = 250;
 
@@ -31,11 +33,17 @@ interface Slots {
 }
 
 export class CommitSlots {
+  readonly #turns: Pick<Turns, 'areCallsComing'>;
   readonly #waiting = new FairQueue<WaitingGroup>();
   readonly #common: Slots = { takenCount: 0 };
   readonly #kept: Slots = { takenCount: 0 };
   /** Groups in flight, by workspace; none has 0. */
   readonly #groupCounts = new Map<number, number>();
+
+  /** @param turns - know whether single calls come, which wait for the same flushes. */
+  constructor(turns: Pick<Turns, 'areCallsComing'>) {
+    this.#turns = turns;
+  }
 
   /**
    * Resolves when a group of `owner` may be committed, with a function that must be called once when it is. A group of
@@ -67,11 +75,12 @@ export class CommitSlots {
 
   /** As long as the next group fits: none overtakes a large one here. */
   #beginInTurn(): void {
+    const operationCountMax = groupOperationsMax(this.#turns.areCallsComing);
     for (;;) {
       const [owner, group] = this.#waiting.heads().next().value ?? [];
       if (owner === undefined || group === undefined) return;
       const takenCount = this.#common.takenCount + group.operationCount;
-      if (this.#common.takenCount > 0 && takenCount > OPERATION_COUNT_MAX) return;
+      if (this.#common.takenCount > 0 && takenCount > operationCountMax) return;
       this.#waiting.take();
       this.#begin(owner, group, this.#common);
     }

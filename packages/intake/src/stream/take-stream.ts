@@ -170,7 +170,7 @@ class StreamTaker {
       if (line === undefined) break;
       if (rateLimiter !== undefined) await this.#waitForToken();
       this.#take(line);
-      if (isFull(this.#group)) await this.#handOver();
+      if (isFull(this.#group, turns)) await this.#handOver();
       if (turn?.isOver()) turn = await turns.next(environmentId);
     }
     this.#pace.spend(sizeBytes, lineCount);

@@ -94,6 +94,20 @@ describe('while other calls come', () => {
     expect(await iterationsBetweenTurns(1)).toBeGreaterThan(2);
   });
 
+  test('it is known for ten milliseconds, without a turn in between', () => {
+    let callCount = 0;
+    let nowMs = 0;
+    const turns = new Turns(() => nowMs);
+    turns.yieldTo(() => callCount);
+    expect(turns.areCallsComing).toBe(false);
+    callCount++;
+    expect(turns.areCallsComing).toBe(true);
+    nowMs = 9.9;
+    expect(turns.areCallsComing).toBe(true);
+    nowMs = 10;
+    expect(turns.areCallsComing).toBe(false);
+  });
+
   test('each of the turns until ten milliseconds after the last call is', async () => {
     expect(await iterationsBetweenTurns(1, 9)).toBeGreaterThan(2);
     expect(await iterationsBetweenTurns(1, 11)).toBeLessThanOrEqual(2);

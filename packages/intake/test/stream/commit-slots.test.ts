@@ -3,10 +3,16 @@ import { beforeEach, expect, test } from 'vitest';
 import { CommitSlots } from '../../src/stream/commit-slots.ts';
 
 let slots: CommitSlots;
+let areCallsComing: boolean;
 let begun: string[];
 let releases: Map<string, () => void>;
 beforeEach(() => {
-  slots = new CommitSlots();
+  areCallsComing = false;
+  slots = new CommitSlots({
+    get areCallsComing() {
+      return areCallsComing;
+    },
+  });
   begun = [];
   releases = new Map();
 });
@@ -74,4 +80,14 @@ test('small groups of many workspaces share what is kept for them, and hold up n
   expect(begun).toHaveLength(1 + 25);
   await release('full1');
   expect(begun.at(-1)).toBe('full2');
+});
+
+test('a quarter as much is committed at a time while single calls come', async () => {
+  areCallsComing = true;
+  for (let n = 0; n < 40; n++) take(1, `a${n}`, 250);
+  await turn();
+  expect(begun).toEqual(['a0']);
+  areCallsComing = false;
+  await release('a0');
+  expect(begun).toEqual(['a0', 'a1', 'a2', 'a3', 'a4']);
 });

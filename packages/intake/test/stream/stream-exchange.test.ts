@@ -109,8 +109,8 @@ function openStream(
     monotonicNow: () => performance.now(),
     // The pauses are those of the linger: they last until the sender has said that it was all.
     pause: () => new Promise(() => undefined),
-    commitSlots: new CommitSlots(),
-    waitingSlots: new CommitSlots(),
+    commitSlots: new CommitSlots(turns),
+    waitingSlots: new CommitSlots(turns),
     places: given.places ?? capacityOfOne(4),
     idleTimeoutMs: 60_000,
   };

@@ -114,6 +114,7 @@ export async function startIntakeUnderTest(
   };
   const collected = shared(4 * 1_048_576);
   const places = shared(4);
+  const turns = new Turns(() => performance.now());
   const server = await startServer({
     host: '127.0.0.1',
     port: 0,
@@ -127,11 +128,11 @@ export async function startIntakeUnderTest(
     ownerOf: (authorization) => keys.environmentIdOf(authorization) ?? 0,
     streams: {
       ...deps,
-      turns: new Turns(() => performance.now()),
+      turns,
       monotonicNow: () => performance.now(),
       pause: (durationMs) => sleep(durationMs),
-      commitSlots: new CommitSlots(),
-      waitingSlots: new CommitSlots(),
+      commitSlots: new CommitSlots(turns),
+      waitingSlots: new CommitSlots(turns),
       places,
       idleTimeoutMs: 60_000,
       ...streams,

@@ -1,0 +1,104 @@
+/** Forty streams beside single calls: what a call's flush, and the one before it, have of theirs. */
+import { setImmediate as iteration } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { streamCalls } from '../../src/calls/calls.ts';
+import { mayRepeatKey } from '../../src/calls/repeated-key.ts';
+import { CommitSlots } from '../../src/stream/commit-slots.ts';
+import { takeStream, type StreamPort } from '../../src/stream/take-stream.ts';
+import { KeyRing } from '../../src/auth/authenticate.ts';
+import { Turns } from '../../src/http/turns.ts';
+import { createBatcher } from '../support/batcher-under-test.ts';
+import { capacityOfOne } from '../support/capacity-of-one.ts';
+
+const STREAM_COUNT = 40;
+const LINE_COUNT = 1_200;
+
+interface Flushes {
+  readonly operationCountMax: number;
+  readonly operationCount: number;
+}
+
+/**
+ * Streams that have all of their lines at hand.
+ *
+ * @param lineSizeBytes - at least 60.
+ */
+async function flushesOfStreams(areCallsComing: boolean, lineSizeBytes: number): Promise<Flushes> {
+  let callCount = 0;
+  // The clock stands still, so that a call is always one of the last ten milliseconds.
+  const turns = new Turns(() => 0);
+  turns.yieldTo(() => (areCallsComing ? ++callCount : 0));
+  const counts: number[] = [];
+  let countBefore = 0;
+  const batcher = createBatcher({
+    pending: capacityOfOne(64 * 1_048_576),
+    async commit() {
+      counts.push(batcher.operationCount - countBefore);
+      countBefore = batcher.operationCount;
+      await iteration();
+      return 'broker';
+    },
+  });
+  const deps = {
+    batcher,
+    turns,
+    commitSlots: new CommitSlots(turns),
+    waitingSlots: new CommitSlots(turns),
+    keys: new KeyRing(),
+    recordUnauthorized: () => undefined,
+    retryAfterSeconds: () => 1,
+    rateLimiter: undefined,
+    now: () => 1,
+    monotonicNow: () => 0,
+    newId: () => 'id',
+    // The pace of a stream is not what is tested: its clock stands still too.
+    pause: () => Promise.reject(new Error('a stream of few lines does not wait')),
+  };
+  const request = {
+    call: streamCalls.pipelines,
+    workspace: { environmentId: 1, phoneIdentifies: false },
+    isStrict: false,
+    mayRepeatKey,
+    id: undefined,
+    firstLine: 1,
+    trace: undefined,
+  };
+  const port: StreamPort = {
+    acknowledge: () => undefined,
+    writable: () => Promise.resolve(),
+    isStopping: () => false,
+    isComplete: () => true,
+    isCut: () => false,
+    isAuthorized: () => true,
+    stopReading: () => undefined,
+  };
+  const line = JSON.stringify({ type: 'track', userId: 'ann', event: 'e', properties: { a: '' } });
+  const filled = line.replace('""', `"${'x'.repeat(lineSizeBytes - line.length - 1)}"`);
+  const bytes = Buffer.from(`${filled}\n`.repeat(LINE_COUNT));
+  const outcomes = await Promise.all(
+    Array.from({ length: STREAM_COUNT }, () => takeStream(deps, request, piecesOf(bytes), port)),
+  );
+  expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(['read-to-end']));
+  return { operationCountMax: Math.max(...counts), operationCount: batcher.operationCount };
+}
+
+async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  for (let at = 0; at < bytes.length; at += 65_536) {
+    await iteration();
+    yield bytes.subarray(at, at + 65_536);
+  }
+}
+
+test('forty streams commit 250 operations at a time beside single calls, 1,000 without, and lose none', async () => {
+  const operationCount = STREAM_COUNT * LINE_COUNT;
+  expect(await flushesOfStreams(false, 80)).toEqual({ operationCountMax: 1_000, operationCount });
+  expect(await flushesOfStreams(true, 80)).toEqual({ operationCountMax: 250, operationCount });
+});
+
+test('long lines are committed 128 KB at a time beside single calls, 512 KB without', async () => {
+  const alone = await flushesOfStreams(false, 2_048);
+  const besideCalls = await flushesOfStreams(true, 2_048);
+  expect(besideCalls.operationCountMax).toBeLessThanOrEqual(250);
+  expect(alone.operationCountMax).toBeGreaterThan(500);
+  expect(besideCalls.operationCount).toBe(alone.operationCount);
+});
