@@ -28,7 +28,6 @@ import { KeyRing } from './auth/authenticate.ts';
 import { openBatcher } from './commit/open-batcher.ts';
 import { EventTypeRefresh, readsOf } from './event-types/refresh-event-types.ts';
 import { browserPages } from './http/browser-pages.ts';
-import { expectDurableBroker } from './commit/expect-durable-broker.ts';
 import { openCommitter } from './commit/open-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
 import { createHealth, readinessPage } from './health.ts';
@@ -40,7 +39,7 @@ import { ReceiptClock } from './receipt-clock.ts';
 import { intakeSettings } from './settings.ts';
 import { createRoutes } from './calls/calls.ts';
 import { createFastPath } from './calls/fast-path.ts';
-import { stopServing } from './http/stop-serving.ts';
+import { stopServing } from './stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
 import { CommitSlots } from './stream/commit-slots.ts';
 import { Turns } from './http/turns.ts';
@@ -132,7 +131,6 @@ const producer = await openProducer(
   },
 );
 lifecycle.defer('producer', () => producer.close());
-await expectDurableBroker(producer, logger);
 
 const { committer, diskBuffer, lease } = await openCommitter({
   producer,
@@ -233,9 +231,9 @@ const accept = createAccept(acceptDependencies, {
   listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
   hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
 });
-const turns = new Turns(monotonicNow);
 const admin = adminPlaceOf(settings.NODE_ENV, settings.INTAKE_PORT, settings.INTAKE_ADMIN_PORT);
 const showsDetails = admin.place === 'service';
+const turns = new Turns(monotonicNow);
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,

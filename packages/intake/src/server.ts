@@ -16,20 +16,22 @@ import {
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { portTaken, requireFreePort } from '@sluice/platform/process/port-taken';
 import { DemoGate } from './auth/demo-gate.ts';
-import { problem } from './http/answer.ts';
+import { BASIC_CHALLENGE, problem } from './http/answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
-import {
-  BASIC_CHALLENGE,
-  DISCARDED_SIZE_BYTES_MAX,
-  Exchange,
-  type Accept,
-  type ServerState,
-} from './http/exchange.ts';
+import { Exchange, type Accept } from './http/exchange.ts';
 import { FairQueue } from './http/fair-queue.ts';
+import { DISCARDED_SIZE_BYTES_MAX } from './http/oversized-body.ts';
 import type { Page, PageOf } from './http/page.ts';
 import { writeHead } from './http/write-head.ts';
-import { allowedHeaders, framingProblem, readHead, type Head } from './http/request-head.ts';
-import { NO_PARAMETERS, readParameters } from './http/request-parameters.ts';
+import {
+  allowedHeaders,
+  framingProblem,
+  NO_PARAMETERS,
+  readHead,
+  readParameters,
+  type Head,
+} from './http/request-head.ts';
+import type { ServerState } from './http/server-state.ts';
 import { SILENCE_TICK_MS, SilentConnections } from './http/silent-connections.ts';
 import type { FastPath } from './calls/fast-path.ts';
 import { RepeatedKeyLooks } from './calls/repeated-key.ts';

@@ -4,7 +4,7 @@
  * New connections are not taken. Whoever has one hears `Connection: close` with the next answer and leaves; closed at
  * once, it would be closed on a call that is on its way. So calls go on being answered until none has come for a
  * while; then what is in progress is waited for, and what has not become a call is cut: a browser keeps connections on
- * which it has not sent anything yet. As intake does (`intake/src/http/stop-serving.ts`).
+ * which it has not sent anything yet. As intake does (`intake/src/stop-serving.ts`).
  */
 import { Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -23,6 +23,7 @@ import {
   USUAL_APPLIED_AFTER_MS,
 } from '@sluice/domain/operations/admission-window';
 import type { QueuedBatch } from '@sluice/platform/queue/queue-heads';
+import { STALLED_AFTER_MS, StalledShards } from './stalled-shards.ts';
 
 export interface AdmissionOptions {
   /** No other workspace could want any. */
@@ -68,8 +69,6 @@ const ASKING_SHARE_MAX = 0.1;
 const SLOW_LOOK_INTERVAL_MS = 100;
 /** Where nothing of what was admitted is applied for so long, the heads of the queues are looked at, each time after so long. */
 const HEADS_LOOK_INTERVAL_MS = 250;
-/** Longer than any transaction of a worker that is at work: workers that take nothing for so long are away. */
-const STALLED_AFTER_MS = 2_000;
 /** Catching up goes on from one round to the next as long as each is so much shorter, and until one is short. */
 const ROUND_SHRINKS_BELOW = 0.75;
 const ROUND_MS_MIN = 500;
@@ -77,11 +76,6 @@ const ROUND_MS_MIN = 500;
 const WAIT_MS_MAX = 5_000;
 /** What was applied counts for about so long: a pause of a second changes little. */
 const RATE_OVER_MS = 5_000;
-
-interface QueueHeadSince {
-  readonly text: string;
-  readonly sinceMs: number;
-}
 
 /** What a workspace sent of late. */
 interface Recent {
@@ -106,8 +100,7 @@ export class Admission {
   #appliedAfterMs = 0;
   #usualMs = USUAL_APPLIED_AFTER_MS;
   #sampledAtMs = -Infinity;
-  /** By shard: what stands first in its queue, and since when as far as is known. Undefined: not looked at since progress. */
-  #heads: readonly QueueHeadSince[] | undefined;
+  readonly #stalled = new StalledShards();
   #progressAtMs = -Infinity;
   /** Of those that were admitted: how many are applied, a decaying count, from when and until when it is counted. */
   #rate = { operationCount: 0, sinceMs: 0, atMs: 0 };
@@ -115,8 +108,6 @@ export class Admission {
   #isOpen = false;
   #isCatchingUp = false;
   #round = { atMs: 0, beforeMs: Infinity };
-  /** Until when a shard counts as one that stands still. */
-  readonly #stalledUntilMs = new Map<number, number>();
   /** Of those admitted while it is open, the latest: when it is applied, workers have caught up. */
   #latest: readonly QueuedBatch[] | undefined;
   #askingMs = 0;
@@ -213,7 +204,7 @@ export class Admission {
       if (this.#watched.length > 0) return;
     }
     const atMs = this.#options.monotonicNow();
-    const moving = this.#moving(batches, atMs);
+    const moving = this.#stalled.without(batches, atMs);
     if (moving.length === 0) return;
     this.#unappliedCount += operationCount;
     this.#watch({ batches: moving, operationCount, atMs, isLimiting });
@@ -229,7 +220,7 @@ export class Admission {
   /** Milliseconds until the next {@link look}. */
   get intervalMs(): number {
     if (this.#watched.length === 0) return IDLE_INTERVAL_MS;
-    const intervalMs = this.#heads === undefined ? LOOK_INTERVAL_MS : HEADS_LOOK_INTERVAL_MS;
+    const intervalMs = this.#stalled.hasHeads ? HEADS_LOOK_INTERVAL_MS : LOOK_INTERVAL_MS;
     const askingMs = Math.min(SLOW_LOOK_INTERVAL_MS, this.#askingMs / ASKING_SHARE_MAX);
     return Math.max(intervalMs, askingMs);
   }
@@ -245,8 +236,10 @@ export class Admission {
       this.#askingMs = monotonicNow() - askedAtMs;
       // On average it was applied in the middle between two looks.
       const halfMs = this.intervalMs / 2;
-      if (this.#remove(new Set(asked), queued, halfMs)) this.#progressed(undefined);
-      else if (monotonicNow() - this.#progressAtMs >= HEADS_LOOK_INTERVAL_MS)
+      if (this.#remove(new Set(asked), queued, halfMs)) {
+        this.#stalled.forgetHeads();
+        this.#progressed();
+      } else if (monotonicNow() - this.#progressAtMs >= HEADS_LOOK_INTERVAL_MS)
         await this.#lookAtHeads();
     } catch {
       // The committer tells of a broker that does not answer.
@@ -267,7 +260,7 @@ export class Admission {
       if (left.length > 0 && (this.#isOpen || ageMs < STALLED_AFTER_MS)) return true;
       // Where others are applied, what is left is of shards that stand still, and the others are not to wait for them.
       if (left.length < each.batchCount)
-        for (const { shard } of left) this.#stalledUntilMs.set(shard, nowMs + STALLED_AFTER_MS);
+        for (const { shard } of left) this.#stalled.add(shard, nowMs);
       this.#applied(each, ageMs - halfMs, left.length === 0 ? nowMs : undefined);
       return false;
     });
@@ -300,8 +293,7 @@ export class Admission {
     }
   }
 
-  #progressed(heads: readonly QueueHeadSince[] | undefined): void {
-    this.#heads = heads;
+  #progressed(): void {
     this.#progressAtMs = this.#options.monotonicNow();
     if (this.#isOpen) this.#catchUp(this.#progressAtMs);
   }
@@ -316,7 +308,7 @@ export class Admission {
     const goesOn =
       lastedMs === Infinity ||
       (lastedMs > ROUND_MS_MIN && lastedMs < ROUND_SHRINKS_BELOW * this.#round.beforeMs);
-    const latest = this.#moving(this.#latest ?? [], nowMs);
+    const latest = this.#stalled.without(this.#latest ?? [], nowMs);
     if (goesOn && latest.length > 0) {
       this.#round = { atMs: nowMs, beforeMs: lastedMs };
       this.#watched.push({
@@ -336,33 +328,22 @@ export class Admission {
   async #lookAtHeads(): Promise<void> {
     const texts = await this.#options.readHeads();
     const nowMs = this.#options.monotonicNow();
-    const before = this.#heads;
-    const heads = texts.map((text, shard) => {
-      const head = before?.[shard];
-      return head?.text === text ? head : { text, sinceMs: nowMs };
-    });
-    this.#heads = heads;
-    if (before === undefined) return;
-    if (heads.some((head, shard) => head !== before[shard])) {
-      if (this.#isCatchingUp) this.#leaveStalled(heads, nowMs);
-      this.#progressed(heads);
+    const change = this.#stalled.changeOf(texts, nowMs);
+    if (change === 'unknown') return;
+    if (change === 'some') {
+      if (this.#isCatchingUp) this.#leaveStalled(nowMs);
+      this.#progressed();
     } else if (nowMs - this.#progressAtMs >= STALLED_AFTER_MS) this.#isOpen = true;
   }
 
   /** Catching up ends without the shards that stand still: nobody knows when those go on. */
-  #leaveStalled(heads: readonly QueueHeadSince[], nowMs: number): void {
-    for (const [shard, { sinceMs }] of heads.entries())
-      if (nowMs - sinceMs >= STALLED_AFTER_MS)
-        this.#stalledUntilMs.set(shard, nowMs + STALLED_AFTER_MS);
+  #leaveStalled(nowMs: number): void {
+    this.#stalled.addByHeads(nowMs);
     this.#watched = this.#watched.filter((each) => {
-      each.batches = this.#moving(each.batches, nowMs);
+      each.batches = this.#stalled.without(each.batches, nowMs);
       if (each.batches.length > 0) return true;
       this.#unappliedCount -= each.operationCount;
       return false;
     });
-  }
-
-  #moving(batches: readonly QueuedBatch[], nowMs: number): readonly QueuedBatch[] {
-    return batches.filter(({ shard }) => (this.#stalledUntilMs.get(shard) ?? 0) <= nowMs);
   }
 }

@@ -1,5 +1,6 @@
 /** Opens what makes flushes durable: the disk buffer, the lease in the broker, the committer. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { reasonOf } from '@sluice/domain/values/errors';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';
@@ -22,7 +23,8 @@ export interface CommitterOptions extends DiskBufferOptions {
 /**
  * At the end of the process it drains for seconds, and the lease ends.
  *
- * @throws AppError as `openDiskBuffer`.
+ * @throws AppError as `openDiskBuffer`; BROKER_UNDURABLE where the broker says that it loses what it confirms, and that is
+ * not allowed.
  */
 export async function openCommitter(options: CommitterOptions): Promise<{
   readonly committer: BatchCommitter;
@@ -30,6 +32,7 @@ export async function openCommitter(options: CommitterOptions): Promise<{
   readonly lease: IntakeLease;
 }> {
   const { producer, deadlineMs, now, monotonicNow, logger, lifecycle } = options;
+  await expectDurableBroker(producer, logger);
   const diskBuffer = openDiskBuffer(options);
   const lease = new IntakeLease({
     stage: producer.stage,
@@ -58,4 +61,21 @@ export async function openCommitter(options: CommitterOptions): Promise<{
     diskBuffer.close();
   });
   return { committer, diskBuffer, lease };
+}
+
+/**
+ * Logs what a crash of the broker would lose. A broker that does not answer yet is looked at again before the first add.
+ */
+async function expectDurableBroker(
+  producer: Pick<Producer, 'kind' | 'durability' | 'durabilityRefusal'>,
+  logger: Pick<Logger, 'info' | 'warn'>,
+): Promise<void> {
+  const durability = await producer.durability().catch((error: unknown) => ({
+    isSafe: false,
+    isSaidUnsafe: false,
+    description: `the broker does not answer: ${reasonOf(error)}`,
+  }));
+  const refusal = producer.durabilityRefusal(durability);
+  if (refusal) throw refusal;
+  logger[durability.isSafe ? 'info' : 'warn']({ broker: producer.kind }, durability.description);
 }

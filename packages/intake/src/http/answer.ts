@@ -17,6 +17,9 @@ export interface Answer {
   readonly authenticate?: boolean;
 }
 
+/** The `WWW-Authenticate` of a 401. */
+export const BASIC_CHALLENGE = 'Basic realm="sluice"';
+
 /** Some clients take nothing but 200 for success, so it is never 201 or 202. */
 const OK: Answer = { status: '200 OK', body: '{}\n' };
 const NO_CONTENT: Answer = { status: '204 No Content', body: '' };

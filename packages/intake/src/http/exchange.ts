@@ -10,14 +10,13 @@
  */
 import type { AnswerCall, Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
-import { answerOf, countRefused, type Answer } from './answer.ts';
+import { answerOf, BASIC_CHALLENGE, countRefused, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
 import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
-import { CallCounter } from '../calls/count-calls.ts';
 import { BodyPieces } from './body-pieces.ts';
-import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
-import type { DemoGate } from '../auth/demo-gate.ts';
+import { inflateInTurn } from './inflate-in-turn.ts';
+import { DISCARDED_SIZE_BYTES_MAX, OversizedBody } from './oversized-body.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import {
   readBody,
@@ -29,33 +28,16 @@ import {
   type Body,
   type UninflatedBody,
 } from '../calls/read-body.ts';
-import { mayRepeatKey, type KeyLook, type RepeatedKeyLooks } from '../calls/repeated-key.ts';
+import { mayRepeatKey, type KeyLook } from '../calls/repeated-key.ts';
 import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from './request-head.ts';
 import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
+import type { ServerState } from './server-state.ts';
 import type { Turn } from './turns.ts';
 import { writeHead, writeStanding, type ResponseWriter } from './write-head.ts';
 
 /** Resolves, where it does, once the body is needed no more. */
 export type Accept = (submission: Submission, answer: AnswerCall) => void | Promise<void>;
-
-/** Shared by all exchanges of a server. */
-export interface ServerState extends InflationState {
-  isStopping: boolean;
-  inFlightCount: number;
-  /** Calls that have come since the start; streams not counted. */
-  receivedCount: number;
-  /** Of them, those whose bodies waited for a turn. */
-  heldCount: number;
-  /** By status, as `400`: calls that were not taken. What is taken in part is not here. */
-  readonly refusedCounts: Map<string, number>;
-  /** Open streams, to be ended by a stop. */
-  readonly streams: Set<{ stop(): void }>;
-  readonly demoGate: DemoGate;
-  readonly repeatedKeys: RepeatedKeyLooks;
-  /** The workspace whose credentials the `Authorization` header has; 0: none's. */
-  readonly ownerOf: (authorization: string) => number;
-}
 
 /**
  * A call whose next chunk has not come by then is cut: uWebSockets.js takes a chunk extension for the digits of a size,
@@ -79,10 +61,6 @@ const TINY_BODY_SIZE_BYTES_MAX = 8 * 1_024;
  * their own time-outs.
  */
 const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 10 };
-export const BASIC_CHALLENGE = 'Basic realm="sluice"';
-
-/** A refused body is read to its end so that the client hears the answer, but no further than this. */
-export const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** One call on its socket, from its head to its answer. */
 export class Exchange implements FastPathCaller {
@@ -104,10 +82,8 @@ export class Exchange implements FastPathCaller {
   #pieces: BodyPieces | undefined;
   /** Ends a compressed body's wait for its turn; undefined where it does not wait. */
   #stopWaiting: (() => void) | undefined;
-  /** Set once the body is too large: then its socket rests while what came of it is counted. */
-  #counter: CallCounter | undefined;
-  #isCounting = false;
-  #isCountable = true;
+  /** Set once the body is too large. */
+  #oversized: OversizedBody | undefined;
   #owner: number | undefined;
   #sizeBytes = 0;
   #isSubmitted = false;
@@ -166,7 +142,7 @@ export class Exchange implements FastPathCaller {
 
   #cutUnread(): void {
     if (this.#isAborted || this.#isSubmitted) return;
-    if (this.#isCounting) this.#chunkTimer?.refresh();
+    if (this.#oversized?.isCounting) this.#chunkTimer?.refresh();
     else this.#res.close();
   }
 
@@ -202,47 +178,28 @@ export class Exchange implements FastPathCaller {
     this.#refuseUnread();
   }
 
-  /**
-   * Of what is too large only the calls in it are counted. Where there is no capacity for what waits to be counted, that is
-   * done at once: 15 ms for 4 MB, and nothing of it is kept then.
-   */
+  /** Of what is too large only the calls in it are counted. It is submitted after its last piece. */
   #discard(chunk: ArrayBuffer, isLast: boolean): void {
     this.#isCut = this.#sizeBytes > DISCARDED_SIZE_BYTES_MAX;
-    const isOver = isLast || this.#isCut;
-    this.#isCountable &&=
-      this.call.isBatch && readContentEncoding(this.#contentEncoding) === 'identity';
-    // Nothing more is read; it is submitted once it is counted.
-    this.#isSubmitted = isOver;
-    if (this.#isCountable && this.#keptPieces().add(new Uint8Array(chunk))) {
-      if (!this.#isCounting) void this.#count();
-      return;
-    }
-    // A piece that is being counted comes before this one: while its socket rests, hardly any does.
-    this.#isCountable &&= !this.#isCounting;
-    if (this.#isCountable)
-      this.#keptPieces().countAtOnce((this.#counter ??= new CallCounter()), new Uint8Array(chunk));
-    this.#pieces?.clear();
-    if (isOver && !this.#isCounting)
-      void this.#submit(tooLarge(this.#isCountable ? this.#counter?.count : undefined));
+    this.#isSubmitted = isLast || this.#isCut;
+    this.#oversized ??= this.#openOversized();
+    this.#oversized.add(new Uint8Array(chunk), this.#isSubmitted);
   }
 
-  /**
-   * A body of 15 MB takes 50 ms to count, and its bytes cost the sender nothing: so in turns, and no further piece is read
-   * before those that came are counted.
-   */
-  async #count(): Promise<void> {
-    if (this.#counter === undefined) this.#state.heldCount++;
-    const counter = (this.#counter ??= new CallCounter());
-    this.#isCounting = true;
-    this.#res.pause();
-    const isCounted = await this.#pieces?.countInTurns(counter, () => this.#nextTurn());
-    this.#isCounting = false;
-    if (isCounted !== true) return;
-    this.#res.resume();
-    if (this.#isSubmitted)
-      void this.#submit(tooLarge(this.#isCountable ? counter.count : undefined));
-    // The sender could send nothing meanwhile: its next chunk has all of its time.
-    else this.#chunkTimer?.refresh();
+  #openOversized(): OversizedBody {
+    return new OversizedBody({
+      pieces: this.#keptPieces(),
+      isCountable: this.call.isBatch && readContentEncoding(this.#contentEncoding) === 'identity',
+      nextTurn: () => this.#nextTurn(),
+      willWait: () => void this.#state.heldCount++,
+      pause: () => void this.#res.pause(),
+      resume: () => {
+        this.#res.resume();
+        // The sender could send nothing meanwhile: its next chunk has all of its time.
+        if (!this.#isSubmitted) this.#chunkTimer?.refresh();
+      },
+      ended: (callCount) => void this.#submit(tooLarge(callCount)),
+    });
   }
 
   /** `bytes` are valid only until it returns. */

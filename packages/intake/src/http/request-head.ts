@@ -1,5 +1,5 @@
 /**
- * What intake reads of a request's head, and what it refuses there.
+ * What intake reads of a request's line and of its head, and what it refuses there.
  *
  * uWebSockets.js accepts two different `Content-Length` headers (the first wins) and reads any
  * `Transfer-Encoding` as chunked (`xchunked`, `gzip, chunked`). Two readers of one connection that
@@ -113,4 +113,30 @@ export function framingProblem(found: Head): string | undefined {
   if (!isHost(found.host)) return 'Host is not a host';
   if (found.authorizationCount > 1) return 'Authorization is repeated';
   return undefined;
+}
+
+/** The part of uWebSockets.js' `HttpRequest` that has the path and the query. */
+interface RequestLine {
+  getParameter(index: number): string | undefined;
+  getQuery(name: string): string | undefined;
+}
+
+export const NO_PARAMETERS: readonly string[] = [];
+
+/** The parameters, decoded: those of the path, then those of the query. Undefined where the path is not valid percent-encoding of UTF-8. */
+export function readParameters(
+  request: RequestLine,
+  count: number,
+  query: readonly string[],
+): readonly string[] | undefined {
+  try {
+    const encoded = Array.from({ length: count }, (_, index) => request.getParameter(index) ?? '');
+    // Bytes that are not UTF-8 all come as this character: two people would become one.
+    if (encoded.some((text) => text.includes('\ufffd'))) return undefined;
+    const parameters = encoded.map(decodeURIComponent);
+    for (const name of query) parameters.push(request.getQuery(name) ?? '');
+    return parameters;
+  } catch {
+    return undefined;
+  }
 }

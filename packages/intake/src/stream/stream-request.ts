@@ -5,10 +5,9 @@
  * Before: `stream-exchange.ts`. After: `take-stream.ts`.
  */
 import { DEMO_ELSEWHERE_MESSAGE } from '@sluice/domain/accounts/demo-calls';
-import { problem } from '../http/answer.ts';
+import { BASIC_CHALLENGE, problem } from '../http/answer.ts';
 import { hintOf, type KeyRing } from '../auth/authenticate.ts';
 import { streamCalls } from '../calls/calls.ts';
-import { BASIC_CHALLENGE } from '../http/exchange.ts';
 import type { StreamDependencies, StreamRequest } from './take-stream.ts';
 
 /** Who is let in. */

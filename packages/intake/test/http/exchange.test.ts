@@ -2,7 +2,8 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { routes, type Call } from '../../src/calls/calls.ts';
-import { Exchange, type Accept, type ServerState } from '../../src/http/exchange.ts';
+import { Exchange, type Accept } from '../../src/http/exchange.ts';
+import type { ServerState } from '../../src/http/server-state.ts';
 import type { ResponseWriter } from '../../src/http/write-head.ts';
 import { FairQueue } from '../../src/http/fair-queue.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';

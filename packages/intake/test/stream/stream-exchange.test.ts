@@ -5,7 +5,7 @@ import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { afterEach, expect, test, vi } from 'vitest';
 import { KeyRing } from '../../src/auth/authenticate.ts';
 import { Batcher } from '../../src/commit/batcher.ts';
-import type { ServerState } from '../../src/http/exchange.ts';
+import type { ServerState } from '../../src/http/server-state.ts';
 import { FairQueue } from '../../src/http/fair-queue.ts';
 import { Head } from '../../src/http/request-head.ts';
 import { capacityOfOne } from '../support/capacity-of-one.ts';

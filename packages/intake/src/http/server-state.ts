@@ -1,0 +1,25 @@
+/**
+ * What all exchanges of a server share: its counters, its open streams, and what is held of bodies.
+ *
+ * Made by `server.ts`; used by `exchange.ts` and `stream/stream-exchange.ts`.
+ */
+import type { DemoGate } from '../auth/demo-gate.ts';
+import type { RepeatedKeyLooks } from '../calls/repeated-key.ts';
+import type { InflationState } from './inflate-in-turn.ts';
+
+export interface ServerState extends InflationState {
+  isStopping: boolean;
+  inFlightCount: number;
+  /** Calls that have come since the start; streams not counted. */
+  receivedCount: number;
+  /** Of them, those whose bodies waited for a turn. */
+  heldCount: number;
+  /** By status, as `400`: calls that were not taken. What is taken in part is not here. */
+  readonly refusedCounts: Map<string, number>;
+  /** Open streams, to be ended by a stop. */
+  readonly streams: Set<{ stop(): void }>;
+  readonly demoGate: DemoGate;
+  readonly repeatedKeys: RepeatedKeyLooks;
+  /** The workspace whose credentials the `Authorization` header has; 0: none's. */
+  readonly ownerOf: (authorization: string) => number;
+}
