@@ -63,7 +63,7 @@ function filesIn(name: string): string[] {
 function isRead(path: string): boolean {
   return (
     !LEFT_OUT.test(path) &&
-    !BEING_MOVED.test(path) &&
+    (flag === '--list' || !BEING_MOVED.test(path)) &&
     (/\.(?:md|tsx?|mjs|cjs)$/.test(path) ||
       /^infra\/.*(?:\.(?:ya?ml|conf|env)|Dockerfile)$/.test(path))
   );

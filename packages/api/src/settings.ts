@@ -40,10 +40,10 @@ export const apiSettings = platformSettings.extend({
   DATABASE_READ_URL: databaseUrl()
     .optional()
     .describe(
-      'URL of one streaming replica of the same database, from which the API answers large reads; absent: all is read from the primary',
+      'URL of one streaming replica of the same database, from which the API answers large reads. Absent: the API reads from the primary only',
     ),
   DATABASE_READ_STALENESS_MS_MAX: integer(500, 600_000, 5_000).describe(
-    'maximum age of what the API reads from `DATABASE_READ_URL`, and the time after a change of a caller during which its own reads go to the primary; the same in every API process',
+    'maximum age of data that the API reads from `DATABASE_READ_URL`. For as long after a change of a caller, its own reads go to the primary. The same in every API process',
   ),
   ...billingSettings.shape,
   ...encryptionSettings.shape,
@@ -59,14 +59,14 @@ export const apiSettings = platformSettings.extend({
     .max(512)
     .optional()
     .describe(
-      'secret of at least 32 characters for access tokens, mailed codes and stored answers; the same in every API process. Absent: a new secret at each start; production requires one',
+      'secret of at least 32 characters for access tokens, mailed codes and stored answers; the same in every API process. Absent: a new secret at each start. Production requires a value',
     ),
   DEMO_HOSTS: demoHosts(),
   API_SIGNUP: z
     .enum(['open', 'invitation', 'off'])
     .default('open')
     .describe(
-      'who may sign up: anybody (`open`), whoever sends `API_SIGNUP_INVITATION` (`invitation`), or nobody (`off`)',
+      'clients that may sign up: all (`open`), clients that send `API_SIGNUP_INVITATION` (`invitation`), or no client (`off`)',
     ),
   API_SIGNUP_INVITATION: z
     .string()
@@ -97,7 +97,7 @@ export const apiSettings = platformSettings.extend({
     })
     .optional()
     .describe(
-      'SMTP server for outgoing mail: smtp://user:password@host:587; absent: mail is written to MAIL_DIRECTORY',
+      'SMTP server for outgoing mail: smtp://user:password@host:587. Absent: the API writes mail to MAIL_DIRECTORY',
     ),
   MAIL_DIRECTORY: z
     .string()
@@ -108,7 +108,7 @@ export const apiSettings = platformSettings.extend({
     .url({ protocol: /^https?$/ })
     .optional()
     .describe(
-      'URL of the Pipelines API to which Sluice sends its own events, such as a startup application; absent: the events wait in the outbox',
+      'URL of the Pipelines API to which Sluice sends its own events, such as a startup application. Absent: the events wait in the outbox',
     ),
   ANALYTICS_WRITE_KEY: z.string().default('').describe('write key for ANALYTICS_URL'),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, GIVE_UP_AFTER_MS_DEFAULT).describe(
@@ -125,7 +125,7 @@ export const apiSettings = platformSettings.extend({
     .min(1)
     .optional()
     .describe(
-      'directory of the built web console, which the API then serves at `/`; absent: no console. `node scripts/build-console.mjs` builds it and prints the directory',
+      'directory of the built web console, which the API then serves at `/`. Absent: no console. `node scripts/build-console.mjs` builds it and prints the directory',
     ),
   CONSOLE_INTAKE_URL: z
     .url({ protocol: /^https?$/ })
@@ -136,7 +136,7 @@ export const apiSettings = platformSettings.extend({
     .url({ protocol: /^https?$/ })
     .optional()
     .describe(
-      'URL at which browsers open the console and the portal, for invitations and links; absent: invitations do not say, and links have the address of the call',
+      'URL at which browsers open the console and the portal, for invitations and links. Absent: invitations name no address, and links have the address of the call',
     ),
   OPERATOR_ACCOUNT_IDS: z
     .string()
@@ -144,7 +144,7 @@ export const apiSettings = platformSettings.extend({
     .default('')
     .transform((text) => (text === '' ? [] : text.split(',').map(Number)))
     .describe(
-      'comma-separated ids of the operator’s own accounts: their account_admins see the state of the installation in the console (`/fleet`); absent: nobody does, and `GET /v1/fleet` needs a token with the scope fleet:read',
+      'comma-separated ids of the operator’s own accounts: their account_admins see the state of the installation in the console (`/fleet`). Absent: no user sees it there, and `GET /v1/fleet` needs a token with the scope fleet:read',
     ),
   OUTGOING_IP_ADDRESSES: addressList.describe(
     'comma-separated source addresses of webhook deliveries, as /v1/info/ip_addresses returns them',

@@ -1,4 +1,4 @@
-/** The settings of billing: those that API and worker share, and those of the simulator. */
+/** Settings of billing, for API and worker, and of the simulator. */
 import {
   listenHost,
   integer,
@@ -16,7 +16,7 @@ export const billingSettings = z.object({
     .string()
     .startsWith('sk_')
     .optional()
-    .describe('secret API key of the payment provider; absent: the simulator is used'),
+    .describe('secret API key of the payment provider. Absent: Sluice uses the simulator'),
   STRIPE_WEBHOOK_SECRET: z
     .string()
     .min(8)
@@ -35,7 +35,7 @@ export const billingSettings = z.object({
     .string()
     .optional()
     .describe(
-      'JSON file of plans, add-ons, packs, credits and coupons; absent: the built-in catalogue. A sold add-on must stay in it as `retired`: its price identifies its subscribers',
+      'JSON file of plans, add-ons, packs, credits and coupons. Absent: the built-in catalogue. A sold add-on must stay in it as `retired`: its price identifies its subscribers',
     ),
 });
 
@@ -48,12 +48,12 @@ export const simulatorSettings = z.object({
     .string()
     .optional()
     .describe(
-      'SQLite file for the state of the simulator; absent: the state is lost when the process ends',
+      'SQLite file for the state of the simulator. Absent: the state is lost when the process ends',
     ),
   SIMULATOR_WEBHOOK_URL: z
     .url()
     .optional()
-    .describe('URL to which the simulator sends its events; absent: it sends none'),
+    .describe('URL to which the simulator sends its events. Absent: the simulator sends no events'),
   STRIPE_WEBHOOK_SECRET: billingSettings.shape.STRIPE_WEBHOOK_SECRET,
   BILLING_CATALOGUE_FILE: billingSettings.shape.BILLING_CATALOGUE_FILE,
 });

@@ -51,14 +51,14 @@ export const intakeSettings = platformSettings.extend({
     .max(16)
     .optional()
     .describe(
-      'number of replicas that must confirm a flush before intake acknowledges it; absent: 1 with Sentinels or a Cluster, else 0',
+      'number of replicas that must confirm a flush before intake acknowledges it. Absent: 1 with Sentinels or a Cluster, else 0',
     ),
   REDIS_REPLICA_GRACE_MS: integer(0, 3_600_000, 15_000).describe(
     'time with too few replicas after which the confirmation of a Redis Cluster master suffices; must be longer than a failover',
   ),
   ...addingSettings,
   INTAKE_ALLOW_UNDURABLE_BROKER: flag(false).describe(
-    'whether intake in production adds calls to a broker that says that it loses what it confirms, such as a Redis without `appendonly yes` and `appendfsync always`; a crash of it then loses acknowledged calls',
+    'whether intake in production adds calls to a broker that may lose confirmed calls, such as a Redis without `appendonly yes` and `appendfsync always`. A crash of that broker then loses acknowledged calls',
   ),
   INTAKE_SPILL_DIRECTORY: z
     .string()

@@ -1,4 +1,4 @@
-/** The settings of `npm start`. Everything else in the environment is handed on to the services. */
+/** Settings of `npm start`. The services get all other variables of the environment. */
 import {
   listenHost,
   integer,
@@ -21,11 +21,11 @@ export const standaloneSettings = platformSettings.extend({
   SIMULATOR_PORT: integer(1, 65_535, 8091),
   /** Of the payment provider. Absent: the simulator is started too. */
   STRIPE_SECRET_KEY: z.string().optional(),
-  /** Absent: as `allowsPrivateAddresses` says. */
+  /** Absent: the result of `allowsPrivateAddresses`. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: optionalFlag(),
-  /** Of the demo: who tries webhooks may well start the receiver second, and would wait an hour. */
+  /** Short for the demo: if a user starts the receiver after Sluice, the default would be a wait of an hour. */
   WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 604_800_000, 10_000),
-  /** Where the data is; relative to the checkout. */
+  /** Directory of the data, relative to the checkout. */
   SLUICE_DIRECTORY: z.string().default('.sluice'),
   /** Absent: all services in one process. */
   PROCESS_PER_SERVICE: optionalFlag(),
@@ -49,7 +49,7 @@ export function demoRefusal(settings: StandaloneSettings): string | undefined {
 
 /**
  * Whether workers may send to private addresses. Receivers of the demo are on this machine; in production a stranger's
- * webhook could read what else listens here.
+ * webhook could reach other programs of this machine.
  */
 export const allowsPrivateAddresses = (settings: StandaloneSettings): boolean =>
   settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES ?? settings.NODE_ENV !== 'production';
@@ -67,8 +67,8 @@ and starts a service again when it dies. The services' log goes to stderr.
 
 Settings are environment variables: INTAKE_PORT=18080 npm start
 
-  INTAKE_HOST, INTAKE_PORT    where events come in         (127.0.0.1, 8080)
-  API_HOST, API_PORT          where it is managed and read (127.0.0.1, 8090)
+  INTAKE_HOST, INTAKE_PORT    address of intake, for events   (127.0.0.1, 8080)
+  API_HOST, API_PORT          address of the API and console  (127.0.0.1, 8090)
   WORKER_HOST, WORKER_PORT    the worker's /readyz, /metrics (127.0.0.1, 8092)
   SIMULATOR_HOST, SIMULATOR_PORT  the simulated payment provider (127.0.0.1, 8091)
   STRIPE_SECRET_KEY           the real payment provider instead; STRIPE_WEBHOOK_SECRET with it
@@ -76,7 +76,7 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   DATABASE_URL                a Postgres of yours, 15 or later, instead of the embedded one
   REDIS_URL                   a Redis for the queues, which are in Postgres otherwise
   WEBHOOK_LISTED_FAILURE_WAIT_MS  first wait of a delivery that fails, an hour in production (10000)
-  SEALING_KEYS                encryption keys for secrets (made once, kept with the data)
+  SEALING_KEYS                encryption keys for secrets (generated once, kept with the data)
   SHARD_COUNT                 queues that events are spread over; fixed once there is data (4)
   PROCESS_PER_SERVICE=true    a process for each service, for more events a second and more memory
   LOG_LEVEL                   trace, debug, info, warn, error, fatal, silent (info)

@@ -7,7 +7,7 @@ import { parseProxy } from './proxy-tunnel.ts';
 /** Part of the settings of a worker and of the API. */
 export const outgoingSettings = z.object({
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
-    'whether workers may deliver to private and loopback addresses, and fetch the files of imports from them; and whether the API may reach identity providers there',
+    'whether private and loopback addresses are allowed for deliveries, for files of imports and for identity providers',
   ),
   WEBHOOK_ALLOWED_NETWORKS: z
     .string()
@@ -23,7 +23,7 @@ export const outgoingSettings = z.object({
         }),
     )
     .describe(
-      'comma-separated private networks to which workers may deliver, from which they may fetch files, and where the API may reach identity providers: `10.1.0.0/16,fd12::/48`',
+      'comma-separated private networks that are allowed for deliveries, for files of imports and for identity providers, such as `10.1.0.0/16,fd12::/48`',
     ),
   WEBHOOK_PROXY_URL: z
     .url({ protocol: /^http$/ })

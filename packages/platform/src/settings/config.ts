@@ -35,7 +35,7 @@ export const listenHost = (description = 'address to listen on') =>
 
 /** The `…_PORT` of a process that listens. */
 export const listenPort = (fallback: number) =>
-  integer(0, 65_535, fallback).describe('port to listen on; 0: any free port');
+  integer(0, 65_535, fallback).describe('port to listen on. 0: any free port');
 
 /** Of the processes that take calls. */
 export const demoHosts = () =>
@@ -50,7 +50,7 @@ export const demoHosts = () =>
         .filter((name) => name !== ''),
     )
     .describe(
-      'comma-separated host names, without ports, for which the tokens and keys of the demo workspace open what is theirs; otherwise they do so on this machine alone, and not through a proxy',
+      'comma-separated host names, without ports, for which the tokens and keys of the demo workspace are valid. Absent: they are valid on this machine only, and not through a proxy',
     );
 
 /** The `…_ADMIN_PORT` of a process that listens. */
@@ -62,13 +62,13 @@ export const adminPort = () =>
     .max(65_535)
     .optional()
     .describe(
-      'port of `/metrics` and of the details of `/readyz`, on the address of the service; absent: the port of the service, in production none',
+      'port of `/metrics` and of the details of `/readyz`, on the address of the service. Absent: the port of the service, and in production no port',
     );
 
-/** Of whoever adds commit batches: intake, and `npm run parked`. */
+/** Of the processes that add commit batches: intake, and `npm run parked`. */
 export const addingSettings = {
   REDIS_FILL_PERCENT_MAX: integer(50, 98, FILL_PERCENT_MAX).describe(
-    'percentage of `maxmemory` from which on Redis gets no more calls, because workers need the rest; calls resume 5 points lower, or after 10 s below the limit',
+    'percentage of `maxmemory` from which on Redis gets no more calls, because workers need the rest. Calls resume 5 points lower, or after 10 s below the limit',
   ),
 };
 
@@ -89,7 +89,7 @@ export const importSettings = z.object({
     Number.MAX_SAFE_INTEGER,
     IMPORT_STORAGE_SIZE_BYTES_DEFAULT,
   ).describe(
-    'maximum total size of the files of all unfinished imports; the last share of it is kept for workspaces below theirs (WORKSPACE_SHARE_PERCENT); beyond it, the API answers 503, and files that workers fetch wait',
+    'maximum total size of the files of all unfinished imports. The last share of it is reserved for workspaces below their own share (WORKSPACE_SHARE_PERCENT). Beyond it, the API answers 503, and files that workers fetch wait',
   ),
 });
 
@@ -108,7 +108,7 @@ export const serviceDatabaseUrl = (role: string) =>
   databaseUrl()
     .optional()
     .describe(
-      `URL of the same database with a login of this service, a member of the role \`${role}\`; absent: \`DATABASE_URL\``,
+      `URL of the same database with a login of this service, a member of the role \`${role}\`. Absent: \`DATABASE_URL\``,
     );
 
 /** Settings that every process has. */
@@ -119,10 +119,10 @@ export const platformSettings = z.object({
     })
     .default('development')
     .describe(
-      'kind of environment, `development`, `test` or `production`; `production`: no demo workspace, no private addresses unless allowed, and the API requires `API_SECRET`',
+      'kind of environment, `development`, `test` or `production`. In `production` there is no demo workspace, private addresses need permission, and the API requires `API_SECRET`',
     ),
   WORKSPACE_SHARE_PERCENT: integer(1, 100, 25).describe(
-    'share of each workspace, as a percentage, of what all share: pending bytes, streams, live tails, the local disk buffer, the storage for imports; beyond it, a workspace leaves as much free for the others',
+    'share of each workspace, as a percentage, of common resources: pending bytes, streams, live tails, the local disk buffer, the storage for imports. Beyond it, a workspace leaves as much free for the others',
   ),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
@@ -140,7 +140,7 @@ export const platformSettings = z.object({
     })
     .optional()
     .describe(
-      'URL of Redis: redis://, or redis-sentinel://host:port,…?master=NAME, or redis-cluster://host:port,…; absent: the queues are in Postgres',
+      'URL of Redis: redis://, or redis-sentinel://host:port,…?master=NAME, or redis-cluster://host:port,…. Absent: the queues are in Postgres',
     ),
   QUEUE_PREFIX: z
     .string()
@@ -212,6 +212,6 @@ export const encryptionSettings = z.object({
       return [first, ...others] as const;
     })
     .describe(
-      'encryption keys for secrets in the database: `id:base64 of 32 bytes`, comma-separated; the first key encrypts, every key decrypts',
+      'encryption keys for secrets in the database, `id:base64 of 32 bytes`, comma-separated. The first key encrypts, every key decrypts',
     ),
 });

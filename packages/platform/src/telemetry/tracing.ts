@@ -56,7 +56,7 @@ export const tracingSettings = z.object({
     .url({ protocol: /^https?$/ })
     .optional()
     .describe(
-      'URL of a trace collector (OTLP over HTTP, JSON, at `/v1/traces`); absent: no traces',
+      'URL of a trace collector (OTLP over HTTP, JSON, at `/v1/traces`). Absent: no traces',
     ),
   OTEL_EXPORTER_OTLP_HEADERS: z
     .string()
@@ -74,7 +74,7 @@ export const tracingSettings = z.object({
   OTEL_SERVICE_NAME: z
     .string()
     .optional()
-    .describe('name of this process in traces; absent: sluice-intake, sluice-worker or sluice-api'),
+    .describe('name of this process in traces. Absent: sluice-intake, sluice-worker or sluice-api'),
   OTEL_TRACES_SAMPLER: z
     .enum(SAMPLERS)
     .default('parentbased_always_on')

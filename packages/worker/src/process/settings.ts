@@ -1,4 +1,4 @@
-/** The settings of the worker; those of delivery are in `webhook-settings.ts`. */
+/** Settings of the worker. `webhook-settings.ts` has the settings of delivery. */
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import {
   adminPort,
@@ -41,9 +41,9 @@ const eachSetting = platformSettings.extend({
 });
 
 /**
- * A stop waits for the requests of replays and then for those of lanes. One that is cut is not written down, so its delivery
- * is sent again. Refused and not lengthened by ourselves: whoever ends the process (Kubernetes, Compose, systemd) has a time
- * of its own, which must be longer still.
+ * A stop waits for the requests of replays, and then for the requests of delivery queues. A request that is cut has no record,
+ * so its delivery is sent again. The settings are refused, not corrected: the platform that ends the process (Kubernetes,
+ * Compose, systemd) has a time of its own, which must be longer still.
  */
 export const workerSettings = eachSetting.superRefine(
   ({ WEBHOOK_TIMEOUT_MS: timeoutMs, DRAIN_TIMEOUT_MS: drainTimeoutMs }, context) => {

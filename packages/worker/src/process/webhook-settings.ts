@@ -1,12 +1,11 @@
 /**
- * The settings of webhook delivery, with the spec's values as defaults where it has one
- * (`ingestion-webhooks.md` §8).
+ * Settings of webhook delivery. Defaults are the values of `ingestion-webhooks.md` §8, if it has one.
  *
- * Backoff, which the spec leaves open: 10 s, 20 s, 40 s, … up to an hour, and of each between half
- * and the whole. What comes here without an hour's wait are timeouts, and the 503s and 504s of a receiver that is
- * being deployed, which is over in tens of seconds: 10 s is longer than the timeout, so a struggling receiver gets
- * more rest than requests, and short enough that a lane is back soon after. The cap is the spec's own longest wait: a
- * receiver that comes back is noticed within an hour, at a price of about 170 requests in seven days.
+ * The specification leaves the backoff open: 10 s, 20 s, 40 s, … up to an hour, each shortened at random by up to a half.
+ * It is for failures that are not on the one-hour list: timeouts, and the 503s and 504s of a receiver during a deployment,
+ * which takes tens of seconds. 10 s is longer than the timeout, so a slow receiver has more rest than requests. It is also
+ * short enough for a soon return. The cap is the longest wait of the specification: the worker finds a receiver that is
+ * back within an hour, for about 170 requests in seven days.
  */
 import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
