@@ -33,6 +33,7 @@ import {
 } from './http/request-head.ts';
 import type { ServerState } from './http/server-state.ts';
 import { SILENCE_TICK_MS, SilentConnections } from './http/silent-connections.ts';
+import { TinyChunks } from './http/body-pieces.ts';
 import type { FastPath } from './calls/fast-path.ts';
 import { RepeatedKeyLooks } from './calls/repeated-key.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
@@ -308,8 +309,13 @@ function refuse(
   if (isRefusedForFraming(res, readHead(req), isHead ? 'HEAD' : undefined)) return;
   let sizeBytes = 0;
   let isOver = false;
+  const tinyChunks = new TinyChunks();
   res.onAborted(() => void (isOver = true));
   res.onData((chunk, isLast) => {
+    if (!isOver && !isLast && tinyChunks.isFlood(chunk.byteLength)) {
+      res.close();
+      return;
+    }
     sizeBytes += chunk.byteLength;
     if (isOver || !(isLast || sizeBytes > DISCARDED_SIZE_BYTES_MAX)) return;
     isOver = true;

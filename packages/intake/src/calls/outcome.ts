@@ -67,3 +67,9 @@ function itemResults(operations: readonly Operation[], issues: readonly Issue[])
 
 /** `standing` where the workspace has a limit. */
 export type AnswerCall = (outcome: Outcome, standing?: RateStanding) => void;
+
+/**
+ * Too many callers are in the middle of their bodies, or their bodies wait to be inflated. That passes, or ends by
+ * their own time-outs.
+ */
+export const TOO_MANY_BODIES: Outcome = { outcome: 'overloaded', retryAfterSeconds: 10 };

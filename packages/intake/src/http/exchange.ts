@@ -8,13 +8,13 @@
  *
  * Before: `server.ts`. After: `fast-path.ts`, and where that declines `accept.ts`.
  */
-import type { AnswerCall, Outcome } from '../calls/outcome.ts';
+import { TOO_MANY_BODIES, type AnswerCall, type Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
 import { answerOf, BASIC_CHALLENGE, countRefused, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
 import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
-import { BodyPieces } from './body-pieces.ts';
+import { BodyPieces, TinyChunks } from './body-pieces.ts';
 import { inflateInTurn } from './inflate-in-turn.ts';
 import { DISCARDED_SIZE_BYTES_MAX, OversizedBody } from './oversized-body.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
@@ -56,12 +56,6 @@ const SMALL_BODY_SIZE_BYTES_MAX = 64 * 1_024;
  */
 const TINY_BODY_SIZE_BYTES_MAX = 8 * 1_024;
 
-/**
- * Too many callers are in the middle of their bodies, or their bodies wait to be inflated. That passes, or ends by
- * their own time-outs.
- */
-const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 10 };
-
 /** One call on its socket, from its head to its answer. */
 export class Exchange implements FastPathCaller {
   readonly call: Call;
@@ -80,6 +74,7 @@ export class Exchange implements FastPathCaller {
   #chunkTimer: NodeJS.Timeout | undefined;
   /** What came so far, where the body did not come in one piece. */
   #pieces: BodyPieces | undefined;
+  #tinyChunks: TinyChunks | undefined;
   /** Ends a compressed body's wait for its turn; undefined where it does not wait. */
   #stopWaiting: (() => void) | undefined;
   /** Set once the body is too large. */
@@ -152,6 +147,10 @@ export class Exchange implements FastPathCaller {
       else this.#chunkTimer.refresh();
     }
     if (this.#isSubmitted) return;
+    if (!isLast && (this.#tinyChunks ??= new TinyChunks()).isFlood(chunk.byteLength)) {
+      this.#res.close();
+      return;
+    }
     this.#sizeBytes += chunk.byteLength;
     if (this.#sizeBytes > this.call.sizeBytesMax) {
       this.#discard(chunk, isLast);
@@ -249,7 +248,7 @@ export class Exchange implements FastPathCaller {
 
   #refuseUnread(): void {
     this.#isSubmitted = true;
-    this.answer(OVERLOADED);
+    this.answer(TOO_MANY_BODIES);
   }
 
   /** A body whose sender is gone is dropped: nobody hears that it was taken. */

@@ -11,6 +11,7 @@
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
+import { TinyChunks } from '../http/body-pieces.ts';
 import type { ServerState } from '../http/server-state.ts';
 import { writeHead, type ResponseWriter } from '../http/write-head.ts';
 import { readContentEncoding } from '../calls/read-body.ts';
@@ -124,7 +125,12 @@ export class StreamExchange {
       });
       return;
     }
+    const tinyChunks = new TinyChunks();
     this.#res.onData((chunk, isLast) => {
+      if (!isLast && !this.#isAborted && tinyChunks.isFlood(chunk.byteLength)) {
+        this.#res.close();
+        return;
+      }
       this.#bytes.push(new Uint8Array(chunk), isLast);
       if (!isLast) return;
       this.#isReceived = true;

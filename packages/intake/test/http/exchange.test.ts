@@ -1,6 +1,7 @@
 /** What compressed bodies may hold of memory, before anybody knows whose they are. */
+import { setImmediate as iteration } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { routes, type Call } from '../../src/calls/calls.ts';
 import { Exchange, type Accept } from '../../src/http/exchange.ts';
 import type { ServerState } from '../../src/http/server-state.ts';
@@ -52,8 +53,14 @@ function begin(
   authorization = '1',
   transferEncodingCount = 0,
 ) {
-  const told: { status: string | undefined; abort: () => void; isPaused: boolean } = {
+  const told: {
+    status: string | undefined;
+    abort: () => void;
+    isPaused: boolean;
+    isCut: boolean;
+  } = {
     status: undefined,
+    isCut: false,
     abort: () => undefined,
     isPaused: false,
   };
@@ -65,7 +72,10 @@ function begin(
     writeStatus: (status) => (told.status = status),
     writeHeader: () => undefined,
     end: () => (told.status ??= '200 OK'),
-    close: () => told.abort(),
+    close() {
+      told.isCut = true;
+      told.abort();
+    },
     pause: () => void (told.isPaused = true),
     resume: () => void (told.isPaused = false),
   };
@@ -197,12 +207,16 @@ test('a sender of chunks has all of its time again once those of too large a bat
   expect(state.inFlightCount).toBe(0);
 });
 
-test('a body in chunks of one byte holds little more memory than its size', () => {
+test('a body in chunks of one byte holds little more memory than its size', async () => {
   const state = stateWith(64 * MEBIBYTE);
   const caller = begin(state, '', () => undefined);
   const one = new Uint8Array([0x20]).buffer;
   const before = process.memoryUsage();
-  for (let n = 0; n < 1_000_000; n++) caller.receive(one, false);
+  for (let n = 1; n <= 1_000_000; n++) {
+    caller.receive(one, false);
+    // More in one turn of the event loop, and the connection is cut.
+    if (n % 2_048 === 0) await iteration();
+  }
   const after = process.memoryUsage();
   expect(state.collected.totalSize).toBe(1_000_000);
   const held = after.heapUsed + after.external - before.heapUsed - before.external;
@@ -210,6 +224,43 @@ test('a body in chunks of one byte holds little more memory than its size', () =
   expect(held).toBeLessThan(50 * MEBIBYTE);
   caller.abort();
   expect(state.collected.totalSize).toBe(0);
+});
+
+describe('tiny chunks', () => {
+  const tiny = new Uint8Array(31).buffer;
+  const longer = new Uint8Array(32).buffer;
+  const open = () => begin(stateWith(MEBIBYTE), '', () => undefined);
+  const receive = (caller: ReturnType<typeof open>, chunk: ArrayBuffer, count: number) => {
+    for (let n = 0; n < count; n++) caller.receive(chunk, false);
+  };
+  // The count is of a turn of the event loop.
+  beforeEach(() => iteration());
+
+  test('that come 2,048 in a turn are read, with one more the connection is cut', () => {
+    const caller = open();
+    receive(caller, tiny, 2_048);
+    expect(caller.isCut).toBe(false);
+    receive(caller, tiny, 1);
+    expect(caller.isCut).toBe(true);
+  });
+
+  test('are bounded for all connections of a turn together, and one that brings few is never cut', async () => {
+    const many = Array.from({ length: 40 }, open);
+    for (const caller of many) receive(caller, tiny, 256);
+    expect(many.some(({ isCut }) => isCut)).toBe(false);
+    const flood = open();
+    receive(flood, tiny, 257);
+    expect(flood.isCut).toBe(true);
+    await iteration();
+    for (const caller of many) receive(caller, tiny, 51);
+    expect(many.some(({ isCut }) => isCut)).toBe(false);
+  });
+
+  test('are not those of 32 bytes and more', () => {
+    const caller = open();
+    receive(caller, longer, 20_000);
+    expect(caller.isCut).toBe(false);
+  });
 });
 
 describe('large bodies', () => {

@@ -171,6 +171,20 @@ test('a chunk extension, or a chunk that does not come: cut after 3 s, and nothi
   expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
 });
 
+// uWebSockets.js calls back for each chunk of what it reads, in one turn of the event loop: 0.2 s for 2 MB.
+test.each(['/v1/track', '/v1/batch', '/v1/stream', '/nowhere'])(
+  'POST %s in hundreds of thousands of chunks of one byte: cut, and nothing is taken',
+  async (path) => {
+    const raw = openRaw(intake.port);
+    raw.write(callHead('Transfer-Encoding: chunked').replace('/v1/track', path));
+    raw.write('1\r\n \r\n'.repeat(300_000));
+    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 10_000);
+    expect(raw.text()).toBe('');
+    await expectUnharmed(intake);
+    expect(intake.held()).toMatchObject({ collectedSizeBytes: 0, places: 0, inFlight: 0 });
+  },
+);
+
 // Which of them are malformed uWebSockets.js does not say, so each connection on which chunks came ends.
 test.each<[string, string]>([
   ['a chunk size with a space after it', chunked(`${HEX} \r\n${BODY}\r\n${END}`)],
