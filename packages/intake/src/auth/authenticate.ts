@@ -30,6 +30,8 @@ export type Authentication =
   | { readonly outcome: 'unknown'; readonly siteEnvironmentId: number | undefined };
 
 const REMEMBERED_HEADERS_MAX = 10_000;
+/** Longer than any credentials of ours. One key has as many headers as there may be blanks in one: 10,000 of 16 KB were 160 MB. */
+const REMEMBERED_HEADER_LENGTH_MAX = 512;
 
 const UNKNOWN: Authentication = { outcome: 'unknown', siteEnvironmentId: undefined };
 
@@ -49,9 +51,9 @@ class KnownHeaders {
     return found;
   }
 
-  /** @returns `found`, which is kept where it is a workspace. */
+  /** @returns `found`, which is kept if it is a workspace and the header is short. */
   add(header: string, found: Authentication): Authentication {
-    if (found.outcome === 'known') {
+    if (found.outcome === 'known' && header.length <= REMEMBERED_HEADER_LENGTH_MAX) {
       if (this.#byHeader.size >= REMEMBERED_HEADERS_MAX) this.#byHeader.clear();
       this.#byHeader.set(header, found);
     }

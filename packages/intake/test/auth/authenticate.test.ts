@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 import { describe, expect, test } from 'vitest';
 import { KeyRing } from '../../src/auth/authenticate.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const hashed = (secret: string) => createHash('sha256').update(secret).digest();
 const pipelinesKey = (secret: string, environmentId: number): WorkspaceKey => ({
@@ -69,6 +74,22 @@ describe('credentials', () => {
     expect(keys.authenticatePipelines(basic('new:'))).toHaveProperty('workspace.testKey');
     keys.replace([tested]);
     expect(keys.authenticatePipelines(basic('new:'))).not.toHaveProperty('workspace.testKey');
+  });
+
+  // The write key of a web page is public, and blanks before it are allowed.
+  test('a key in thousands of long headers opens its workspace, and none of them is kept', () => {
+    const keys = ring(pipelinesKey('one', 1), trackKey('site', 'secret', 3));
+    const headerOf = (text: string, n: number) => basic(text).replace(' ', ' '.repeat(10_000 + n));
+    collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let n = 0; n < 2_000; n++) {
+      expect(keys.authenticatePipelines(headerOf('one:', n)).outcome).toBe('known');
+      expect(keys.authenticateTrack(headerOf('site:secret', n)).outcome).toBe('known');
+    }
+    collectGarbage();
+    // Kept, they are 44 MB.
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000);
+    expect(keys.environmentIdOf(headerOf('one:', 1))).toBe(1);
   });
 
   test('a Pipelines key with a password opens nothing', () => {
