@@ -2,7 +2,7 @@
  * Client certificate, private authority and OAuth2 client of a webhook on the wire: how they are given, and what is shown.
  *
  * They are write-only. What is shown says which one is in force, and is nothing that could be sent back. They are not in
- * the OpenAPI description; `docs/guides/receive/publishing.md` describes them.
+ * the OpenAPI description; `docs/guides/receive/endpoint-credentials.md` describes them.
  */
 import { z } from 'zod';
 import { text } from '../http/fields.ts';

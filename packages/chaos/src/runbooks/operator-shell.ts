@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 export interface OperatorShell {
-  /** What the commands print, on either channel. @throws Error where they end badly or take minutes. */
+  /** What the commands print, on either channel, after what ran in the background has printed since. @throws Error where they end badly or take minutes. */
   run(commands: string): Promise<string>;
   /** A variable of the shell. */
   read(name: string): Promise<string>;
@@ -12,6 +12,7 @@ export interface OperatorShell {
 
 const DEADLINE_MS = 180_000;
 const END = '--the end of these commands, with--';
+const ENDED = new RegExp(`^(.*?)${END}(\\d+)\\n(.*)$`, 's');
 
 /** @param directory - where the runbooks' paths begin: the checkout. */
 export function openOperatorShell(
@@ -27,16 +28,19 @@ export function openOperatorShell(
   bash.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
   bash.stdin.write('exec 2>&1\nset -o pipefail\n');
   const shell: OperatorShell = {
-    read: (name) => shell.run(`printf %s "$${name}"`),
-    async run(commands) {
+    read(name) {
       output = '';
+      return shell.run(`printf %s "$${name}"`);
+    },
+    async run(commands) {
       const deadline = AbortSignal.timeout(DEADLINE_MS);
       bash.stdin.write(`{\n${commands}\n}\nprintf '%s%s\\n' '${END}' "$?"\n`);
       for (;;) {
-        const [printed, code] = output.split(END);
-        if (code?.endsWith('\n')) {
-          if (Number(code) === 0) return printed ?? '';
-          throw new Error(`ended with ${code.trim()}:\n${printed}`);
+        const [, printed = '', code, later = ''] = ENDED.exec(output) ?? [];
+        if (code !== undefined) {
+          output = later;
+          if (code === '0') return printed;
+          throw new Error(`ended with ${code}:\n${printed}`);
         }
         await once(bash.stdout, 'data', { signal: deadline });
       }

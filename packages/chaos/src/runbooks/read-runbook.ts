@@ -25,16 +25,15 @@ export interface Step {
   readonly meanwhile: readonly string[];
 }
 
-const FENCE = /^```(\w+)([^\n]*)\n(.*?)^```$|^<!-- meanwhile: (.*?) -->$/gms;
+/** A block of a list is indented, and so is each of its lines. */
+const FENCE = /^( *)```(\w+)([^\n]*)\n(.*?)^\1```$|^ *<!-- meanwhile: (.*?) -->$/gms;
 
 /** Pure. @throws Error where a block says what is seen and no commands stand before it. */
 export function readRunbook(markdown: string): Step[] {
   const steps: Step[] = [];
   let meanwhile: string[] = [];
-  // Blocks in lists are indented.
-  const flat = markdown.replaceAll(/^ {2,4}/gm, '');
-  for (const [, language, words = '', body = '', event] of flat.matchAll(FENCE)) {
-    const text = body.trim();
+  for (const [, indent = '', language, words = '', body = '', event] of markdown.matchAll(FENCE)) {
+    const text = body.replaceAll(new RegExp(`^${indent}`, 'gm'), '').trim();
     if (event !== undefined) {
       meanwhile.push(event);
     } else if (language === 'sh') {

@@ -8,8 +8,15 @@ import { expect, onTestFinished } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 
-/** @param root - the checkout whose version it is. It ends with the test. */
-export async function startStandaloneUnderTest(directory: string, root = ROOT) {
+/**
+ * @param root - the checkout whose version it is.
+ * @param atEnd - gets what ends it; absent: it ends with the test.
+ */
+export async function startStandaloneUnderTest(
+  directory: string,
+  root = ROOT,
+  atEnd: (end: () => Promise<void>) => void = onTestFinished,
+) {
   const [intake, api, worker, simulator] = await Promise.all(
     Array.from({ length: 4 }, () => findFreePort()),
   );
@@ -29,7 +36,7 @@ export async function startStandaloneUnderTest(directory: string, root = ROOT) {
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   );
-  onTestFinished(async () => {
+  atEnd(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill('SIGTERM');
     await once(child, 'close');
@@ -43,7 +50,9 @@ export async function startStandaloneUnderTest(directory: string, root = ROOT) {
     await Promise.race([once(child.stdout, 'data'), once(child, 'close')]);
   }
   return {
+    intakeUrl: `http://127.0.0.1:${intake}`,
     apiUrl: `http://127.0.0.1:${api}`,
+    simulatorUrl: `http://127.0.0.1:${simulator}`,
     /** To intake, as the demo workspace. */
     call: (path: string, body: object) =>
       fetch(`http://127.0.0.1:${intake}${path}`, {
