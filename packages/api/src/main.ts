@@ -39,6 +39,7 @@ import { TailHub } from './events/tail-hub.ts';
 import { TailPlaces } from './events/tail-places.ts';
 import { RequestTracer } from './serving/trace-requests.ts';
 import { admissionOf } from './accounts/signup-admission.ts';
+import { keepCheckingDomains } from './identity/check-domains.ts';
 import { openIdentityProviders } from './identity/open-identity-providers.ts';
 import { createFleetBroker } from './fleet/fleet-broker.ts';
 import { REFUSED_PER_MINUTE_MAX, RefusedCredentials } from './auth/refused-credentials.ts';
@@ -46,8 +47,6 @@ import { providerEventSecretOf } from './billing/provider-event-secret.ts';
 
 const CLEARED_INTERVAL_MS = 60_000;
 const READINESS_DEADLINE_MS = 2_000;
-/** After an hour a live tail (`GET /v1/stream`) ends and its reader comes again, perhaps to another process. */
-const TAIL_DURATION_MS_MAX = 3_600_000;
 /** In hex: as long as the keys that this kind of service is known for. */
 const SECRET_SIZE_BYTES = 32;
 
@@ -201,6 +200,13 @@ const clearing = repeat('clear old rows', CLEARED_INTERVAL_MS, logger, async () 
 });
 lifecycle.defer('clearing', () => clearing.stop());
 
+const identityProviders = openIdentityProviders(settings, now);
+const { OPERATOR_ACCOUNT_IDS: operatorAccountIds } = settings;
+keepCheckingDomains(
+  { database, secret, operatorAccountIds, ...identityProviders, logger, now },
+  { isReady: () => isDatabaseChecked, lifecycle },
+);
+
 // Half of the time: what the process stands on is closed in the other.
 const serverStop = new ServerStop({ inProgressMsMax: settings.DRAIN_TIMEOUT_MS / 2 });
 const admin = adminPlaceOf(settings.NODE_ENV, settings.API_PORT, settings.API_ADMIN_PORT);
@@ -224,9 +230,9 @@ const server = await buildServer({
   monotonicNow: () => performance.now(),
   refusedCredentials,
   signupAdmission,
-  ...openIdentityProviders(settings, now),
+  ...identityProviders,
   demoHosts: settings.DEMO_HOSTS,
-  operatorAccountIds: settings.OPERATOR_ACCOUNT_IDS,
+  operatorAccountIds,
   openFleetBroker: createFleetBroker({ database, broker, lifecycle }),
   ...(settings.CONSOLE_DIRECTORY !== undefined && {
     consoleDirectory: settings.CONSOLE_DIRECTORY,
@@ -272,7 +278,8 @@ const server = await buildServer({
     sharePercent: settings.WORKSPACE_SHARE_PERCENT,
     monotonicNow: () => performance.now(),
   }),
-  tailDurationMsMax: TAIL_DURATION_MS_MAX,
+  // After an hour a live tail (`GET /v1/stream`) ends and its reader comes again, perhaps to another process.
+  tailDurationMsMax: 3_600_000,
   wakeExport: (key) => exports.wake(key),
   ...(requestTracer && { requestTracer }),
   serverStop,

@@ -42,6 +42,7 @@ import { registerIdentityProvider } from './identity/identity-provider.ts';
 import type { ReadTextRecords } from './identity/domain-records.ts';
 import type { ProviderClient } from './identity/provider-client.ts';
 import { registerProviderSignIn } from './identity/provider-sign-in.ts';
+import { registerSignOut } from './identity/sign-out.ts';
 import { registerImports } from './imports/imports.ts';
 import { registerEventTrace } from './events/event-trace.ts';
 import type { ApiServer } from './http/api-server.ts';
@@ -302,6 +303,7 @@ export async function buildServer(
     registerSignIn(scope, effects, readSession);
     registerSecondFactor(scope, effects, readSession);
     registerProviderSignIn(scope, effects, readSession);
+    registerSignOut(scope, effects, readSession);
     registerPortalOpening(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {

@@ -65,8 +65,12 @@ function Page() {
   }, [ask]);
 
   const signOut = async (): Promise<void> => {
-    await request('/console/session', { method: 'DELETE' });
-    await ask();
+    const left = await request<{ url: string } | undefined>('/console/session', {
+      method: 'DELETE',
+    });
+    // The session at the identity provider ends too, on a page of the provider.
+    if (left) location.assign(left.url);
+    else await ask();
   };
   switch (standing.is) {
     case 'asking':

@@ -6,7 +6,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { type ConsoleSession, endConsoleSession } from '@sluice/database/users/console-sessions';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setCookieHeader } from '../auth/session-cookie.ts';
-import type { ReadSession } from '../auth/session-door.ts';
+import type { ReadSession, SessionReading } from '../auth/session-door.ts';
 import { callOf } from './console-call.ts';
 
 interface SessionEffects {
@@ -14,29 +14,38 @@ interface SessionEffects {
   readonly now: () => number;
 }
 
-/** @param cookie - of the new session, whose row is there. */
+/**
+ * @param cookie - of the new session, whose row is there.
+ * @param body - what the page is told beside it, if anything.
+ */
 export async function beginSession(
   effects: SessionEffects,
   readSession: ReadSession,
   request: FastifyRequest,
   reply: FastifyReply,
   cookie: string,
+  body?: object,
 ): Promise<FastifyReply> {
-  await endCurrentSession(effects, readSession, request);
-  return reply.header('set-cookie', setCookieHeader(request, cookie)).code(204).send();
+  const reading = await readSession(request);
+  if (isThere(reading)) await endSession(effects, request, reading.session);
+  void reply.header('set-cookie', setCookieHeader(request, cookie));
+  return body === undefined ? reply.code(204).send() : reply.send(body);
 }
 
-/** Ends the session that the browser has, if any. */
-export async function endCurrentSession(
+/** The browser has a session, complete or not. */
+export const isThere = (
+  reading: SessionReading,
+): reading is Extract<SessionReading, { readonly session: ConsoleSession }> =>
+  reading.outcome === 'open' || reading.outcome === 'incomplete';
+
+/** Ends the session of the browser. @returns false where it was over already. */
+export function endSession(
   { database, now }: SessionEffects,
-  readSession: ReadSession,
   request: FastifyRequest,
-): Promise<void> {
-  const reading = await readSession(request);
-  if (reading.outcome !== 'open' && reading.outcome !== 'incomplete') return;
-  const { session } = reading;
+  session: ConsoleSession,
+): Promise<boolean> {
   const origin = { ...callOf(request), ...whoIs(session) };
-  await endConsoleSession(database, session, origin, now());
+  return endConsoleSession(database, session, origin, now());
 }
 
 /** Who ends the session, for the audit log. */

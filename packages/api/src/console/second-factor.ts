@@ -33,12 +33,13 @@ import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
-import { newSessionCookie, setCookieHeader } from '../auth/session-cookie.ts';
+import { newSessionCookie, readSessionCookie, setCookieHeader } from '../auth/session-cookie.ts';
 import { SECOND_FACTOR_MISSING, type ReadSession } from '../auth/session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { type Problem, validationFailed } from '../http/problem.ts';
 import { callOf, HIDDEN } from './console-call.ts';
+import { renewSecret } from './kept-id-token.ts';
 
 export interface SecondFactorEffects {
   readonly database: Database;
@@ -99,8 +100,7 @@ export function registerSecondFactor(
       withSession(request, reply, 'needs_code', async (session) => {
         const given = await readFactor(request, reply, session, request.body);
         if (!given) return reply;
-        const cookie = newSessionCookie(session.accountId);
-        const change = { session, sessionHash: hashSecret(cookie) };
+        const { cookie, ...change } = await renewCookie(request, session);
         const outcome = await passSecondFactor(
           database,
           change,
@@ -136,10 +136,10 @@ export function registerSecondFactor(
         const step = stepOf(session, factor.secret, request.body.code);
         if (step === undefined) return sendProblem(request, reply, INVALID_FACTOR);
         const codes = newRecoveryCodes();
-        const cookie = newSessionCookie(session.accountId);
+        const { cookie, ...change } = await renewCookie(request, session);
         const outcome = await confirmSecondFactor(
           database,
-          { session, sessionHash: hashSecret(cookie) },
+          change,
           { secret: factor.secret, step, codeHashes: codes.map(hashRecoveryCode) },
           originOf(request, session),
           now(),
@@ -210,6 +210,13 @@ export function registerSecondFactor(
     if (reading.outcome === 'open' && standing === 'needs_code')
       return sendProblem(request, reply, GIVEN_ALREADY);
     return work({ ...session, userId });
+  }
+
+  async function renewCookie(request: FastifyRequest, session: UserSession) {
+    const cookie = newSessionCookie(session.accountId);
+    const before = readSessionCookie(request) ?? '';
+    const secret = await renewSecret(database, session.accountId, before, cookie);
+    return { cookie, session, ...secret };
   }
 
   async function countTry({ userId }: UserSession): Promise<Problem | undefined> {

@@ -1,5 +1,5 @@
 /**
- * Signing in to the console, and out: `/console/session`. The console's own interface, which the reference leaves out.
+ * Signing in to the console: `/console/session`. The console's own interface, which the reference leaves out.
  *
  * A start is answered the same whether the address is a user's or not, with the same work done; the mail is written
  * later (`outbox-relay.ts`). A wrong, expired, used or unknown code is one answer. Limits are those of signups, whose
@@ -33,11 +33,11 @@ import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
 import { isAllowedFrom } from '../auth/ip-allowlist.ts';
 import { createUseRecorder } from '../auth/record-use.ts';
 import type { RefusedCredentials } from '../auth/refused-credentials.ts';
-import { newSessionCookie, refuseVisit, setCookieHeader } from '../auth/session-cookie.ts';
+import { newSessionCookie, refuseVisit } from '../auth/session-cookie.ts';
 import { DEMO_TOKEN_HASH, isForDemo, type ReadSession } from '../auth/session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { beginSession, endCurrentSession } from './begin-session.ts';
+import { beginSession } from './begin-session.ts';
 import { callOf, HIDDEN } from './console-call.ts';
 import { validationFailed, type Problem } from '../http/problem.ts';
 
@@ -129,11 +129,6 @@ export function registerSignIn(
       return open(request, reply, { ...user, way: 'code', signInId: kept.signInId });
     },
   );
-
-  scope.delete('/console/session', { schema: HIDDEN }, async (request, reply) => {
-    await endCurrentSession(effects, readSession, request);
-    return reply.header('set-cookie', setCookieHeader(request)).code(204).send();
-  });
 
   async function open(
     request: FastifyRequest,

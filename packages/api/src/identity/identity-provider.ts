@@ -10,6 +10,7 @@ import { isDemoAccount } from '@sluice/database/demo/seed-demo';
 import type { Database } from '@sluice/database/connection/connection';
 import {
   deleteIdentityProvider,
+  type DomainProof,
   findIdentityProvider,
   type IdentityProvider,
   type ProviderRefusal,
@@ -132,8 +133,8 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
       const given = request.body;
-      const refusal = await refuseDomains(request, accountId, given.email_domains);
-      if (refusal) return sendProblem(request, reply, refusal);
+      const proof = await proveDomains(request, accountId, given.email_domains);
+      if ('code' in proof) return sendProblem(request, reply, proof);
       const clientSecret =
         given.client_secret &&
         encryptedText.encrypt(given.client_secret, clientSecretContext(accountId));
@@ -149,6 +150,7 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
           newUserRole: given.new_user_role,
           newUserEnvironmentIds: given.new_user_environment_ids,
         },
+        proof,
         clientSecret,
         originOf(request),
         now(),
@@ -166,16 +168,17 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
   });
 
   /** Each domain that the provider does not have already must be proved. */
-  async function refuseDomains(
+  async function proveDomains(
     request: FastifyRequest,
     accountId: number,
     domains: readonly string[],
-  ): Promise<Problem | undefined> {
-    if (effects.operatorAccountIds.includes(accountId)) return undefined;
-    const proved = (await findIdentityProvider(database, accountId))?.emailDomains ?? [];
+  ): Promise<DomainProof | Problem> {
+    if (effects.operatorAccountIds.includes(accountId)) return { domains, recordText: null };
+    const known = (await findIdentityProvider(database, accountId))?.emailDomains ?? [];
     const wanted = domainRecordText(secret, accountId);
+    const proved: string[] = [];
     for (const [place, domain] of domains.entries()) {
-      if (proved.includes(domain)) continue;
+      if (known.includes(domain)) continue;
       const name = domainRecordName(domain);
       let texts: readonly string[];
       try {
@@ -193,8 +196,9 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
           domain,
           `set the TXT record ${name} to ${wanted}, and try again; a new record takes its time to be seen`,
         );
+      proved.push(domain);
     }
-    return undefined;
+    return { domains: proved, recordText: wanted };
   }
 }
 
@@ -234,6 +238,10 @@ const REFUSALS: Readonly<Record<ProviderRefusal, Problem>> = {
     code: 'conflict',
     message:
       'a domain belongs to the identity provider of another account: it is removed there first',
+  },
+  domain_gone: {
+    code: 'conflict',
+    message: 'a domain was taken out meanwhile, since its TXT record is gone: try again',
   },
   not_tried: {
     code: 'conflict',

@@ -29,6 +29,7 @@ export function openIdentityProviders(
     providers: {
       begin: async (...given) => (await opened()).begin(...given),
       finish: async (...given) => (await opened()).finish(...given),
+      signOutUrl: async (...given) => (await opened()).signOutUrl(...given),
     },
     readTextRecords: readTextRecordsBy(new Resolver(DNS_OPTIONS)),
   };

@@ -14,6 +14,7 @@ import {
   AuthorizationResponseError,
   authorizationCodeGrant,
   buildAuthorizationUrl,
+  buildEndSessionUrl,
   calculatePKCECodeChallenge,
   ClientSecretBasic,
   ClientSecretPost,
@@ -67,7 +68,25 @@ export interface ProviderClient {
     provider: KnownProvider,
     secrets: SignInSecrets,
     answer: Readonly<Record<string, string>>,
-  ): Promise<{ readonly outcome: 'verified'; readonly claims: ProviderClaims } | ProviderFailure>;
+  ): Promise<
+    | {
+        readonly outcome: 'verified';
+        readonly claims: ProviderClaims;
+        /** As it came; the provider knows by it whom it signs out. */
+        readonly idToken: string;
+      }
+    | ProviderFailure
+  >;
+  /**
+   * Where the browser ends the session that the person has at the provider (OpenID Connect RP-Initiated Logout).
+   *
+   * @param idToken - of the session that ends here; absent: the provider may ask the person.
+   * @returns undefined where the provider offers no such address, or does not answer.
+   */
+  signOutUrl(
+    provider: Omit<KnownProvider, 'clientSecret'>,
+    idToken: string | undefined,
+  ): Promise<string | undefined>;
 }
 
 /** Of each request; a sign-in has four at most. */
@@ -125,9 +144,7 @@ export function createProviderClient(fetch: CustomFetch, now: () => number): Pro
           code_challenge_method: 'S256',
           login_hint: email,
         });
-        // The browser goes there: no `javascript:`.
-        const isWeb = url.protocol === 'https:' || new URL(provider.issuer).protocol === 'http:';
-        if (!isWeb || !/^https?:$/.test(url.protocol))
+        if (!isWebAddress(url, provider.issuer))
           return { outcome: 'away', detail: 'its authorization_endpoint is no https URL' };
         return { outcome: 'begun', url: url.href };
       } catch (error) {
@@ -162,13 +179,33 @@ export function createProviderClient(fetch: CustomFetch, now: () => number): Pro
           isWhole || config.serverMetadata().userinfo_endpoint === undefined
             ? claims
             : await fetchUserInfo(config, tokens.access_token, claims.sub);
-        return { outcome: 'verified', claims: { ...userinfo, sub: claims.sub } };
+        const idToken = tokens.id_token ?? '';
+        return { outcome: 'verified', claims: { ...userinfo, sub: claims.sub }, idToken };
       } catch (error) {
         return failureOf(error, 'refused');
       }
     },
+
+    async signOutUrl(provider, idToken) {
+      try {
+        const config = await configure(provider);
+        if (config.serverMetadata().end_session_endpoint === undefined) return undefined;
+        // No address to come back to: each provider would have to know it before, and refuses a sign-out with another.
+        const url = buildEndSessionUrl(
+          config,
+          idToken === undefined ? {} : { id_token_hint: idToken },
+        );
+        return isWebAddress(url, provider.issuer) ? url.href : undefined;
+      } catch {
+        return undefined;
+      }
+    },
   };
 }
+
+/** The browser goes there: no `javascript:`, and no HTTP but of a provider on this machine. */
+const isWebAddress = ({ protocol }: URL, issuer: string): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && new URL(issuer).protocol === 'http:');
 
 /** @param otherwise - what an error is that does not say. Of what the provider sent only codes are kept. */
 function failureOf(error: unknown, otherwise: 'away' | 'refused'): ProviderFailure {

@@ -8,8 +8,8 @@
  * An answer for a domain does not tell whether the address is a user's. State, nonce and PKCE's verifier are made from two
  * secrets, one of which only the browser that begins has: so what was taken from an address bar, or was begun elsewhere,
  * opens nothing, and nobody is signed in as somebody else by a link. The provider's code goes to the token endpoint of the
- * provider that was begun with, and to no other: the path names the account. No answer leads to an address that a caller
- * gave.
+ * provider that was begun with, and to no other: the path names the account. Back at the page, the screen is shown that the
+ * browser had asked for: a path of ours, kept beside the state. No answer leads to another address that a caller gave.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { recordFailedSignIn } from '@sluice/database/users/failed-sign-ins';
@@ -20,7 +20,7 @@ import {
 } from '@sluice/database/users/identity-providers';
 import {
   beginProviderSignIn,
-  type BegunWith,
+  type BegunSignIn,
   openProviderSession,
   type ProviderRefused,
   takeProviderSignIn,
@@ -31,6 +31,7 @@ import {
   domainOfEmail,
   judgeClaims,
 } from '@sluice/domain/accounts/identity-provider';
+import { safeReturnPath } from '@sluice/domain/accounts/return-path';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
@@ -47,6 +48,7 @@ import {
 import type { ReadSession } from '../auth/session-door.ts';
 import { beginSession } from '../console/begin-session.ts';
 import { callOf, HIDDEN } from '../console/console-call.ts';
+import { encryptIdToken } from '../console/kept-id-token.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import type { Problem } from '../http/problem.ts';
@@ -92,6 +94,8 @@ export function registerProviderSignIn(
     return isExceeded ? { ...TOO_MANY, retryAfterSeconds: resetSeconds } : undefined;
   };
   const schema = { ...HIDDEN, body: z.strictObject({ email }) };
+  // A path that is none of ours does not keep anybody from signing in: it leads to the first screen.
+  const beginning = z.strictObject({ email, return_path: z.string().max(8_192).optional() });
 
   scope.post('/console/session/provider', { schema }, async (request, reply) => {
     const refusal = await refuseTry(request);
@@ -104,34 +108,39 @@ export function registerProviderSignIn(
     });
   });
 
-  scope.post('/console/session/provider/begin', { schema }, async (request, reply) => {
-    const refusal = await refuseTry(request);
-    if (refusal) return sendProblem(request, reply, refusal);
-    const origin = returnOrigin(consoleUrl, request);
-    if (origin !== originOfCall(request))
-      return sendProblem(request, reply, {
-        code: 'conflict',
-        message: `an identity provider leads back to ${origin}: open the console there`,
-      });
-    const found = await findProviderOfDomain(database, domainOfEmail(request.body.email));
-    const provider = found && (await findIdentityProvider(database, found.accountId));
-    if (!provider) return sendProblem(request, reply, NO_PROVIDER);
-    const { accountId } = provider;
-    const browserSecret = randomBytes(SECRET_SIZE_BYTES).toString('base64url');
-    const state = randomBytes(SECRET_SIZE_BYTES).toString('base64url');
-    const begun = await providers.begin(
-      provider,
-      { ...secretsOf(browserSecret), redirectUri: origin + returnPath(accountId), state },
-      request.body.email,
-    );
-    if (begun.outcome !== 'begun') return refuseByProvider(request, reply, accountId, begun);
-    const hashes = { stateHash: hashSecret(state), browserHash: hashSecret(browserSecret) };
-    if (!(await beginProviderSignIn(database, { ...provider, ...hashes })))
-      return sendProblem(request, reply, NO_PROVIDER);
-    return reply
-      .header('set-cookie', setSignInCookieHeader(request, browserSecret))
-      .send({ url: begun.url });
-  });
+  scope.post(
+    '/console/session/provider/begin',
+    { schema: { ...HIDDEN, body: beginning } },
+    async (request, reply) => {
+      const refusal = await refuseTry(request);
+      if (refusal) return sendProblem(request, reply, refusal);
+      const origin = returnOrigin(consoleUrl, request);
+      if (origin !== originOfCall(request))
+        return sendProblem(request, reply, {
+          code: 'conflict',
+          message: `an identity provider leads back to ${origin}: open the console there`,
+        });
+      const found = await findProviderOfDomain(database, domainOfEmail(request.body.email));
+      const provider = found && (await findIdentityProvider(database, found.accountId));
+      if (!provider) return sendProblem(request, reply, NO_PROVIDER);
+      const { accountId } = provider;
+      const browserSecret = randomBytes(SECRET_SIZE_BYTES).toString('base64url');
+      const state = randomBytes(SECRET_SIZE_BYTES).toString('base64url');
+      const begun = await providers.begin(
+        provider,
+        { ...secretsOf(browserSecret), redirectUri: origin + returnPath(accountId), state },
+        request.body.email,
+      );
+      if (begun.outcome !== 'begun') return refuseByProvider(request, reply, accountId, begun);
+      const hashes = { stateHash: hashSecret(state), browserHash: hashSecret(browserSecret) };
+      const screen = safeReturnPath(request.body.return_path ?? '');
+      if (!(await beginProviderSignIn(database, { ...provider, ...hashes, returnPath: screen })))
+        return sendProblem(request, reply, NO_PROVIDER);
+      return reply
+        .header('set-cookie', setSignInCookieHeader(request, browserSecret))
+        .send({ url: begun.url });
+    },
+  );
 
   scope.post(
     '/console/session/provider/finish',
@@ -163,15 +172,15 @@ export function registerProviderSignIn(
       );
       if (finished.outcome !== 'verified')
         return refuseByProvider(request, reply, accountId, finished);
-      return open(request, reply, begun, finished.claims, provider);
+      return open(request, reply, begun, finished, provider);
     },
   );
 
   async function open(
     request: FastifyRequest,
     reply: FastifyReply,
-    begun: BegunWith,
-    claims: ProviderClaims,
+    { returnPath: screen, ...begun }: BegunSignIn,
+    { claims, idToken }: { readonly claims: ProviderClaims; readonly idToken: string },
     provider: Pick<IdentityProvider, 'issuer' | 'emailDomains'>,
   ): Promise<FastifyReply> {
     const { accountId } = begun;
@@ -195,6 +204,7 @@ export function registerProviderSignIn(
         ...begun,
         subject: claims.sub,
         email: address.data,
+        idToken: encryptIdToken(cookie, idToken),
         firstName: name.safeParse(claims.given_name).data ?? '',
         lastName: name.safeParse(claims.family_name).data ?? '',
       },
@@ -204,7 +214,14 @@ export function registerProviderSignIn(
     );
     if (outcome.outcome === 'refused')
       return refuse(request, reply, accountId, outcome.reason, outcome.userId);
-    return beginSession(effects, readSession, request, reply, cookie);
+    return beginSession(
+      effects,
+      readSession,
+      request,
+      reply,
+      cookie,
+      screen === null ? undefined : { return_path: screen },
+    );
   }
 
   /** Leaves a trace of it: of a user in the audit log, of all in the log. */

@@ -31,7 +31,7 @@ export function takeProviderAnswer(): ProviderAnswer | undefined {
   };
 }
 
-/** Opens the session. @returns why the provider did not sign the person in. @throws RequestFailed */
+/** Opens the session, and puts the screen that was asked for into the address. @returns why the provider did not sign the person in. @throws RequestFailed */
 export async function giveProviderAnswer(answer: ProviderAnswer): Promise<string | undefined> {
   const { accountId, code, state, issuer, error } = answer;
   if (code === null || state === null) {
@@ -40,9 +40,14 @@ export async function giveProviderAnswer(answer: ProviderAnswer): Promise<string
     const what = ERROR_CODE.test(error) ? `: ${error}` : '';
     return `The identity provider signed nobody in${what}.`;
   }
-  await request('/console/session/provider/finish', {
-    method: 'POST',
-    body: { account_id: accountId, code, state, ...(issuer !== null && { iss: issuer }) },
-  });
+  const opened = await request<{ return_path: string } | undefined>(
+    '/console/session/provider/finish',
+    {
+      method: 'POST',
+      body: { account_id: accountId, code, state, ...(issuer !== null && { iss: issuer }) },
+    },
+  );
+  // A path of ours, which the API has checked; the browser takes no other origin here anyway.
+  if (opened) history.replaceState(null, '', opened.return_path);
   return undefined;
 }

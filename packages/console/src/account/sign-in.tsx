@@ -57,7 +57,7 @@ export function SignIn({ hasDemo, isOver, refusal, onSignedIn }: SignInProps) {
   const goToProvider = async (): Promise<void> => {
     const { url } = await request<{ url: string }>('/console/session/provider/begin', {
       method: 'POST',
-      body: { email },
+      body: { email, return_path: `${location.pathname}${location.search}` },
     });
     location.assign(url);
   };

@@ -74,6 +74,7 @@ import { minuteStatistics } from '../migrations/0064_minute_statistics.ts';
 import { failingCountsFrom } from '../migrations/0065_failing_counts_from.ts';
 import { endpointCredentials } from '../migrations/0066_endpoint_credentials.ts';
 import { identityProviders } from '../migrations/0067_identity_providers.ts';
+import { providerSessions } from '../migrations/0068_provider_sessions.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -156,6 +157,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0065_failing_counts_from': failingCountsFrom,
   '0066_endpoint_credentials': endpointCredentials,
   '0067_identity_providers': identityProviders,
+  '0068_provider_sessions': providerSessions,
 };
 
 /**

@@ -74,6 +74,7 @@ export const MIGRATION_NAMES = [
   '0065_failing_counts_from',
   '0066_endpoint_credentials',
   '0067_identity_providers',
+  '0068_provider_sessions',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -192,6 +192,18 @@ export async function endConsoleSession(
   });
 }
 
+/** The ID token of a session by an identity provider, as it was kept; null if there is none. Index: the primary key. */
+export async function findIdToken(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  sessionHash: Buffer,
+): Promise<string | null> {
+  const { rows } = await sql<{ idToken: string | null }>`
+    select id_token as "idToken" from console_sessions
+     where account_id = ${accountId} and session_hash = ${sessionHash}`.execute(database);
+  return rows[0]?.idToken ?? null;
+}
+
 /**
  * Ends all sessions of a user, in the transaction that is the reason, which has its own entry. Where none may be left, it
  * locks the user's row before: a sign-in that runs holds that, and its session would be missed. Index:

@@ -1,8 +1,8 @@
 /**
  * The identity provider of an account: an OpenID provider, by which its users sign in to the console. One an account.
  *
- * Its email domains are proved before they come here, and each is one open account's: before somebody has signed in, the
- * domain of the address leads to the provider. Who has signed in by it is bound to the provider's own name of the person
+ * Its email domains are proved before they come here (`provider-domains.ts`), and each is one open account's: before
+ * somebody has signed in, the domain of the address leads to the provider. Who has signed in by it is bound to the provider's own name of the person
  * (`provider-openings.ts`).
  *
  * A provider is required only after an account_admin has signed in by it: an account must not lock itself out by a wrong
@@ -16,6 +16,7 @@ import { sql } from 'kysely';
 import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import { countMissingRecord, type DueDomain, replaceDomains } from './provider-domains.ts';
 
 /** What people who are no users yet become; never more, whatever the provider says. */
 export type NewUserRole = 'member' | 'billing_admin';
@@ -50,6 +51,8 @@ export type ProviderRefusal =
   | 'secret_missing'
   /** A domain is another account's. */
   | 'domain_taken'
+  /** A domain was taken out meanwhile, and must be proved. */
+  | 'domain_gone'
   /** No account_admin has signed in by it yet. */
   | 'not_tried'
   /** Another issuer or client, while it is required. */
@@ -89,15 +92,23 @@ export async function findProviderOfDomain(
   return rows[0];
 }
 
+/** What was proved just before, by which text of a record; null where nobody asked for one. */
+export interface DomainProof {
+  readonly domains: readonly string[];
+  readonly recordText: string | null;
+}
+
 /**
  * Puts the settings in place of those before.
  *
+ * @param proof - of the domains that the provider did not have.
  * @param clientSecret - encrypted; undefined: the one that there is stays.
  */
 export async function putIdentityProvider(
   database: Database,
   accountId: number,
   settings: ProviderSettings,
+  proof: DomainProof,
   clientSecret: string | undefined,
   origin: ChangeOrigin,
   nowMs: number,
@@ -113,6 +124,8 @@ export async function putIdentityProvider(
       if (settings.isRequired && (isOther || before.adminSignedInAt === null)) return 'not_tried';
       if (!(await areWorkspaces(transaction, accountId, settings.newUserEnvironmentIds)))
         return 'no_workspace';
+      const proved = new Set([...(before?.emailDomains ?? []), ...proof.domains]);
+      if (!settings.emailDomains.every((each) => proved.has(each))) return 'domain_gone';
       await sql`
         insert into identity_providers
           (account_id, issuer, client_id, client_secret, is_required, counts_as_two_factors, new_user_role,
@@ -127,7 +140,8 @@ export async function putIdentityProvider(
               new_user_role = excluded.new_user_role, new_user_environment_ids = excluded.new_user_environment_ids,
               admin_signed_in_at = excluded.admin_signed_in_at,
               updated_at = excluded.updated_at`.execute(transaction);
-      await replaceDomains(transaction, accountId, settings.emailDomains);
+      if (!(await replaceDomains(transaction, accountId, settings.emailDomains, proof.recordText)))
+        throw new DomainTaken();
       const after = (await findIdentityProvider(transaction, accountId)) as IdentityProvider;
       const doesCountOtherwise =
         before !== undefined && before.countsAsTwoFactors !== after.countsAsTwoFactors;
@@ -158,6 +172,29 @@ export async function deleteIdentityProvider(
     await sql`delete from identity_providers where account_id = ${accountId}`.execute(transaction);
     await endSessions(transaction, accountId, ['provider']);
     await record(transaction, before, null, true, origin, nowMs);
+    return true;
+  });
+}
+
+/**
+ * Notes that a domain's record was not found; the second time in a row the domain is taken out, and the sessions of its
+ * addresses end. A provider without a domain signs nobody in, and one that is required stays so.
+ *
+ * @returns whether the domain is taken out.
+ */
+export async function noteDomainMissing(
+  database: Database,
+  due: DueDomain,
+  nowMs: number,
+): Promise<boolean> {
+  const { accountId, domain } = due;
+  return database.transaction().execute(async (transaction) => {
+    const before = await lockProvider(transaction, accountId);
+    if (before === undefined || before === 'no_account') return false;
+    if (!(await countMissingRecord(transaction, due))) return false;
+    const emailDomains = before.emailDomains.filter((each) => each !== domain);
+    const origin = { actor: { type: 'system' } } as const;
+    await record(transaction, before, { ...before, emailDomains }, false, origin, nowMs);
     return true;
   });
 }
@@ -252,31 +289,6 @@ async function areWorkspaces(
     transaction,
   );
   return rows[0]?.count === wanted.length;
-}
-
-async function replaceDomains(
-  transaction: Transaction,
-  accountId: number,
-  domains: readonly string[],
-): Promise<void> {
-  const wanted = [...new Set(domains)];
-  await sql`
-    delete from identity_provider_domains
-     where account_id = ${accountId} and not domain = any(${wanted}::text[])`.execute(transaction);
-  // An account that is closed cannot give its domains up.
-  await sql`
-    delete from identity_provider_domains d using accounts a
-     where d.domain = any(${wanted}::text[]) and a.account_id = d.account_id and a.account_id <> ${accountId}
-       and a.status = 'closed'`.execute(transaction);
-  await sql`
-    insert into identity_provider_domains (account_id, domain)
-    select ${accountId}, domain from unnest(${wanted}::text[]) as domain
-    on conflict do nothing`.execute(transaction);
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from identity_provider_domains where account_id = ${accountId}`.execute(
-    transaction,
-  );
-  if (rows[0]?.count !== wanted.length) throw new DomainTaken();
 }
 
 async function endSessions(

@@ -10,6 +10,7 @@
  * one of this account, whatever the provider says, and an address that is an active user's of another account is refused.
  * Indexes: primary keys, `user_identities_by_subject`, `users_by_email_and_account`.
  */
+import { domainOfEmail } from '@sluice/domain/accounts/identity-provider';
 import { sql } from 'kysely';
 import { recordChange } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
@@ -27,6 +28,11 @@ export interface BegunWith {
   readonly clientId: string;
 }
 
+export interface BegunSignIn extends BegunWith {
+  /** The screen that is shown after it (`domain/src/accounts/return-path.ts`); null: the first one. */
+  readonly returnPath: string | null;
+}
+
 interface SignInKey {
   readonly accountId: number;
   /** SHA-256 of what the provider gives back. */
@@ -38,11 +44,11 @@ interface SignInKey {
 /** @returns false where the account has no provider any more. */
 export async function beginProviderSignIn(
   database: DatabaseOrTransaction,
-  { accountId, stateHash, browserHash, issuer, clientId }: SignInKey & BegunWith,
+  { accountId, stateHash, browserHash, issuer, clientId, returnPath }: SignInKey & BegunSignIn,
 ): Promise<boolean> {
   const { rows } = await sql`
-    insert into provider_sign_ins (account_id, state_hash, browser_hash, issuer, client_id)
-    select account_id, ${stateHash}, ${browserHash}, ${issuer}, ${clientId}
+    insert into provider_sign_ins (account_id, state_hash, browser_hash, issuer, client_id, return_path)
+    select account_id, ${stateHash}, ${browserHash}, ${issuer}, ${clientId}, ${returnPath}
       from identity_providers where account_id = ${accountId}
     returning 1`.execute(database);
   return rows.length > 0;
@@ -57,12 +63,13 @@ export async function beginProviderSignIn(
 export async function takeProviderSignIn(
   database: DatabaseOrTransaction,
   { accountId, stateHash, browserHash }: SignInKey,
-): Promise<BegunWith | undefined> {
-  const { rows } = await sql<BegunWith>`
+): Promise<BegunSignIn | undefined> {
+  const { rows } = await sql<BegunSignIn>`
     delete from provider_sign_ins
      where account_id = ${accountId} and state_hash = ${stateHash} and browser_hash = ${browserHash}
        and started_at > now() - make_interval(mins => ${MINUTES_MAX})
-    returning account_id::int as "accountId", issuer, client_id as "clientId"`.execute(database);
+    returning account_id::int as "accountId", issuer, client_id as "clientId",
+              return_path as "returnPath"`.execute(database);
   return rows[0];
 }
 
@@ -84,6 +91,8 @@ export interface ProviderPerson extends BegunWith {
   readonly subject: string;
   /** Verified, and of a domain of the provider. */
   readonly email: string;
+  /** Encrypted, as the session keeps it; null: it is not kept. */
+  readonly idToken: string | null;
   readonly firstName: string;
   readonly lastName: string;
 }
@@ -119,10 +128,12 @@ export async function openProviderSession(
   nowMs: number,
 ): Promise<ProviderOpening> {
   const { accountId } = person;
+  const domain = domainOfEmail(person.email);
   try {
     return await database.transaction().execute(async (transaction) => {
       const provider = await lockProvider(transaction, person);
-      if (!provider) return refused('changed');
+      if (!provider || !(await hasDomain(transaction, accountId, domain)))
+        return refused('changed');
       const user = await findPerson(transaction, person);
       const userId = user?.userId ?? (await makeUser(transaction, person, provider, call, nowMs));
       if (userId === undefined) return refused('no_user');
@@ -145,6 +156,9 @@ export async function openProviderSession(
         null,
         call,
       );
+      await sql`
+        update console_sessions set email_domain = ${domain}, id_token = ${person.idToken}
+         where account_id = ${accountId} and session_hash = ${sessionHash}`.execute(transaction);
       if (!provider.countsAsTwoFactors) {
         // What changes beside this transaction each call of the session sees.
         if (user?.isTwoFactorEnabled === true) return opened('needs_code');
@@ -199,6 +213,19 @@ async function lockProvider(
      where p.account_id = ${accountId} and p.issuer = ${issuer} and p.client_id = ${clientId} and a.status <> 'closed'
        for no key update of p`.execute(transaction);
   return rows[0];
+}
+
+/** A statement of its own after the lock: one that waited would still see a domain that was taken out meanwhile. */
+async function hasDomain(
+  transaction: Transaction,
+  accountId: number,
+  domain: string,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from identity_provider_domains where domain = ${domain} and account_id = ${accountId}`.execute(
+    transaction,
+  );
+  return rows.length > 0;
 }
 
 interface FoundUser {

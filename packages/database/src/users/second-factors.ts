@@ -17,7 +17,7 @@ import {
   endSessionsOfUser,
   forgetFactorOfSessions,
 } from './console-sessions.ts';
-import { completeSession } from './session-openings.ts';
+import { completeSession, type NewSessionSecret } from './session-openings.ts';
 
 interface UserKey {
   readonly accountId: number;
@@ -64,11 +64,9 @@ export async function startSecondFactor(
   return rows.length > 0;
 }
 
-export interface SessionChange {
-  /** Of a user. */
+/** The session of a user, and what goes by the cookie that it has from now on. */
+export interface SessionChange extends NewSessionSecret {
   readonly session: ConsoleSession & { readonly userId: number };
-  /** SHA-256 of the cookie that it has from now on. */
-  readonly sessionHash: Buffer;
 }
 
 /**
@@ -79,7 +77,7 @@ export interface SessionChange {
  */
 export async function confirmSecondFactor(
   database: Database,
-  { session, sessionHash }: SessionChange,
+  { session, ...next }: SessionChange,
   given: {
     readonly secret: string;
     readonly step: number;
@@ -98,8 +96,7 @@ export async function confirmSecondFactor(
       returning 1`.execute(transaction);
     if (rows.length === 0) return 'changed';
     await insertRecoveryCodes(transaction, session, given.codeHashes);
-    if (!(await completeSession(transaction, session, sessionHash, origin, nowMs)))
-      return 'changed';
+    if (!(await completeSession(transaction, session, next, origin, nowMs))) return 'changed';
     await recordEnabled(transaction, session, true, origin, nowMs);
     return 'confirmed';
   });
@@ -108,7 +105,7 @@ export async function confirmSecondFactor(
 /** Uses the factor and completes the session. `used`: it is no good any more, or the session ended meanwhile. */
 export async function passSecondFactor(
   database: Database,
-  { session, sessionHash }: SessionChange,
+  { session, ...next }: SessionChange,
   given: GivenFactor,
   origin: ChangeOrigin,
   nowMs: number,
@@ -116,7 +113,7 @@ export async function passSecondFactor(
   const outcome = await unlessChanged(database, async (transaction) => {
     await lockUser(transaction, session);
     if (!(await useFactor(transaction, session, given, nowMs))) return 'changed';
-    const isOpen = await completeSession(transaction, session, sessionHash, origin, nowMs);
+    const isOpen = await completeSession(transaction, session, next, origin, nowMs);
     return isOpen ? 'passed' : 'changed';
   });
   return outcome === 'changed' ? 'used' : outcome;

@@ -189,6 +189,14 @@ export async function insertSession(
   return (rows[0] as (typeof rows)[number]).sessionId;
 }
 
+/** What of a session goes by its cookie. */
+export interface NewSessionSecret {
+  /** SHA-256 of the cookie. */
+  readonly sessionHash: Buffer;
+  /** The ID token, encrypted by the cookie; null: there is none. */
+  readonly idToken: string | null;
+}
+
 /**
  * Completes the session, in the transaction that accepts the second factor: under another secret, which nobody knows who
  * knew the one before.
@@ -198,13 +206,13 @@ export async function insertSession(
 export async function completeSession(
   transaction: Transaction,
   session: Pick<ConsoleSession, 'accountId' | 'userId' | 'sessionId' | 'name' | 'way' | 'standing'>,
-  sessionHash: Buffer,
+  { sessionHash, idToken }: NewSessionSecret,
   call: SignInCall,
   nowMs: number,
 ): Promise<boolean> {
   const { accountId, userId, sessionId } = session;
   const { rows } = await sql`
-    update console_sessions set session_hash = ${sessionHash}, has_second_factor = true
+    update console_sessions set session_hash = ${sessionHash}, id_token = ${idToken}, has_second_factor = true
      where account_id = ${accountId} and user_id = ${userId} and session_id = ${sessionId}
     returning 1`.execute(transaction);
   if (rows.length === 0 || userId === null) return false;

@@ -4,7 +4,8 @@
  *
  * The email leads to a user the first time, so it must be verified, and of a domain that the account has proved to be its
  * own. Microsoft Entra says `xms_edov` in place of `email_verified`: true where the directory has proved the domain. Without
- * either an administrator of any directory could name any address. Google vouches for any address that was verified once,
+ * either an administrator of any directory could name any address. From any other provider `xms_edov` says nothing: it may
+ * be an attribute that its users fill themselves. Google vouches for any address that was verified once,
  * also of an account that is not the domain's (`hd` names whose it is), and would go on after its person has left.
  */
 
@@ -30,6 +31,9 @@ export const domainOfEmail = (email: string): string =>
 
 /** With the slash that an issuer may be written with. */
 const GOOGLE = /^https:\/\/accounts\.google\.com\/?$/;
+/** The worldwide cloud of Microsoft Entra, that of the government of the United States, and the one in China. */
+const ENTRA =
+  /^https:\/\/login\.(?:microsoftonline\.com|microsoftonline\.us|partner\.microsoftonline\.cn)\//;
 
 /** @param provider.issuer - as URL parsing writes it, with or without the slash of an empty path. @param provider.emailDomains - in lower case; a subdomain is another domain. */
 export function judgeClaims(
@@ -39,7 +43,7 @@ export function judgeClaims(
   if (typeof email !== 'string' || !email.includes('@'))
     return { outcome: 'refused', reason: 'no_email' };
   // An address that the provider says is not verified stays so, whose ever its domain is.
-  const isOwn = isVerified === undefined && isSaid(isOwned);
+  const isOwn = isVerified === undefined && ENTRA.test(issuer) && isSaid(isOwned);
   if (!isSaid(isVerified) && !isOwn) return { outcome: 'refused', reason: 'unverified' };
   const domains = [domainOfEmail(email), ...(GOOGLE.test(issuer) ? [hostedDomain] : [])];
   if (!domains.every((domain) => emailDomains.some((each) => each === domain)))

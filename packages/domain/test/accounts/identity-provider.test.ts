@@ -9,9 +9,7 @@ const PROVIDER = {
 test.each([
   [{ email: 'ada@acme.example', email_verified: true }],
   [{ email: 'Ada@ACME.example', email_verified: 'true' }],
-  [{ email: 'ada@acme.test', xms_edov: true }],
-  [{ email: 'ada@acme.test', xms_edov: 1 }],
-  [{ email: '"a@b"@acme.test', xms_edov: '1' }],
+  [{ email: '"a@b"@acme.test', email_verified: 1 }],
 ])('a verified address of a domain of the account is accepted: %j', (claims) => {
   expect(judgeClaims(claims, PROVIDER)).toEqual({ outcome: 'accepted', email: claims.email });
 });
@@ -48,6 +46,38 @@ test.each(['https://accounts.google.com', 'https://accounts.google.com/'])(
     expect(judgeClaims({ ...claims, hd: 'evil.test' }, google)).toEqual(refused);
   },
 );
+
+const OF_ENTRA = { email: 'ada@acme.example', xms_edov: true };
+
+test.each([
+  'https://login.microsoftonline.com/7f1c/v2.0',
+  'https://login.microsoftonline.us/7f1c/v2.0',
+  'https://login.partner.microsoftonline.cn/7f1c/v2.0',
+])('xms_edov stands for email_verified from Entra: %s', (issuer) => {
+  const entra = { ...PROVIDER, issuer };
+  for (const xms_edov of [true, 'true', 1, '1'])
+    expect(judgeClaims({ ...OF_ENTRA, xms_edov }, entra)).toMatchObject({ outcome: 'accepted' });
+  for (const claims of [
+    { ...OF_ENTRA, xms_edov: 0 },
+    { ...OF_ENTRA, email_verified: false },
+  ])
+    expect(judgeClaims(claims, entra)).toMatchObject({ reason: 'unverified' });
+});
+
+// Security: at any other provider it may be an attribute that its users fill.
+test.each([
+  'https://login.acme.example',
+  'https://login.microsoftonline.com.evil.test/7f1c/v2.0',
+  'https://evil.test/login.microsoftonline.com/',
+  'https://login-microsoftonline.com/7f1c/v2.0',
+  'https://loginXmicrosoftonline.com/7f1c/v2.0',
+  'http://login.microsoftonline.com/7f1c/v2.0',
+])('xms_edov says nothing from another issuer: %s', (issuer) => {
+  expect(judgeClaims(OF_ENTRA, { ...PROVIDER, issuer })).toEqual({
+    outcome: 'refused',
+    reason: 'unverified',
+  });
+});
 
 test('the domain of an address is what follows its last @, in lower case', () => {
   expect(domainOfEmail('Ada@Acme.Example')).toBe('acme.example');

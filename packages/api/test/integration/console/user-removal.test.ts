@@ -94,7 +94,7 @@ test('a removal and a sign-in with two factors do not wait for each other for ev
   );
   const passed = passSecondFactor(
     database,
-    { session: { ...session!, userId }, sessionHash: hashSecret('other') },
+    { session: { ...session!, userId }, sessionHash: hashSecret('other'), idToken: null },
     { step: Number.MAX_SAFE_INTEGER },
     BY_SYSTEM,
     clock.nowMs,

@@ -34,8 +34,11 @@ export async function startProviderWorld(changes: Changes = {}) {
     client_secret: provider.clientSecret,
     email_domains: [domain],
   });
-  const begin = async (email: string) => {
-    const answer = await call('POST', '/console/session/provider/begin', { body: { email } });
+  /** @param path - the screen that was asked for. */
+  const begin = async (email: string, path?: string) => {
+    const answer = await call('POST', '/console/session/provider/begin', {
+      body: { email, ...(path !== undefined && { return_path: path }) },
+    });
     expect({ status: answer.statusCode, body: answer.body }).toMatchObject({ status: 200 });
     return { url: answer.json().url as string, cookie: cookieNamed(answer, 'sluice-sign-in-80') };
   };

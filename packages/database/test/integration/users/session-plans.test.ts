@@ -3,10 +3,11 @@ import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
-import { findConsoleSession } from '@sluice/database/users/console-sessions';
+import { findConsoleSession, findIdToken } from '@sluice/database/users/console-sessions';
 import {
   deleteIdentityProvider,
   findProviderOfDomain,
+  noteDomainMissing,
   putIdentityProvider,
 } from '@sluice/database/users/identity-providers';
 import {
@@ -15,8 +16,10 @@ import {
   openProviderSession,
   takeProviderSignIn,
 } from '@sluice/database/users/provider-openings';
+import { noteDomainProved, takeDueDomains } from '@sluice/database/users/provider-domains';
 import { giveUpSecondFactor, resetSecondFactor } from '@sluice/database/users/second-factors';
 import { endUserSessions, removeUser } from '@sluice/database/users/user-changes';
+import { sql } from 'kysely';
 import { createHash } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { fillAccounts } from '../support/account-fill.ts';
@@ -30,7 +33,15 @@ const HASHES = {
   stateHash: createHash('sha256').update('state').digest(),
   browserHash: createHash('sha256').update('browser').digest(),
 };
-const PERSON = { ...BEGUN, subject: '8', email: '8@example.com', firstName: '', lastName: '' };
+const PERSON = {
+  ...BEGUN,
+  subject: '8',
+  email: '8@8.example',
+  idToken: 'encrypted',
+  firstName: '',
+  lastName: '',
+};
+const DUE = { accountId: 11, domain: '11.example', recordText: 'proof' };
 const PROVIDER = {
   issuer: 'https://login.example',
   clientId: 'sluice',
@@ -40,6 +51,7 @@ const PROVIDER = {
   newUserRole: 'member',
   newUserEnvironmentIds: [9],
 } as const;
+const PROOF = { domains: PROVIDER.emailDomains, recordText: 'proof' };
 const HASH_OF_4 = createHash('sha256').update('4').digest();
 
 let database: Database;
@@ -67,7 +79,7 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
     12,
     async (db) => {
       await findProviderOfDomain(db, '8.example');
-      await beginProviderSignIn(db, { ...BEGUN, ...HASHES });
+      await beginProviderSignIn(db, { ...BEGUN, ...HASHES, returnPath: '/live' });
       await takeProviderSignIn(db, { accountId: 8, ...HASHES });
       await openProviderSession(
         db,
@@ -82,9 +94,24 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
   [
     'a provider that is changed',
     9,
-    (db) => putIdentityProvider(db, 9, PROVIDER, 'encrypted', ORIGIN, NOW_MS),
+    (db) => putIdentityProvider(db, 9, PROVIDER, PROOF, 'encrypted', ORIGIN, NOW_MS),
   ],
   ['a provider that is removed', 5, (db) => deleteIdentityProvider(db, 10, ORIGIN, NOW_MS)],
+  [
+    'a domain whose record is gone',
+    11,
+    async (db) => {
+      await sql`
+        update identity_provider_domains set check_due_at = now() where domain = '11.example'`.execute(
+        db,
+      );
+      expect(await takeDueDomains(db, 20)).toHaveLength(1);
+      await noteDomainProved(db, DUE);
+      expect(await noteDomainMissing(db, DUE, NOW_MS)).toBe(false);
+      expect(await noteDomainMissing(db, DUE, NOW_MS)).toBe(true);
+    },
+  ],
+  ['an ID token', 1, (db) => findIdToken(db, 4, HASH_OF_4)],
 ])('%s: every statement by index', async (_name, countMin, use) => {
   const sent = await statementsSentBy(() => use(database));
   expect(sent.length).toBeGreaterThanOrEqual(countMin);

@@ -68,7 +68,8 @@ test('an account_admin sets the provider, users sign in by it, and then it is re
   // By the keyboard: the button has the focus.
   await page.getByRole('button', { name: signInName() }).press('Enter');
   await page.getByRole('navigation', { name: 'Screens' }).waitFor();
-  expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe('/');
+  // The screen that the user signed out of.
+  expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe('/users');
   const kept = await page.evaluate(() =>
     JSON.stringify([localStorage, sessionStorage, document.cookie, history.state, location.href]),
   );
