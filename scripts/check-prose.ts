@@ -18,7 +18,7 @@ const LEFT_OUT =
   /(?:^|\/)(?:node_modules|dist|results|\.turbo)\/|\.d\.ts$|\/build\/|kubernetes\/schemas\.json$/;
 /** Pages and code that are about to move. */
 const BEING_MOVED =
-  /^(?:README|CONTRIBUTING|SECURITY|CHANGELOG)\.md$|^docs\/|^infra\/.*\.md$|^(?:packages|scripts|benchmarks)\/.*\.\w*[jt]sx?$/;
+  /^(?:README|CONTRIBUTING|SECURITY|CHANGELOG)\.md$|^docs\/(?!design\/|comparison)|^infra\/.*\.md$|^(?:packages|scripts|benchmarks)\/.*\.\w*[jt]sx?$/;
 
 const [flag, ...paths] = process.argv.slice(2);
 const findings = new Map(
