@@ -1,5 +1,5 @@
 /**
- * Changes of an account's own settings, each with its entry of the audit log in one transaction.
+ * Changes of an account's own settings, with their audit entries. Each change and its entry are one transaction.
  *
  * The account's row is locked first, so that the state before is the one that is changed.
  */

@@ -1,5 +1,5 @@
 /**
- * Tokens of service accounts as the guard of the account routes asks for them.
+ * Tokens of service accounts, for the guard of account routes.
  *
  * A token is in force until it is revoked, has expired by Postgres' clock, or its account is closed. The caller, which
  * keeps the answer for a moment, checks the expiry against its own clock too.

@@ -1,6 +1,6 @@
 /**
- * Credentials of an account made, rotated and revoked, each with its entry of the audit log in one transaction.
- * They are read by `api-credentials.ts`.
+ * Makes, rotates and revokes an account's credentials, with their audit entries. Each change and its entry are one
+ * transaction. `api-credentials.ts` reads them.
  *
  * Only hashes are kept. Intake and the API remember a key for at most a second, so that what is
  * changed here is in force within one. Every statement finds by the primary key (account_id,

@@ -1,6 +1,6 @@
 /**
- * The credentials of an account as their owners see them, of every kind. Made, rotated and revoked by
- * `api-credential-changes.ts`.
+ * Credentials of an account, of every kind, for their owners. `api-credential-changes.ts` makes, rotates and revokes
+ * them.
  *
  * Statements find by the primary key (account_id, credential_id).
  */

@@ -1,4 +1,4 @@
-/** The audit log of what belongs to a workspace, for callers that know the workspace and not its account. */
+/** Audit entries of a workspace, for callers without its account's number. */
 import type { AuditObjectType } from '@sluice/domain/accounts/audit-registry';
 import { AppError } from '@sluice/domain/values/errors';
 import { recordChange, type ChangeOrigin, type RecordedChange } from '../changes/record-change.ts';

@@ -1,4 +1,4 @@
-/** What intake needs to know of credentials: every key in force and the workspace that it opens. */
+/** Valid keys with their workspaces, for intake. */
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';

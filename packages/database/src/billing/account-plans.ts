@@ -1,4 +1,4 @@
-/** Which plan an account is on, and which accounts wait for this month's allowance. */
+/** Plans of accounts, and accounts that wait for this month's allowance. */
 import type { CreditKind, Plan } from '@sluice/domain/billing/catalogue';
 import type { Address } from '@sluice/domain/accounts/postal-address';
 import type { PaymentMethodType } from '@sluice/domain/billing/purchase-workflow';

@@ -1,4 +1,4 @@
-/** What an account has bought before, as it was sold then. Beside `purchase-workflows.ts`. */
+/** Earlier purchases of an account, as they were sold. Beside `purchase-workflows.ts`. */
 import type { BoughtAddon } from '@sluice/domain/billing/addon-decision';
 import type { Plan } from '@sluice/domain/billing/catalogue';
 import { sql } from 'kysely';

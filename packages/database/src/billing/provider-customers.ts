@@ -1,7 +1,7 @@
 /**
- * Which customer of the payment provider an account is; and outbox entries for telling the payment provider what stands
- * on the account's invoices. An entry says whom it is about, not what: the present values are read when it is told. So
- * entries may be told late, twice or in any order.
+ * Customers of the payment provider by account, and outbox entries about them. The entries bring the account's invoice
+ * data to the provider. An entry names the account, not the values: the present values are read when it is sent. So
+ * entries may be sent late, twice or in any order.
  *
  * Index: the primary key, unless a statement says otherwise.
  */

@@ -1,7 +1,7 @@
 /**
- * What the payment provider told us has changed. An event is kept once, by its id, and applied later: it is a hint to
- * look, so neither its order nor how often it comes matters. It has no tenant until it is looked at. Index: the primary
- * key; `vendor_events_due`.
+ * Events of the payment provider, stored once by their ids. An event is applied later. It is a hint to look, so neither
+ * its order nor its repetition matters. It has no tenant until it is looked at. Index: the primary key;
+ * `vendor_events_due`.
  *
  * One that comes again after it was deleted is applied again and finds everything done: that a purchase is paid once
  * is ensured by the purchase workflow and its grant, not here.

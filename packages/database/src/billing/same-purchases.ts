@@ -1,7 +1,6 @@
 /**
- * Finds a purchase of credits that another start of the same one is the same click as. Before:
- * `api/src/billing/start-purchase-workflow.ts`, which holds the account alone, so that of two starts at the same moment
- * the second sees the first.
+ * Finds a pending purchase of credits that equals a new one. Before: `api/src/billing/start-purchase-workflow.ts`,
+ * which holds the account alone, so that of two starts at the same moment the second sees the first.
  */
 import { sql } from 'kysely';
 import type { Transaction } from '../connection/connection.ts';

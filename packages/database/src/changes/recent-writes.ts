@@ -1,6 +1,6 @@
 /**
- * Who has changed something a moment ago, known to all API processes: a caller reads its own change from the primary until
- * a replica surely has it.
+ * Latest changes of callers, known to all API processes: a caller reads its own change from the primary until a replica
+ * surely has it.
  *
  * A row of `call_counts` for each caller, beside those of its calls: unlogged, so a note costs no wait for the disk, and
  * cleared with them after a day. A crash of Postgres forgets the notes; it takes longer than they are worth. Without a

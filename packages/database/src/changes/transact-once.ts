@@ -1,5 +1,5 @@
 /**
- * A change that is made once, however often its call comes (`account-conventions.md` §3.5).
+ * Makes a change once for any number of equal calls (`account-conventions.md` §3.5).
  *
  * The transaction that makes the change also keeps what came of it, in the row of the call's key. So a
  * process may die at any moment: before the commit nothing has happened; after it, the same call finds its outcome

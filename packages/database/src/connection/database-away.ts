@@ -1,4 +1,7 @@
-/** Tells "Postgres cannot be reached now" from every other failure of a statement: only that is worth trying again. */
+/**
+ * Distinguishes an unreachable Postgres from every other failure of a statement: only such a statement is worth another
+ * try.
+ */
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
 import { answeredWithin, type Database, type DatabaseOrTransaction } from './connection.ts';

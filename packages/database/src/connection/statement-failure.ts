@@ -1,4 +1,4 @@
-/** What the failure of a statement means for the transaction around it. By SQLSTATE (PostgreSQL manual, appendix A). */
+/** Meaning of a statement's failure for its transaction. By SQLSTATE (PostgreSQL manual, appendix A). */
 
 /** Serialisation failure, deadlock: Postgres ended this transaction so that another could go on. */
 const SACRIFICED_SQLSTATES: ReadonlySet<string> = new Set(['40001', '40P01']);

@@ -1,7 +1,7 @@
 /**
- * What every change of credits is made of: the account's row locked, the grants read, one transaction
- * named by its fact, its moves written and the grants as they leave them. Called by `credits.ts` and
- * `credit-holds.ts`, in the caller's transaction.
+ * Common parts of every change of credits: the account's row locked, the grants read, one transaction named by its
+ * fact, its moves written and the grants as they leave them. Called by `credits.ts` and `credit-holds.ts`, in the
+ * caller's transaction.
  *
  * Indexes: the primary keys, which begin with the account; `credit_grants_live`;
  * `credit_entries_of_transaction`.

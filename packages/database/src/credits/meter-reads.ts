@@ -1,4 +1,4 @@
-/** What an account uses of what its plan includes. Beside `domain/src/billing/meters.ts`, which prices it. */
+/** Usage of an account's plan. Beside `domain/src/billing/meters.ts`, which prices it. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 

@@ -1,5 +1,5 @@
 /**
- * How far each account's days of usage are closed: a closed day is read from its sums
+ * Watermarks up to which each account's days of usage are closed: a closed day is read from its sums
  * (`inbox_preview_days`), a later one from its runs. No day is in both (`account-conventions.md` §5.6):
  *
  * - recording and refunding lock the account's row, and a run's day is after the mark found there, whatever the clock

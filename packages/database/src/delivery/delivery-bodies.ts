@@ -1,4 +1,4 @@
-/** What a delivery sends: its body, as it is logged, byte for byte the same in each attempt. */
+/** Bodies of deliveries: logged once, byte for byte the same in each attempt. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import type { LaneKey } from './lanes.ts';

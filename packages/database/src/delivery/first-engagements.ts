@@ -1,6 +1,6 @@
 /**
- * Which opens and clicks are the first of their message, and of their link: what webhooks without
- * `full_resolution` are told of (`ingestion-webhooks.md` §2).
+ * First opens and clicks of each message, and of each link. Webhooks without `full_resolution` get only these
+ * (`ingestion-webhooks.md` §2).
  *
  * The first is the one whose row is inserted. Where two transactions report one message at once, the second waits at
  * the primary key until the first has ended: so exactly one is first, and if the first is rolled back it is the

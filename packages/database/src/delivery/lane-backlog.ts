@@ -1,5 +1,5 @@
 /**
- * What all lanes together have still to send, for the metrics that operators are woken by.
+ * Unsent deliveries of all delivery queues, for the metrics of alerts.
  *
  * The one statement reads the partial index `lanes_to_wake`, which holds the lanes with work, and the
  * primary key of `delivery_log` once a lane. It is the installation's, of every tenant.

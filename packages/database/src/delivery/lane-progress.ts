@@ -1,7 +1,7 @@
 /**
- * What the drains of lanes have come to: attempts and new states, many lanes in one statement. Every
- * write names the fencing number of its claim (`lanes.ts`), so a worker that lost its lease writes
- * nothing. Lanes are found by their primary key and locked in its order.
+ * Writes progress of drains: attempts and new states, many delivery queues in one statement. Every write names the
+ * fencing number of its claim (`lanes.ts`), so a worker that lost its lease cannot write. Delivery queues are found by
+ * their primary key and locked in its order.
  *
  * Step 14, the last of the walk. Before: `worker/src/lane/lane-store.ts`, under a claim of `lanes.ts`. After: the lane is
  * woken again where there is more to do (`worker/src/delivery/deliver-webhook.ts`).

@@ -1,4 +1,4 @@
-/** A lane's columns as the rules of a lane want them (`domain/src/delivery/lane.ts`), and which delivery is its head. */
+/** Columns of a delivery queue for its rules, and its head (`domain/src/delivery/lane.ts`). */
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { sql } from 'kysely';
 

@@ -1,6 +1,6 @@
 /**
- * Where and how the deliveries of a webhook are sent: the columns of `webhooks` that a drain reads with its lane, and
- * again whenever it writes its progress, so that a change counts at once.
+ * Target of a webhook's deliveries: the columns of `webhooks` that a drain reads with its delivery queue, and again
+ * whenever it writes its progress, so that a change counts at once.
  */
 import type { SigningScheme } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';

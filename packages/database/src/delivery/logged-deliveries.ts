@@ -1,5 +1,5 @@
 /**
- * What a worker sends next of the lanes that it drains: parts of their logs, with what was tried before.
+ * Reads a worker's next deliveries: parts of the logs, with their earlier attempts.
  *
  * A part of a log is read from a day on, so that partitions before it are not looked at; where a clock was days behind
  * this may leave something out, so what has a gap is read again without that bound.

@@ -1,7 +1,7 @@
 /**
- * What a transaction that has logged deliveries hands to its own process: which lanes have grown, what was logged, and
- * the lease of each lane that nobody drains and that had nothing waiting. So a lone delivery is sent without a claim and
- * without a look into the log: two round trips, one commit and one sync of the disk less.
+ * Hands logged deliveries to the process that logged them: the grown delivery queues, their new deliveries, and the
+ * lease of each queue that was free and empty. So a lone delivery is sent without a claim and without a look into the
+ * log: two round trips, one commit and one sync of the disk less.
  *
  * A lease that is taken so counts from before the commit, by the clock of Postgres, as that of any claim; a transaction that
  * is undone takes none. Where the process does not hear of the commit, as when it is killed, the lane is free when the

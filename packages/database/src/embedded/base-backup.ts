@@ -1,7 +1,7 @@
 /**
- * A base backup of a running embedded Postgres, without `pg_basebackup`, which is not among its programs: the server is
- * told that a copy begins (`pg_backup_start`), the files are copied while it goes on, and the WAL written meanwhile is
- * copied last. A server that starts on the copy replays that WAL and is as the original was when the copy ended.
+ * Copies a running embedded Postgres without `pg_basebackup`, which is not among its programs. The server is told that
+ * a copy begins (`pg_backup_start`), the files are copied while it goes on, and the WAL written meanwhile is copied
+ * last. A server that starts on the copy replays that WAL and is as the original was when the copy ended.
  *
  * PostgreSQL manual, 25.3.4 "Making a base backup using the low level API", with the files that it says to leave out.
  */

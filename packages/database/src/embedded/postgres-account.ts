@@ -1,5 +1,5 @@
 /**
- * Which operating-system account the embedded Postgres runs as, and what that account can reach.
+ * Operating-system account of the embedded Postgres, and its file access.
  *
  * Postgres refuses to run as root. Root therefore lends it another account: the owner of the data
  * when there is data, else `postgres` when the machine has it, else `nobody`. What that account can

@@ -1,7 +1,6 @@
 /**
- * Where the embedded Postgres' programs are: in the npm package of this platform, or, when the
- * account that runs them cannot reach that (a checkout under `/root`, say), in a copy made once a
- * version at a place that it can.
+ * Finds the embedded Postgres' programs: in the npm package of this platform, or, when the account that runs them
+ * cannot reach that (a checkout under `/root`, say), in a copy made once a version at a place that it can.
  *
  * Only the package's binaries are used. Its class is not: it needs the checkout to be reachable,
  * dies with the terminal's process group before our services are drained, and prints.

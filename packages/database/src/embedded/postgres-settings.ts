@@ -1,4 +1,4 @@
-/** The embedded Postgres' settings that differ from the server's defaults, each with its reason. */
+/** Settings of the embedded Postgres beside the defaults, with reasons. */
 
 /** `full`: what is committed survives a power cut. `none`: for tests, nothing survives a crash. */
 export type Durability = 'full' | 'none';

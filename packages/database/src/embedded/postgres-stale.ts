@@ -1,5 +1,5 @@
 /**
- * A server left running on our data by a supervisor that was killed together with its guard.
+ * Ends a server that a killed supervisor left on our data. Its guard was killed too.
  *
  * The caller holds the data's lock, so no supervisor lives. Postgres itself would refuse to start beside a live
  * process of the recorded id, even when that id now belongs to something else.

@@ -1,4 +1,4 @@
-/** What a process id belongs to, so that a recorded one is not mistaken for the process that it once was. */
+/** Identifies the process behind a recorded id, in case the number was given anew. */
 import { readFile } from 'node:fs/promises';
 import { runAs } from './postgres-account.ts';
 

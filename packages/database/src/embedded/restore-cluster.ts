@@ -1,4 +1,7 @@
-/** Puts a base backup (`base-backup.ts`) where `startEmbeddedPostgres` finds it, owned by the account that runs it. */
+/**
+ * Puts a base backup in the place of the embedded cluster (`base-backup.ts`). `startEmbeddedPostgres` finds it there,
+ * owned by the account that runs it.
+ */
 import { cp, mkdir, rename, rm } from 'node:fs/promises';
 import { chooseServerAccount, runAs } from './postgres-account.ts';
 import { dataLink } from './postgres-cluster.ts';

@@ -1,4 +1,4 @@
-/** Which event ids were taken: unique per workspace, across APIs, commit batches and days. */
+/** Taken event ids: unique per workspace, across APIs, commit batches and days. */
 import type { EventClaim, EventKey } from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';

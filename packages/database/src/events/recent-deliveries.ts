@@ -1,4 +1,4 @@
-/** Deliveries of all webhooks of a workspace, newest first, those that match a filter. */
+/** Filtered deliveries of all webhooks of a workspace, newest first. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import {

@@ -1,6 +1,7 @@
 /**
- * What is kept of feeds: events of the last days, up to a size a workspace. Sizes are measured once, in chunks of the log;
- * forgetting moves the cursor of the feed's lane, so that a reader is told, and then deletes the rows.
+ * Retention of feeds: events of the last days, up to a size a workspace. Sizes are measured once, in chunks of the log.
+ * Removal first moves the cursor of the feed's delivery queue, so that a reader learns of it, and then deletes the
+ * rows.
  *
  * Each step may be taken by several workers at once, and again after a crash at any place.
  *

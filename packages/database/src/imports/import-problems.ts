@@ -1,4 +1,4 @@
-/** What was wrong with the rows of imports, row by row, for the two files that their owner downloads. */
+/** Errors of import rows, for the owner's two files. */
 import { sql } from 'kysely';
 import { integerColumn, jsonColumn, textColumn, bigintColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';

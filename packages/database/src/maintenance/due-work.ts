@@ -1,6 +1,6 @@
 /**
- * Is there anything to be reconciled? One statement for all reconcile loops of a worker: separate looks, six a second,
- * were most of the cost of an idle fleet.
+ * Finds due work of all reconciliation loops in one statement. Separate looks, six a second, were most of the cost of
+ * an idle fleet.
  *
  * It says `true` wherever a reconcile loop would find something, of any tenant, and perhaps elsewhere; the reconcile
  * loop's own statement says what. Each part reads the partial index of what is unfinished and stops at its first row:

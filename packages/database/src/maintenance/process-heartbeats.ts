@@ -1,7 +1,7 @@
 /**
- * The processes of the installation and what each says of itself, for `GET /v1/fleet`. A process writes its row every ten
- * seconds (`platform/src/telemetry/heartbeat.ts`), in one statement that also deletes the rows of those that were killed. Of
- * all tenants, so without one.
+ * Processes of the installation with their state, for `GET /v1/fleet`. A process writes its row every ten seconds
+ * (`platform/src/telemetry/heartbeat.ts`), in one statement that also deletes the rows of killed processes. The table
+ * has no tenant, because a process serves all of them.
  *
  * The table has a row a process, so each statement reads all of it. Ages are told by Postgres' clock alone.
  */

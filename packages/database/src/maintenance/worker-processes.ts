@@ -1,5 +1,5 @@
 /**
- * Which worker processes live, and what the dead ones held.
+ * Living worker processes, and the locks of dead ones.
  *
  * Each worker process holds an advisory lock in a session of its own (`worker/src/process/worker-presence.ts`). A process that
  * is killed closes its connections, Postgres ends the session, and the lock is free: others see that within a second,

@@ -1,6 +1,6 @@
 /**
- * What the app API reads of people: one's profile, devices and relationships, and who fits a search. Identifiers are
- * found through `person_identifiers`, as the worker finds them; a suppressed one finds nobody.
+ * Reads of people for the app API: profile, devices, relationships, search. Identifiers are found through
+ * `person_identifiers`, as the worker finds them; a suppressed one finds no person.
  */
 import type { JsonObject } from '@sluice/domain/values/json';
 import { sql } from 'kysely';

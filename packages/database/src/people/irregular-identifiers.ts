@@ -1,7 +1,6 @@
 /**
- * Identifiers that were stored under older rules and that no call names any more as they are: those with blanks at their
- * ends, and emails that are no address. Their people keep them. An operator finds these people here and merges or
- * deletes them by their svc_id.
+ * Identifiers of older rules that no call can name any more: those with blanks at their ends, and emails that are no
+ * address. Their people keep them. An operator finds these people here and merges or deletes them by their svc_id.
  */
 import { BLANKS } from '@sluice/domain/value-rules/verdict';
 import { sql } from 'kysely';

@@ -1,7 +1,7 @@
 /**
- * Numbers for new people and objects, taken from one sequence in blocks of 1,000, so that the apply step
- * can number what it makes without a round trip. A number is never given twice; those of a
- * transaction that did not end well, or of a process that stopped, are skipped.
+ * Numbers for new people and objects, in blocks of 1,000. They come from one sequence, so the apply step can number its
+ * new rows without a round trip. A number is never given twice. Numbers of a failed transaction, or of a process that
+ * stopped, are skipped.
  */
 import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';

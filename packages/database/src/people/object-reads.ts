@@ -1,7 +1,7 @@
 /**
- * What the app API reads of objects: the types in use, the objects that a filter matches, one object
- * and the people related to it. Every list is a range of an index, and a filter reads a bounded
- * number of rows whatever it matches.
+ * Reads of objects for the app API: the types in use, the objects that a filter matches, one object and the people
+ * related to it. Every list is a range of an index, and a filter reads a bounded number of rows for any number of
+ * matches.
  */
 import type { JsonObject } from '@sluice/domain/values/json';
 import { sql, type RawBuilder } from 'kysely';

@@ -1,4 +1,4 @@
-/** Who is in which manual segment. Joining twice and leaving twice change nothing, so neither looks first. */
+/** Members of manual segments. Joining twice and leaving twice have no effect, so neither looks first. */
 import type { PersonKey, RowChanges, SegmentMemberRow } from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, timestampColumn } from '../connection/columns.ts';

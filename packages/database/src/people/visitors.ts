@@ -1,5 +1,5 @@
 /**
- * What is kept of anonymous visitors. Whoever writes a row holds the visitor's anonymous id.
+ * Stored state of anonymous visitors. A transaction that writes a row holds the visitor's anonymous id.
  *
  * A visitor has one row. It stands in the partition of the week of its last write, so that nothing is deleted row by row
  * but what moves.

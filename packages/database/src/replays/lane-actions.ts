@@ -1,5 +1,5 @@
 /**
- * What an operator may do to a lane: probe now, give its head up, send something once more or as a test.
+ * Operator actions on a delivery queue: probe now, skip its head, send a delivery once more or as a test.
  *
  * Each is safe while a worker drains the lane. All take the lane's row lock, as the worker's own
  * writes do. What would contradict an attempt that is on its way is refused, not queued: the head

@@ -1,5 +1,5 @@
 /**
- * Which rows of a webhook's log a replay wants: counting them, and reading on from a place.
+ * Rows of a webhook's log for a replay: counting them, and reading on from a place.
  *
  * A replay may be asked for by many criteria, so no index fits it: the log is read in the order of its primary key, a
  * bounded number of rows a statement. Where a time is given it is first searched for, because along a lane's sequence

@@ -1,5 +1,5 @@
 /**
- * What a replay of a webhook's log would send, and its start. One replay of a webhook runs at a time.
+ * Preview and start of a replay of a webhook's log. One replay of a webhook runs at a time.
  *
  * Its start leaves an entry in the audit log, in its own transaction.
  *

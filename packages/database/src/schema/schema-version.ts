@@ -1,7 +1,6 @@
 /**
- * Which code may run against which schema. Code and schema are both known by the migrations that they
- * have: old and new processes run side by side during a rolling restart, so a schema may be ahead of
- * a process, but never behind it.
+ * Compatibility of code and schema. Code and schema are both known by the migrations that they have: old and new
+ * processes run side by side during a rolling restart, so a schema may be ahead of a process, but never behind it.
  *
  * | the schema has | code that knows fewer | code that knows more |
  * |---|---|---|

@@ -1,6 +1,6 @@
 /**
- * Where each table is on Citus, and by which column its rows belong to a tenant. `distribute.ts` acts on it, and tests
- * hold it to the migrated schema and to every statement.
+ * Places of tables on Citus, with their tenant columns. `distribute.ts` acts on it, and tests hold it to the migrated
+ * schema and to every statement.
  *
  * What grows with events and people is spread over the nodes by its workspace. All else stays on the coordinator, as plain
  * tables that Citus knows nothing of: what is unique over the installation, what is seldom written, and what one

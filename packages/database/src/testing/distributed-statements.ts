@@ -1,5 +1,5 @@
 /**
- * What a statement about distributed tables may not do, since Citus refuses it, or does something else than Postgres.
+ * Limits of statements about distributed tables. Citus refuses such a statement, or its result differs from Postgres.
  * For tests: it reads as much of SQL as the statements of this package need, and is no proof.
  */
 

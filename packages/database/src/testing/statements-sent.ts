@@ -1,4 +1,4 @@
-/** What is really sent to Postgres while something is done, of all connections of this process. */
+/** Records the statements that this process sends to Postgres, of all its connections. */
 import pg from 'pg';
 
 export interface SentStatement {

@@ -1,6 +1,6 @@
 /**
- * The workspaces and webhooks that tests of lanes, deliveries and imports begin with, made without the
- * API. A workspace's number is the test's to choose, so that several tests can share a database.
+ * Workspaces and webhooks for tests, made without the API. Tests of delivery queues, deliveries and imports begin with
+ * them. A workspace's number is the test's to choose, so that several tests can share a database.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';

@@ -1,4 +1,4 @@
-/** Sign-ins that failed, in the audit log of the account whose user was meant. */
+/** Failed sign-ins, in the audit log of the user's account. */
 import { takeCalls } from '../changes/call-counts.ts';
 import { recordChange } from '../changes/record-change.ts';
 import type { Database } from '../connection/connection.ts';

@@ -1,5 +1,5 @@
 /**
- * Changes of an account's users, each with its entry of the audit log in one transaction.
+ * Changes of an account's users, with their audit entries. Each change and its entry are one transaction.
  *
  *   invited ─first sign-in→ active ─removed→ deactivated ─invited again→ invited
  *

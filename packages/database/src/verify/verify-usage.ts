@@ -1,6 +1,6 @@
 /**
- * Computes the usage of inbox previews again from the runs, which stay for good: the sums of every closed day at each
- * of its four grains, and what the ledger of credits has taken for the runs. Beside `usage-watermarks.ts`, which
+ * Computes the usage of inbox previews again from the runs. The runs stay for good. It compares the sums of every
+ * closed day at each of its four grains, and the ledger's debits for the runs. Beside `usage-watermarks.ts`, which
  * sums, and `inbox-preview-runs.ts`, which records; `npm run verify` asks.
  *
  * Indexes: each statement reads the runs of all accounts once, from `inbox_preview_runs_by_day` alone

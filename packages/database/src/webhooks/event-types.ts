@@ -1,5 +1,5 @@
 /**
- * Event types of a workspace, as their owner sees them and as intake reads them. Changes: `event-type-changes.ts`.
+ * Event types of a workspace, for their owner and for intake. Changes: `event-type-changes.ts`.
  *
  * Index: the primary key of `event_types`, or `event_types_current`, both of which begin with the workspace.
  */

@@ -1,6 +1,6 @@
 /**
- * The session of the portal, which is in the row of its link. A code opens it once, for 60 seconds. It ends with the link:
- * at its time, or when that is deleted; each call asks, so from then on it opens nothing. All by Postgres' clock.
+ * Session of the portal, stored in the row of its link. A code opens it once, for 60 seconds. It ends with the link: at
+ * its time, or when the link is deleted. Each call asks, so from then on it gives no access. All by Postgres' clock.
  *
  * Index: the primary key of `portal_links`, which begins with the workspace.
  */

@@ -1,6 +1,6 @@
 /**
- * The use cases that rotate a webhook's signing key, and replace a workspace's: the rows (`signing-keys.ts`) and the entry of
- * the audit log in one transaction. The log says which key changed when and by whom, never a key.
+ * Rotates a webhook's signing key, and replaces a workspace's. The rows (`signing-keys.ts`) and the entry of the audit
+ * log are one transaction. The entry has the key's id, the time and the actor, never a key.
  *
  * The webhook's row is locked before the account's audit chain, as everywhere (`record-change.ts`).
  */

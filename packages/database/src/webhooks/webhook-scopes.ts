@@ -1,6 +1,7 @@
 /**
- * Which webhooks of its workspace somebody reaches, decided in the statement that reads them and beside the tenant. The one
- * place that knows the kinds: another kind of set is another line here, and no guard and no route learns of it.
+ * Sets of webhooks that a caller reaches, within its workspace. The statement that reads the webhooks decides, beside
+ * the tenant. This is the one place that knows the kinds: another kind of set is another line here, and no guard and no
+ * route changes.
  */
 import { PORTAL_MADE_COUNT_MAX } from '@sluice/domain/accounts/portal';
 import { APPLICATION_ENDPOINT_COUNT_MAX } from '@sluice/domain/delivery/webhook';

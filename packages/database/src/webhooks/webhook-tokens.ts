@@ -1,5 +1,5 @@
 /**
- * The access token (OAuth2) that is in force for a webhook, and who fetches the next one.
+ * Access token (OAuth2) of a webhook, and the claim for the next fetch.
  *
  * Workers share the token, because a token server may count what it issues, and may end a token when it issues another.
  * A worker claims the fetch before it asks the token server: so there is at most one at a time for a webhook, over all

@@ -1,6 +1,6 @@
 /**
- * Who may do what in an account (`account-conventions.md` §3.1): roles, each of which may do what
- * the one below it may, and scopes, which a token has besides its role.
+ * Rights in an account (`account-conventions.md` §3.1): roles, each of which includes the one below it, and scopes,
+ * which a token has besides its role.
  */
 
 /** From the least to the most. */

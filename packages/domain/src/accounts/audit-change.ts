@@ -1,5 +1,5 @@
 /**
- * From the state before and after a change to what the audit log keeps of it, and the text that is hashed.
+ * Audit log fields of a change, from the states before and after. Also the text that is hashed.
  *
  * Invariant: replaying the changes of an object's entries in order, from nothing, gives its present
  * state, secrets aside. So a creation lists every field that is not null, a deletion every field

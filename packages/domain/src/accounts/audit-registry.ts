@@ -1,5 +1,5 @@
 /**
- * What is audited: every type of object, with its fields, in one table.
+ * Audited objects: every type with its fields, in one table.
  *
  * A change can only be recorded of a field that stands here (the compiler and `diffAttributes` hold
  * it), and `field_options` lists this same table, so the filters that are offered are the fields that

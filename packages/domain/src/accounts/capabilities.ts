@@ -1,6 +1,6 @@
 /**
- * What a user may do in the console, by role. Keys of the app API have no roles, so for them the writes of a workspace
- * have none either: here each has its least role.
+ * Rights of a user in the console, by role. Keys of the app API have no roles, so for them the writes of a workspace
+ * have no role either: here each has its least role.
  */
 import { includesRole, type Role } from './account.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Where a call with a credential of the demo may come from. The demo's tokens and keys are in the documentation, so they
- * open nothing to a call that comes through a proxy or a tunnel (`X-Forwarded-For`), or for a host that is not this machine
- * (a name that a web page made lead here).
+ * Allowed origins of a call with a credential of the demo. The demo's tokens and keys are in the documentation. So they
+ * are refused for a call that comes through a proxy or a tunnel (`X-Forwarded-For`), or for a host that is not this
+ * machine (a name that a web page made lead here).
  */
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 

@@ -1,6 +1,5 @@
 /**
- * What is believed of what an identity provider says of a person. Its signature, audience, times and nonce were checked
- * before.
+ * Trusted claims of an identity provider about a person. Its signature, audience, times and nonce were checked before.
  *
  * The email leads to a user the first time, so it must be verified, and of a domain that the account has proved to be its
  * own. Microsoft Entra says `xms_edov` in place of `email_verified`: true where the directory has proved the domain. Without

@@ -1,6 +1,6 @@
 /**
- * What an identify changes in a person: identifiers, attributes, the `unsubscribed` flag and the
- * subscription preferences, and which of it reporting webhooks are told.
+ * Effect of an identify on a person: identifiers, attributes, the `unsubscribed` flag, the subscription preferences,
+ * and the reports for webhooks.
  *
  * `customer_unsubscribed` when the flag becomes true, `customer_subscribed` when it stops being true
  * or is said to be false for the first time, `customer_subscription_preferences_changed` when the

@@ -1,5 +1,5 @@
 /**
- * Which identifiers a person may be given: the rules of `ingestion-conventions.md` §1.2.
+ * Rules for new identifiers of a person: `ingestion-conventions.md` §1.2.
  *
  * A free identifier is given where the person has none of its kind. One that is set is replaced or removed only by a
  * call under the person's svc_id, and one that belongs to somebody else is never taken over; other attempts are

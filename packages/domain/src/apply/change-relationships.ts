@@ -1,5 +1,5 @@
 /**
- * Relationships between people and objects, from either side, and the objects they make.
+ * Relationships between people and objects, and the objects that they make. A call may come from either side.
  *
  * Adding makes what is not there: the object, and a person named by id, email or phone. An object
  * named by its svc object id, and a person by svc_id or anonymous id, must be there. Adding again merges the

@@ -1,6 +1,6 @@
 /**
- * What happened to messages (`ingestion-conventions.md` §1.6, §3.4): a reported metric becomes a
- * reporting event, and what it tells about the message is kept for later calls that name it.
+ * Turns a reported metric of a message into a reporting event (`ingestion-conventions.md` §1.6, §3.4). The message's
+ * data are stored for later calls that name it.
  *
  * The channel is that of the delivery where it is known, else the one in the call, else email. The
  * person is the one behind the delivery, else whoever has the recipient's email.

@@ -1,6 +1,6 @@
 /**
- * What becomes of each price of an add-on purchase (`account-billing.md` §4, add-on purchase rules
- * 1–3). All or nothing: one refused price refuses the purchase and nothing is charged.
+ * Outcome of each price of an add-on purchase (`account-billing.md` §4, add-on purchase rules 1–3). All or no prices:
+ * one refused price refuses the purchase, and no price is charged.
  */
 import type { Catalogue, Interval } from './catalogue.ts';
 

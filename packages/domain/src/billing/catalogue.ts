@@ -1,7 +1,7 @@
 /**
- * What can be bought: plans, add-ons, packs, credits and coupons, as one versioned value that is read
- * and validated at start (`billing-vendor/src/catalogue/read-catalogue.ts`). A purchase workflow keeps the price that
- * it was started with, so a new version changes no purchase under way. Clients name entries, never amounts.
+ * Catalogue of plans, add-ons, packs, credits and coupons. It is one versioned value that is read and validated at
+ * start (`billing-vendor/src/catalogue/read-catalogue.ts`). A purchase workflow keeps the price that it was started
+ * with, so a new version changes no purchase under way. Clients name entries, never amounts.
  */
 import type { Money } from '../values/money.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What a customer may read about a declined payment. Payment providers ask not to tell the holder that a card counts as
- * lost, stolen or suspicious, so only the codes listed here have a text of their own.
+ * Messages about declined payments that a customer may read. Payment providers forbid the texts for lost, stolen or
+ * suspicious cards, so only the codes listed here have a text of their own.
  */
 
 const GENERIC = 'The card was declined. Use another payment method, or ask the card issuer.';

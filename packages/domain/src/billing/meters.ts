@@ -1,6 +1,6 @@
 /**
- * What an account uses of what its plan includes, and what it uses beyond. Profiles are counted and paid for
- * afterwards. Credits are paid for before they are spent, so they have no overage.
+ * Usage of an account's plan, and overage. Profiles are counted and paid for afterwards. Credits are paid for before
+ * they are spent, so they have no overage.
  */
 import type { Catalogue, CreditKind, Plan } from './catalogue.ts';
 import type { Money } from '../values/money.ts';

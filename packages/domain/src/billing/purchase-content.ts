@@ -1,7 +1,4 @@
-/**
- * What a purchase workflow buys, fixed when it is started, and what came of it. Kept as JSON with the purchase
- * workflow.
- */
+/** Content of a purchase workflow, fixed at its start, and its result. Kept as JSON with the purchase workflow. */
 import type { AddonItem } from './addon-decision.ts';
 import type { CreditPurchase, Plan } from './catalogue.ts';
 import type { Money } from '../values/money.ts';

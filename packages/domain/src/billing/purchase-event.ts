@@ -1,6 +1,6 @@
 /**
- * What the workspaces of an account are told when a purchase of it has ended, whatever the ending: an
- * event type of the service's own that webhooks may choose like any other.
+ * Event about an ended purchase, for every ending: an event type of the service's own that webhooks may choose like any
+ * other.
  *
  * It says no more than a caller who may see the account's purchases can ask for. Its id is the purchase workflow's, so
  * that a receiver recognises a second one.

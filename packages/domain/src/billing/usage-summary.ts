@@ -1,5 +1,5 @@
 /**
- * Usage of inbox previews summed by days, weeks or months, and by workspace or user.
+ * Sums usage of inbox previews by period, and by workspace or user. Periods are days, weeks or months.
  *
  * The database adds up by bucket and group (`database/src/credits/inbox-preview-usage-reads.ts`). Totals and series are made
  * from those sums, so they agree on every field by construction:

@@ -1,5 +1,5 @@
 /**
- * Which step of a purchase workflow comes next, from the steps that it has on record.
+ * Next step of a purchase workflow, from its recorded steps.
  *
  *     purchase, invoiced    customer → invoice → line → finalize → pay ──▶ success
  *                                                           │      └ a bank takes days ▷ paid ──▶ success

@@ -1,7 +1,6 @@
 /**
- * Which events of the types that a webhook has chosen it is told of: conditions on members of the
- * delivery's body, all of which must hold. Named and meant as the operators of segments
- * (`messaging-conventions.md` §1.4).
+ * Attribute filters of webhooks: conditions on members of the delivery's body, all of which must hold. Names and
+ * meanings are the same as for segments (`messaging-conventions.md` §1.4).
  *
  * They are checked when a delivery would be logged: what does not match costs no row and no request, and a filter
  * that comes later does not change what is already logged.

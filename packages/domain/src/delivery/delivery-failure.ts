@@ -1,5 +1,5 @@
 /**
- * How an attempt can end, and which endings wait an hour before the next one.
+ * Endings of an attempt, and the ones with an hour's wait.
  *
  * The field's words for the listed failures (`ingestion-webhooks.md` §7) are those of a client that
  * says "EOF", "misbehaving server", "connection refused", "connection reset by peer". Ours for the

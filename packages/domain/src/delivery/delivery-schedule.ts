@@ -1,5 +1,5 @@
 /**
- * When a failed delivery is tried again, and when it is given up.
+ * Retry schedule of failed deliveries, and their end.
  *
  * The schedule is a function of the attempts so far, nothing else is remembered:
  *

@@ -1,6 +1,7 @@
 /**
- * Which incoming events a webhook is told of: those of the workspace, or the published messages of its application; of these the types that it lists, names of tracked events, its filters, and whether
- * it takes rows of imports and late events.
+ * Selects the incoming events of a webhook: those of the workspace, or the published messages of its application; of
+ * these the types that it lists, names of tracked events, its filters, and whether it takes rows of imports and late
+ * events.
  *
  * They are matched when an operation is applied and not in SQL, unlike events of the registry: most of what comes in is
  * wanted by nobody, and then neither a body nor a row is made of it.

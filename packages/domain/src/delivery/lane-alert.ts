@@ -1,6 +1,6 @@
 /**
- * What a workspace is told of a webhook that cannot be sent to: event types of the service's own
- * that webhooks may choose like any other, beside the registry.
+ * Alerts about an unreachable webhook: event types of the service's own that webhooks may choose like any other, beside
+ * the registry.
  *
  * The failing webhook is not told itself: it would hear of it only once it works again. An alert that is given up
  * makes no alert, or two dead endpoints would report each other for ever (`database/src/delivery/lanes.ts` does not count it

@@ -1,5 +1,5 @@
 /**
- * How long attempts took, as counts by class: sums of minutes, processes and webhooks stay exact, and a percentile is
+ * Durations of attempts, as counts by class: sums of minutes, processes and webhooks stay exact, and a percentile is
  * within its class. Pure.
  */
 

@@ -1,6 +1,6 @@
 /**
- * Which addresses a webhook may be sent to: a table, and how an address is looked up in it. And which part of the
- * address space counts as one caller.
+ * Addresses to which a webhook may be sent, with their look-up. Also the part of the address space that counts as one
+ * caller.
  *
  * The rules see addresses only, never names: names are resolved first, and the address that was
  * judged is the one that is connected to (`platform/src/outgoing/vetted-connection.ts`), so a name cannot

@@ -1,6 +1,6 @@
 /**
- * What reporting webhooks can be told about: the registry of event types and the one shape that
- * all of them have until they are written as deliveries.
+ * Registry of event types for reporting webhooks, with their common shape. All have that shape until they are written
+ * as deliveries.
  *
  * Step 9 of the walk: `apply-operations.ts` finds reporting events; `database/src/delivery/deliveries.ts`
  * (step 10) writes one delivery for each webhook that selected the type.

@@ -1,5 +1,5 @@
 /**
- * Keeps the requests to one webhook to so many a second, evenly spaced.
+ * Limits the requests to one webhook to a rate, evenly spaced.
  *
  * A lane is drained by one worker after another, one time slice at a time. So all that is remembered is the earliest
  * time of the next start, which is kept with the lane, and the next drain goes on from there. Timers and wake-ups are

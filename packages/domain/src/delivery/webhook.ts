@@ -1,5 +1,5 @@
 /**
- * What a reporting webhook puts on the wire: the body, the string that is signed, the headers.
+ * Wire format of a reporting webhook: the body, the string that is signed, the headers.
  *
  * The body is written once, when the delivery is logged, and sent byte for byte on every attempt,
  * so that attempts of one delivery differ in their timestamp and signature only.

@@ -1,4 +1,4 @@
-/** Keywords of JSON Schema that look at a value itself and at no other schema. */
+/** JSON Schema keywords about a value itself, without other schemas. */
 import type { Json, JsonObject } from '../values/json.ts';
 import { isMultiple } from './multiple-of.ts';
 

@@ -1,7 +1,6 @@
 /**
- * When a broker with a bound on its memory takes no more commit batches. Those who take jobs need memory there too, so
- * a Redis that is full to the brim stands still: whoever adds stops before it, and what is left is for those who
- * remove.
+ * Fill limit of a broker for new commit batches. A worker needs memory there to take a job, so a completely full Redis
+ * stands still. Intake stops before that, and the rest is for the workers.
  *
  * ```
  *   open ── fill ≥ the mark ──▶ full ── 5 points below it, or below it after 10 s ──▶ open

@@ -1,4 +1,4 @@
-/** Which people and objects a relationship makes if they are not there (`ingestion-conventions.md` §1.6). Pure. */
+/** People and objects that a relationship makes (`ingestion-conventions.md` §1.6). Pure. */
 import type { ObjectIdentifier, PersonIdentifier } from './operation.ts';
 
 /** True where a relationship makes the person it names; others must be there, so nothing is made twice. */

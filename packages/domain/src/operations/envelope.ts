@@ -1,4 +1,4 @@
-/** The operations that intake commits together and a worker applies in one transaction. */
+/** Commit batch: operations that a worker applies in one transaction. Intake commits them together. */
 import type { QueuedOperation } from './packed-event.ts';
 
 /** What one group commit holds: 1 to 1,000 operations of any workspaces, all of one shard, in order. */

@@ -1,5 +1,5 @@
 /**
- * What can be wrong with a call, or was corrected in it: one table of codes for both APIs.
+ * Codes of faults and corrections in calls, for both APIs.
  *
  * An issue of severity `error` means that the call (or the batch item) was not taken; a `warning` that it was, with a
  * change that the message names.

@@ -1,6 +1,6 @@
 /**
- * A simple event as a row of values instead of an object with names: how calls that take the fast path
- * (`intake/src/commit/fast-track-parser.ts`) travel through the broker.
+ * Simple event as a row of values, not an object with names. Calls of the fast path
+ * (`intake/src/commit/fast-track-parser.ts`) travel through the broker so.
  *
  * The names of an operation's fields are the same for each and longer than what most of them hold: an event of the
  * benchmarks takes 201 bytes instead of 323, in Redis, in its file and on every wire, and a worker reads it in 1.1 µs instead of

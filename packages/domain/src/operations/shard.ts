@@ -1,6 +1,6 @@
 /**
- * Which shard an operation goes to. A shard's commit batches are processed one after another, so what has
- * the same key applies in the order in which it was taken: one person's calls do.
+ * Shard of an operation. A shard's commit batches are processed one after another. So operations with the same key,
+ * such as one person's calls, apply in the order in which they were taken.
  *
  * The hash is part of the stored state: commit batches wait in their shard's queue across a deploy, and a
  * person who moved could overtake themselves. It must never change; a test pins its values.

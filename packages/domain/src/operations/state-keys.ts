@@ -1,6 +1,6 @@
 /**
- * How identifiers are stored and compared, and one text for each key of the loaded state (`loaded-state.ts`), by which
- * maps find it.
+ * Stored form of identifiers, and keys of the loaded state (`loaded-state.ts`). Each key is one text, by which maps
+ * find it.
  */
 import { foldEmail } from '../value-rules/identifier-rule.ts';
 import type { Json } from '../values/json.ts';

@@ -1,5 +1,5 @@
 /**
- * What all three interfaces' events have in common: name, id and data (`ingestion-webhooks.md` §2,
+ * Common fields of events of all three interfaces: name, id and data (`ingestion-webhooks.md` §2,
  * `ingestion-conventions.md` §1.4).
  *
  * An event id is compared exactly, except that a ULID is the same in either letter case (`ulid.ts`). An id that

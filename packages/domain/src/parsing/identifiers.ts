@@ -1,5 +1,5 @@
 /**
- * Who and what a call is about: identifiers of people and objects (`ingestion-conventions.md` §1.2, §2.2, §3.5).
+ * Identifiers of people and objects in calls (`ingestion-conventions.md` §1.2, §2.2, §3.5).
  *
  * In a v1 path and in Pipelines one value is an id, an email or a svc_id, known by its shape; in v2
  * the key says which. Finite numbers count as their text, for some clients send ids as numbers; null,

@@ -1,6 +1,6 @@
 /**
- * A text that is nearly JSON → its value, and what was wrong where. Asked only after `JSON.parse` has refused the whole, or if a
- * key may come twice (`intake/src/calls/repeated-key.ts`).
+ * Reads text that is nearly JSON, with its faults and their places. Asked only after `JSON.parse` has refused the
+ * whole, or if a key may come twice (`intake/src/calls/repeated-key.ts`).
  *
  * Some senders write what JSON does not have: Python's `json.dumps` writes `NaN` and `Infinity`, others cut a character in
  * two or leave a comma behind. In a batch the other items belong to other people, so a fault costs its own item at most:

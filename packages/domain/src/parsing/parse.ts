@@ -1,5 +1,5 @@
 /**
- * What every parser takes and gives, and the draft that it fills on the way.
+ * Input and result of every parser, and its draft.
  *
  * Step 4 of the walk: a body that `JSON.parse` gave becomes operations and issues. Before:
  * `intake/src/auth/rate-limit.ts`; after: `intake/src/calls/accept.ts`. The parsers themselves are

@@ -1,6 +1,6 @@
 /**
- * Subscription preferences as clients write them → the one form that is stored, `{topics: {topic_1: true}, channels:
- * {email: false}}` (`ingestion-conventions.md` §1.3).
+ * Subscription preferences of clients → their one stored form, `{topics: {topic_1: true}, channels: {email: false}}`
+ * (`ingestion-conventions.md` §1.3).
  *
  * They say what a person does not want to get, so nothing of them is dropped without a word: their JSON as a text is read,
  * a topic or channel outside its group is put into it, and what cannot be understood is an issue.

@@ -1,4 +1,4 @@
-/** Attributes and people of an object → the identify operation, for v2 and Pipelines' group alike. */
+/** Attributes and people of an object → the identify operation. For v2 and Pipelines' group alike. */
 import type { JsonObject } from '../values/json.ts';
 import type {
   IdentifyObject,

@@ -1,5 +1,5 @@
 /**
- * Attributes of a person → the identify operation, for v1, v2 and Pipelines alike.
+ * Attributes of a person → the identify operation. For v1, v2 and Pipelines alike.
  *
  * Control keys among the attributes become members of the operation: `_update` and `_timestamp`,
  * the anonymous id (an identifier, so never an attribute too), relationships in v1's form. The svc_id

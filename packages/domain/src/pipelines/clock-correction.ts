@@ -1,5 +1,5 @@
 /**
- * When a Pipelines call happened, by our clock although the client's may be wrong.
+ * Time of a Pipelines call by our clock. The client's clock may be wrong.
  *
  * A client says when the call was made and when it was sent, both by its own clock. What it is off by, and the way here,
  * is `receivedAt - sentAt`; the call is moved by as much. A `timestamp` that was back-dated on purpose is moved too and not

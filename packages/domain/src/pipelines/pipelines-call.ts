@@ -1,4 +1,4 @@
-/** What Pipelines' calls have in common: who they are about. */
+/** Common parts of Pipelines' calls: the people that they are about. */
 import { isAbsent } from '../value-rules/verdict.ts';
 import { readExactText } from '../parsing/identifiers.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';

@@ -1,6 +1,6 @@
 /**
- * Pipelines track calls whose name is a command (`ingestion-webhooks.md` §6, `ingestion-conventions.md`
- * §3.4), with the names that the spec uses only in passing as synonyms.
+ * Pipelines track calls whose name is a command (`ingestion-webhooks.md` §6, `ingestion-conventions.md` §3.4). Names
+ * that the specification uses only in passing are synonyms.
  *
  * Commands about people, objects, relationships and deliveries replace the event. The mobile lifecycle
  * events (Application …) stay events and change the device beside it: campaigns start from them, and

@@ -1,6 +1,5 @@
 /**
- * What must be loaded before operations can be applied: every identifier and object they name,
- * wherever in them it stands.
+ * Finds the state that operations need: every identifier and object they name, at any place in them.
  *
  * Step 9 of the walk, before `database/src/people/person-identifiers.ts` and its neighbours (step 10). The apply step
  * finds nobody who is not named here, so naming too many costs a look-up and too few a person.

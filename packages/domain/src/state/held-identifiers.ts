@@ -1,5 +1,5 @@
 /**
- * Which identifiers a commit batch has to hold while it is applied, and which it may only read.
+ * Identifiers that a commit batch locks, and the ones that it only reads.
  *
  * A simple event of a known person asks whose an identifier is and changes nothing about it. Where another operation
  * deletes, suppresses or renames the person meanwhile, it is as if the event had come first: the history stays

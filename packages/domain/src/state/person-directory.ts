@@ -1,5 +1,5 @@
 /**
- * Who is who while a commit batch is applied: identifiers → people, as they change.
+ * Identifiers → people, while a commit batch is applied and they change.
  *
  * ```
  *            create                 delete            unsuppress

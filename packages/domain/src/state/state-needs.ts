@@ -1,6 +1,5 @@
 /**
- * What must be loaded before operations can be applied, and the draft in which it is gathered: each identifier
- * and object once, however often it is named.
+ * Draft of the state that operations need: each identifier and object once, however often it is named.
  *
  * Step 9 of the walk. `find-state-needs.ts` fills the draft; `worker/src/events/load-state.ts` loads what it came to.
  */

@@ -1,5 +1,5 @@
 /**
- * Whether a person wants messages: the `unsubscribed` attribute and the subscription preferences.
+ * A person's consent to messages: the `unsubscribed` attribute and the subscription preferences.
  *
  * Preferences are stored as one attribute, `{topics: {topic_1: true}, channels: {email: false}}`.
  * A call changes the values it names and leaves the others (`ingestion-conventions.md` §1.3), as an

@@ -1,4 +1,4 @@
-/** Operations for tests, here and of the packages above, with what most of them have in common filled in. */
+/** Sample operations for tests, here and of the packages above. Common fields have default values. */
 import type { JsonObject } from '../values/json.ts';
 import type {
   IdentifyObject,

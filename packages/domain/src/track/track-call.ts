@@ -1,4 +1,4 @@
-/** What the calls of Track v1 and v2 have in common, besides the parts that Pipelines shares too. */
+/** Common parts of the calls of Track v1 and v2. Pipelines shares others. */
 import { readPersonIdentifiers } from '../parsing/identifiers.ts';
 import type { JsonObject } from '../values/json.ts';
 import { CallDraft, type ParseContext } from '../parsing/parse.ts';

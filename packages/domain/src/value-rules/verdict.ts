@@ -1,4 +1,4 @@
-/** What a rule of `value-rules.ts` says of one value. */
+/** Verdict of a rule of `value-rules.ts` about one value. */
 
 /** `too_long` and `out_of_range`: of the right form, but of a size that is not taken. */
 export type FaultCode = 'invalid' | 'too_long' | 'out_of_range';

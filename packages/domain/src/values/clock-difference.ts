@@ -1,6 +1,6 @@
 /**
- * How far a process' clock is from Postgres', and what that means. Postgres' is the one that all processes share: by it they
- * agree, whether or not it is right. Pure.
+ * Difference of a process' clock from Postgres', and its consequence. All processes share Postgres' clock: by it they
+ * agree, right or wrong. Pure.
  *
  * What goes by a worker's own clock: when a failing delivery is tried again and when it is given up, the time in
  * its signature, when a purchase has expired. Leases go by Postgres'.

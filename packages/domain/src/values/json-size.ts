@@ -1,5 +1,5 @@
 /**
- * How large a value is as compact JSON, without writing it.
+ * Size of a value as compact JSON, without writing it.
  *
  * For batch items: their bytes are not known after `JSON.parse` of the whole body, and serialising each again would
  * cost too much. So a first pass adds up an upper bound (six bytes a UTF-16 unit, the longest escape), and only what

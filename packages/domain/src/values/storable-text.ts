@@ -1,5 +1,5 @@
 /**
- * Which texts Postgres can hold, and their length there.
+ * Texts that Postgres can store, and their length there.
  *
  * `text` and `jsonb` refuse U+0000, and a lone surrogate has no UTF-8: either would fail the whole
  * commit batch. Both can only come from `\u` escapes, so they are rare and the check must be cheap: two

@@ -1,5 +1,5 @@
 /**
- * Signs of new jobs on Postgres, heard on one connection for all shards of a process.
+ * Signs of new jobs on Postgres, on one connection a process.
  *
  * BullMQ has each worker listen on a connection of its own, and Postgres tells every connection that listens of every
  * job: with 16 shards and four processes one commit batch woke 64 of its backends and 64 sockets.

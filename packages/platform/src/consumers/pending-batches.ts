@@ -1,6 +1,6 @@
 /**
- * What a processor may ask about the commit batches of all shards: which of them were added before its own and name the
- * same keys, and what is in them.
+ * Questions of a processor about the commit batches of all shards: which of them were added before its own and name the
+ * same keys, and their contents.
  *
  * Before: `queue-workers.ts`, one a process. After: `worker/src/events/earlier-batches.ts`.
  */

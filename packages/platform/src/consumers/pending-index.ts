@@ -1,7 +1,7 @@
 /**
- * The commit batches of all shards that may not be applied yet, by the keys that they name, in the order in which
- * intakes added them: what a worker asks before it applies a batch, so that no call overtakes an earlier call about the
- * same person in another shard.
+ * Index of pending commit batches of all shards, by their keys. It keeps the order in which intakes added them. A
+ * worker asks it before it applies a batch, so that no call overtakes an earlier call about the same person in another
+ * shard.
  *
  * The broker keeps the log of added batches (`pending-log.ts`); this is one process's copy of its part up to the batch
  * in progress. A copy can name a batch that another worker has applied meanwhile. So the answer is "perhaps": the

@@ -1,5 +1,5 @@
 /**
- * What waits in a shard behind the commit batch in progress, for a processor that can apply several at once.
+ * Reads the commit batches behind the one in progress in a shard. For a processor that can apply several at once.
  *
  * Safe without taking them as jobs: the shard's global concurrency of 1 keeps them where they are while the one in
  * progress is ours. A worker may wrongly believe that it is: it was stopped until its lock ran out, or it was handed

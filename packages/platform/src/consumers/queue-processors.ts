@@ -1,5 +1,5 @@
 /**
- * What a job of each kind of queue is to the process that takes it: a call of one of its processors.
+ * Maps each job of each kind of queue to its processor's call.
  *
  * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/events/process-commit-batch.ts`,
  * `worker/src/delivery/deliver-webhook.ts`, `worker/src/purchases/advance-purchase-workflow.ts`.

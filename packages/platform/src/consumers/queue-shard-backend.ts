@@ -1,6 +1,5 @@
 /**
- * How a worker waits for commit batches of a shard that lives in Postgres: BullMQ's own backend with another
- * wait.
+ * Wait of a worker for commit batches of a shard in Postgres: BullMQ's own backend with another wait.
  *
  * BullMQ's wait ends as soon as a job waits, whether it may be taken or not. A shard runs one commit batch at a time,
  * so while one worker has it every other would ask, be refused and ask again without a pause: 46 transactions for each

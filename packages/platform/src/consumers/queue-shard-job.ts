@@ -1,6 +1,6 @@
 /**
- * One commit batch's job of a shard, from when BullMQ hands it over until BullMQ may end it: tried in place until
- * it is done, so that no later commit batch of the shard overtakes it.
+ * One job of a shard, from BullMQ's hand-over to its end. It is tried in place until it is done, so that no later
+ * commit batch of the shard overtakes it.
  *
  * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/events/process-commit-batch.ts`.
  */

@@ -1,5 +1,5 @@
 /**
- * Where jobs are taken from: all that differs between Redis and Postgres for those who take, in one place.
+ * Source of jobs: every difference between Redis and Postgres for consumers.
  *
  * Used by `queue-consumers.ts` and `queue-tasks.ts`. Beside `queue-adding.ts`, which adds.
  */

@@ -1,6 +1,6 @@
 /**
- * One request to an address that a customer gave, over a connection that was vetted (`vetted-connection.ts`). Redirects
- * are answers like any other. Node's own client: for a request now and then, whose answer is wanted piece by piece.
+ * One request to a customer's address over a vetted connection (`vetted-connection.ts`). Redirects are answers like any
+ * other. Node's own client: for a request now and then, whose answer is wanted piece by piece.
  */
 import { request, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

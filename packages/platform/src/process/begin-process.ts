@@ -1,5 +1,5 @@
 /**
- * What every service's `main.ts` begins with: settings, log, lifecycle, and how the process ends.
+ * Common start of every service's `main.ts`: settings, log, lifecycle, and the end of the process.
  *
  * It ends by a signal (what is in progress is finished, exit 0), or by an error that nobody caught: while it
  * starts or later, at the top level of a module, in a promise or in a callback. Such an error is the

@@ -1,4 +1,4 @@
-/** What the last line of a process says of the error that ends it. */
+/** Words of a process's last line about its fatal error. */
 import { AppError, reasonOf, type ErrorCode } from '@sluice/domain/values/errors';
 
 /** What is said of an error that ends a process. */

@@ -1,5 +1,5 @@
 /**
- * How a process ends. It has one service, or several, as `npm start` has them: a signal stops them one after another, and
+ * Ends a process. It has one service, or several, as `npm start` has them: a signal stops them one after another, and
  * an error that nobody caught ends all of them at once.
  */
 import { describeEnding } from './describe-ending.ts';

@@ -1,4 +1,4 @@
-/** Something done again and again while a process lives, one at a time. */
+/** Repeats an action while a process lives, one run at a time. */
 import type { Logger } from './logger.ts';
 
 export interface Repetition {

@@ -1,6 +1,6 @@
 /**
- * What each workspace holds of a bound that all share, in this process. The rule is `domain/src/values/fair-share.ts`;
- * this keeps the counts, and who was refused a moment ago.
+ * Shares of workspaces in a common bound of this process. The rule is `domain/src/values/fair-share.ts`; this keeps the
+ * counts and the latest refusals.
  *
  * On the way of every call, so a take and a release are a look-up and a write each.
  */

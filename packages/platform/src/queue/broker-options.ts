@@ -1,4 +1,4 @@
-/** What the queues of a process are opened with, on the adding side and on the taking one. */
+/** Options with which a process opens its queues, for both sides. */
 import type { Logger } from '../process/logger.ts';
 
 export interface BrokerOptions {

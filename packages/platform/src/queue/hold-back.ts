@@ -1,6 +1,6 @@
 /**
- * What holds a new flush back: earlier calls may be on the disk of an intake, or staged (`staged-flushes.ts`). Asked where
- * the flush is added, in the same script or statement.
+ * Reasons to hold a new flush back: earlier calls may be on the disk of an intake, or staged (`staged-flushes.ts`). The
+ * script or statement that adds the flush asks.
  *
  * Used by `queue-commit-batches.ts` and `queue-tables.ts`.
  */

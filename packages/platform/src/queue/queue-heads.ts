@@ -1,8 +1,7 @@
 /**
- * What stands at the head of each queue, and which commit batches are still there, read without BullMQ, whose own reads do
- * not show who holds a job's lock.
- * Only this file, `queue-waiting.ts` and `queue-commit-batches.ts` know how BullMQ lays a queue out in Redis and in
- * Postgres.
+ * Heads of the queues, and pending commit batches, read without BullMQ. BullMQ's own reads do not show the holder of a
+ * job's lock. Only this file, `queue-waiting.ts` and `queue-commit-batches.ts` know BullMQ's layout of a queue in Redis
+ * and in Postgres.
  *
  * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`, `intake/src/commit/admission.ts`.
  */

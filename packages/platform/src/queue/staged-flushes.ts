@@ -1,7 +1,6 @@
 /**
- * Flushes that the broker has and that are not in the queues yet, because earlier calls may be on the disk of an intake.
- * What puts calls into the order of acknowledgement that intakes keep on their disks while the broker is away
- * (`docs/design/decisions/0012-order-after-outages.md`).
+ * Flushes that the broker has, but that are not queued yet: earlier calls may be on the disk of an intake. They bring
+ * calls of the intakes' disks into the order of acknowledgement (`docs/design/decisions/0012-order-after-outages.md`).
  *
  * ```
  *   intake 1   disk buffer ──put──▶ ┌────────┐

@@ -1,5 +1,5 @@
 /**
- * Lets nothing be added to a Redis that says that it loses what it confirms.
+ * Keeps calls out of a Redis that may lose confirmed writes.
  *
  * Asked before each add, because Redis may be away while intake starts, come back with other settings, or be replaced by
  * a replica that has others. A connection that was looked at is not looked at again, so an add costs a look-up in a set.

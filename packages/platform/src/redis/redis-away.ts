@@ -1,7 +1,7 @@
 /**
- * The one line at a start about a Redis that does not answer, or that refuses what REDIS_URL says. The process goes on
- * and tries again: intake keeps calls on its disk, workers begin once Redis is there. The errors of the connections name
- * neither the setting nor what to correct.
+ * The one line at a start about an unreachable Redis. Also for a Redis that refuses the values of REDIS_URL. The
+ * process goes on and tries again: intake keeps calls on its disk, workers begin once Redis is there. The errors of the
+ * connections name neither the setting nor its correction.
  */
 import { parseRedisUrl, type RedisAddress } from '../settings/redis-url.ts';
 import { connectProducer } from './redis.ts';

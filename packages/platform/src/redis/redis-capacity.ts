@@ -1,6 +1,5 @@
 /**
- * Whether Redis has capacity for more commit batches, asked by whoever adds them
- * (`domain/src/operations/broker-fill.ts` is the rule).
+ * Decides whether Redis has capacity for more commit batches (`domain/src/operations/broker-fill.ts` is the rule).
  *
  * It looks while commit batches are added: a second after the last look, after a small part of the free memory has been
  * added, and at once after a refusal. So how far it is overshot does not depend on the clock: an intake that adds

@@ -1,6 +1,5 @@
 /**
- * What an acknowledgement is worth on this Redis, and how it is made to be worth that where a
- * replica may take the master's place.
+ * Durability of an acknowledgement on this Redis. If a replica may take the master's place, it waits for a replica too.
  *
  * Replication is asynchronous: a master confirms, dies, and its replica may never have heard. So a
  * commit batch counts as confirmed only when every master that it may be on has said that

@@ -1,6 +1,6 @@
 /**
- * One-time passwords by time (RFC 6238 on RFC 4226), as authenticator apps make them: HMAC-SHA-1, six digits, 30 seconds.
- * Those are what every app has without a parameter. Pure but for the random draws.
+ * One-time passwords by time (RFC 6238 on RFC 4226), for authenticator apps: HMAC-SHA-1, six digits, 30 seconds. Every
+ * app has these values without a parameter. Pure but for the random draws.
  *
  * A code is good in its own step and in the step before and after, since a phone's clock differs and typing takes time.
  */

@@ -1,6 +1,6 @@
 /**
- * How processes tell each other what only matters now: by Redis' publish and subscribe where there is a Redis, else
- * by Postgres' `LISTEN` and `NOTIFY`. Delivered at most once, kept nowhere; nobody waits for it.
+ * Channel between processes for short-lived messages: Redis' publish and subscribe if there is a Redis, else Postgres'
+ * `LISTEN` and `NOTIFY`. A message is delivered at most once and never stored, and no process waits for it.
  *
  * On Postgres a notification holds less than 8,000 bytes, and commits that notify wait for each
  * other. Ours are transactions of their own that write nothing, on a connection of their own, a

@@ -1,6 +1,6 @@
 /**
- * What API, intake and worker tell each other of the live tail, and how it is read: another version, or whatever else
- * publishes on the same broker, may have sent it, and nothing that is heard may end a process.
+ * Messages of API, intake and worker about the live tail. Another version, or any other publisher on the same broker,
+ * may have sent a message, so no content may end a process.
  *
  * Between `tail-source.ts`, which publishes lines, and `api/src/events/tail-hub.ts`, which says who reads them.
  */

@@ -1,6 +1,7 @@
 /**
- * A process says every ten seconds that it lives, and what there is to know of it: one small statement
- * (`database/src/maintenance/process-heartbeats.ts`). While Postgres is away nothing is said, and nothing waits for it.
+ * Writes the state of a process every ten seconds, in one small statement
+ * (`database/src/maintenance/process-heartbeats.ts`). While Postgres is away the heartbeat is left out, and no work
+ * waits for it.
  */
 import { hostname } from 'node:os';
 import type { Lifecycle } from '../process/lifecycle.ts';

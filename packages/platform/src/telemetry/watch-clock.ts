@@ -1,4 +1,4 @@
-/** Tells how far this process' clock is from the one that all share: in a metric, and in the log where it is far. */
+/** Reports the difference of this process' clock from Postgres' clock: in a metric, and in the log if it is large. */
 import {
   describeDifference,
   judgeClock,

@@ -1,6 +1,6 @@
 /**
- * Certificates of clients, and of a server with a private authority, for tests: good for a hundred years and for nothing
- * else. Written out, because Node cannot make certificates.
+ * Certificates of clients and of a private server, for tests only. They are valid for a hundred years. They are written
+ * out, because Node cannot make certificates.
  */
 
 /** Signs the certificates of clients. */

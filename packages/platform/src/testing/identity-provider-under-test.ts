@@ -1,6 +1,6 @@
 /**
- * A real OpenID provider for tests, on a free port of this machine: discovery, authorization code with PKCE, tokens signed
- * with RS256, keys, userinfo. It refuses what a provider must refuse, and tells lies where a test says so.
+ * A real OpenID provider for tests, on a free local port: discovery, authorization code with PKCE, tokens signed with
+ * RS256, keys, userinfo. It refuses as a provider must, and gives false answers if a test asks for them.
  */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

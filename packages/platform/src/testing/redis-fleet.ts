@@ -1,7 +1,7 @@
 /**
- * Several real `redis-server` processes that stand in for one another, for tests and chaos runs: a
- * Cluster of three masters with a replica each, and a master with two replicas watched by three
- * Sentinels. On free ports, with the settings that `infra/redis` names, but for shorter clocks.
+ * Several real `redis-server` processes with failover, for tests and chaos runs: a Cluster of three masters with a
+ * replica each, and a master with two replicas watched by three Sentinels. On free ports, with the settings that
+ * `infra/redis` names, but with shorter times.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * A real `redis-server` as a child of this process, for tests, benchmarks and chaos runs. (A
- * production Redis is the operator's, or `infra/compose.yaml`'s.)
+ * A real `redis-server` as a child process, for tests and benchmarks. Also for chaos runs. (A production Redis is the
+ * operator's, or `infra/compose.yaml`'s.)
  *
  * Its settings are those that make an acknowledgement worth something: every write is in the
  * append-only file, on disk, before it is confirmed.

@@ -1,5 +1,5 @@
 /**
- * Sends an attempt with the access token of its webhook, where it has an OAuth2 client.
+ * Sends an attempt with its webhook's access token, if it has one.
  *
  * All of it is one attempt with one deadline, which the lane's lease is made for: a token that has to be fetched takes
  * its time from the endpoint's, a request to the token server at most half of it. A token is kept, so the next attempt has the whole time. If the endpoint

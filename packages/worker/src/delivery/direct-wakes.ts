@@ -1,6 +1,6 @@
 /**
- * Lanes that the process drains which has just logged for them, without a job. At 20 events a second a wake-up through the
- * queue is five scripts of Redis, 64 commands (`npm run bench -- ordinary`).
+ * Delivery queues that a process drains right after it has logged. They need no job. At 20 events a second a wake-up
+ * through the queue is five scripts of Redis, 64 commands (`npm run bench -- ordinary`).
  *
  * It trades away that a wake-up outlives the process: the reconcile loop finds the lane of one that dies in between, as
  * it finds any lane whose wake-up was lost. And that other workers help: beyond so many lanes at a time wake-ups go

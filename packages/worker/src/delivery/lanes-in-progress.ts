@@ -1,7 +1,7 @@
 /**
- * The lanes that this process drains now, so that what it logs itself is sent without a wake-up through the
- * queue: the drain is told, and reads on at once. And a wake-up of such a lane ends without a statement: while 900
- * endpoints hang, most wake-ups are theirs.
+ * Delivery queues that this process drains. A drain learns at once of deliveries that its own process logs, without a
+ * wake-up through the queue. A wake-up of such a queue ends without a statement: while 900 endpoints hang, most
+ * wake-ups are theirs.
  *
  * Safe to leave the wake-up out: a drain that was told looks at its log again before it gives its lane
  * back, and giving back tells the end of the log as of then. A drain that is about to give its lane back answers

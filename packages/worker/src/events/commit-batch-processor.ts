@@ -1,5 +1,5 @@
 /**
- * What a worker process does with the commit batches that the queue brings: it has them applied, and counts them.
+ * Applies and counts the commit batches that the queue brings.
  *
  * The queue is `platform/src/consumers/queue-consumers.ts`, the applying `process-commit-batch.ts` (step 9 of the
  * walk).

@@ -1,5 +1,5 @@
 /**
- * Processes one commit batch, and those that wait behind it, in one transaction (`batch-transaction.ts`).
+ * Processes one commit batch, and the ones behind it, in one transaction (`batch-transaction.ts`).
  *
  * Step 9 of the walk. Before: `platform/src/queue/queue.ts` hands the commit batch over, once or more often.
  * After: the lanes it names are woken and `deliver-webhook.ts` (step 11) sends what was logged.

@@ -1,5 +1,5 @@
 /**
- * Whether event ids have to be looked up before they are taken.
+ * Decides whether event ids are looked up before they are taken.
  *
  * Hardly any call comes twice, so its id is taken without a look. With a look for each, an event costs Postgres 1.11 of the
  * CPU and 10.9 pages instead of 8.9 (`npm run bench -- growth`), and a worker takes 0.94 of the events (`process --compare`,

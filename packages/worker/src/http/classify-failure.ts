@@ -1,7 +1,4 @@
-/**
- * What went wrong on the way to an endpoint, in the domain's words: codes of Node → a class that the
- * schedule knows. By code, not by wording.
- */
+/** Classifies a failed request for the schedule: codes of Node → a class of the domain. By code, not by wording. */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 import { PROXY_FAILED } from '@sluice/platform/outgoing/proxy-tunnel';

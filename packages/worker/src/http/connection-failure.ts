@@ -1,7 +1,7 @@
 /**
- * What a connection failed of before there was an answer, in sentences for a webhook's owner, as `tls-failure.ts` has them for
- * TLS. Node's own texts name its functions (`getaddrinfo`, `connect`, `read`), and the same loss reads differently with and
- * without TLS. Its code stands behind the sentence for who wants to look it up.
+ * Sentences about a connection's failure before an answer, for a webhook's owner. `tls-failure.ts` has the sentences
+ * for TLS. Node's own texts name its functions (`getaddrinfo`, `connect`, `read`), and the same loss reads differently
+ * with and without TLS. The code stands behind the sentence, for a look-up.
  */
 
 const SENTENCES: Readonly<Record<string, string>> = {

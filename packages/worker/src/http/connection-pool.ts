@@ -1,6 +1,6 @@
 /**
- * Which open connection serves which route next, and how many may lie idle. A route is an origin, and what TLS is made
- * with where that is the webhook's own.
+ * Selects the connection for a request, and bounds the idle ones. A route is an origin, with the TLS material of the
+ * webhook if it has its own.
  *
  * The latest used is taken first, so that under little load the others age and go. Idle connections are bounded over
  * all routes together; beyond the bound the one that is idle longest goes, whatever its route. A connection that

@@ -1,7 +1,7 @@
 /**
- * Fetches a file from an address that its owner gave, piece by piece: an answer of any length takes
- * the memory of one piece. The addresses that may be reached are those of webhooks, by the same egress
- * proxy (`platform/src/outgoing/vetted-connection.ts`); redirects are not followed for the same reason.
+ * Fetches a file from a customer's address, piece by piece: an answer of any length takes the memory of one piece. The
+ * allowed addresses are the same as for webhooks, by the same egress proxy
+ * (`platform/src/outgoing/vetted-connection.ts`). Redirects are not followed for the same reason.
  *
  * One request now and then, whose pieces are wanted at the speed at which they can be stored.
  */

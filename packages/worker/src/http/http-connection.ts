@@ -1,5 +1,5 @@
 /**
- * One connection to an endpoint, opened when it is first used, with one request on it at a time.
+ * One lazily opened connection to an endpoint, with one request at a time.
  *
  * Bytes that come while nobody waits for an answer end the connection, as does its end by the other side. Between
  * `http-attempt.ts`, which uses it, and `vetted-connection.ts` of `platform`, which opens it.

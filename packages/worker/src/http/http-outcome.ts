@@ -1,4 +1,4 @@
-/** What is sent to an endpoint, and how that ended. */
+/** Request to an endpoint, and its outcome. */
 import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import type { TlsIdentity } from '@sluice/platform/outgoing/tls-identity';
 

@@ -1,6 +1,6 @@
 /**
- * Reads one answer from the bytes of a connection (RFC 9112), as they come. It knows no socket, and
- * nothing that it is given makes it hold more than a head and the first part of a body.
+ * Parses one HTTP answer from bytes as they come (RFC 9112). It knows no socket, and for any input it holds at most a
+ * head and the first part of a body.
  *
  *   head ──┬─ 1xx ──▶ head                                 (at most so many)
  *          ├─ 204, 304 ───────────────────────▶ complete

@@ -1,6 +1,6 @@
 /**
- * What a TLS connection failed of, in sentences for a webhook's owner. OpenSSL's own texts name its source files and
- * functions, and change with its version; its code stands behind the sentence for who wants to look it up.
+ * Sentences about a TLS failure, for a webhook's owner. OpenSSL's own texts name its source files and functions, and
+ * change with its version. The code stands behind the sentence, for a look-up.
  */
 
 const SENTENCES: Readonly<Record<string, string>> = {

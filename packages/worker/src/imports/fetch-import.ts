@@ -1,6 +1,6 @@
 /**
- * Fetches the file of an import from its URL, in pieces that are kept as they come. One that breaks off is fetched again
- * from its start; one that finds no capacity, or no way through the egress proxy, waits and holds nothing meanwhile.
+ * Fetches the file of an import from its URL, in stored pieces. A fetch that breaks off begins again at the start. A
+ * fetch without capacity, or without a way through the egress proxy, waits and holds no storage meanwhile.
  *
  * Before: `run-import.ts`. After: `database/src/imports/import-chunks.ts`.
  */

@@ -1,7 +1,7 @@
 /**
- * What the start of a file says about all of it: its encoding, what separates cells and ends rows, where its records
- * begin. It is found once and stored with the import (`imports.file_form`): looked for anew where reading begins again, it
- * could be found otherwise.
+ * Form of an import file, read from its start: its encoding, its separators of cells and rows, the place of its first
+ * record. It is found once and stored with the import (`imports.file_form`): a second look, after a stop, could find
+ * another form.
  *
  * UTF-8 and UTF-16 are told by their byte order mark or by being valid; any other encoding only by what was declared, for
  * nothing in a file tells Windows-1252 from its dozen relatives. What is no text is refused with what it is.

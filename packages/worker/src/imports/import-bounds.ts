@@ -1,4 +1,4 @@
-/** How much the files of imports may take, as the settings say it. */
+/** Size limits of import files, from the settings. */
 import type { importSettings } from '@sluice/platform/settings/config';
 import type { z } from 'zod';
 import type { RunImportDeps } from './run-import.ts';

@@ -1,4 +1,4 @@
-/** The pieces of a file as they come → the chunks in which it is stored (`database/src/imports/import-chunks.ts`). */
+/** Pieces of a file → the chunks of its stored form (`database/src/imports/import-chunks.ts`). */
 
 const CHUNK_SIZE_BYTES = 1_048_576;
 /** Whoever takes the chunks looks as often whether the file is still wanted. */

@@ -1,6 +1,6 @@
 /**
- * Bytes that are nearly UTF-8 → UTF-8 of the same length, with a question mark for each byte of no character, so that a
- * place in it stays a place in the file. One pass: a line of nothing but wrong bytes takes no longer than another.
+ * Replaces wrong bytes of UTF-8 by question marks. The length stays, so that a place in it stays a place in the file.
+ * One pass: a line of only wrong bytes takes no longer than another.
  */
 
 /** A byte that no character has in its place. */

@@ -1,4 +1,4 @@
-/** Tells whoever watches a workspace of an import's rows (`GET /v1/stream` of the API). */
+/** Publishes an import's rows to the live tail (`GET /v1/stream` of the API). */
 import type { ImportKey } from '@sluice/database/imports/imports';
 import type { Issue } from '@sluice/domain/operations/issue';
 import { IMPORT_SOURCE, type TrackEvent } from '@sluice/domain/operations/operation';

@@ -1,5 +1,5 @@
 /**
- * Bytes → records of CSV, each with the byte behind it, so that reading can begin again there.
+ * Bytes → records of CSV, each with its end, so that reading can begin again there.
  *
  * In constant memory: a record past the bound is a fault of the file. Faults of CSV itself (a quote
  * that is never closed) end the reading: what comes after one cannot be told from what is inside. So does a byte that is

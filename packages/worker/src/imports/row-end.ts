@@ -1,5 +1,5 @@
 /**
- * The start of a file → its first line, and what ends its rows. The line of names may end in another way than the rows: a
+ * Start of a file → its first line, and its row separator. The line of names may end in another way than the rows: a
  * program wrote the rows, and a person or another program put the names before them.
  */
 import type { FileForm } from '@sluice/database/imports/imports';

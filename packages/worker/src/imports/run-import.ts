@@ -1,6 +1,6 @@
 /**
- * One import from where it is to its end, or until the worker stops: the file is fetched, its first
- * line judged, its rows written in batches.
+ * Runs one import to its end, or until the worker stops: the file is fetched, its first line judged, its rows written
+ * in batches.
  *
  * Every step writes how far it is, under a lease. So a killed worker costs the time until its lease ends and at most
  * one batch of reading: the next worker begins at the byte behind the last batch. A file that is being fetched is

@@ -1,8 +1,8 @@
 /**
- * Attempts of one lane that have ended and are not kept yet, and when they should be: a failure at once, because a
- * crash must not shorten a wait; successes once there are enough of them, or soon. A statement costs something for
- * each lane in it, so statements are few and large, and larger in a busy process. The price: after a crash, what the
- * lane sent in that time is sent again.
+ * Ended attempts of one delivery queue that are not stored yet. They decide their time: a failure at once, because a
+ * crash must not shorten a wait; successes once there are enough of them, or soon. A statement costs something for each
+ * lane in it, so statements are few and large, and larger in a busy process. The price: after a crash, what the lane
+ * sent in that time is sent again.
  *
  * Used by `lane-lease.ts`.
  */

@@ -1,5 +1,5 @@
 /**
- * How the requests of one webhook prove who sends them: its client certificate, its authority and its OAuth2 client, as
+ * Credentials of one webhook's requests: its client certificate, its authority and its OAuth2 client, as
  * `lane-endpoint.ts` last read them.
  *
  * The token itself is fetched and kept by `delivery/access-tokens.ts`.

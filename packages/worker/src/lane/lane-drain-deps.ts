@@ -1,4 +1,7 @@
-/** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
+/**
+ * Dependencies of a drain: from `deliver-webhook.ts` for a webhook's own delivery queue, from `replay-deliveries.ts`
+ * for a replay.
+ */
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';

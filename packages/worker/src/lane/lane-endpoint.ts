@@ -1,6 +1,6 @@
 /**
- * Where the requests of a lane go, how they are signed and what else proves who sends them, as Postgres last said: the owner may change all of it during a
- * drain. Used by `lane-drain.ts`.
+ * Endpoint, signature and credentials of a delivery queue's requests. The owner may change all of it during a drain, so
+ * the values are the latest from Postgres. Used by `lane-drain.ts`.
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LaneKey } from '@sluice/database/delivery/lanes';

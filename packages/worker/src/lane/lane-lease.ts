@@ -1,5 +1,5 @@
 /**
- * The lease under which one drain sends, and what is written down under it.
+ * Lease under which one drain sends, and its writes.
  *
  * A request is started only while the lease outlives its timeout, and every write names the lease's fencing number: two
  * workers never send one lane at the same time. (But for a machine that was suspended, whose monotonic clock stood

@@ -1,6 +1,6 @@
 /**
- * What a worker asks of Postgres about lanes, grouped over all the lanes that it drains: claims, parts
- * of the log, progress. Each lane sees calls of its own.
+ * Statements about delivery queues, grouped over all drains of a worker: claims, parts of the log, progress. Each drain
+ * sees calls of its own.
  *
  * Between `deliver-webhook.ts`, `lane-drain.ts` and the statements of `database/src/delivery/lanes.ts` and
  * `logged-deliveries.ts` (step 14).

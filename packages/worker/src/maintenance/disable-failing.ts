@@ -1,6 +1,7 @@
 /**
- * Disables webhooks that have failed for as many days as they ask for, and tells their workspace: the audit log, and the other
- * webhooks that chose `reporting_webhook_disabled`. Each in one transaction, so that it is told once.
+ * Disables webhooks that have failed for their chosen number of days. It reports each to the workspace: in the audit
+ * log, and to the other webhooks that chose `reporting_webhook_disabled`. Each is one transaction, so that it is
+ * reported once.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';

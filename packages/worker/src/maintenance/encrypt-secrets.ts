@@ -1,6 +1,6 @@
 /**
- * Keeps the secrets in the database (what webhooks sign with, their headers, the second factors of users) as they should
- * be: encrypted, by the first of the installation's keys, and no signing key that a rotation has put out of use.
+ * Keeps the secrets in the database encrypted, by the first key. They are the signing keys and headers of webhooks and
+ * the second factors of users. It also removes signing keys that a rotation has put out of use.
  *
  * Run it before anything is sent, and every minute: it encrypts what was there before there was a key,
  * what somebody made by hand, and all of it again when the installation's key is replaced. With nothing to do it

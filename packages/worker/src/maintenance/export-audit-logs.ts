@@ -1,5 +1,5 @@
 /**
- * Writes one export of the audit log, part by part, and goes on where an earlier attempt stood.
+ * Writes one export of the audit log, part by part. It goes on at the end of an earlier attempt.
  *
  * The entries are final and numbered without a gap, so the position is one id; a part and the position
  * after it are one write (`database/src/audit/audit-log-exports.ts`). One worker at a time, by lease. When a worker dies,

@@ -1,6 +1,6 @@
 /**
- * Secrets of webhooks, users and identity providers that none of the installation's keys opens, because the key that encrypted them is lost:
- * finds them, and gives them up, so that the services start again.
+ * Finds and gives up secrets whose encryption key is lost. They are secrets of webhooks, users and identity providers
+ * that no key of the installation opens. Afterwards the services start again.
  *
  * | what does not open | what takes its place |
  * |---|---|

@@ -1,6 +1,6 @@
 /**
- * Tells workspaces of webhooks that have been failing for an hour, and of deliveries that were given
- * up: once an episode, to the webhooks of the workspace that chose these events.
+ * Reports failing webhooks and abandoned deliveries to their workspaces: once an episode, to the webhooks of the
+ * workspace that chose these events.
  *
  * Run it every few seconds on any number of workers. The alert is logged in the transaction that
  * marks it as told (`database/src/delivery/lane-alerts.ts`); what is logged is sent like anything else.

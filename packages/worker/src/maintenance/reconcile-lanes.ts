@@ -1,6 +1,6 @@
 /**
- * Wakes lanes that have something to do and that the queue may know nothing of: the queue was
- * flushed, a wake-up was lost, a worker died with the lease.
+ * Wakes delivery queues with work whose wake-up may be lost: the queue was flushed, a wake-up was lost, a worker died
+ * with the lease.
  *
  * Only lanes that two reconcile loops in a row found unclaimed. What has just been logged has its wake-up on the way.
  * Waking it again made 1,000 further jobs of 1,000 lanes that got events at once, each added, taken and looked into for

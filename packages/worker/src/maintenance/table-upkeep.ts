@@ -1,6 +1,6 @@
 /**
- * What a worker does by the clock for tables that grow: partitions are made ahead, and records that nobody looks back at
- * are forgotten, which are old days of the issues log and old imports.
+ * Maintains growing tables by the clock: it makes partitions ahead, and deletes old days of the issues log and old
+ * imports.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { makeEventPartitions } from '@sluice/database/events/events';

@@ -1,6 +1,6 @@
 /**
- * Sums up the days of usage that are over, of every account (`database/src/credits/usage-watermarks.ts`). A day is over
- * some time after its end, so that its runs can be looked at one by one for a while.
+ * Sums up ended days of usage, of every account (`database/src/credits/usage-watermarks.ts`). A day ends some time
+ * after its last hour, so that its runs can be read one by one for a while.
  *
  * Has it done by a BullMQ job scheduler: one job in each interval for all workers together. If all
  * workers were late, the next job is due at once and two may run together, which is safe. The interval is shorter

@@ -1,6 +1,6 @@
 /**
- * What a worker does about webhooks beside their lanes: reconcile loops of lanes and replays, and by the clock alerts,
- * secrets, the days of the log, and what deleted webhooks leave behind.
+ * Work of a worker about webhooks, beside their deliveries: reconciliation loops of delivery queues and replays, and by
+ * the clock alerts, secrets, the days of the log, and the remains of deleted webhooks.
  *
  * Each task may run on any number of workers at the same time. Replays have drains and requests of
  * their own, so that they take none of the lanes'.

@@ -1,4 +1,4 @@
-/** What a worker says of itself every ten seconds: its clock, the broker as it sees it, and what stands. */
+/** State that a worker reports every ten seconds: its clock, its broker, and stuck work. */
 import { heartbeatOf } from '@sluice/database/maintenance/process-heartbeats';
 import type { Database } from '@sluice/database/connection/connection';
 import type { WatchReport } from '@sluice/platform/consumers/queue-watch';

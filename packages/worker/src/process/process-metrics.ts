@@ -1,4 +1,4 @@
-/** What one worker process has done and has in progress, for `/metrics`; what waits is in `backlog-metrics.ts`. */
+/** Metrics of one worker's finished and present work, for `/metrics`; `backlog-metrics.ts` has the waiting work. */
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
 import type { ConsumerReport } from '@sluice/platform/consumers/queue-consumers';
 import { inFlightCount, type LanePermits } from '../scheduling/lane-permits.ts';

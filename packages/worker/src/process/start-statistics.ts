@@ -1,4 +1,4 @@
-/** Has what a worker counts written every ten seconds, and once more when all that it counts has ended. */
+/** Writes a worker's counts every ten seconds, and once at its end. */
 import type { Database } from '@sluice/database/connection/connection';
 import { writeMinutes } from '@sluice/database/maintenance/minute-statistics';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';

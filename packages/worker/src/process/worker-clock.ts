@@ -1,5 +1,6 @@
 /**
- * What a worker may do by its own clock: nothing by one that is minutes from Postgres' (`domain/src/values/clock-difference.ts`).
+ * Limits of a worker's own clock: a worker whose clock is minutes from Postgres' may not work by it
+ * (`domain/src/values/clock-difference.ts`).
  *
  *   start ──────▶ require ── wrong twice ─▶ the start ends
  *   each minute ▶ watch ──── wrong twice ─▶ the worker ends

@@ -1,5 +1,5 @@
 /**
- * Shows the other workers that this process lives, by a lock in a session of its own in Postgres
+ * Proves to other workers that this process lives. The proof is a lock in a session of its own in Postgres
  * (`database/src/maintenance/worker-processes.ts`). When the process is killed, they take up its work within seconds.
  *
  * A session can also end while the process lives: Postgres restarts, an operator ends it. Then this process sends

@@ -1,6 +1,5 @@
 /**
- * What a worker process does about purchases: what the queue brings, what the reconcile loop finds, and what is due by
- * the clock.
+ * Work of a worker about purchases: jobs of the queue, findings of the reconciliation loop, and work by the clock.
  */
 import { countProviderCalls } from '@sluice/billing-vendor/count-provider-calls';
 import { openPaymentProvider } from '@sluice/billing-vendor/open-payment-provider';

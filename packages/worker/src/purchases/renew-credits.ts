@@ -1,7 +1,6 @@
 /**
- * What time does to credits: the month's allowance of every paid plan, the end of holds that nobody ended,
- * and the end of grants whose time is over. Each changes only what is its own: a reset never touches what
- * was bought or given.
+ * Changes of credits by the clock: the month's allowance of every paid plan, the end of open holds, and the end of
+ * expired grants. Each changes only its own kind: a reset never touches credits that were bought or given.
  *
  * An allowance comes once however often and on however many workers this runs (`domain/src/billing/allowance.ts`). It
  * is given earlier where it is needed earlier: by the first debit of the month, and with a plan that is bought.

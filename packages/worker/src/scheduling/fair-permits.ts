@@ -1,7 +1,6 @@
 /**
- * Who may send next, when more want to than should at a time: a permit is one request under way, and
- * permits are shared out by the time they were held, between accounts first and then between the
- * webhooks of an account.
+ * Weighted fair queueing of concurrency permits: a permit is one request in flight, and permits are shared out by the
+ * time they were held, between accounts first and then between the webhooks of an account.
  *
  *   permit time    account 1 ──┬── webhook 7   4,020 ms  ← hangs: waits until the others have had as much
  *                              └── webhook 9      12 ms

@@ -1,6 +1,6 @@
 /**
- * What has the lowest key comes out first; of equal keys what came in first. A binary heap: pushing
- * and popping cost the logarithm of how many there are.
+ * Binary heap: the lowest key comes out first, and of equal keys the first one in. Pushing and popping cost the
+ * logarithm of the number of entries.
  *
  * Used by `fair-permits.ts`.
  */

@@ -1,6 +1,6 @@
 /**
- * How long one drain of a lane may start requests: for a time slice, and for longer where nobody
- * wants its place. Each further time slice costs a job of the queue, a claim and a release.
+ * Time during which one drain may start requests: a time slice, and longer if no other queue waits. Each further time
+ * slice costs a job of the queue, a claim and a release.
  *
  * It begins when there is something to send, not with the claim. Otherwise, with a database that takes longer than a
  * time slice, lanes would be claimed and released for ever.
