@@ -14,18 +14,16 @@ import {
 } from '@sluice/domain/delivery/incoming-event';
 import {
   isOwnEventType,
+  MESSAGE_CHANNELS,
   SELECTABLE_EVENT_TYPES,
   splitOwnEventType,
+  type MessageChannel,
   type OwnEventType,
   type ReportingEventType,
   type SelectableEventType,
 } from '@sluice/domain/delivery/reporting-event';
 import { z } from 'zod';
 import { INCOMING_SCHEMAS } from './incoming-schemas.ts';
-
-type Channel = 'email' | 'push' | 'sms' | 'whatsapp' | 'in_app' | 'slack' | 'webhook';
-
-const CHANNELS = ['email', 'push', 'sms', 'whatsapp', 'in_app', 'slack', 'webhook'] as const;
 
 const identifiers = z.looseObject({
   id: z.string().nullable(),
@@ -93,7 +91,7 @@ const MEMBERS = {
 
 type Member = keyof typeof MEMBERS;
 
-const RECIPIENT_SAMPLES: Partial<Record<Channel, string>> = {
+const RECIPIENT_SAMPLES: Partial<Record<MessageChannel, string>> = {
   sms: '+15550100',
   whatsapp: '+15550100',
   slack: '#general',
@@ -210,8 +208,8 @@ const OWN_DATA = {
   ],
 } as const satisfies Record<OwnEventType, readonly [z.ZodType, object]>;
 
-function channelOf(type: ReportingEventType): Channel | undefined {
-  return CHANNELS.find((channel) => type.startsWith(`${channel}_`));
+function channelOf(type: ReportingEventType): MessageChannel | undefined {
+  return MESSAGE_CHANNELS.find((channel) => type.startsWith(`${channel}_`));
 }
 
 /** The value of `metric`, which is the type without its family, but for one; of incoming events a sample. */
@@ -222,7 +220,7 @@ export function metricOf(type: SelectableEventType): string {
   return type.slice((channelOf(type) ?? 'customer').length + 1);
 }
 
-function membersOf(type: ReportingEventType, channel: Channel): Member[] {
+function membersOf(type: ReportingEventType, channel: MessageChannel): Member[] {
   const metric = metricOf(type);
   const members: Member[] = [channel === 'push' ? 'recipients' : 'recipient'];
   members.push(...(MEMBERS_BY_METRIC[metric] ?? []), ...(MEMBERS_BY_TYPE[type] ?? []));
@@ -237,10 +235,10 @@ function schemaOf(type: SelectableEventType) {
   const channel = channelOf(type);
   if (channel) return bodyOf(z.literal(channel), type, messageDataOf(type, channel));
   const data = type === PREFERENCES ? preferencesData : customerData;
-  return bodyOf(z.enum(['customer', ...CHANNELS]), type, data);
+  return bodyOf(z.enum(['customer', ...MESSAGE_CHANNELS]), type, data);
 }
 
-function messageDataOf(type: ReportingEventType, channel: Channel) {
+function messageDataOf(type: ReportingEventType, channel: MessageChannel) {
   const members = membersOf(type, channel);
   return messageData.extend(
     Object.fromEntries(members.map((member) => [member, MEMBERS[member][0].optional()])),

@@ -162,8 +162,13 @@ export function splitOwnEventType(type: OwnEventType): {
   return { family, metric: type.slice(family.length + 1) };
 }
 
-/** What carries a message, and so what a delivery's `object_type` can be besides `customer`. */
+/** The channel of a message: each value of a delivery's `object_type` except `customer`. */
 export type MessageChannel = Exclude<Family, 'customer'>;
+
+/** All channels of messages, in the order of the registry. */
+export const MESSAGE_CHANNELS = (Object.keys(SUFFIXES) as Family[]).filter(
+  (family): family is MessageChannel => family !== 'customer',
+);
 
 /** True for a type of the registry. */
 export function isReportingEventType(type: string): type is ReportingEventType {

@@ -6,6 +6,7 @@
  */
 import { cleanKey, reportFlaws } from './clean-json.ts';
 import { readRequiredText } from './identifiers.ts';
+import { MESSAGE_CHANNELS } from '../delivery/reporting-event.ts';
 import { ID_SIZE_BYTES_MAX, METRIC_TEXT_SIZE_BYTES_MAX } from '../operations/limits.ts';
 import type { ReportMetric } from '../operations/operation.ts';
 import { isAbsent, trimmed } from '../value-rules/verdict.ts';
@@ -26,15 +27,7 @@ const METRICS: ReadonlySet<string> = new Set([
 /** What the older push route and v2 deliveries may report. */
 export const PUSH_METRICS: ReadonlySet<string> = new Set(['opened', 'converted', 'delivered']);
 
-const CHANNELS: ReadonlySet<string> = new Set([
-  'email',
-  'push',
-  'sms',
-  'in_app',
-  'slack',
-  'webhook',
-  'whatsapp',
-]);
+const CHANNELS: ReadonlySet<string> = new Set(MESSAGE_CHANNELS);
 
 /** Where the parts of a report stand in the body. */
 export interface MetricReport {
