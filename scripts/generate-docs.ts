@@ -3,6 +3,7 @@
  * With `--check` it writes nothing, and fails if a table is not current.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { apiSettings } from '@sluice/api/settings';
 import { billingSettings, simulatorSettings } from '@sluice/billing-vendor/settings';
 import { intakeSettings } from '@sluice/intake/settings';
@@ -11,6 +12,8 @@ import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { workerSettings } from '@sluice/worker/process/settings';
 import { z } from 'zod';
 import { markdownTable, newestSuite, type SuiteResult } from '../benchmarks/src/suite-table.ts';
+import { findMessages } from './messages/find-messages.ts';
+import { messagesPage } from './messages/messages-page.ts';
 
 const ROOT = new URL('../', import.meta.url);
 
@@ -82,10 +85,20 @@ function withSection(text: string, section: string, made: string, page: string):
 for (const [page, section, made] of [
   ['docs/reference/settings.md', 'settings', settingsTable()],
   ['benchmarks/README.md', 'benchmarks', suiteTable()],
-] as const) {
+] as const)
+  writePage(page, section, made);
+// A test compares this page (`scripts/test/messages.test.ts`), so that a changed message fails no other check.
+if (!process.argv.includes('--check'))
+  writePage(
+    'docs/reference/messages.md',
+    'messages',
+    messagesPage(findMessages(fileURLToPath(ROOT))),
+  );
+
+function writePage(page: string, section: string, made: string): void {
   const current = readFileSync(new URL(page, ROOT), 'utf8');
   const next = withSection(current, section, made, page);
-  if (next === current) continue;
+  if (next === current) return;
   if (process.argv.includes('--check')) {
     console.error(`${page} is not what the code and the newest results say: npm run docs`);
     process.exitCode = 1;
