@@ -32,6 +32,9 @@ const FAILURE = {
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } },
 };
 
+/** Of a batch of which some items are wrong; the other 207 has results. */
+const isFailure = (response: unknown): boolean => JSON.stringify(response).includes('"meta"');
+
 /** One type for every failure, no webhooks, and no `Idempotency-Key`, which the client makes. */
 function reduced(description: Description): object {
   const paths = Object.entries(description.paths).map(([path, methods]) => [
@@ -44,7 +47,12 @@ function reduced(description: Description): object {
           parameters: parameters.filter(({ name }) => name !== 'Idempotency-Key'),
           responses: {
             ...Object.fromEntries(
-              Object.entries(responses).filter(([status]) => status.startsWith('2')),
+              Object.entries(responses)
+                .filter(([status]) => status.startsWith('2'))
+                .map(([status, response]) => [
+                  status,
+                  status === '207' && isFailure(response) ? FAILURE : response,
+                ]),
             ),
             default: FAILURE,
           },

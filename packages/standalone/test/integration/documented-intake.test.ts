@@ -1,6 +1,8 @@
 /** What the description says of intake is what intake does: every call is there, and every example is taken. */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { methodOf, routes } from '@sluice/intake/calls/calls';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
 
@@ -22,6 +24,12 @@ interface Operation {
   readonly responses: Readonly<Record<string, unknown>>;
 }
 
+/** The whole description, for its references. */
+interface Description {
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: object;
+}
+
 /** The same call at a second path, of which the description of the first tells. */
 const ALIASES = new Set([
   ...['i', 't', 'p', 's', 'g', 'a', 'b', 'import'].map((path) => `POST /v1/${path}`),
@@ -38,11 +46,14 @@ const AUTHORIZATION: Readonly<Record<string, string>> = {
 
 let fleet: Fleet;
 let operations: (readonly [method: string, path: string, operation: Operation])[];
+const ajv = new Ajv2020({ strict: false });
+addFormats.default(ajv);
 beforeAll(async () => {
   fleet = await startFleet();
-  const { paths } = (await (await fetch(`${fleet.api.url}/openapi.json`)).json()) as {
-    paths: Record<string, Record<string, Operation>>;
-  };
+  const { paths, components } = (await (
+    await fetch(`${fleet.api.url}/openapi.json`)
+  ).json()) as Description;
+  ajv.addSchema({ paths, components }, 'openapi');
   operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       .filter(([, { servers }]) => servers !== undefined)
@@ -99,4 +110,53 @@ test('every example is taken, with an answer that is described', async () => {
     expect(Object.keys(operation.responses)).toContain(String(answer.status));
   }
   expect(answers.filter((each) => !/ 20[04] $/.test(each))).toEqual([]);
+});
+
+/** The pointer to the schema of an answer, through the shared answers. */
+function answerPointer(path: string, method: string, status: number): string {
+  const parts = ['paths', path, method.toLowerCase(), 'responses', String(status)];
+  const pointer = parts
+    .map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')))
+    .join('/');
+  const operation = operations.find(([verb, at]) => verb === method && at === path)?.[2];
+  const { $ref } = (operation?.responses[status] ?? {}) as { readonly $ref?: string };
+  return `openapi${$ref ?? `#/${pointer}`}/content/application~1json/schema`;
+}
+
+// Found by schemathesis: the bodies were described as those of the API, which have the id of the request.
+test('every refusal is as the description says: without a key, of a body that is no JSON, of a wrong value', async () => {
+  const wrong: [headers: Record<string, string>, body: string][] = [
+    [{}, '{}'],
+    [AUTHORIZATION, 'no JSON'],
+    [
+      AUTHORIZATION,
+      '{"userId":"ada","event":7,"type":[],"batch":[{"type":"track"}],"messages":[{}],"name":7}',
+    ],
+  ];
+  const misses: string[] = [];
+  let refusals = 0;
+  for (const [method, path, { security, requestBody }] of operations) {
+    const isJson = requestBody?.content['application/json'] !== undefined;
+    const scheme = Object.keys(security[0] ?? {})[0] ?? '';
+    for (const [keys, body] of isJson ? wrong : wrong.slice(0, 1)) {
+      const answer = await fetch(`${fleet.intake.url}${path.replaceAll(/\{\w+\}/g, '1')}`, {
+        method,
+        headers: {
+          'content-type': 'application/json',
+          'x-strict-mode': '1',
+          ...(keys[scheme] !== undefined && { authorization: keys[scheme] }),
+        },
+        ...(method !== 'GET' && { body }),
+      });
+      if (answer.ok && answer.status !== 207) continue;
+      refusals += 1;
+      const fits = ajv.validate(
+        { $ref: answerPointer(path, method, answer.status) },
+        await answer.json(),
+      );
+      if (!fits) misses.push(`${method} ${path} ${answer.status}: ${ajv.errorsText()}`);
+    }
+  }
+  expect(misses).toEqual([]);
+  expect(refusals).toBeGreaterThan(40);
 });

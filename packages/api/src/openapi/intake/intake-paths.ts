@@ -4,6 +4,7 @@
  * example to an intake and hold the paths to the routes that it serves.
  */
 import type { IntakeCall } from './intake-call.ts';
+import { INTAKE_FAILURE } from './intake-failure.ts';
 import { object, reference } from './json-schema.ts';
 import { PIPELINES_CALLS } from './pipelines-calls.ts';
 import { PIPELINES_SCHEMAS } from './pipelines-schemas.ts';
@@ -67,7 +68,7 @@ const EMPTY = {
 };
 const problem = (description: string) => ({
   description,
-  content: { 'application/json': { schema: reference('Problem') } },
+  content: { 'application/json': { schema: INTAKE_FAILURE } },
 });
 const COMMON = {
   429: problem('Too many calls of the workspace. Send it again after `Retry-After` seconds.'),

@@ -1,0 +1,39 @@
+/**
+ * The body of a failure of intake. It is that of the API (`domain/src/values/problem.ts`), but its codes are others, and it has
+ * no id of the request: intake gives requests none. It stands in each answer and is no component, since the types of the
+ * client have one type for all failures.
+ */
+import { type JsonSchema, object } from './json-schema.ts';
+
+const TEXT: JsonSchema = { type: 'string' };
+
+const DETAIL = object(
+  {
+    batch_index: { type: 'integer', minimum: 0, description: 'Of a batch: which item, from 0.' },
+    field: { type: ['string', 'null'], description: 'Dots between levels: `batch.3.event`.' },
+    reason: TEXT,
+    message: TEXT,
+    detail: TEXT,
+    status: TEXT,
+    source: object({ pointer: TEXT, parameter: TEXT }),
+  },
+  ['field', 'reason', 'message', 'detail', 'status'],
+);
+
+export const INTAKE_FAILURE = object(
+  {
+    type: { type: 'string', description: '`urn:sluice:error:` and the code.' },
+    title: TEXT,
+    status: { type: 'integer' },
+    detail: TEXT,
+    code: {
+      type: 'string',
+      description:
+        'Of a refused call that of its first issue; `unauthorized`, `rate_limited`, `overloaded`, `partly_accepted`.',
+    },
+    message: TEXT,
+    errors: { type: 'array', items: DETAIL, minItems: 1 },
+    meta: object({ error: TEXT, errors: { type: 'array', items: TEXT } }, ['error', 'errors']),
+  },
+  ['type', 'title', 'status', 'detail', 'code', 'message', 'errors', 'meta'],
+);
