@@ -285,6 +285,7 @@ const reconcileLoops = startReconcileLoops({
       now,
       monotonicNow,
       calls: { pending: started.pending, stage: producer.stage },
+      countRows: statistics.countRows.bind(statistics),
       wakeLane: (lane) => producer.wakeLane(lane),
       tail,
       leaseMs: settings.QUEUE_STALLED_AFTER_MS,

@@ -52,9 +52,18 @@ import type { CsvRecord } from './read-csv.ts';
 import { publishRows, type PublishedRow } from './publish-rows.ts';
 import { writeChanges } from '../events/write-changes.ts';
 
-export interface ImportRowsDeps extends Omit<ProcessCommitBatchDeps, 'takenIds'> {
+export interface ImportRowsDeps extends Omit<
+  ProcessCommitBatchDeps,
+  'takenIds' | 'countOperations'
+> {
   /** Tells the workspace's readers (live tail) of the rows. */
   readonly tail?: TailPublisher;
+  /** Told of the rows of each batch that is committed: the names of the events taken, and how many rows were refused. */
+  readonly countRows?: (
+    environmentId: number,
+    names: readonly string[],
+    refusedCount: number,
+  ) => void;
   /** Calls that rows come after; absent: the order among rows and calls is the caller's. */
   readonly calls?: AcknowledgedCalls;
   /** A wait for calls ends with it, and the import is given back. */
@@ -139,6 +148,8 @@ async function writeBatch(
       held.rowsRead += rows.length;
       held.rowsFailed += written.failed;
       held.rowsWarned += written.warned;
+      const names = written.present.flatMap(({ event }) => event?.name ?? []);
+      deps.countRows?.(held.row.environmentId, names, written.failed);
       publishRows(deps.tail, held.row, written.present, deps.now());
       return written.lanes;
     } catch (error) {

@@ -13,7 +13,7 @@ import {
 } from '@sluice/database/maintenance/minute-statistics';
 import { LATENCY_CLASS_COUNT, latencyClassOf } from '@sluice/domain/delivery/latency-counts';
 import { isError } from '@sluice/domain/operations/issue';
-import type { Operation } from '@sluice/domain/operations/operation';
+import { IMPORT_SOURCE, type Operation } from '@sluice/domain/operations/operation';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 
 const MINUTE_MS = 60_000;
@@ -81,6 +81,18 @@ export class MinuteStatistics {
         countNames(workspace, name, 'accepted', 1);
       }
     }
+  }
+
+  /**
+   * Rows of an import that are committed.
+   *
+   * @param names - of the events of the rows that were taken.
+   * @param refusedCount - of the others.
+   */
+  countRows(environmentId: number, names: readonly string[], refusedCount: number): void {
+    const workspace = workspaceOf(this.#minuteNow(), environmentId);
+    for (const name of names) countNames(workspace, name, 'accepted', 1);
+    if (refusedCount > 0) countNames(workspace, IMPORT_SOURCE, 'refused', refusedCount);
   }
 
   countAttempt({ environmentId, webhookId }: LaneKey, attempt: CountedAttempt): void {

@@ -1,8 +1,10 @@
 /** An uploaded file of events on a real Postgres: what becomes of its rows, and what is said of them. */
+import { ALL_NAMES, type EventMinute } from '@sluice/database/maintenance/minute-statistics';
 import type { TailLine } from '@sluice/domain/operations/tail';
 import { identify, suppress } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { MinuteStatistics } from '../../../src/process/minute-statistics.ts';
 import { ImportsWorld } from '../support/imports-world.ts';
 
 let world: ImportsWorld;
@@ -26,7 +28,18 @@ describe('an uploaded file', () => {
         'late,bob,sometime,,',
       ].join('\r\n'),
     );
-    expect(await world.run()).toBe(true);
+    const statistics = new MinuteStatistics(() => world.nowMs);
+    const countRows = statistics.countRows.bind(statistics);
+    expect(await world.run({ countRows })).toBe(true);
+    const minutes: EventMinute[] = [];
+    await statistics.write(async (events) => void minutes.push(...events));
+    // For the charts of the workspace, as what calls bring.
+    expect(minutes).toMatchObject([
+      { environmentId: 1, name: ALL_NAMES, accepted: 2, refused: 4 },
+      { environmentId: 1, name: 'bought', accepted: 1, refused: 0 },
+      { environmentId: 1, name: 'looked', accepted: 1, refused: 0 },
+      { environmentId: 1, name: 'imports', accepted: 0, refused: 4 },
+    ]);
     expect(await world.shown(key)).toMatchObject({
       state: 'imported',
       rowsRead: 6,
