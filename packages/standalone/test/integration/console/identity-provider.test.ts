@@ -87,12 +87,20 @@ test('an account_admin sets the provider, users sign in by it, and then it is re
   const theirs = await world.newPage();
   const email = `${crypto.randomUUID()}@acme.example`;
   provider.state.person = { sub: email, email, email_verified: true };
-  await theirs.goto(world.url);
+  await theirs.goto(`${world.url}/live?tz=local`);
   await giveEmail(theirs, email);
   await theirs.getByRole('button', { name: signInName() }).waitFor();
   expect(await theirs.getByRole('button', { name: 'Mail me a code' }).count()).toBe(0);
   await theirs.getByRole('button', { name: signInName() }).click();
   await theirs.getByRole('navigation', { name: 'Screens' }).waitFor();
+  // The screen that was asked for before the sign-in.
+  expect(theirs.url()).toBe(`${world.url}/live?tz=local`);
+  provider.lies.metadata = { end_session_endpoint: `${provider.issuer}/signed-out` };
+  await theirs.getByRole('button', { name: 'Sign out' }).click();
+  await theirs.waitForURL((url) => url.href.startsWith(`${provider.issuer}/signed-out?`));
+  provider.lies.metadata = {};
+  await theirs.goto(world.url);
+  await theirs.getByLabel('Email').waitFor();
   await page.context().close();
   await theirs.context().close();
 });
