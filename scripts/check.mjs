@@ -68,6 +68,7 @@ const checks = [
   ),
   program('manifests of Kubernetes', 'node', 'scripts/check-manifests.ts'),
   program('layers, cycles, homes of libraries', 'node', 'scripts/check-layers.ts'),
+  program('citations of docs/spec', 'node', 'scripts/check-citations.ts'),
   program(
     'prose ("node scripts/check-prose.ts --list PATH" shows a file\'s findings)',
     'node',

@@ -1,6 +1,6 @@
 /**
  * The filters of the audit log, in a query and in the body of an export: the same fields, the same rules
- * (`account-billing.md`, Audit logs).
+ * (`account-billing.md` §4, Audit logs).
  *
  * A filter that cannot apply is refused, and so is an unknown one in the body of an export: if it were ignored, far
  * more would be exported than was asked for.

@@ -1,5 +1,5 @@
 /**
- * The audit log of an account: list, one entry, what it can be filtered by (`account-billing.md`, Audit
+ * The audit log of an account: list, one entry, what it can be filtered by (`account-billing.md` §4, Audit
  * logs). Exports are in `audit-log-exports.ts`.
  */
 import type { Database } from '@sluice/database/connection/connection';

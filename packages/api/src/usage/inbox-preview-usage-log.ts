@@ -1,5 +1,5 @@
 /**
- * The log of inbox previews used (`account-billing.md`, Inbox previews): recent days run by run, older ones from
+ * The log of inbox previews used (`account-billing.md` §4, Inbox previews): recent days run by run, older ones from
  * their sums. Summaries of the same are in `inbox-preview-usage-summaries.ts`.
  */
 import {

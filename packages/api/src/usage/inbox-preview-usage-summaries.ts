@@ -1,5 +1,5 @@
 /**
- * Inbox previews used, summed by days, weeks or months and by workspace or user (`account-billing.md`, Inbox
+ * Inbox previews used, summed by days, weeks or months and by workspace or user (`account-billing.md` §4, Inbox
  * previews). The sums are those of the log (`inbox-preview-usage-log.ts`).
  */
 import { listBalances } from '@sluice/database/credits/credit-reads';

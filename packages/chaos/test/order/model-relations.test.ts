@@ -1,4 +1,7 @@
-/** The reference model's rules about relationships and devices, each with the section that it comes from. */
+/**
+ * The reference model's rules about relationships and devices, each with the section that it comes from.
+ * `spec` is ingestion-webhooks.md, `§` are sections of ingestion-conventions.md.
+ */
 import { expect, test } from 'vitest';
 import type { Body } from '../../src/order/model/call.ts';
 import {

@@ -1,4 +1,7 @@
-/** The reference model's rules for calls by svc_id, and for `_timestamp`. */
+/**
+ * The reference model's rules for calls by svc_id, and for `_timestamp`.
+ * `spec` is ingestion-webhooks.md, `§` are sections of ingestion-conventions.md.
+ */
 import { expect, test } from 'vitest';
 import type { Call } from '../../src/order/model/call.ts';
 import {

@@ -1,4 +1,7 @@
-/** The reference model's rules, each with the section that it comes from. */
+/**
+ * The reference model's rules, each with the section that it comes from.
+ * `spec` is ingestion-webhooks.md, `§` are sections of ingestion-conventions.md.
+ */
 import { expect, test } from 'vitest';
 import type { Call } from '../../src/order/model/call.ts';
 import { createKeyOf } from '../../src/order/model/model-state.ts';

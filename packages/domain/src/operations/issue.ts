@@ -5,7 +5,7 @@
  * change that the message names.
  */
 
-/** Wire reasons of Track v2 (conventions §2.3) and codes of the issues log. */
+/** Wire reasons of Track v2 (`ingestion-conventions.md` §2.3) and codes of the issues log. */
 export const ISSUE_CODES = {
   // the call itself
   authentication_failed: 'error',

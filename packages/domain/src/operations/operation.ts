@@ -170,7 +170,7 @@ export interface ChangeObjectRelationships extends OperationBase {
   readonly named?: readonly PersonIdentifier[];
 }
 
-/** What happened to a message (conventions §1.6, §3.4); becomes a reporting event. */
+/** What happened to a message (`ingestion-conventions.md` §1.6, §3.4); becomes a reporting event. */
 export interface ReportMetric extends OperationBase {
   readonly type: 'metric.report';
   readonly deliveryId: string;

@@ -54,7 +54,7 @@ export interface DayRange {
 const DEFAULT_MONTHS_BEFORE = 5;
 
 /**
- * The range that is asked for (`account-billing.md`, Inbox previews): a future day counts as today; without a start
+ * The range that is asked for (`account-billing.md` §4, Inbox previews): a future day counts as today; without a start
  * it is six calendar months.
  *
  * @returns undefined where it begins after it ends.

@@ -24,7 +24,7 @@ export class FetchFault extends Error {
 const HEAD_TIMEOUT_MS = 30_000;
 /** After so long without a byte the fetch counts as broken off. */
 export const SILENCE_TIMEOUT_MS = 60_000;
-/** How long a URL should stay valid (ingestion-conventions §7). A slower fetch would only hold a worker up. */
+/** How long a URL should stay valid (`ingestion-conventions.md` §7). A slower fetch would only hold a worker up. */
 const FETCH_TIMEOUT_MS = 7_200_000;
 
 export interface FetchOptions {

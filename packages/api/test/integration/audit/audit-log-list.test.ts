@@ -1,4 +1,4 @@
-/** The list of the audit log over the API: every filter, bound and rule between fields of `account-billing.md`, Audit logs. */
+/** The list of the audit log over the API: every filter, bound and rule between fields of `account-billing.md` §4, Audit logs. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';

@@ -1,4 +1,4 @@
-/** An entry of the audit log over the API, its options, and who may read it: rules of `account-billing.md`, Audit logs. */
+/** An entry of the audit log over the API, its options, and who may read it: rules of `account-billing.md` §4, Audit logs. */
 import { hashAuditEntry } from '@sluice/database/changes/record-change';
 import { AUDIT_OBJECTS } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';

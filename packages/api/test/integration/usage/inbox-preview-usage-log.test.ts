@@ -1,4 +1,4 @@
-/** The usage log of inbox previews, as `account-billing.md` (Inbox previews) has it. */
+/** The usage log of inbox previews, as `account-billing.md` §4, Inbox previews, has it. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';

@@ -1,4 +1,4 @@
-/** Meaning of a Pipelines call, or of an item of its batch, in steps of the reference model. */
+/** Meaning of a Pipelines call, or of an item of its batch, in steps of the reference model. `§`: ingestion-conventions.md. */
 import type { Body } from './call.ts';
 import {
   anonymousOf,

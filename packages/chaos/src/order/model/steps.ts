@@ -1,4 +1,7 @@
-/** Steps of the reference model, and how the members of a call are read. */
+/**
+ * Steps of the reference model, and how the members of a call are read. `spec` is ingestion-webhooks.md, `§` are sections
+ * of ingestion-conventions.md.
+ */
 import type { Json, JsonObject, ModelEvent, Name } from './model-state.ts';
 
 /** The people a step is about. Without an id or email, it is about a visitor. */
