@@ -42,6 +42,7 @@ import { createFastPath } from './calls/fast-path.ts';
 import { stopServing } from './stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
 import { CommitSlots } from './stream/commit-slots.ts';
+import { HeldBytes } from './stream/held-bytes.ts';
 import { Turns } from './http/turns.ts';
 import { FastTrackParser } from './commit/fast-track-parser.ts';
 import { RefusalRecorder } from './calls/refusal-recorder.ts';
@@ -259,6 +260,7 @@ const server = await startServer({
     waitingSlots: new CommitSlots(turns),
     monotonicNow,
     places: shared(settings.INTAKE_STREAM_COUNT_MAX),
+    held: new HeldBytes(),
     idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,
     ...(callTracer && {
       trace: (traceparent: string, requestId: string) =>

@@ -13,6 +13,7 @@ import type { NextTurn } from '../calls/read-body.ts';
 const PIECE_SIZE_BYTES = 4_096;
 /** Counted between two looks at the clock, in some 0.2 ms. */
 const STEP_SIZE_BYTES = 65_536;
+const NO_BYTES = new Uint8Array();
 
 /** What pieces take of the memory that all bodies share. */
 interface PieceCapacity {
@@ -116,6 +117,11 @@ export class BodyPieces {
   #fillOpen(bytes: Uint8Array): Uint8Array {
     if (this.#open === undefined) return bytes;
     const spareSizeBytes = PIECE_SIZE_BYTES - this.#openSizeBytes;
+    if (bytes.length < spareSizeBytes) {
+      this.#open.set(bytes, this.#openSizeBytes);
+      this.#openSizeBytes += bytes.length;
+      return NO_BYTES;
+    }
     const some = bytes.subarray(0, spareSizeBytes);
     this.#open.set(some, this.#openSizeBytes);
     this.#openSizeBytes += some.length;

@@ -23,6 +23,7 @@ import {
 } from 'node:zlib';
 import { BodyPieces } from '../http/body-pieces.ts';
 import { isZlibWrapped, trailingBytes } from '../calls/inflate-body.ts';
+import type { HeldByStream } from './held-bytes.ts';
 
 /** `complete`: the sender said that it was all. `cut`: the connection ended. `stopping`: we end. `idle`: nothing came for too long. */
 export type BytesEnd = 'complete' | 'cut' | 'stopping' | 'idle';
@@ -38,7 +39,7 @@ const KEEP_ALIVE_INTERVAL_MS = 4_000;
 export class StreamBytes implements AsyncIterable<Uint8Array> {
   readonly #throttle: Throttle;
   readonly #idleTimeoutMs: number;
-  readonly #pieces = new BodyPieces();
+  readonly #pieces: BodyPieces;
   #end: BytesEnd | undefined;
   #isPaused = false;
   #isDiscarding = false;
@@ -46,7 +47,9 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   #wake: (() => void) | undefined;
   #willWake = false;
 
-  constructor(throttle: Throttle, idleTimeoutMs: number) {
+  /** @param held - absent: as much as comes may be held. */
+  constructor(throttle: Throttle, idleTimeoutMs: number, held?: HeldByStream) {
+    this.#pieces = new BodyPieces(held);
     this.#throttle = throttle;
     this.#idleTimeoutMs = idleTimeoutMs;
   }
@@ -64,15 +67,16 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   /**
    * A piece of the body; `bytes` are copied. They are read after this turn of the event loop: the socket may bring 80,000
    * chunks of one byte in one.
+   *
+   * @returns false if too much is held: the connection is to be cut.
    */
-  push(bytes: Uint8Array, isLast: boolean): void {
-    if (this.#end !== undefined || this.#isDiscarding) return;
-    this.#pieces.add(bytes);
+  push(bytes: Uint8Array, isLast: boolean): boolean {
+    if (this.#end !== undefined || this.#isDiscarding) return true;
+    if (!this.#pieces.add(bytes)) return false;
     if (isLast) this.#end = 'complete';
     else this.#pause();
-    if (this.#willWake) return;
-    this.#willWake = true;
-    setImmediate(this.#wakeReader);
+    if (!this.#willWake) setImmediate(this.#wakeReader);
+    return (this.#willWake = true);
   }
 
   readonly #wakeReader = (): void => {

@@ -18,6 +18,7 @@ import { readContentEncoding } from '../calls/read-body.ts';
 import { mayRepeatKey } from '../calls/repeated-key.ts';
 import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from '../http/request-head.ts';
+import type { HeldBytes } from './held-bytes.ts';
 import { inflated, StreamBytes } from './stream-bytes.ts';
 import { describeEnd, toWire, type StreamEnd } from './stream-end.ts';
 import { StreamPace } from './stream-pace.ts';
@@ -44,8 +45,9 @@ export interface StreamWriter extends ResponseWriter {
 }
 
 export interface StreamOptions extends StreamDependencies, StreamGate {
-  /** For streams that are open at the same time; each may hold about 2 MB. */
+  /** For streams that are open at the same time. */
   readonly places: SharedCapacity;
+  readonly held: HeldBytes;
   /** A stream on which nothing comes for so long is ended. */
   readonly idleTimeoutMs: number;
   /** By the stream's `traceparent` and `X-Request-Id`; absent: no stream is traced. */
@@ -105,6 +107,7 @@ export class StreamExchange {
         resume: () => void (this.#isAborted || res.resume()),
       },
       options.idleTimeoutMs,
+      options.held.open(),
     );
   }
 
@@ -127,11 +130,10 @@ export class StreamExchange {
     }
     const tinyChunks = new TinyChunks();
     this.#res.onData((chunk, isLast) => {
-      if (!isLast && !this.#isAborted && tinyChunks.isFlood(chunk.byteLength)) {
-        this.#res.close();
-        return;
-      }
-      this.#bytes.push(new Uint8Array(chunk), isLast);
+      const isFlood =
+        (!isLast && tinyChunks.isFlood(chunk.byteLength)) ||
+        !this.#bytes.push(new Uint8Array(chunk), isLast);
+      if (isFlood && !this.#isAborted) this.#res.close();
       if (!isLast) return;
       this.#isReceived = true;
       this.#wakeLinger?.();
@@ -209,6 +211,7 @@ export class StreamExchange {
       const { end } = await this.#end(outcome);
       this.#endTrace(request.call.name, this.#bytes.end === 'cut' ? 'cut' : end);
     } finally {
+      this.#bytes.discard();
       this.#state.streams.delete(handle);
       this.#options.places.release(request.workspace.environmentId, 1);
       this.#state.inFlightCount--;

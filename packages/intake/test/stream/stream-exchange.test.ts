@@ -10,6 +10,7 @@ import { FairQueue } from '../../src/http/fair-queue.ts';
 import { Head } from '../../src/http/request-head.ts';
 import { capacityOfOne } from '../support/capacity-of-one.ts';
 import { CommitSlots } from '../../src/stream/commit-slots.ts';
+import { HeldBytes } from '../../src/stream/held-bytes.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';
@@ -39,6 +40,7 @@ function openStream(
   given: {
     strictMode?: string;
     places?: SharedCapacity;
+    held?: HeldBytes;
     keys?: readonly ReturnType<typeof writeKey>[];
   } = {},
 ) {
@@ -90,7 +92,10 @@ function openStream(
       return hasCapacity;
     },
     end: () => (isEnded = true),
-    close: () => (isEnded = true),
+    close() {
+      isEnded = true;
+      abort();
+    },
     pause: () => void (isPaused = true),
     resume: () => void (isPaused = false),
   };
@@ -112,6 +117,7 @@ function openStream(
     commitSlots: new CommitSlots(turns),
     waitingSlots: new CommitSlots(turns),
     places: given.places ?? capacityOfOne(4),
+    held: given.held ?? new HeldBytes(),
     idleTimeoutMs: 60_000,
   };
   const query = { id: undefined, line: undefined };
@@ -171,6 +177,38 @@ test('a sender of small pieces that reads no answers is not read, until it reads
   stream.read();
   await vi.waitFor(() => expect(stream.isPaused()).toBe(false), 5_000);
   expect(await sendPieces(stream)).toBe(100);
+});
+
+// uWebSockets.js reads on after a pause, for as long as a sender fills its buffer.
+test('streams that bring more than they may hold in one turn are cut, others go on, and nothing stays counted', async () => {
+  const held = new HeldBytes(10 * MEBIBYTE, 2 * MEBIBYTE);
+  const places = capacityOfOne(4);
+  const blank = new Uint8Array(MEBIBYTE / 2).fill(0x0a);
+  const flood = openStream({ held, places });
+  const honest = openStream({ held, places });
+  for (let n = 0; n < 4; n++) honest.push(blank.slice());
+  for (let n = 0; n < 16; n++) flood.push(blank.slice());
+  expect(flood.isEnded()).toBe(false);
+  flood.push(blank.slice());
+  expect(flood.isEnded()).toBe(true);
+  expect(held.totalSizeBytes).toBe(2 * MEBIBYTE);
+  honest.push(new Uint8Array(), true);
+  await vi.waitFor(() => expect(honest.answers().at(-1)?.end).toBe('complete'), 10_000);
+  expect(honest.answers().at(-1)?.line).toBe(2 * MEBIBYTE);
+  await vi.waitFor(() => expect(places.totalSize).toBe(0), 10_000);
+  expect(held.totalSizeBytes).toBe(0);
+});
+
+test.each([
+  ['refused at once', { keys: [] }],
+  ['ended in strict mode, with bytes behind the bad line', { strictMode: '1' }],
+])('a stream that is %s holds nothing', async (_, given) => {
+  const held = new HeldBytes();
+  const stream = openStream({ held, ...given });
+  stream.push(new Uint8Array(Buffer.from('x\n')));
+  stream.push(new Uint8Array(100_000).fill(0x20), true);
+  await vi.waitFor(() => expect(stream.isEnded()).toBe(true), 5_000);
+  expect(held.totalSizeBytes).toBe(0);
 });
 
 test('a stop ends a stream whose sender reads no answers', async () => {

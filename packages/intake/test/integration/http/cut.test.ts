@@ -157,7 +157,13 @@ async function utilisation(): Promise<number> {
   return least;
 }
 
-const NOTHING = { collectedSizeBytes: 0, pendingSizeBytes: 0, places: 0, inFlight: 0 };
+const NOTHING = {
+  collectedSizeBytes: 0,
+  streamSizeBytes: 0,
+  pendingSizeBytes: 0,
+  places: 0,
+  inFlight: 0,
+};
 
 /** Nothing is held of what all share: a little that each cut leaves would end in 503 for everybody. */
 const isIdle = () =>

@@ -24,6 +24,7 @@ import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
 import { routes } from '../../../src/calls/calls.ts';
 import { startServer } from '../../../src/server.ts';
 import { CommitSlots } from '../../../src/stream/commit-slots.ts';
+import { HeldBytes } from '../../../src/stream/held-bytes.ts';
 import { Turns } from '../../../src/http/turns.ts';
 import type { StreamOptions } from '../../../src/stream/stream-exchange.ts';
 import { UnauthorizedRecorder, type Refusal } from '../../../src/auth/unauthorized-recorder.ts';
@@ -40,7 +41,10 @@ export interface IntakeUnderTest {
   readonly unauthorized: UnauthorizedRecorder;
   /** What calls and streams hold of the bounds that all share, and how many are not answered. */
   held(): Readonly<
-    Record<'collectedSizeBytes' | 'pendingSizeBytes' | 'places' | 'inFlight', number>
+    Record<
+      'collectedSizeBytes' | 'streamSizeBytes' | 'pendingSizeBytes' | 'places' | 'inFlight',
+      number
+    >
   >;
   close(): Promise<void>;
 }
@@ -114,6 +118,7 @@ export async function startIntakeUnderTest(
   };
   const collected = shared(4 * 1_048_576);
   const places = shared(4);
+  const held = new HeldBytes();
   const turns = new Turns(() => performance.now());
   const server = await startServer({
     host: '127.0.0.1',
@@ -134,6 +139,7 @@ export async function startIntakeUnderTest(
       commitSlots: new CommitSlots(turns),
       waitingSlots: new CommitSlots(turns),
       places,
+      held,
       idleTimeoutMs: 60_000,
       ...streams,
     },
@@ -152,6 +158,7 @@ export async function startIntakeUnderTest(
     unauthorized,
     held: () => ({
       collectedSizeBytes: collected.totalSize,
+      streamSizeBytes: held.totalSizeBytes,
       pendingSizeBytes: batcher.pendingSizeBytes,
       places: places.totalSize,
       inFlight: server.inFlightCount(),
