@@ -19,11 +19,11 @@ test('metrics of ours are read, those with labels summed', () => {
   });
 });
 
-test('of a whole fleet the disk buffers are added up, for each intake has its own; all else is the furthest from 0 that anybody says', async () => {
+test('of a whole fleet the disk buffers and the calls with wrong keys are added up, for each intake has its own; all else is the furthest from 0 that anybody says', async () => {
   const urls = await Promise.all(
     [
-      'sluice_intake_spill_envelopes{service="intake"} 2\nsluice_queued_envelopes 7\nsluice_clock_ahead_seconds 0.1\n',
-      'sluice_intake_spill_envelopes{service="intake"} 3\nsluice_queued_envelopes 9\n',
+      'sluice_intake_spill_envelopes{service="intake"} 2\nsluice_intake_unauthorized_calls_total{reason="missing"} 1\nsluice_queued_envelopes 7\nsluice_clock_ahead_seconds 0.1\n',
+      'sluice_intake_spill_envelopes{service="intake"} 3\nsluice_intake_unauthorized_calls_total{reason="not_in_force"} 4\nsluice_queued_envelopes 9\n',
       'sluice_failing_lanes 1\nsluice_clock_ahead_seconds -42.03925634765625\n',
     ].map(serveMetrics),
   );
@@ -34,6 +34,7 @@ test('of a whole fleet the disk buffers are added up, for each intake has its ow
     'queued          9       commit batches wait or run',
     'failing queues  1       webhooks fail and their deliveries are blocked',
     'disk buffer     5       commit batches wait on the disks of intakes',
+    'wrong keys      5       calls were not taken since the start, their keys open nothing; permissive ones were answered 200',
     'clock           -42.04  s ahead of Postgres, the clock that is furthest off',
   ]);
 });

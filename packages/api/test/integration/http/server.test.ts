@@ -248,6 +248,12 @@ describe('on a real socket', () => {
       'invalid_request',
     ],
     [
+      'two equal credentials',
+      `GET /v1/reporting_webhooks HTTP/1.1\r\nhost: a\r\nconnection: close\r\n${`authorization: ${authorization}\r\n`.repeat(2)}\r\n`,
+      400,
+      'invalid_request',
+    ],
+    [
       'huge headers',
       `GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`,
       431,
