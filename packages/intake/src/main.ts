@@ -233,7 +233,6 @@ const accept = createAccept(acceptDependencies, {
   hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
 });
 const admin = adminPlaceOf(settings.NODE_ENV, settings.INTAKE_PORT, settings.INTAKE_ADMIN_PORT);
-const showsDetails = admin.place === 'service';
 const turns = new Turns(monotonicNow);
 const server = await startServer({
   host: settings.INTAKE_HOST,
@@ -269,8 +268,8 @@ const server = await startServer({
   },
   pages: {
     '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
-    '/readyz': async () => readinessPage(await health(), showsDetails),
-    ...(showsDetails && {
+    '/readyz': async () => readinessPage(await health(), admin.place === 'service'),
+    ...(admin.place === 'service' && {
       '/metrics': async () => ({
         status: '200 OK',
         contentType: metrics.contentType,
