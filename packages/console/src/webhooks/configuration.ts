@@ -1,17 +1,16 @@
 /** A webhook as `GET /v1/reporting_webhooks/{id}` shows it, of which the screens use a part. */
+import type { Credentials } from '../sentences/credential-text.ts';
 import type { Headers } from '../sentences/header-text.ts';
 import type { Sending } from '../sentences/sending-text.ts';
 import type { Subscription } from '../sentences/subscription-text.ts';
 
-export interface Webhook extends Subscription, Sending {
+export interface Webhook extends Subscription, Sending, Credentials {
   readonly id: number;
   readonly name: string;
   readonly endpoint: string;
   readonly disabled: boolean;
   /** In place of the values hints. */
   readonly headers: Headers;
-  /** Set through the API alone; null or absent where it was not. */
-  readonly oauth2?: object | null;
   /** Of an endpoint: the application that it belongs to. */
   readonly application_id?: string;
 }

@@ -10,6 +10,8 @@ import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { AddressFields, isElsewhere } from './address-fields.tsx';
 import type { Webhook } from './configuration.ts';
+import { CredentialFields, credentialsOf } from './credential-fields.tsx';
+import { SendingFields, sendingOf } from './sending-fields.tsx';
 
 export function PortalForm({
   webhook,
@@ -37,8 +39,10 @@ export function PortalForm({
       endpoint,
       // An application's endpoint is told of its messages: of all, or of those with these names.
       ...(isOfApplication ? { events: ['message'], event_names: events } : { events }),
+      ...sendingOf(form),
       // Those that are stored were given for the former server, and are not sent to another.
-      ...(isExposing && { headers: {}, ...(webhook?.oauth2 && { oauth2: null }) }),
+      ...(isExposing && { headers: {} }),
+      ...credentialsOf(form, webhook, isExposing),
     };
     void run(async () => {
       if (webhook)
@@ -74,6 +78,8 @@ export function PortalForm({
             ))}
           </div>
         </fieldset>
+        <SendingFields sending={webhook} />
+        <CredentialFields credentials={webhook} />
         <FormEnd
           problem={problem}
           isRunning={isRunning}

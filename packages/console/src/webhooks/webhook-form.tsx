@@ -13,6 +13,7 @@ import { changedHeaders, headerLines } from '../sentences/header-text.ts';
 import { isIncoming } from '../sentences/subscription-text.ts';
 import { AddressFields, isElsewhere } from './address-fields.tsx';
 import type { Webhook } from './configuration.ts';
+import { CredentialFields, credentialsOf } from './credential-fields.tsx';
 import { SendingFields, sendingOf } from './sending-fields.tsx';
 import {
   FilterFields,
@@ -59,8 +60,7 @@ export function WebhookForm({
       ...(isEndpoint ? filtersOf(form, webhook) : subscriptionOf(form, types, webhook)),
       ...sendingOf(form),
       ...headers,
-      // A token is for the server that it was given for.
-      ...(isExposing && webhook?.oauth2 && { oauth2: null }),
+      ...credentialsOf(form, webhook, isExposing),
     };
     void run(async () => {
       const saved = await callOnce<{ secret?: string }>(pathOf(webhook, applicationId), {
@@ -113,6 +113,7 @@ export function WebhookForm({
             ? 'It is another server: the stored values are not sent there. Give those of the new one.'
             : 'Stored values are not shown. Who changes one gives all of them again.'}
         </p>
+        <CredentialFields credentials={webhook} />
         <FormEnd
           problem={areHeaders ? problem : NO_HEADERS}
           isRunning={isRunning}

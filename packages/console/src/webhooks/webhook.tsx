@@ -13,6 +13,7 @@ import { useIsLocal, useNow } from '../parts/time.tsx';
 import { linkTo, segment } from '../routing/location.ts';
 import { Link, navigate, type Route, useRouting } from '../routing/router.tsx';
 import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
+import { credentialText } from '../sentences/credential-text.ts';
 import { sendingText } from '../sentences/sending-text.ts';
 import { sampleType, subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
@@ -124,6 +125,7 @@ function WebhookView({
               <Copyable text={visibleText(shown.endpoint)} what="the endpoint" />
               <span title={shown.events.join(', ')}>{visibleText(subscriptionText(shown))}</span>
               <span>{sendingText(shown)}</span>
+              {credentialText(shown) !== '' && <span>{visibleText(credentialText(shown))}</span>}
             </p>
           </header>
           <Shown resource={lane} lines={2}>

@@ -5,11 +5,18 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import {
+  CLIENT_AUTHORITY,
+  CLIENT_ONE_CERTIFICATE,
+  CLIENT_ONE_KEY,
+} from '@sluice/platform/testing/client-certificates';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
-import { violationsOf } from './accessibility.ts';
+import { LOCAL_CERTIFICATE } from '../local-certificate.ts';
+import { problemsOf, violationsOf } from './accessibility.ts';
 import { type ConsoleUnderTest, startConsole, startReceiver } from './console-under-test.ts';
+import { startGuardedReceiver } from './guarded-receiver.ts';
 
 let world: ConsoleUnderTest;
 beforeAll(async () => {
@@ -133,6 +140,44 @@ test('an engineer makes a webhook, gives it a new secret, and sees it once', asy
     world.fleet.database,
   );
   expect(rows).toEqual([{ filters: [filter], events: ['email_bounced'] }]);
+  await page.context().close();
+});
+
+test('an engineer sets the rate, the signature and the credentials of the own endpoint, and sees no secret', async () => {
+  const receiver = await startGuardedReceiver(CLIENT_AUTHORITY);
+  const id = await world.makeWebhook('guarded', `${receiver.url}/hook`);
+  const page = await world.newPage();
+  await page.goto(await linkTo([id], { capabilities: ['edit'] }));
+  await page.getByRole('link', { name: 'guarded', exact: true }).click();
+  await page.getByRole('button', { name: 'Change …' }).click();
+  const form = page.getByRole('dialog');
+  await form.getByText('How it is sent').click();
+  await form.getByLabel('Signature').selectOption('standard_webhooks');
+  await form.getByLabel(/^Requests a second/).fill('20');
+  await form.getByText('Who sends').click();
+  await form.getByLabel(/^Client certificate/).fill(CLIENT_ONE_CERTIFICATE);
+  await form.getByLabel(/^Private key/).fill(CLIENT_ONE_KEY);
+  await form.getByLabel(/^Authorities/).fill(LOCAL_CERTIFICATE);
+  await form.getByLabel('OAuth2: address that issues tokens').fill(`${receiver.url}/token`);
+  await form.getByLabel('OAuth2: client id').fill('acme');
+  await form.getByLabel('OAuth2: client secret').fill('secret-of-acme');
+  expect(await problemsOf(page)).toEqual([]);
+  await form.getByRole('button', { name: 'Save the changes' }).click();
+  await page.getByText('signature: Standard Webhooks alone; at most 20 a second').waitFor();
+  await page.getByText(/^client certificate CN=client one.*OAuth2 client acme$/).waitFor();
+  await world.send('/v1/identify', {
+    userId: 'guarded-1',
+    traits: { email: 'guarded-1@example.com', unsubscribed: false },
+  });
+  await vi.waitFor(() => expect(receiver.deliveries).toHaveLength(1), WAIT);
+  expect(receiver.deliveries).toEqual([{ client: 'client one', token: 'Bearer token-of-acme' }]);
+  await page.getByRole('button', { name: 'Change …' }).click();
+  await form.getByText(/^Stored: CN=client one/).waitFor();
+  expect(await page.content()).not.toContain('secret-of-acme');
+  await form.getByLabel('Remove the client certificate').check();
+  await form.getByRole('button', { name: 'Save the changes' }).click();
+  await page.getByText(/^authority CN=Sluice test; OAuth2 client acme$/).waitFor();
+  receiver.close();
   await page.context().close();
 });
 

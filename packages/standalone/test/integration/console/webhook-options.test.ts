@@ -1,8 +1,17 @@
-/** How is this webhook signed, how fast, in which order, and when is it given up? Set and seen in the console. */
+/** How is this webhook signed, how fast, in which order, by whom is it sent, and when is it given up? Set and seen in the console. */
+import {
+  CLIENT_AUTHORITY,
+  CLIENT_ONE_CERTIFICATE,
+  CLIENT_ONE_KEY,
+  CLIENT_TWO_CERTIFICATE,
+  CLIENT_TWO_KEY,
+} from '@sluice/platform/testing/client-certificates';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { problemsOf } from './accessibility.ts';
+import { LOCAL_CERTIFICATE } from '../local-certificate.ts';
 import { type ConsoleUnderTest, startConsole, startReceiver } from './console-under-test.ts';
+import { startGuardedReceiver } from './guarded-receiver.ts';
 
 let world: ConsoleUnderTest;
 beforeAll(async () => {
@@ -74,6 +83,80 @@ test('a webhook is made with a signature, a rate, an order and days of its own; 
   await form.getByRole('button', { name: 'Delete the webhook' }).click();
   await page.getByRole('heading', { name: 'Webhooks' }).waitFor();
   await page.getByRole('link', { name: 'chosen' }).waitFor({ state: 'detached' });
+  receiver.close();
+  await page.context().close();
+});
+
+test('client certificate, authority and OAuth2 client are given, kept by empty fields, replaced and removed; no secret is shown', async () => {
+  const receiver = await startGuardedReceiver(CLIENT_AUTHORITY);
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks`);
+  await page.getByRole('button', { name: 'Make a webhook', exact: true }).click();
+  const form = page.getByRole('dialog');
+  await form.getByLabel('Name', { exact: true }).fill('guarded');
+  await form.getByLabel('Endpoint (URL)').fill(`${receiver.url}/hook`);
+  await form.getByLabel(/^Only tracked events/).fill('order_guarded');
+  await form.getByText('Who sends').click();
+  await form.getByLabel(/^Client certificate/).fill(CLIENT_ONE_CERTIFICATE);
+  await form.getByLabel(/^Private key/).fill(CLIENT_TWO_KEY);
+  await form.getByLabel(/^Authorities/).fill(LOCAL_CERTIFICATE);
+  await form.getByLabel('OAuth2: address that issues tokens').fill(`${receiver.url}/token`);
+  await form.getByLabel('OAuth2: client id').fill('shop');
+  await form.getByLabel('OAuth2: client secret').fill('secret-of-the-shop');
+  await form.getByLabel('OAuth2: scope').fill('hooks');
+  await form.getByRole('button', { name: 'Make the webhook' }).click();
+  await form.getByRole('alert').getByText('client_certificate.private_key').waitFor();
+  expect(await problemsOf(page)).toEqual([]);
+  await form.getByLabel(/^Private key/).fill(CLIENT_ONE_KEY);
+  await form.getByRole('button', { name: 'Make the webhook' }).click();
+  await form.waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'guarded' }).click();
+  await page
+    .getByText(
+      'client certificate CN=client one, until 2124-01-01; authority CN=Sluice test; OAuth2 client shop',
+    )
+    .waitFor();
+  const order = async (messageId: string, count: number) => {
+    await world.send('/v1/track', { userId: 'buyer', event: 'order_guarded', messageId });
+    await vi.waitFor(() => expect(receiver.deliveries).toHaveLength(count), WAIT);
+    return receiver.deliveries.at(-1);
+  };
+  expect(await order('first', 1)).toEqual({ client: 'client one', token: 'Bearer token-of-shop' });
+
+  const change = page.getByRole('button', { name: 'Change …' });
+  await change.click();
+  await form.getByText(/^Stored: CN=client one, until 2124-01-01, SHA-256 /).waitFor();
+  expect(await form.getByLabel('OAuth2: client id').inputValue()).toBe('shop');
+  expect(await form.getByLabel('OAuth2: client secret').inputValue()).toBe('');
+  expect(await page.content()).not.toContain('secret-of-the-shop');
+  expect(await page.content()).not.toContain('PRIVATE KEY-----\n');
+  expect(await problemsOf(page)).toEqual([]);
+  // Nothing typed: all three stay.
+  await form.getByLabel('Name', { exact: true }).fill('guarded still');
+  await form.getByRole('button', { name: 'Change it' }).click();
+  await page.getByRole('heading', { name: 'guarded still' }).waitFor();
+  expect(await order('kept', 2)).toEqual({ client: 'client one', token: 'Bearer token-of-shop' });
+
+  // A part of the OAuth2 client goes with its secret alone.
+  await change.click();
+  await form.getByLabel('OAuth2: client id').fill('other');
+  await form.getByRole('button', { name: 'Change it' }).click();
+  await form.getByRole('alert').getByText('oauth2.client_secret').waitFor();
+  await form.getByLabel('OAuth2: client secret').fill('secret-of-the-other');
+  await form.getByLabel(/^Client certificate/).fill(CLIENT_TWO_CERTIFICATE);
+  await form.getByLabel(/^Private key/).fill(CLIENT_TWO_KEY);
+  await form.getByRole('button', { name: 'Change it' }).click();
+  await page.getByText(/client certificate CN=client two.*OAuth2 client other$/).waitFor();
+  expect(await order('replaced', 3)).toEqual({
+    client: 'client two',
+    token: 'Bearer token-of-other',
+  });
+
+  await change.click();
+  await form.getByLabel('Remove the OAuth2 client').check();
+  await form.getByRole('button', { name: 'Change it' }).click();
+  await page.getByText(/client certificate CN=client two.*authority CN=Sluice test$/).waitFor();
+  expect(await order('without a token', 4)).toEqual({ client: 'client two', token: undefined });
   receiver.close();
   await page.context().close();
 });
