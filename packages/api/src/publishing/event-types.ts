@@ -4,6 +4,7 @@
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {
+  archiveEventType,
   deleteEventType,
   EVENT_TYPE_COUNT_MAX,
   EVENT_TYPE_SCHEMAS_LENGTH_MAX,
@@ -18,7 +19,7 @@ import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import type { Json } from '@sluice/domain/values/json';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { z } from 'zod';
-import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
+import { changeOriginOf, environmentOf, portalOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { text } from '../http/fields.ts';
@@ -42,6 +43,11 @@ const body = z.strictObject({
 });
 
 const params = z.object({ name: eventTypeName });
+const listQuery = z.object({
+  ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
+  /** Archived ones too; the portal never lists them. */
+  include: z.literal('archived').optional(),
+});
 const version = z
   .string()
   .regex(/^[1-9]\d{0,9}$/, 'must be a positive integer')
@@ -56,12 +62,14 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
     '/v1/event_types',
     {
       config: { isInPortal: true },
-      schema: { hide: true, querystring: z.object(pageQuery(LIMIT_MAX, LIMIT_DEFAULT)) },
+      schema: { hide: true, querystring: listQuery },
     },
     async (request, reply) => {
-      const { start, limit } = request.query;
-      const after = readStart(start, position);
-      const rows = await listEventTypes(database, environmentOf(request), limit + 1, after);
+      const { start, limit, include } = request.query;
+      const rows = await listEventTypes(database, environmentOf(request), limit + 1, {
+        after: readStart(start, position),
+        withArchived: include === 'archived' && !portalOf(request),
+      });
       const { page, next } = splitPage(rows, limit, (row) => [row.name]);
       return reply.send({ event_types: page.map(toWire), next });
     },
@@ -77,7 +85,7 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
       const { name } = request.params;
       const { version: asked } = request.query;
       const found = await findEventType(database, environmentOf(request), name, asked);
-      return found
+      return found && !(found.isArchived && portalOf(request))
         ? reply.send(toWire(found))
         : sendProblem(request, reply, notFound('the event type was'));
     },
@@ -112,16 +120,23 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
 
   app.delete(
     '/v1/event_types/:name',
-    { schema: { hide: true, params } },
+    {
+      schema: {
+        hide: true,
+        params,
+        querystring: z.object({ forget: z.literal('true').optional() }),
+      },
+    },
     async (request, reply) => {
-      const isDeleted = await deleteEventType(
+      const remove = request.query.forget ? deleteEventType : archiveEventType;
+      const isRemoved = await remove(
         database,
         environmentOf(request),
         request.params.name,
         changeOriginOf(request),
         now(),
       );
-      return isDeleted
+      return isRemoved
         ? reply.send(undefined)
         : sendProblem(request, reply, notFound('the event type was'));
     },
@@ -139,10 +154,11 @@ const SCHEMAS_TOO_LARGE = invalidRequest([
   },
 ]);
 
-const toWire = ({ name, version: number, description, schema, madeAt }: EventType) => ({
+const toWire = ({ name, version: number, description, schema, madeAt, isArchived }: EventType) => ({
   name,
   version: number,
   description,
   schema: schema === null ? null : (JSON.parse(schema) as Json),
   created_at: madeAt.toISOString(),
+  archived: isArchived,
 });

@@ -38,7 +38,10 @@ export function registerPayloadCheck(
       const stored =
         draft === null && (await findEventType(database, environmentOf(request), name));
       if (stored === undefined) return sendProblem(request, reply, notFound('the event type was'));
-      const errors = violationsOf(stored ? stored.schema : draft, payload);
+      const errors =
+        stored && stored.isArchived
+          ? [{ pointer: '', message: 'is of an archived event type' }]
+          : violationsOf(stored ? stored.schema : draft, payload);
       return reply.send({
         fits: errors.length === 0,
         version: stored ? stored.version : null,

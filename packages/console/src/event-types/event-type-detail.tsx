@@ -2,6 +2,7 @@
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useReach, useSession } from '../client/session.ts';
+import { ActionButton } from '../forms/action-button.tsx';
 import { DeleteButton } from '../forms/delete-button.tsx';
 import { JsonView } from '../parts/json-view.tsx';
 import { CallSample } from '../parts/samples.tsx';
@@ -63,17 +64,12 @@ function EventTypeView({
               >
                 Change …
               </button>
-              <DeleteButton
+              <ArchiveButtons
                 path={path}
-                name={name}
-                what="the event type"
-                onDone={() => navigate(linkTo('/event-types', place.query))}
-              >
-                <p>
-                  All its versions are forgotten. Messages of the type are taken as they are from
-                  then on.
-                </p>
-              </DeleteButton>
+                type={current.data}
+                onDone={() => void current.reload()}
+                onDeleted={() => navigate(linkTo('/event-types', place.query))}
+              />
             </>
           )}
         </div>
@@ -81,6 +77,9 @@ function EventTypeView({
       <Shown resource={current} lines={4}>
         {(type) => (
           <>
+            {type.archived && (
+              <p>It is archived: publishing refuses it, and customers do not see it.</p>
+            )}
             {type.description !== '' && <p>{visibleText(type.description)}</p>}
             <Versions current={type.version} shown={version} />
             {version === undefined ? (
@@ -109,6 +108,56 @@ function EventTypeView({
           </>
         )}
       </Shown>
+    </>
+  );
+}
+
+/** A type is deleted once it is archived: nobody publishes it any more then. */
+function ArchiveButtons({
+  path,
+  type,
+  onDone,
+  onDeleted,
+}: {
+  readonly path: string;
+  readonly type: EventType;
+  readonly onDone: () => void;
+  readonly onDeleted: () => void;
+}) {
+  if (!type.archived)
+    return (
+      <ActionButton
+        path={path}
+        method="DELETE"
+        capability="workspace.manage"
+        done="The event type is archived"
+        onDone={onDone}
+      >
+        Archive
+      </ActionButton>
+    );
+  return (
+    <>
+      <ActionButton
+        path={path}
+        method="PUT"
+        body={{ description: type.description, schema: type.schema }}
+        capability="workspace.manage"
+        done="The event type is back"
+        onDone={onDone}
+      >
+        Bring it back
+      </ActionButton>
+      <DeleteButton
+        path={`${path}?forget=true`}
+        name={type.name}
+        what="the event type"
+        onDone={onDeleted}
+      >
+        <p>
+          All its versions are forgotten. Messages of the type are taken as they are from then on.
+        </p>
+      </DeleteButton>
     </>
   );
 }

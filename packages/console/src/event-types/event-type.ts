@@ -9,4 +9,6 @@ export interface EventType {
   readonly schema: unknown;
   /** Of this version: ISO 8601. */
   readonly created_at: string;
+  /** Publishing refuses it. */
+  readonly archived: boolean;
 }

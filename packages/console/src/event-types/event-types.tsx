@@ -27,7 +27,7 @@ function EventTypes({ start }: { readonly start: string | undefined }) {
   const [isMaking, setIsMaking] = useState(false);
   const isAllowed = capabilities.includes('workspace.manage');
   const resource = useResource<{ event_types: readonly EventType[]; next: string }>(
-    `/v1/event_types${start === undefined ? '' : `?start=${start}`}`,
+    `/v1/event_types?${isPortal ? '' : 'include=archived&'}start=${start ?? ''}`,
     { workspaceId, intervalMs: INTERVAL_MS },
   );
   return (
@@ -98,7 +98,7 @@ function EventTypeTable({ types }: { readonly types: readonly EventType[] }) {
         </tr>
       </thead>
       <tbody>
-        {types.map(({ name, description, schema, version, created_at: createdAt }) => (
+        {types.map(({ name, description, schema, version, archived, created_at: createdAt }) => (
           <tr key={name}>
             <th scope="row" className="clip">
               <Link to={`/event-types/${segment(name)}`} data-row="">
@@ -106,7 +106,9 @@ function EventTypeTable({ types }: { readonly types: readonly EventType[] }) {
               </Link>
             </th>
             <td className="clip">{visibleText(description)}</td>
-            <td>{schema === null ? 'any' : `schema, version ${version}`}</td>
+            <td>
+              {archived ? 'archived' : schema === null ? 'any' : `schema, version ${version}`}
+            </td>
             <td>
               <Time atMs={Date.parse(createdAt)} isWhole />
             </td>

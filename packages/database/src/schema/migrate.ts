@@ -75,6 +75,7 @@ import { failingCountsFrom } from '../migrations/0065_failing_counts_from.ts';
 import { endpointCredentials } from '../migrations/0066_endpoint_credentials.ts';
 import { identityProviders } from '../migrations/0067_identity_providers.ts';
 import { providerSessions } from '../migrations/0068_provider_sessions.ts';
+import { archivedEventTypes } from '../migrations/0069_archived_event_types.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -158,6 +159,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0066_endpoint_credentials': endpointCredentials,
   '0067_identity_providers': identityProviders,
   '0068_provider_sessions': providerSessions,
+  '0069_archived_event_types': archivedEventTypes,
 };
 
 /**

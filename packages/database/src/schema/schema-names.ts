@@ -75,6 +75,7 @@ export const MIGRATION_NAMES = [
   '0066_endpoint_credentials',
   '0067_identity_providers',
   '0068_provider_sessions',
+  '0069_archived_event_types',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -1,5 +1,5 @@
 /**
- * The use cases that make, change and delete an event type: its rows, the revision of the workspace's types, which tells
+ * The use cases that make, change, archive and delete an event type: its rows, the revision of the workspace's types, which tells
  * intake, and the audit entry, in one transaction. The workspace's row is locked first, so that two changes of its types
  * come after each other.
  *
@@ -34,7 +34,7 @@ export type EventTypeOutcome =
   /** The workspace's schemas would be too large together. */
   | { readonly outcome: 'too_large' };
 
-/** Makes the type, or changes it: another schema is another version, and another description is not. */
+/** Makes the type, or changes it: another schema is another version, and another description is not. An archived type is brought back. */
 export async function putEventType(
   database: Database,
   environmentId: number,
@@ -52,7 +52,7 @@ export async function putEventType(
         return { outcome: 'no_workspace' };
       const before = await findEventType(transaction, environmentId, name);
       const isSameSchema = before !== undefined && isSame(before.schema, schema);
-      if (before && isSameSchema && before.description === description)
+      if (before && !before.isArchived && isSameSchema && before.description === description)
         return { outcome: 'put', eventType: before };
       const room = await measure(transaction, environmentId, name);
       if (!before && room.count >= EVENT_TYPE_COUNT_MAX) return { outcome: 'too_many' };
@@ -74,7 +74,40 @@ export async function putEventType(
   );
 }
 
-/** With all its versions. False where there is none. */
+/** Publishing refuses it from then on; its versions stay. False where there is none. Twice is once. */
+export async function archiveEventType(
+  database: Database,
+  environmentId: number,
+  name: string,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<boolean> {
+  return database.transaction().execute(async (transaction) => {
+    if ((await lockEnvironment(transaction, environmentId)) === undefined) return false;
+    const before = await findEventType(transaction, environmentId, name);
+    if (!before || before.isArchived) return before !== undefined;
+    await sql`
+      update event_types set is_archived = true
+       where environment_id = ${environmentId} and name = ${name} and is_current`.execute(
+      transaction,
+    );
+    await noteChange(transaction, environmentId);
+    await recordWorkspaceChange(
+      transaction,
+      environmentId,
+      origin,
+      {
+        ...nameOf(name),
+        before: audited(before),
+        after: audited({ ...before, isArchived: true }),
+      },
+      nowMs,
+    );
+    return true;
+  });
+}
+
+/** With all its versions, archived or not. False where there is none. */
 export async function deleteEventType(
   database: Database,
   environmentId: number,
@@ -122,7 +155,7 @@ async function describeAnew(
   description: string,
 ): Promise<EventType> {
   await sql`
-    update event_types set description = ${description}
+    update event_types set description = ${description}, is_archived = false
      where environment_id = ${environmentId} and name = ${name} and is_current`.execute(
     transaction,
   );
@@ -137,7 +170,7 @@ async function putVersion(
   { description, schema }: EventTypeSettings,
 ): Promise<EventType> {
   await sql`
-    update event_types set is_current = false
+    update event_types set is_current = false, is_archived = false
      where environment_id = ${environmentId} and name = ${name} and is_current`.execute(
     transaction,
   );
@@ -172,4 +205,9 @@ const isSame = (before: string | null, after: string | null): boolean =>
 const nameOf = (name: string) =>
   ({ objectType: 'event_type', objectId: name, objectName: name }) as const;
 
-const audited = ({ description, version, schema }: EventType) => ({ description, version, schema });
+const audited = ({ description, version, schema, isArchived }: EventType) => ({
+  description,
+  version,
+  schema,
+  archived: isArchived,
+});

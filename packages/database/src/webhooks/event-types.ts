@@ -15,25 +15,33 @@ export interface EventType {
   readonly schema: string | null;
   /** Of this version. */
   readonly madeAt: Date;
+  /** Publishing refuses the type. */
+  readonly isArchived: boolean;
 }
 
-const COLUMNS = sql`name, version, description, schema, made_at as "madeAt"`;
+const COLUMNS = sql`name, version, description, schema, made_at as "madeAt", is_archived as "isArchived"`;
 
-/** Those in force, by their names. @param after - the last name that was seen. */
+/**
+ * By their names, each in its newest version.
+ *
+ * @param after - the last name that was seen.
+ * @param withArchived - false: those alone that can be published.
+ */
 export async function listEventTypes(
   database: DatabaseOrTransaction,
   environmentId: number,
   limit: number,
-  after = '',
+  { after = '', withArchived = false }: { after?: string | undefined; withArchived?: boolean } = {},
 ): Promise<EventType[]> {
   const { rows } = await sql<EventType>`
     select ${COLUMNS} from event_types
      where environment_id = ${environmentId} and is_current and name > ${after}
+       and (not is_archived or ${withArchived})
      order by name limit ${limit}`.execute(database);
   return rows;
 }
 
-/** @param version - absent: the one in force. */
+/** Also one that is archived. @param version - absent: the newest. */
 export async function findEventType(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -68,20 +76,21 @@ export interface SchemaInForce {
   readonly environmentId: number;
   readonly name: string;
   readonly version: number;
-  /** JSON. */
-  readonly schema: string;
+  /** JSON; null: of an archived type, which may have none. */
+  readonly schema: string | null;
+  readonly isArchived: boolean;
 }
 
-/** Of workspaces, with the revision that they are of; types without a schema are left out. By `event_types_current`. */
+/** What publishing is held to, of workspaces: types with a schema, and archived ones. By `event_types_current`. */
 export async function listSchemasInForce(
   database: DatabaseOrTransaction,
   environmentIds: readonly number[],
 ): Promise<SchemaInForce[]> {
   if (environmentIds.length === 0) return [];
   const { rows } = await sql<SchemaInForce>`${PREPARED}
-    select environment_id as "environmentId", name, version, schema from event_types
-     where environment_id = any (${environmentIds}::int[]) and is_current and schema is not null`.execute(
-    database,
-  );
+    select environment_id as "environmentId", name, version, schema, is_archived as "isArchived"
+      from event_types
+     where environment_id = any (${environmentIds}::int[]) and is_current
+       and (schema is not null or is_archived)`.execute(database);
   return rows;
 }

@@ -217,7 +217,7 @@ export const AUDIT_OBJECTS = {
   application: { label: 'Application', fields: { name: 'shown' } },
   event_type: {
     label: 'Event type',
-    fields: { description: 'shown', version: 'shown', schema: 'shown' },
+    fields: { description: 'shown', version: 'shown', schema: 'shown', archived: 'shown' },
   },
   /** A code that is no good was given for a user, or what an identity provider said of one was refused. */
   failed_sign_in: {

@@ -57,10 +57,10 @@ export interface ParseContext {
   readonly eventTypes?: EventTypesInForce;
 }
 
-/** Event types by their names; undefined: there is none, or it has no schema. */
+/** Event types by their names; undefined: any payload is taken. */
 export type EventTypesInForce = (
   name: string,
-) => { readonly version: number; readonly schema: EventSchema } | undefined;
+) => { readonly version: number; readonly schema: EventSchema } | 'archived' | undefined;
 
 export interface Parsed {
   readonly operations: Operation[];

@@ -2,7 +2,8 @@
  * `POST /v1/publish`: messages of any shape for the workspace's webhooks, one or a list. Step 4 of the walk; see
  * `parse.ts`. A bad message of a list does not hurt its neighbours.
  *
- * A payload of an event type that has a schema must fit it (`event-schemas/`); a type that nobody has described is taken as it is.
+ * A payload of an event type that has a schema must fit it (`event-schemas/`); a type that nobody has described is taken as it is,
+ * and one that is archived is refused.
  *
  * It is about no person: what happens to a person is tracked, and reported in the order of that person's calls.
  */
@@ -89,6 +90,11 @@ function readMessage(draft: CallDraft, message: JsonObject, budget: StepBudget):
   const occurredAtMs = readInstantMs(draft, message.timestamp, 'timestamp', remedy) ?? receivedAtMs;
   if (eventType === undefined) return;
   const type = draft.isRefused ? undefined : draft.context.eventTypes?.(eventType);
+  if (type === 'archived') {
+    const problem = `event_type is archived, and nothing is published of it: bring it back by PUT /v1/event_types/${encodeURIComponent(eventType)}`;
+    draft.refuse('invalid', 'event_type', problem, eventType, { pointer: '/event_type' });
+    return;
+  }
   if (type) checkPayload(draft, eventType, type.schema, payload, budget);
   draft.take({
     type: 'message.publish',

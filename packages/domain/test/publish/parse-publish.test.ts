@@ -106,6 +106,24 @@ describe('a payload of a type that has a schema', () => {
     expect(operations[0]).not.toHaveProperty('eventTypeVersion');
   });
 
+  test('of an archived type is refused, in words, and its neighbours are taken', () => {
+    const { operations, issues } = parsePublish(
+      { messages: [{ event_type: 'old/one', payload: {} }, fits] },
+      { ...CONTEXT, eventTypes: (name) => (name === 'old/one' ? 'archived' : undefined) },
+    );
+    expect(operations).toMatchObject([{ eventType: 'order.paid' }]);
+    expect(issues).toMatchObject([
+      {
+        batchIndex: 0,
+        code: 'invalid',
+        field: 'event_type',
+        pointer: '/event_type',
+        message:
+          'event_type is archived, and nothing is published of it: bring it back by PUT /v1/event_types/old%2Fone',
+      },
+    ]);
+  });
+
   test('that is too much work is refused, and so is what comes after the work of a call', () => {
     const heavy = { ...fits, payload: { total: 1, note: 'a'.repeat(60_000) } };
     const { issues } = check({ messages: [heavy, fits] });

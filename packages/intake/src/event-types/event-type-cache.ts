@@ -11,7 +11,8 @@ import type { Json } from '@sluice/domain/values/json';
 
 interface KnownType {
   readonly version: number;
-  readonly text: string;
+  /** Null: the type is archived. */
+  readonly text: string | null;
   /** Undefined: not read yet. Null: this version cannot read it, and a payload is not checked. */
   schema?: EventSchema | null;
 }
@@ -39,19 +40,23 @@ export class EventTypeCache {
     const byEnvironment = Map.groupBy(schemas, ({ environmentId }) => environmentId);
     for (const { environmentId, revision } of revisions) {
       const types = (byEnvironment.get(environmentId) ?? []).map(
-        ({ name, version, schema }): [string, KnownType] => [name, { version, text: schema }],
+        ({ name, version, schema, isArchived }): [string, KnownType] => [
+          name,
+          { version, text: isArchived ? null : schema },
+        ],
       );
       this.#sets.set(environmentId, { revision, types: new Map(types) });
     }
   }
 
-  /** Undefined: the workspace has no schemas. */
+  /** Undefined: the workspace has neither schemas nor archived types. */
   ofWorkspace(environmentId: number): EventTypesInForce | undefined {
     const types = this.#sets.get(environmentId)?.types;
     if (types === undefined || types.size === 0) return undefined;
     return (name) => {
       const type = types.get(name);
       if (type === undefined) return undefined;
+      if (type.text === null) return 'archived';
       if (type.schema === undefined) type.schema = schemaIn(type.text);
       return type.schema === null ? undefined : { version: type.version, schema: type.schema };
     };

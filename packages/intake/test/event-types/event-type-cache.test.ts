@@ -1,4 +1,5 @@
 /** What publishing is held to is what was read last, of the workspace alone. */
+import type { EventTypesInForce } from '@sluice/domain/parsing/parse';
 import { expect, test, vi } from 'vitest';
 import { EventTypeCache } from '../../src/event-types/event-type-cache.ts';
 import { EventTypeRefresh } from '../../src/event-types/refresh-event-types.ts';
@@ -7,8 +8,12 @@ const typed = (environmentId: number, name: string, version: number) => ({
   environmentId,
   name,
   version,
-  schema: '{"type":"object"}',
+  schema: '{"type":"object"}' as string | null,
+  isArchived: false,
 });
+
+const versionIn = (type: ReturnType<EventTypesInForce>) =>
+  typeof type === 'object' ? type.version : type;
 
 test('only workspaces whose types have changed are read again', async () => {
   const revisions = new Map([
@@ -35,13 +40,28 @@ test('only workspaces whose types have changed are read again', async () => {
   revisions.set(2, '2');
   await read();
   expect(asked).toEqual([[1, 2], [2]]);
-  expect(cache.ofWorkspace(1)?.('a')?.version).toBe(1);
+  expect(versionIn(cache.ofWorkspace(1)?.('a'))).toBe(1);
   expect(cache.ofWorkspace(2)?.('a')).toBeUndefined();
-  expect(cache.ofWorkspace(2)?.('b')?.version).toBe(2);
+  expect(versionIn(cache.ofWorkspace(2)?.('b'))).toBe(2);
   schemas = [];
   revisions.set(1, '2');
   await read();
   expect(cache.ofWorkspace(1)).toBeUndefined();
+});
+
+test('an archived type is known as such, whether it has a schema or none', () => {
+  const cache = new EventTypeCache();
+  const archived = { isArchived: true };
+  cache.put(
+    [{ environmentId: 1, revision: '1' }],
+    [
+      { ...typed(1, 'a', 1), ...archived },
+      { ...typed(1, 'b', 1), ...archived, schema: null },
+    ],
+  );
+  expect(cache.ofWorkspace(1)?.('a')).toBe('archived');
+  expect(cache.ofWorkspace(1)?.('b')).toBe('archived');
+  expect(cache.ofWorkspace(1)?.('c')).toBeUndefined();
 });
 
 test('a schema that this version cannot read refuses nothing, and is read once', () => {

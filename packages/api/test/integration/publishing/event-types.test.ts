@@ -112,11 +112,63 @@ test('a deleted type is gone with its versions, and leaves the neighbours', asyn
     404,
     'not_found',
   );
-  expect((await api.call('DELETE', '/v1/event_types/gone')).statusCode).toBe(200);
+  const forget = () => api.call('DELETE', '/v1/event_types/gone?forget=true');
+  expect((await forget()).statusCode).toBe(200);
   expectProblem(await get('/gone'), 404, 'not_found');
   expectProblem(await get('/gone?version=1'), 404, 'not_found');
-  expectProblem(await api.call('DELETE', '/v1/event_types/gone'), 404, 'not_found');
+  expectProblem(await forget(), 404, 'not_found');
   expect((await get('/list.a')).statusCode).toBe(200);
+});
+
+test('an archived type keeps its versions, is out of the list and the portal, and a PUT brings it back', async () => {
+  await put('old', { description: 'First.', schema: SCHEMA });
+  await put('old', { description: 'Second.' });
+  const archive = () => api.call('DELETE', '/v1/event_types/old');
+  expectProblem(
+    await api.call('DELETE', '/v1/event_types/old', { key: api.b.key }),
+    404,
+    'not_found',
+  );
+  expect((await archive()).statusCode).toBe(200);
+  expect((await archive()).statusCode).toBe(200);
+  expectProblem(await api.call('DELETE', '/v1/event_types/no.such'), 404, 'not_found');
+  const namesOf = async (query: string, caller: Pick<typeof api, 'call'> = api) =>
+    (await caller.call('GET', `/v1/event_types${query}`))
+      .json<{ event_types: { name: string }[] }>()
+      .event_types.map(({ name }) => name);
+  expect(await namesOf('')).not.toContain('old');
+  expect(await namesOf('?include=archived')).toContain('old');
+  expect((await get('/old')).json()).toMatchObject({ version: 2, archived: true });
+  expect((await get('/old?version=1')).json()).toMatchObject({ schema: SCHEMA });
+  const checked = await api.call('POST', '/v1/event_types/old/check', { body: { payload: {} } });
+  expect(checked.json()).toEqual({
+    fits: false,
+    version: 2,
+    errors: [{ pointer: '', message: 'is of an archived event type' }],
+  });
+
+  const world = portalOf(api);
+  await api.call('POST', '/v1/applications', { body: { id: 'archive', name: 'Archive' } });
+  const page = await world.openPage({ application: 'archive' });
+  expect(await namesOf('', page)).not.toContain('old');
+  expect(await namesOf('?include=archived', page)).not.toContain('old');
+  expectProblem(await page.call('GET', '/v1/event_types/old'), 404, 'not_found');
+  const session = (await page.call('GET', '/portal/session')).json<{ event_types: string[] }>();
+  expect(session.event_types).not.toContain('old');
+  expect(session.event_types).toContain('list.a');
+
+  expect((await put('old', { description: 'Second.' })).json()).toMatchObject({
+    version: 2,
+    archived: false,
+  });
+  expect(await namesOf('')).toContain('old');
+  await archive();
+  // Another schema brings it back in another version.
+  expect((await put('old', { schema: SCHEMA })).json()).toMatchObject({
+    version: 3,
+    archived: false,
+  });
+  expect((await get('/old?version=2')).json()).toMatchObject({ archived: false });
 });
 
 test('a payload is checked as publishing would, against the stored schema or a draft, and nothing is kept', async () => {

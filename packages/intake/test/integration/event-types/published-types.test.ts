@@ -2,7 +2,11 @@
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import { deleteEventType, putEventType } from '@sluice/database/webhooks/event-type-changes';
+import {
+  archiveEventType,
+  deleteEventType,
+  putEventType,
+} from '@sluice/database/webhooks/event-type-changes';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, test, vi } from 'vitest';
@@ -10,7 +14,7 @@ import { expect, test, vi } from 'vitest';
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const ORIGIN = { actor: { type: 'system' } } as const;
 
-test('a schema holds from when intake has read it, for its workspace, until it is deleted', async () => {
+test('a schema holds from when intake has read it, for its workspace, until it is deleted; an archived type is refused', async () => {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
   const put = (schema: string | null) =>
@@ -50,6 +54,15 @@ test('a schema holds from when intake has read it, for its workspace, until it i
     async () => expect(await publish({ total: 1 })).toEqual(['refused', '/payload/sum']),
     { timeout: 20_000 },
   );
+  await archiveEventType(database, 1, 'order.paid', ORIGIN, 0);
+  await vi.waitFor(
+    async () => expect(await publish({ sum: 1 })).toEqual(['refused', '/event_type']),
+    { timeout: 20_000 },
+  );
+  await put('{"required":["sum"]}');
+  await vi.waitFor(async () => expect(await publish({ sum: 1 })).toEqual(['accepted', undefined]), {
+    timeout: 20_000,
+  });
   await deleteEventType(database, 1, 'order.paid', ORIGIN, 0);
   await vi.waitFor(async () => expect(await publish({})).toEqual(['accepted', undefined]), {
     timeout: 20_000,

@@ -69,7 +69,7 @@ test('a type is made by the keyboard alone, and says why a schema is none', asyn
   await page.context().close();
 });
 
-test('a payload is tried, the schema changed, an earlier version seen, and the type deleted by its name', async () => {
+test('a payload is tried, the schema changed, an earlier version seen, and the type archived, brought back and deleted by its name', async () => {
   const schema = { type: 'object', properties: { total: { minimum: 0 } } };
   await world.call('PUT', '/v1/event_types/refund', { description: 'Paid back.', schema });
   const page = await world.demoPage();
@@ -108,6 +108,21 @@ test('a payload is tried, the schema changed, an earlier version seen, and the t
   await page.reload();
   await shown.getByText('minimum').waitFor();
 
+  // Archived, it is not published, and is in the list still; brought back, it has its versions.
+  await page.getByRole('button', { name: 'Archive' }).click();
+  await page.getByText('It is archived: publishing refuses it').waitFor();
+  expect(await problemsOf(page)).toEqual([]);
+  await page.getByRole('link', { name: 'Event types' }).first().click();
+  await page.getByRole('row', { name: 'refund' }).getByText('archived').waitFor();
+  await page.getByRole('link', { name: 'refund' }).click();
+  await page.getByRole('button', { name: 'Bring it back' }).click();
+  await page.getByRole('button', { name: 'Archive' }).waitFor();
+  expect(await world.call('GET', '/v1/event_types/refund')).toMatchObject({
+    version: 2,
+    archived: false,
+  });
+  await page.getByRole('button', { name: 'Archive' }).click();
+
   await page.getByRole('button', { name: 'Delete …' }).click();
   const remove = form.getByRole('button', { name: 'Delete the event type' });
   expect(await remove.isDisabled()).toBe(true);
@@ -129,7 +144,7 @@ test('a member sees the types, tries payloads, and changes none', async () => {
   await page.getByRole('button', { name: 'Check it' }).click();
   await page.getByText('It fits version 1.').waitFor();
   expect(await page.getByRole('button', { name: 'Change …' }).isDisabled()).toBe(true);
-  expect(await page.getByRole('button', { name: 'Delete …' }).isDisabled()).toBe(true);
+  expect(await page.getByRole('button', { name: 'Archive' }).isDisabled()).toBe(true);
   await page.context().close();
 });
 
