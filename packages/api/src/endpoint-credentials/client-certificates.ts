@@ -6,17 +6,13 @@
  */
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
+import { RSA_KEY_BITS_MAX } from '@sluice/platform/outgoing/tls-identity';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 
 export const CERTIFICATE_PEM_LENGTH_MAX = 20_000;
 export const PRIVATE_KEY_PEM_LENGTH_MAX = 10_000;
 export const AUTHORITY_PEM_LENGTH_MAX = 30_000;
 const CERTIFICATE_COUNT_MAX = 10;
-/**
- * A worker signs with the key whenever an endpoint opens a connection anew, and does nothing else meanwhile: 4 ms with 4,096
- * bits, 200 ms with 15,360.
- */
-const RSA_KEY_BITS_MAX = 4_096;
 const SUBJECT_LENGTH_MAX = 500;
 const FAULT_LENGTH_MAX = 100;
 

@@ -172,6 +172,8 @@ const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
     vendor_customers: 'select, insert, update',
     vendor_events: 'select, insert, delete',
     webhook_replays: 'select, insert, update',
+    // Goes with its webhook; the token itself is not read.
+    webhook_tokens: 'select (environment_id, webhook_id), delete',
     webhooks: 'select, insert, update',
   },
 };

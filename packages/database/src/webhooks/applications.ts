@@ -163,6 +163,9 @@ export async function deleteApplication(
       ), links as (
         update portal_links set ends_at = least(ends_at, now())
          where environment_id = ${environmentId} and application_id = ${applicationId}
+      ), tokens as (
+        delete from webhook_tokens using gone
+         where webhook_tokens.environment_id = gone.environment_id and webhook_tokens.webhook_id = gone.webhook_id
       )
       delete from lanes using gone
        where lanes.environment_id = gone.environment_id and lanes.webhook_id = gone.webhook_id`.execute(

@@ -4,9 +4,9 @@
  * Workers share the token, because a token server may count what it issues, and may end a token when it issues another.
  * A worker claims the fetch before it asks the token server: so there is at most one at a time for a webhook, over all
  * workers. A claim ends by itself, because a worker may be killed. Each claim has a number; a worker whose claim has
- * ended writes nothing.
+ * ended writes nothing. A token goes with its webhook: none is fetched or kept for one that is deleted.
  *
- * Every statement finds its row by the primary key (environment_id, webhook_id). Times are by the database's clock.
+ * Every statement finds its rows by the primary keys (environment_id, webhook_id). Times are by the database's clock.
  * Used by `worker/src/delivery/access-tokens.ts`.
  */
 import { sql } from 'kysely';
@@ -57,7 +57,9 @@ export async function claimToken(
   }>`
     with claimed as (
       insert into webhook_tokens as t (environment_id, webhook_id, fencing, fetching_until)
-      values (${webhook.environmentId}, ${webhook.webhookId}, 1, clock_timestamp() + ${claimMs} * interval '1 millisecond')
+      select w.environment_id, w.webhook_id, 1, clock_timestamp() + ${claimMs} * interval '1 millisecond'
+        from webhooks w
+       where w.environment_id = ${webhook.environmentId} and w.webhook_id = ${webhook.webhookId} and w.deleted_at is null
       on conflict (environment_id, webhook_id) do update
          set fencing = t.fencing + 1, fetching_until = excluded.fetching_until
        where coalesce(t.endpoint_version, 0) <= ${endpointVersion}
@@ -108,7 +110,9 @@ export async function keepToken(
     update webhook_tokens
        set fetching_until = null, token = ${kept.token}, token_fencing = fencing, endpoint_version = ${kept.endpointVersion},
            usable_until = clock_timestamp() + ${kept.usableMs} * interval '1 millisecond'
-     where environment_id = ${webhook.environmentId} and webhook_id = ${webhook.webhookId} and fencing = ${claim}`.execute(
+     where environment_id = ${webhook.environmentId} and webhook_id = ${webhook.webhookId} and fencing = ${claim}
+       and exists (select from webhooks w
+                    where w.environment_id = ${webhook.environmentId} and w.webhook_id = ${webhook.webhookId} and w.deleted_at is null)`.execute(
     database,
   );
 }

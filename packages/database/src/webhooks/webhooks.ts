@@ -241,6 +241,9 @@ export async function deleteWebhook(
     ), lane as (
       delete from lanes using gone
        where lanes.environment_id = gone.environment_id and lanes.webhook_id = gone.webhook_id
+    ), token as (
+      delete from webhook_tokens using gone
+       where webhook_tokens.environment_id = gone.environment_id and webhook_tokens.webhook_id = gone.webhook_id
     )
     select 1 from gone`.execute(database);
   return rows.length > 0;

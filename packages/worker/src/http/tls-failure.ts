@@ -33,6 +33,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   ERR_SSL_TLSV1_ALERT_DECRYPT_ERROR: 'the endpoint does not accept the client certificate',
   ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: 'the client certificate has expired',
   ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED: 'the client certificate was revoked',
+  ERR_TLS_KEY_TOO_LARGE: 'the key of the client certificate has more than 4,096 bits',
   ERR_SSL_UNSAFE_LEGACY_RENEGOTIATION_DISABLED: 'the endpoint wants an unsafe renegotiation of TLS',
   ERR_SSL_DH_KEY_TOO_SMALL: 'the key of the endpoint is too short',
   ERR_SSL_EE_KEY_TOO_SMALL: 'the key of the endpoint is too short',

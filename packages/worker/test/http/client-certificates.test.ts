@@ -9,6 +9,7 @@ import {
   SERVER_CERTIFICATE,
   SERVER_KEY,
 } from '@sluice/platform/testing/client-certificates';
+import { generateKeyPairSync } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import { expect, test } from 'vitest';
 import type { HttpClient } from '../../src/http/http-client.ts';
@@ -72,6 +73,22 @@ test('a certificate that the endpoint does not accept fails the attempt', async 
   const receiver = await demandingReceiver({ ...DEMANDING, ca: PRIVATE_AUTHORITY });
   // A server of Node hangs up; others tell why.
   expect(await send(client(), receiver, ONE)).toMatchObject({ outcome: 'failure', status: null });
+  expect(receiver.clients).toEqual([]);
+});
+
+test('a key that was stored before keys had a bound is not used, and the message says why', async () => {
+  const receiver = await demandingReceiver();
+  const { privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 4_104,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const large = identityOf({ certificate: CLIENT_ONE_CERTIFICATE, privateKey });
+  expect(await send(client(), receiver, large)).toMatchObject({
+    outcome: 'failure',
+    failure: 'tls_handshake',
+    message: 'the key of the client certificate has more than 4,096 bits (ERR_TLS_KEY_TOO_LARGE)',
+  });
   expect(receiver.clients).toEqual([]);
 });
 

@@ -4,6 +4,8 @@
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import { claimToken, keepToken } from '@sluice/database/webhooks/webhook-tokens';
+import { deleteWebhook } from '@sluice/database/webhooks/webhooks';
 import type { OAuth2Client } from '@sluice/domain/delivery/webhook';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { sql } from 'kysely';
@@ -111,6 +113,33 @@ test('a token is fetched once, kept in the database encrypted, and sent with eve
   );
   expect(rows[0]?.row).toContain('sealed:one:');
   expect(rows[0]?.row).not.toContain('token_1');
+});
+
+test('a token goes at once with its webhook, and is neither fetched nor kept for one that is deleted', async () => {
+  const world = await worldOf();
+  await deliverOne(world, worker());
+  const { environmentId, webhookId } = world;
+  const webhook = { environmentId, webhookId };
+  const countTokens = async () =>
+    (
+      await sql`select from webhook_tokens where environment_id = ${environmentId}`.execute(
+        database,
+      )
+    ).rows.length;
+  expect(await countTokens()).toBe(1);
+  // A worker is fetching the next one meanwhile.
+  const { rows } = await sql<{ number: number; version: number }>`
+    update webhook_tokens set fencing = fencing + 1 where environment_id = ${environmentId}
+    returning fencing as number, endpoint_version as version`.execute(database);
+  const [claim] = rows;
+  if (!claim) throw new Error('there is no claim');
+  expect(await deleteWebhook(database, environmentId, webhookId)).toBe(true);
+  expect(await countTokens()).toBe(0);
+  const fetched = { token: 'late', endpointVersion: claim.version, usableMs: 60_000 };
+  await keepToken(database, webhook, claim.number, fetched);
+  const asked = { webhook, endpointVersion: claim.version, rejected: null, claimMs: 1_000 };
+  expect(await claimToken(database, asked)).toEqual({ outcome: 'busy' });
+  expect(await countTokens()).toBe(0);
 });
 
 test('id and secret stand in the body where the token server wants them there', async () => {
