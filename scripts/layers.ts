@@ -133,7 +133,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'client',
   ],
   standalone: ['services'],
-  'command-line': ['commands', 'webhooks', 'live', 'connection', 'output', 'input'],
+  'command-line': ['commands', 'webhooks', 'moving', 'live', 'connection', 'output', 'input'],
   verify: [],
   client: [],
 };

@@ -20,6 +20,7 @@ import { addLoginCommand } from './commands/login-command.ts';
 import { addPeopleCommands } from './commands/people-commands.ts';
 import { addScriptCommands, type RunScript } from './commands/script-commands.ts';
 import { addStatusCommand } from './commands/status-command.ts';
+import { addMoveCommands } from './moving/move-commands.ts';
 import { addWebhookCommands } from './webhooks/webhook-commands.ts';
 import type { Context } from './commands/context.ts';
 import { createApiClient, type ApiClientOptions } from './connection/api-client.ts';
@@ -97,6 +98,7 @@ export function createProgram(deps: ProgramDependencies): Command {
   addStatusCommand(context);
   addWebhookCommands(program, api, terminal, waiting, deps.setExitCode);
   addDeliveryCommands(program, api, terminal);
+  addMoveCommands(context);
   addEventCommands(program, api, terminal);
   addPeopleCommands(program, api, terminal);
   addImportCommands({ program, api, terminal, deps: { ...waiting, ...deps } });

@@ -1,0 +1,145 @@
+/** `sluice move …`: applications and endpoints of Svix or Convoy, with the secrets that their receivers know. */
+import { AppError, reasonOf } from '@sluice/domain/values/errors';
+import { isJsonObject, type JsonObject } from '@sluice/domain/values/json';
+import { type Command, Option } from 'commander';
+import type { ApiClient } from '../connection/api-client.ts';
+import { type Row, writeRows } from '../output/result.ts';
+import type { Terminal } from '../output/terminal.ts';
+import { moveEndpoint } from './move-endpoint.ts';
+import type { MovedEndpoint, ReadSource } from './moved-endpoint.ts';
+import { readConvoy } from './read-convoy.ts';
+import { readSvix } from './read-svix.ts';
+
+const TIMEOUT_MS = 30_000;
+const ATTEMPTS_MAX = 6;
+const WAIT_SECONDS_DEFAULT = 1;
+const WAIT_SECONDS_MAX = 60;
+
+interface MoveOptions {
+  readonly from: string;
+  readonly fromToken?: string;
+  readonly project?: string;
+  readonly dryRun?: boolean;
+}
+
+interface MoveContext {
+  readonly program: Command;
+  readonly terminal: () => Terminal;
+  readonly api: () => ApiClient;
+  readonly signal: AbortSignal;
+  /** Ended early by `signal`. */
+  readonly pause: (durationMs: number) => Promise<unknown>;
+  readonly setExitCode: (code: number) => void;
+}
+
+export function addMoveCommands(context: MoveContext): void {
+  const move = context.program
+    .command('move')
+    .description('endpoints of another product, with their secrets; nothing is changed there');
+  const dryRun = () => new Option('--dry-run', 'only say what would be moved');
+
+  move
+    .command('svix')
+    .requiredOption('--from <url>', 'its API, as https://api.eu.svix.com')
+    .addOption(new Option('--from-token <token>', 'of its API').env('SVIX_TOKEN'))
+    .addOption(dryRun())
+    .description('applications and endpoints, with types, channels, rates, headers and secrets')
+    .action(async (options: MoveOptions) => {
+      await moveAll(context, options, readSvix(readerOf(context, options, 'SVIX_TOKEN')));
+    });
+  move
+    .command('convoy')
+    .requiredOption('--from <url>', 'its API, as https://us.getconvoy.cloud')
+    .requiredOption('--project <id>', 'whose endpoints they are')
+    .addOption(new Option('--from-token <token>', 'of its API').env('CONVOY_API_KEY'))
+    .addOption(dryRun())
+    .description('owners as applications; endpoints with types, rates and secrets')
+    .action(async (options: MoveOptions) => {
+      const read = readerOf(context, options, 'CONVOY_API_KEY');
+      await moveAll(context, options, readConvoy(read, options.project ?? ''));
+    });
+}
+
+/** One that is refused does not keep the others. */
+async function moveAll(
+  { terminal, api, setExitCode }: MoveContext,
+  { dryRun: isDry }: MoveOptions,
+  endpoints: AsyncIterable<MovedEndpoint>,
+): Promise<void> {
+  const rows: Row[] = [];
+  const client = api();
+  for await (const endpoint of endpoints) {
+    const result = isDry ? 'would be moved' : await resultOf(client, endpoint);
+    if (result.startsWith('refused')) setExitCode(1);
+    rows.push({
+      application: endpoint.application.id,
+      name: endpoint.settings.name,
+      endpoint: endpoint.settings.endpoint,
+      result,
+      by_hand: [...endpoint.byHand, ...(endpoint.secret === undefined ? ['secret'] : [])].join(
+        '; ',
+      ),
+    });
+  }
+  const columns = ['application', 'name', 'endpoint', 'result', 'by_hand'];
+  writeRows(terminal(), rows, columns, 'there is no endpoint to move');
+}
+
+/** @throws AppError where another endpoint would not be taken either: no answer, or no right. */
+async function resultOf(api: ApiClient, endpoint: MovedEndpoint): Promise<string> {
+  try {
+    return await moveEndpoint(api, endpoint);
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'COMMAND_FAILED' && error.cause === undefined)
+      return `refused: ${error.message}`;
+    throw error;
+  }
+}
+
+function readerOf(
+  { signal, pause }: MoveContext,
+  { from, fromToken = '' }: MoveOptions,
+  tokenVariable: string,
+): ReadSource {
+  const base = URL.parse(from)?.href.replace(/\/$/, '');
+  if (base === undefined) throw new AppError('COMMAND_MISUSED', '--from is no address');
+  if (!/^[\x21-\x7e]+$/.test(fromToken))
+    throw new AppError('COMMAND_MISUSED', `give its token by --from-token (${tokenVariable})`);
+  return async (path) => {
+    for (let attempt = 1; ; attempt++) {
+      const answer = await fetch(`${base}${path}`, {
+        headers: { authorization: `Bearer ${fromToken}`, accept: 'application/json' },
+        signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      }).catch((cause: unknown) => {
+        throw new AppError('COMMAND_NOT_REACHED', `no answer of ${base}: ${reasonOf(cause)}`, {
+          cause,
+        });
+      });
+      if (answer.ok) return await objectIn(answer, `${base}${path}`);
+      await answer.body?.cancel();
+      const { status } = answer;
+      if (status === 401 || status === 403)
+        throw new AppError('COMMAND_NOT_ALLOWED', `${base} refuses the token with ${status}`);
+      if (status !== 429 || attempt === ATTEMPTS_MAX)
+        throw new AppError('COMMAND_FAILED', `${base}${path} answers ${status}`, {
+          cause: new Error(`status ${status}`),
+        });
+      await pause(waitSecondsOf(answer) * 1_000);
+    }
+  };
+}
+
+async function objectIn(answer: Response, url: string): Promise<JsonObject> {
+  const body: unknown = await answer.json().catch(() => undefined);
+  if (isJsonObject(body)) return body;
+  throw new AppError('COMMAND_FAILED', `${url} does not answer with a JSON object`, {
+    cause: new Error('not an object'),
+  });
+}
+
+function waitSecondsOf({ headers }: Response): number {
+  const seconds = Number(headers.get('retry-after') ?? WAIT_SECONDS_DEFAULT);
+  return Number.isFinite(seconds) && seconds >= 0
+    ? Math.min(seconds, WAIT_SECONDS_MAX)
+    : WAIT_SECONDS_DEFAULT;
+}

@@ -1,0 +1,39 @@
+/** An endpoint of another product, in the words of `POST /v1/applications/{id}/endpoints`. */
+import { AppError } from '@sluice/domain/values/errors';
+import { isJsonObject, type Json, type JsonObject } from '@sluice/domain/values/json';
+
+export interface MovedEndpoint {
+  readonly application: { readonly id: string; readonly name: string };
+  /** The body of the call. */
+  readonly settings: JsonObject & { readonly name: string; readonly endpoint: string };
+  readonly isDisabled: boolean;
+  /** What its receiver verifies with; undefined: the product shows none. */
+  readonly secret: string | undefined;
+  /** What it has there and does not get here: each is set by hand. */
+  readonly byHand: readonly string[];
+}
+
+/** Reads a path of the other product. @throws AppError where it does not answer with an object. */
+export type ReadSource = (path: string) => Promise<JsonObject>;
+
+/** The objects of a list; whatever else is in it is left out. */
+export const objectsOf = (list: Json | undefined): readonly JsonObject[] =>
+  (Array.isArray(list) ? list : []).filter(isJsonObject);
+
+/** The texts of a list. */
+export const textsOf = (list: Json | undefined): readonly string[] =>
+  (Array.isArray(list) ? list : []).filter((each) => typeof each === 'string');
+
+/** The value where it is a text that is not empty. */
+export const textOf = (value: Json | undefined): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
+/** @throws AppError COMMAND_FAILED where the other product has left it out. */
+export function neededText(value: Json | undefined, what: string): string {
+  const text = textOf(value);
+  if (text === undefined) throw new AppError('COMMAND_FAILED', `an answer has no ${what}`);
+  return text;
+}
+
+/** Names are shorter here: at most 200 characters. */
+export const shortName = (name: string): string => name.slice(0, 200);

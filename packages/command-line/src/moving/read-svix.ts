@@ -1,0 +1,75 @@
+/**
+ * The endpoints of Svix, application by application, with their secrets. Four calls are read: the lists of applications and of
+ * endpoints, and an endpoint's secret and headers.
+ */
+import { isJsonObject, type JsonObject } from '@sluice/domain/values/json';
+import {
+  type MovedEndpoint,
+  neededText,
+  objectsOf,
+  type ReadSource,
+  shortName,
+  textOf,
+  textsOf,
+} from './moved-endpoint.ts';
+
+const PAGE_LENGTH = 100;
+
+/** @throws AppError as `read`, and COMMAND_FAILED for an answer without an id or an address. */
+export async function* readSvix(read: ReadSource): AsyncGenerator<MovedEndpoint> {
+  for await (const application of pagesOf(read, '/api/v1/app')) {
+    const id = neededText(application['id'], 'id of an application');
+    const path = `/api/v1/app/${encodeURIComponent(id)}/endpoint`;
+    for await (const endpoint of pagesOf(read, path))
+      yield await readEndpoint(
+        read,
+        `${path}/${encodeURIComponent(neededText(endpoint['id'], 'id of an endpoint'))}`,
+        {
+          id: textOf(application['uid']) ?? id,
+          name: shortName(textOf(application['name']) ?? id),
+        },
+        endpoint,
+      );
+  }
+}
+
+async function readEndpoint(
+  read: ReadSource,
+  path: string,
+  application: MovedEndpoint['application'],
+  endpoint: JsonObject,
+): Promise<MovedEndpoint> {
+  const { key } = await read(`${path}/secret`);
+  const { headers, sensitive } = await read(`${path}/headers`);
+  const url = neededText(endpoint['url'], 'url of an endpoint');
+  const types = textsOf(endpoint['filterTypes']);
+  const channels = textsOf(endpoint['channels']);
+  const rate = endpoint['throttleRate'] ?? endpoint['rateLimit'];
+  return {
+    application,
+    settings: {
+      name: shortName(textOf(endpoint['description']) ?? url),
+      endpoint: url,
+      signing: 'standard_webhooks',
+      ...(types.length > 0 && { event_names: [...types] }),
+      ...(channels.length > 0 && {
+        attribute_filters: [{ field: 'data.channel', operator: 'in', values: [...channels] }],
+      }),
+      ...(typeof rate === 'number' && rate > 0 && { rate_limit_per_second: rate }),
+      ...(isJsonObject(headers) && Object.keys(headers).length > 0 && { headers }),
+    },
+    isDisabled: endpoint['disabled'] === true,
+    secret: textOf(key),
+    byHand: textsOf(sensitive).map((name) => `header ${name}`),
+  };
+}
+
+async function* pagesOf(read: ReadSource, path: string): AsyncGenerator<JsonObject> {
+  for (let iterator: string | undefined; ;) {
+    const from = iterator === undefined ? '' : `&iterator=${encodeURIComponent(iterator)}`;
+    const page = await read(`${path}?limit=${PAGE_LENGTH}${from}`);
+    yield* objectsOf(page['data']);
+    iterator = textOf(page['iterator']);
+    if (page['done'] !== false || iterator === undefined) return;
+  }
+}
