@@ -12,6 +12,7 @@ import { badRequest, commonFailures } from '../http/fields.ts';
 import { readsOf } from '../http/replica-reads.ts';
 import { nextToken, pageQuery, readStart, writePageToken } from '../http/page.ts';
 import { delivery, deliveryFilter, readDeliveryFilter, toWire } from './webhook-deliveries.ts';
+import { webhookTags } from './webhook-route.ts';
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
@@ -42,8 +43,9 @@ export function registerWorkspaceDeliveries(
     {
       config: { mayLag: true },
       schema: {
-        // The types of the client have a bound, which the calls of the reference fill.
-        hide: true,
+        tags: webhookTags,
+        summary: 'List the deliveries of all reporting webhooks',
+        description: 'Newest first, without what was answered.',
         querystring: z.strictObject({
           ...deliveryFilter,
           ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
@@ -67,13 +69,17 @@ export function registerWorkspaceDeliveries(
       const webhooks = await listWebhooks(reads, environmentId, webhookScopeOf(request));
       const wanted = await readDeliveryFilter(reads, environmentId, given);
       if (!wanted || webhooks.length === 0) return reply.send({ deliveries: [], next: '' });
+      const isFiltered = Object.values(wanted).some((each) => each !== undefined);
       const from = webhooks.map(({ webhookId }) => ({
         webhookId,
         beforeSequence: before.get(webhookId) ?? Number.MAX_SAFE_INTEGER,
       }));
       const found = await listRecentDeliveries(reads, environmentId, from, wanted, {
         limit,
-        scanLimit: Math.ceil(SCAN_COUNT_MAX / webhooks.length),
+        // Without a filter the page is among the newest so many of each.
+        scanLimit: isFiltered
+          ? Math.max(limit, Math.ceil(SCAN_COUNT_MAX / webhooks.length))
+          : limit,
       });
       const attempts = await listAttemptsOf(
         reads,
