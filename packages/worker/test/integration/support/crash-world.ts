@@ -21,6 +21,7 @@ import {
 } from '@sluice/platform/testing/service-under-test';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
+import { eventInTurn } from './event-in-turn.ts';
 import { createGate, until } from './lane-world.ts';
 
 const WORKER = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
@@ -41,6 +42,7 @@ export interface CrashWorld {
   readonly loggedCount: number;
   /** What the receiver answers to the next request; 200 by default. */
   answer: () => number | Promise<number>;
+  /** Reports, events of one's own and published messages in turns. */
   log(count: number): Promise<void>;
   /** The worker dies, and takes with it what Postgres was still to do for it. */
   kill(): Promise<void>;
@@ -121,15 +123,9 @@ export async function createCrashWorld(): Promise<CrashWorld> {
     },
 
     async log(count) {
-      const events = Array.from({ length: count }, () => ({
-        environmentId: 1,
-        eventId: `e${++loggedCount}`,
-        eventType: 'customer_subscribed' as const,
-        objectType: 'customer' as const,
-        metric: 'subscribed',
-        occurredAtMs: Date.now(),
-        data: { customer_id: '42' },
-      }));
+      const events = Array.from({ length: count }, () =>
+        eventInTurn(lane, ++loggedCount, Date.now()),
+      );
       await database.transaction().execute((transaction) => appendDeliveries(transaction, events));
     },
 
