@@ -7,7 +7,8 @@
  *   Postgres that waits for its disk, woken through a Redis that does, or with `--queues postgres` through it
  *
  * Each delivery is about another person, or about one of `--people 10` in turns: then at most ten of a webhook are in
- * flight, for those about one person stand in line.
+ * flight, for those about one person stand in line. `--events own` delivers tracked events, `--events published` messages
+ * to endpoints of applications.
  *
  * Everything shares the machine's cores, the receiver and Postgres too. Each round of ours stands between two
  * of the loop, whose mean it is compared with.
@@ -25,9 +26,11 @@ import {
   withDeliveryWorld,
   release,
   replaceWebhooks,
+  reportedOf,
   startDeliveryWorker,
   unfinishedCount,
   type DeliveryWorld,
+  type Reported,
 } from './delivery-world.ts';
 import { calmestRounds, stolenShares } from './host-steal.ts';
 import { median, type Report } from './report.ts';
@@ -56,6 +59,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       queues: { type: 'string', default: 'redis' },
       workers: { type: 'string', default: '1' },
       people: { type: 'string' },
+      events: { type: 'string', default: 'reports' },
     },
   });
   const broker = values.queues;
@@ -63,6 +67,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
     throw new Error(`--queues wants redis or postgres, not ${broker}`);
   const cases = values.webhooks.split(',').map(Number);
   const rounds = Number(values.rounds);
+  const reported = reportedOf(values.events);
   const people = values.people === undefined ? undefined : Number(values.people);
   return withDeliveryWorld(async (world) => {
     const receiver = await startChildServer({
@@ -144,8 +149,8 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
         endpointOf(place, RECEIVER_PORT),
       );
       const runRound = async (label: string): Promise<{ ours: Round; dispatch: Round }> => {
-        const webhookIds = await replaceWebhooks(world.database, endpoints);
-        await logDeliveries(world.database, countEach, people);
+        const webhookIds = await replaceWebhooks(world.database, endpoints, reported);
+        await logDeliveries(world.database, countEach, people, reported);
         // On both sides of ours, so that a machine that becomes faster or slower does not decide.
         const dispatchedBefore = await dispatchRound();
         const ours = await oursRound(webhookIds, countEach * webhooks);
@@ -175,13 +180,14 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       details[`cpu µs a delivery, ${name}`] = { ...last?.ours.cpuUs, ...last?.dispatch.cpuUs };
     }
     return {
-      bench: people === undefined ? 'deliver' : `deliver-${people}-people`,
+      bench: nameOf(reported, people),
       ratios,
       rates,
       latencyMs: {},
       details: {
         deliveries_a_round: Number(values.deliveries),
         dispatch_in_flight: Number(values.connections),
+        events: reported,
         people_a_webhook: people ?? 'one a delivery',
         ...details,
         queues: broker,
@@ -193,6 +199,13 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
     };
   }, broker);
 }
+
+const nameOf = (reported: Reported, people: number | undefined): string =>
+  [
+    'deliver',
+    ...(reported === 'reports' ? [] : [reported]),
+    ...(people === undefined ? [] : [`${people}-people`]),
+  ].join('-');
 
 const meanOf = (one: Round, other: Round): Round => ({
   perSecond: (one.perSecond + other.perSecond) / 2,

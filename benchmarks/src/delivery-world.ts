@@ -4,6 +4,7 @@
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import { APPLICATION_EVENT_TYPE } from '@sluice/domain/delivery/incoming-event';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { sql } from 'kysely';
@@ -43,19 +44,48 @@ export const startDeliveryWorker = (world: DeliveryWorld, port: number): Promise
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
   });
 
-/** An address of its own for each webhook, as customers have: all of them are this machine. */
+/** An address of its own for each webhook, as customers have: all of them are this machine. @param place - below 2^23. */
 export const endpointOf = (place: number, port: number): string =>
-  `http://127.1.${place >> 8}.${place & 255}:${port}/hook/${place}`;
+  `http://127.${1 + (place >> 16)}.${(place >> 8) & 255}.${place & 255}:${port}/hook/${place}`;
 
-/** Replaces all webhooks by so many, each with an address of its own and nothing logged. Returns their ids. */
+/** What deliveries report: a message's fate, a tracked event of one's own, or a message published to an application. */
+export const REPORTED = ['reports', 'own', 'published'] as const;
+export type Reported = (typeof REPORTED)[number];
+
+/** @throws Error where it is none of {@link REPORTED}. */
+export function reportedOf(given: string): Reported {
+  const found = REPORTED.find((each) => each === given);
+  if (found === undefined) throw new Error(`--events wants ${REPORTED.join(', ')}, not ${given}`);
+  return found;
+}
+
+const LISTED = {
+  reports: 'email_delivered',
+  own: 'event',
+  published: APPLICATION_EVENT_TYPE,
+} as const satisfies Record<Reported, string>;
+
+/** The type of a delivery, and of its body the first two members. */
+const TOLD = {
+  reports: { eventType: 'email_delivered', objectType: 'email', metric: 'delivered' },
+  own: { eventType: 'event', objectType: 'event', metric: 'order_placed' },
+  published: { eventType: 'message', objectType: 'message', metric: 'invoice.paid' },
+} as const satisfies Record<Reported, object>;
+
+/** An application has so many endpoints. */
+const ENDPOINTS_EACH = 50;
+
+/** Replaces all webhooks by so many, each with an address of its own and nothing logged. Published messages are for endpoints of applications. Returns their ids. */
 export async function replaceWebhooks(
   database: Database,
   endpoints: readonly string[],
+  reported: Reported = 'reports',
 ): Promise<number[]> {
   await sql`truncate webhooks, lanes, delivery_log, delivery_attempts cascade`.execute(database);
   const { rows } = await sql<{ webhookId: number }>`
-    insert into webhooks (environment_id, name, endpoint, events, signing_key)
-    select ${DEMO.environmentId}, 'bench', endpoint, '{email_delivered}', ${DEMO.signingKey}
+    insert into webhooks (environment_id, name, endpoint, events, signing_key, application_id)
+    select ${DEMO.environmentId}, 'bench', endpoint, array[${LISTED[reported]}], ${DEMO.signingKey},
+           case when ${reported === 'published'} then 'customer-' || (place - 1) / ${ENDPOINTS_EACH}::int end
       from unnest(${endpoints}::text[]) with ordinality as e (endpoint, place) order by place
     returning webhook_id as "webhookId"`.execute(database);
   const webhookIds = rows.map((row) => row.webhookId);
@@ -69,13 +99,16 @@ export async function replaceWebhooks(
  * Logs so many deliveries to every webhook, of a body of about 1 KB, while their lanes are paused:
  * `release` lets them go.
  *
- * @param peopleEach - how many people they are about, in turns; as many as there are deliveries where it is left out.
+ * @param peopleEach - how many people they are about, in turns; as many as there are deliveries where it is left out. A
+ * published message is about nobody.
  */
 export async function logDeliveries(
   database: Database,
   countEach: number,
   peopleEach = countEach,
+  reported: Reported = 'reports',
 ): Promise<void> {
+  const { eventType, objectType, metric } = TOLD[reported];
   await database.transaction().execute(async (transaction) => {
     await sql`update lanes set is_paused = true where environment_id = ${DEMO.environmentId}`.execute(
       transaction,
@@ -83,9 +116,9 @@ export async function logDeliveries(
     await sql`
       insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, person_id, body)
       select environment_id, webhook_id, last_sequence + step, webhook_id || '-' || last_sequence + step,
-             'email_delivered', now(), 1 + step % ${peopleEach}::bigint,
-             jsonb_build_object('event_id', webhook_id || '-' || last_sequence + step, 'object_type', 'email',
-               'metric', 'delivered', 'timestamp', 1700000000, 'data', jsonb_build_object(
+             ${eventType}, now(), case when ${reported !== 'published'} then 1 + step % ${peopleEach}::bigint end,
+             jsonb_build_object('event_id', webhook_id || '-' || last_sequence + step, 'object_type', ${objectType}::text,
+               'metric', ${metric}::text, 'timestamp', 1700000000, 'data', jsonb_build_object(
                  'customer_id', 'person-' || step, 'delivery_id', md5(step::text), 'recipient', 'person@example.com',
                  'subject', 'Your order is on its way', 'filling', repeat('0123456789abcdef', 45)))::text
         from lanes cross join generate_series(1, ${countEach}::bigint) as step

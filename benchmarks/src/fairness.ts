@@ -4,18 +4,25 @@
  * healthy webhooks runs from when an event was due to be logged until it arrives, so late logging counts
  * too. The shares take turns within a round, and each ratio compares shares of one round.
  *
+ * `--events own` sends tracked events of one's own in place of reports, each to the one webhook that takes its name;
+ * `--events published` messages to endpoints of applications.
+ *
  * Endpoints begin to hang when measuring begins, all at once, as in an outage.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { parseArgs } from 'node:util';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { APPLICATION_EVENT_TYPE } from '@sluice/domain/delivery/incoming-event';
+import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
 import { sql } from 'kysely';
 import {
   endpointOf,
+  reportedOf,
   startDeliveryWorker,
   withDeliveryWorld,
   type DeliveryWorld,
+  type Reported,
 } from './delivery-world.ts';
 import { median, type Report } from './report.ts';
 
@@ -34,11 +41,13 @@ export async function benchFairness(arguments_: string[]): Promise<Report> {
       seconds: { type: 'string', default: '8' },
       rounds: { type: 'string', default: '3' },
       rate: { type: 'string', default: '1000' },
+      events: { type: 'string', default: 'reports' },
     },
   });
   const seconds = Number(values.seconds);
   const roundCount = Number(values.rounds);
   const rate = Number(values.rate);
+  const reported = reportedOf(values.events);
   return withDeliveryWorld(async (world) => {
     const receiver = await startReceiver();
     world.onClose(() => {
@@ -51,14 +60,17 @@ export async function benchFairness(arguments_: string[]): Promise<Report> {
     for (let round = 0; round <= roundCount; round++) {
       const latencies: Latency[] = [];
       for (const share of round === 0 ? WARM_UP : SHARES) {
-        await makeWebhooks(world, environmentIds);
+        const webhooks = {
+          reported,
+          webhooks: await makeWebhooks(world, environmentIds, reported),
+        };
         receiver.hangingShare = 0;
         receiver.arrivals.length = 0;
-        const before = await sendEvents(world, environmentIds, rate, 2);
+        const before = await sendEvents(world, webhooks, rate, 2);
         await receiver.hasReceived(before.length);
         receiver.arrivals.length = 0;
         receiver.hangingShare = share;
-        const sent = await sendEvents(world, environmentIds, rate, round === 0 ? 2 : seconds);
+        const sent = await sendEvents(world, webhooks, rate, round === 0 ? 2 : seconds);
         const expected = sent.filter((place) => !receiver.isHanging(place)).length;
         await receiver.hasReceived(expected);
         const latency = latencyOf(receiver.arrivals);
@@ -74,7 +86,7 @@ export async function benchFairness(arguments_: string[]): Promise<Report> {
     const middle = (at: (round: Latency[]) => number): number => median(rounds.map(at));
     const p99 = (round: Latency[], place: number): number => round[place]?.p99 ?? NaN;
     return {
-      bench: 'fairness',
+      bench: reported === 'reports' ? 'fairness' : `fairness-${reported}`,
       ratios: {
         'p99-50/p99-0': middle((round) => p99(round, 1) / p99(round, 0)),
         'p99-90/p99-0': middle((round) => p99(round, 2) / p99(round, 0)),
@@ -92,6 +104,17 @@ export async function benchFairness(arguments_: string[]): Promise<Report> {
       versions: world.versions,
     };
   });
+}
+
+interface BenchWebhook {
+  readonly environmentId: number;
+  readonly webhookId: number;
+}
+
+interface BenchWebhooks {
+  readonly reported: Reported;
+  /** By their places. */
+  readonly webhooks: readonly BenchWebhook[];
 }
 
 interface Arrival {
@@ -173,30 +196,74 @@ async function makeAccounts(world: DeliveryWorld): Promise<number[]> {
 async function makeWebhooks(
   world: DeliveryWorld,
   environmentIds: readonly number[],
-): Promise<void> {
+  reported: Reported,
+): Promise<BenchWebhook[]> {
   const endpoints = Array.from({ length: WEBHOOKS }, (_, place) =>
     endpointOf(place, RECEIVER_PORT),
   );
   await sql`truncate webhooks, lanes, delivery_log, delivery_attempts cascade`.execute(
     world.database,
   );
-  // Spread over the accounts in turn. An event type of its own each, so that an event is one delivery.
-  await sql`
+  // Spread over the accounts in turn. A report has a type of its own each, so that an event is one delivery.
+  const { rows } = await sql<{ environmentId: number; webhookId: number; place: number }>`
     with made as (
-      insert into webhooks (environment_id, name, endpoint, events, signing_key)
-      select (${environmentIds}::int[])[1 + place % ${ACCOUNTS}], 'bench', endpoint, array['place-' || place], 'key'
+      insert into webhooks (environment_id, name, endpoint, events, signing_key, application_id)
+      select (${environmentIds}::int[])[1 + place % ${ACCOUNTS}], place, endpoint,
+             array[case ${reported} when 'own' then 'event' when 'published' then ${APPLICATION_EVENT_TYPE} else 'place-' || place end],
+             'key', case when ${reported === 'published'} then 'customer-' || place end
         from unnest(${endpoints}::text[], ${endpoints.map((_, place) => place)}::int[]) as e (endpoint, place)
-      returning environment_id, webhook_id
+      returning environment_id, webhook_id, name
+    ), lanes as (
+      insert into lanes (environment_id, webhook_id, is_paused) select environment_id, webhook_id, false from made
     )
-    insert into lanes (environment_id, webhook_id, is_paused) select environment_id, webhook_id, false from made`.execute(
+    select environment_id as "environmentId", webhook_id as "webhookId", name::int as place from made order by place`.execute(
     world.database,
   );
+  return rows;
+}
+
+/** What an event for one webhook is, beside its id and its time. */
+function toldOf(
+  reported: Reported,
+  webhookId: number,
+  place: number,
+): Pick<
+  ReportingEvent,
+  'eventType' | 'objectType' | 'metric' | 'webhookIds' | 'applicationId' | 'data'
+> {
+  const data = { customer_id: '42', subject: 'Your order is on its way' };
+  switch (reported) {
+    case 'reports':
+      return {
+        eventType: `place-${place}` as 'email_sent',
+        objectType: 'email',
+        metric: 'sent',
+        data,
+      };
+    case 'own':
+      return {
+        eventType: 'event',
+        objectType: 'event',
+        metric: `order_${place}`,
+        webhookIds: [webhookId],
+        data: { identifiers: { id: '42' }, properties: data },
+      };
+    case 'published':
+      return {
+        eventType: 'message',
+        objectType: 'message',
+        metric: 'invoice.paid',
+        webhookIds: [webhookId],
+        applicationId: `customer-${place}`,
+        data: { payload: data },
+      };
+  }
 }
 
 /** Logs events at the rate, one webhook after another, in a transaction each 20 ms, and wakes their lanes. */
 async function sendEvents(
   world: DeliveryWorld,
-  environmentIds: readonly number[],
+  { reported, webhooks }: BenchWebhooks,
   rate: number,
   seconds: number,
 ): Promise<number[]> {
@@ -213,14 +280,12 @@ async function sendEvents(
       // A prime stride, so that those that hang and those that do not are mixed.
       const place = (places.length * 7) % WEBHOOKS;
       places.push(place);
+      const { environmentId, webhookId } = webhooks[place] as BenchWebhook;
       return {
-        environmentId: environmentIds[place % ACCOUNTS] as number,
+        environmentId,
         eventId: `${Math.round(dueAtMs)}-${batch}-${place}`,
-        eventType: `place-${place}` as 'email_sent',
-        objectType: 'email' as const,
-        metric: 'sent',
         occurredAtMs: dueAtMs,
-        data: { customer_id: '42', subject: 'Your order is on its way' },
+        ...toldOf(reported, webhookId, place),
       };
     });
     // Not waited for: a disk that takes its time must not hold up the next ones.
