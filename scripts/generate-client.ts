@@ -27,6 +27,7 @@ interface Description {
   readonly components: Readonly<Record<string, unknown>>;
 }
 
+const FAILURE_NAME = 'Failure';
 const FAILURE = {
   description: 'Failed.',
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } },
@@ -54,7 +55,7 @@ function reduced(description: Description): object {
                   status === '207' && isFailure(response) ? FAILURE : response,
                 ]),
             ),
-            default: FAILURE,
+            default: { $ref: `#/components/responses/${FAILURE_NAME}` },
           },
         },
       ]),
@@ -65,7 +66,8 @@ function reduced(description: Description): object {
   const responses = Object.entries(description.components['responses'] ?? {}).filter(([name]) =>
     text.includes(`/responses/${name}"`),
   );
-  const components = { ...description.components, responses: Object.fromEntries(responses) };
+  const shared = { ...Object.fromEntries(responses), [FAILURE_NAME]: FAILURE };
+  const components = { ...description.components, responses: shared };
   return { ...description, webhooks: {}, paths: kept, components };
 }
 
@@ -78,11 +80,16 @@ const pathsOf = ({ paths }: Description, isOfIntake: boolean): string =>
     .map(([path]) => `  | '${path}'`)
     .join('\n');
 
-/** Two spaces a level, and no members that say that something is not there: a quarter of the size. */
+/**
+ * Two spaces a level, no members that say that something is not there, and nothing of headers of answers, which are not
+ * described: a third of the size.
+ */
 const withoutNothing = (types: string): string =>
   types
     .replaceAll(/^( +)/gm, (spaces) => ' '.repeat(spaces.length / 2))
-    .replaceAll(/^ *\w+\?: never;\n/gm, '');
+    .replaceAll(/^ *\w+\?: never;\n/gm, '')
+    .replaceAll(/^ *headers: \{\n *\[name: string\]: unknown;\n *\};\n/gm, '')
+    .replaceAll(/^ *parameters: \{\n *\};\n/gm, '');
 
 function generate(description: Description, digest: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-client-'));

@@ -1,8 +1,7 @@
 /**
  * Client certificate, private authority and OAuth2 client of a webhook on the wire: how they are given, and what is shown.
  *
- * They are write-only. What is shown says which one is in force, and is nothing that could be sent back. They are not in
- * the OpenAPI description; `docs/guides/receive/endpoint-credentials.md` describes them.
+ * They are write-only. What is shown says which one is in force, and is nothing that could be sent back.
  */
 import { z } from 'zod';
 import { text } from '../http/fields.ts';
@@ -21,9 +20,6 @@ const HINT_REFUSED = 'is the hint that is shown in place of the secret; send the
 
 const clientAuthentication = z.enum(['basic', 'body']);
 
-/** Left out of the description (`openapi/published-description.ts`). */
-const UNDESCRIBED = { isUndescribed: true };
-
 /** As a body gives them; null takes one back. */
 export const credentialFields = {
   client_certificate: z
@@ -32,8 +28,14 @@ export const credentialFields = {
       private_key: text(PRIVATE_KEY_PEM_LENGTH_MAX),
     })
     .nullable()
-    .meta(UNDESCRIBED),
-  certificate_authority: text(AUTHORITY_PEM_LENGTH_MAX).nullable().meta(UNDESCRIBED),
+    .meta({
+      description:
+        'Shown to the endpoint. PEM; certificates between it and its authority follow the first. The key has no passphrase.',
+    }),
+  certificate_authority: text(AUTHORITY_PEM_LENGTH_MAX).nullable().meta({
+    description:
+      "PEM of the authorities that the endpoint's certificate may come from; null: the well-known ones.",
+  }),
   oauth2: z
     .object({
       token_url: reachableAddress,
@@ -46,7 +48,10 @@ export const credentialFields = {
       audience: text(SCOPE_LENGTH_MAX).min(1).nullish(),
     })
     .nullable()
-    .meta(UNDESCRIBED),
+    .meta({
+      description:
+        'Client credentials: the worker fetches an access token there and sends it to the endpoint.',
+    }),
 };
 
 export const newCredentialFields = {
@@ -63,19 +68,18 @@ const shownCertificate = z.object({
 
 /** Of a webhook as it stands. */
 export const shownCredentials = {
-  client_certificate: shownCertificate.nullable().meta(UNDESCRIBED),
-  certificate_authority: z.array(shownCertificate).nullable().meta(UNDESCRIBED),
+  client_certificate: shownCertificate.nullable(),
+  certificate_authority: z.array(shownCertificate).nullable(),
   oauth2: z
     .object({
       token_url: z.string(),
       client_id: z.string(),
-      client_secret: z.string(),
+      client_secret: z.string().meta({ description: 'A hint: its last characters.' }),
       client_authentication: clientAuthentication,
       scope: z.string().nullable(),
       audience: z.string().nullable(),
     })
-    .nullable()
-    .meta(UNDESCRIBED),
+    .nullable(),
 };
 
 export type CredentialsInBody = {

@@ -33,7 +33,7 @@ const DESCRIPTION =
   'People, activities and reporting webhooks of one workspace: the one whose key you send. ' +
   'The account, its users and its credentials with a token of a service account. ' +
   'Fields of a body that are not described are ignored, or refused where the body says so; parameters that are not ' +
-  'described are ignored, and refused by the audit log. Answers may gain fields. ' +
+  'described are ignored, and refused by the audit log and `GET /v1/deliveries`. Answers may gain fields. ' +
   'Every failure has the one body `Problem`; a call that cannot be read is 400, 413 or 415 also where that is not listed. ' +
   'Every POST and PUT takes an `Idempotency-Key` (1 to 255 visible ASCII characters): sent again ' +
   'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +

@@ -19,6 +19,14 @@ const WORKSPACE_OPERATIONS: OperationNames = {
     'listDeliveries',
     'A page of deliveries with their attempts, newest first.',
   ],
+  'GET /v1/deliveries': [
+    'listWorkspaceDeliveries',
+    'A page of deliveries with their attempts, newest first.',
+  ],
+  'GET /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}': [
+    'getDelivery',
+    'The delivery with its attempts.',
+  ],
   'GET /v1/reporting_webhooks/{webhook_id}/state': [
     'getReportingWebhookState',
     'The state of the queue, and what it waits for.',

@@ -6,8 +6,7 @@ import { PROBLEMS } from '../http/problem.ts';
 import { OPERATIONS } from './operation-names.ts';
 import type { ApiDocument, ApiOperation, RequestBody } from './reference-page.ts';
 
-export function asPublished(converted: ApiDocument): ApiDocument {
-  const document = withoutUndescribed(converted);
+export function asPublished(document: ApiDocument): ApiDocument {
   const schemas = Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => [
     name,
     isOfRequests(name) ? withDefaultsTold(withExamples(schema)) : opened(schema),
@@ -36,24 +35,6 @@ export function asPublished(converted: ApiDocument): ApiDocument {
     components: { ...document.components, schemas: Object.fromEntries(schemas) },
   };
 }
-
-/** Members that have `isUndescribed` in their schema are described elsewhere: the generated client has a bound. */
-const withoutUndescribed = <Part>(part: Part): Part =>
-  changedWithin(part, (schema) => {
-    const { properties, required } = schema;
-    if (typeof properties !== 'object' || properties === null) return schema;
-    const described = Object.entries(properties).filter(
-      ([, member]) => (member as { isUndescribed?: boolean } | null)?.isUndescribed !== true,
-    );
-    const names = new Set(described.map(([name]) => name));
-    return {
-      ...schema,
-      properties: Object.fromEntries(described),
-      ...(Array.isArray(required) && {
-        required: required.filter((name) => names.has(name as string)),
-      }),
-    };
-  });
 
 /** The plugin calls every body required. One that may be null may be left out as well: an empty body is no body. */
 function withNeed(body: RequestBody, { components }: ApiDocument): RequestBody {

@@ -182,8 +182,8 @@ export function registerWebhookDeliveries(
     {
       config: { isInPortal: true },
       schema: {
-        // The types of the client have a bound, which the calls of the reference fill.
-        hide: true,
+        tags: webhookTags,
+        summary: 'Get a delivery',
         params: z.object({ webhook_id: idInPath, sequence: sequenceInPath }),
         response: { 200: z.object({ delivery }), ...readFailures },
       },

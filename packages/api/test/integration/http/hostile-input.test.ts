@@ -92,6 +92,7 @@ const POSITIONS: Readonly<Record<string, readonly (string | number)[]>> = {
   'GET /v1/ingestion_issues': ['2026-03-01', 'a', 'b', 'c'],
   'GET /v1/imports': [1],
   'GET /v1/portal_links': ['id-1'],
+  'GET /v1/deliveries': [1, 1],
   'GET /v1/reporting_webhooks/{webhook_id}/deliveries': [1],
   'GET /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/attempts': [1, 1],
   'GET /v1/accounts/{account_id}/billing/runs': [0, 'run_of_a'],
@@ -144,9 +145,9 @@ test('in query keys that nobody knows', async () => {
       const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
       const answer = await call(operation, `${url}?${query}${required}`);
       // These ask for the name of a purchase, which unknown keys do not give, for payment by invoice, or for a scope; the audit log
-      // refuses filters that it does not know, since the answer would be of all entries.
+      // and the deliveries of a workspace refuse filters that they do not know, since the answer would be of all entries.
       if (
-        /(purchase_status|checkout_status|overage_estimate|billing\/payment|billing\/profile|audit_logs|fleet)$/.test(
+        /(purchase_status|checkout_status|overage_estimate|billing\/payment|billing\/profile|audit_logs|fleet|v1\/deliveries)$/.test(
           operation.path,
         )
       ) {
