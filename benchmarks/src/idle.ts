@@ -52,9 +52,9 @@ export async function benchIdle(arguments_: string[]): Promise<Report> {
     return {
       bench: 'idle',
       ratios: {
-        'fleet cpu ours/limit': sum(measured.redis.cpuShares) / CPU_SHARE_LIMIT,
+        'fleet cpu ours/limit': sumOf(measured.redis.cpuShares) / CPU_SHARE_LIMIT,
         'fleet cpu ours/limit, postgres backend':
-          sum(measured.postgres.cpuShares) / CPU_SHARE_LIMIT,
+          sumOf(measured.postgres.cpuShares) / CPU_SHARE_LIMIT,
         'redis commands a process ours/limit':
           measured.redis.redisCommandsPerSecond / SERVICES.length / COMMANDS_LIMIT,
       },
@@ -82,9 +82,9 @@ async function benchIdleWebhooks(webhooks: number, seconds: number): Promise<Rep
     return {
       bench: `idle-${webhooks}-webhooks`,
       ratios: {
-        [`fleet cpu, ${name}`]: ratio(({ cpuShares }) => sum(cpuShares)),
+        [`fleet cpu, ${name}`]: ratio(({ cpuShares }) => sumOf(cpuShares)),
         [`fleet and postgres cpu, ${name}`]: ratio(
-          ({ cpuShares, postgresCpuShare }) => sum(cpuShares) + postgresCpuShare,
+          ({ cpuShares, postgresCpuShare }) => sumOf(cpuShares) + postgresCpuShare,
         ),
         [`transactions, ${name}`]: ratio(({ transactionsPerSecond }) => transactionsPerSecond),
       },
@@ -99,7 +99,7 @@ async function benchIdleWebhooks(webhooks: number, seconds: number): Promise<Rep
   });
 }
 
-const sum = (shares: Record<string, number>): number =>
+const sumOf = (shares: Record<string, number>): number =>
   Object.values(shares).reduce((total, share) => total + share, 0);
 
 interface FleetSettings {

@@ -84,13 +84,14 @@ function authenticationOf(endpoint: JsonObject): {
   readonly byHand: readonly string[];
 } {
   const given = endpoint['authentication'];
-  if (!isJsonObject(given) || textOf(given['type']) === undefined) return { byHand: [] };
+  const type = isJsonObject(given) ? textOf(given['type']) : undefined;
+  if (!isJsonObject(given) || type === undefined) return { byHand: [] };
   const key = given['api_key'];
   const name = isJsonObject(key) ? textOf(key['header_name']) : undefined;
   const value = isJsonObject(key) ? textOf(key['header_value']) : undefined;
   return name !== undefined && value !== undefined
     ? { headers: { [name]: value }, byHand: [] }
-    : { byHand: [`authentication ${String(given['type'])}`] };
+    : { byHand: [`authentication ${type}`] };
 }
 
 const hasFilter = ({ filter }: JsonObject): boolean =>

@@ -42,6 +42,17 @@ export function isInScope(scope: WebhookScope): RawBuilder<boolean> {
 }
 
 /**
+ * As {@link isInScope}, for a statement that lists them: those of a link are found by their ids, and not looked for among a
+ * hundred thousand endpoints.
+ */
+export const isListedIn = (environmentId: number, scope: WebhookScope): RawBuilder<boolean> =>
+  scope.of === 'portal_link'
+    ? sql<boolean>`w.webhook_id = any (array(
+        select s.webhook_id from portal_link_webhooks s
+         where s.environment_id = ${environmentId} and s.portal_link_id = ${scope.portalLinkId}))`
+    : isInScope(scope);
+
+/**
  * Whether one more may be made in the set: `scope_full` where it has as many as it may, `scope_gone` where it was ended while
  * the call was on its way; from here on it is not, until the transaction ends. In a transaction that has locked the
  * workspace. Indexes: the primary keys of `applications` and `portal_links`, and as {@link isInScope}.

@@ -10,7 +10,7 @@ import type { AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
 import type { SigningScheme } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
-import { isInScope, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.ts';
+import { isListedIn, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.ts';
 
 /** How deliveries are sent; a webhook that is made without them has the defaults. */
 export interface DeliveryOptions {
@@ -122,7 +122,8 @@ export async function listWebhooks(
 ): Promise<Webhook[]> {
   const { rows } = await sql<Webhook>`
     select ${WEBHOOK_COLUMNS} from webhooks w
-     where environment_id = ${environmentId} and deleted_at is null and feed_name is null and ${isInScope(scope)}
+     where environment_id = ${environmentId} and deleted_at is null and feed_name is null
+       and ${isListedIn(environmentId, scope)}
      order by webhook_id`.execute(database);
   return rows;
 }

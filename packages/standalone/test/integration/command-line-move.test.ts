@@ -184,7 +184,7 @@ test('endpoints of Convoy are moved by their owners, and what is set by hand is 
             rate_limit_duration: 60,
             secrets: [
               { value: 'an-older-secret', expires_at: '2026-01-01T00:00:00Z' },
-              { value: 'secret-of-convoy', expires_at: null },
+              { value: 'secret-of-convoy-for-its-receiver', expires_at: null },
             ],
             authentication: {
               type: 'api_key',
@@ -245,7 +245,7 @@ test('endpoints of Convoy are moved by their owners, and what is set by hand is 
   ]);
   const [endpoint] = there as { id: number }[];
   const { secrets } = await get(`/v1/reporting_webhooks/${endpoint?.id}/secrets`);
-  expect(secrets).toMatchObject([{ role: 'current', hint: expect.stringMatching(/voy$/) }]);
+  expect(secrets).toMatchObject([{ role: 'current', hint: expect.stringMatching(/ver$/) }]);
   source.close();
 });
 

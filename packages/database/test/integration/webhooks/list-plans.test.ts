@@ -60,10 +60,12 @@ async function fill(): Promise<void> {
   );
   await sql`
     insert into portal_links (environment_id, portal_link_id, label, capabilities, theme, code_hash, code_ends_at, ends_at)
-    values (${TENANT}, 'link', 'acme/jo', '{}', '{}', 'x', now(), now() + interval '1 hour')`.execute(database);
+    values (${TENANT}, 'link', 'acme/jo', '{}', '{}', 'x', now(), now() + interval '1 hour')`.execute(
+    database,
+  );
   await sql`
     insert into portal_link_webhooks (environment_id, portal_link_id, webhook_id)
-    select ${TENANT}, 'link', n from generate_series(1, 3) n`.execute(database);
+    select ${TENANT}, 'link', n * 30000 from generate_series(1, 3) n`.execute(database);
   await sql`vacuum analyze`.execute(database);
 }
 
