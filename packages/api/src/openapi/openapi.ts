@@ -46,6 +46,7 @@ const TAGS = [
     name: 'reporting webhooks',
     description: 'Webhooks, their queues, deliveries, secrets and replays.',
   },
+  { name: 'applications', description: 'Customers of the workspace, and their endpoints.' },
   {
     name: 'portal',
     description:

@@ -19,6 +19,20 @@ const WORKSPACE_OPERATIONS: OperationNames = {
     'listDeliveries',
     'A page of deliveries with their attempts, newest first.',
   ],
+  'POST /v1/applications': ['createApplication', 'The application that was made.'],
+  'GET /v1/applications': ['listApplications', 'A page of applications.'],
+  'GET /v1/applications/{application_id}': ['getApplication', 'The application.'],
+  'PUT /v1/applications/{application_id}': ['renameApplication', 'The application as it is now.'],
+  'DELETE /v1/applications/{application_id}': ['deleteApplication', 'Deleted.'],
+  'POST /v1/applications/{application_id}/endpoints': [
+    'createEndpoint',
+    'The endpoint that was made. Its secret is shown this once.',
+  ],
+  'GET /v1/applications/{application_id}/endpoints': ['listEndpoints', 'A page of endpoints.'],
+  'POST /v1/applications/{application_id}/replays': [
+    'createApplicationReplays',
+    'What was begun at each endpoint; of a dry run, how many deliveries it would send.',
+  ],
   'GET /v1/deliveries': [
     'listWorkspaceDeliveries',
     'A page of deliveries with their attempts, newest first.',

@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { callerNameOf, changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
+import { badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import { criteriaOf, newReplay } from '../webhooks/replay-fields.ts';
 import { applicationId } from '../webhooks/webhook-fields.ts';
@@ -19,15 +20,17 @@ export interface ApplicationReplayEffects {
   readonly now: () => number;
 }
 
-/** What became of one endpoint's. `running`: another replay of it is. */
-interface EndpointReplay {
-  readonly endpoint_id: number;
-  readonly status: 'counted' | 'started' | 'running';
-  readonly count?: number;
-  /** Of a count: false where there are at least so many. */
-  readonly count_is_exact?: boolean;
-  readonly replay_id?: number;
-}
+/** The fate of one endpoint's. */
+const endpointReplay = z.object({
+  endpoint_id: z.int(),
+  status: z
+    .enum(['counted', 'started', 'running'])
+    .meta({ description: '`running`: another replay of the endpoint is running.' }),
+  count: z.int().nullable().optional(),
+  count_is_exact: z.boolean().optional(),
+  replay_id: z.int().optional(),
+});
+type EndpointReplay = z.infer<typeof endpointReplay>;
 
 export function registerApplicationReplays(
   app: ApiServer,
@@ -36,7 +39,20 @@ export function registerApplicationReplays(
   app.post(
     '/v1/applications/:application_id/replays',
     {
-      schema: { hide: true, params: z.object({ application_id: applicationId }), body: newReplay },
+      schema: {
+        tags: ['applications'],
+        summary: 'Send deliveries of an application again',
+        description: 'A replay of each endpoint.',
+        params: z.object({ application_id: applicationId }),
+        body: newReplay,
+        response: {
+          200: z.object({ dry_run: z.boolean(), replays: z.array(endpointReplay) }),
+          ...badRequest,
+          ...missing,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
     },
     async (request, reply) => {
       const environmentId = environmentOf(request);

@@ -2,48 +2,42 @@
  * `/v1/applications`: the customers of a workspace, and their endpoints. An endpoint is a webhook with a signing key of its own:
  * the calls below `/v1/reporting_webhooks/{webhook_id}` change it, read its deliveries and rotate its secret.
  */
-import type { Database } from '@sluice/database/connection/connection';
 import {
   APPLICATION_COUNT_MAX,
   deleteApplication,
   findApplication,
   listApplications,
-  listEndpoints,
   makeApplication,
   renameApplication,
   type Application,
 } from '@sluice/database/webhooks/applications';
-import { makeWebhook } from '@sluice/database/webhooks/webhook-changes';
-import { findSigningKeys } from '@sluice/database/webhooks/signing-keys';
-import { APPLICATION_EVENT_TYPE } from '@sluice/domain/delivery/incoming-event';
-import {
-  APPLICATION_ENDPOINT_COUNT_MAX,
-  secretContext,
-  standardForm,
-} from '@sluice/domain/delivery/webhook';
 import { ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
-import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
-import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { identifierText, text } from '../http/fields.ts';
-import { pageQuery, readStart, splitPage } from '../http/page.ts';
+import {
+  atLimit,
+  badBody,
+  badRequest,
+  commonFailures,
+  identifierText,
+  missing,
+  text,
+} from '../http/fields.ts';
+import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { limitReached, notFound } from '../http/problem.ts';
-import { applicationId, newWebhook, toNew, toWire } from '../webhooks/webhook-fields.ts';
-import { secretHints, whyNoCredentials } from '../endpoint-credentials/endpoint-credentials.ts';
+import { applicationId } from '../webhooks/webhook-fields.ts';
+import {
+  registerApplicationEndpoints,
+  type ApplicationEndpointEffects,
+} from './application-endpoints.ts';
 import { registerApplicationReplays } from './application-replays.ts';
 
-export interface ApplicationEffects {
-  readonly database: Database;
-  readonly encryptedText: EncryptedText;
-  /** Makes a secret that nobody can guess. */
-  readonly newSecret: () => string;
+export interface ApplicationEffects extends ApplicationEndpointEffects {
   /** ULID. */
   readonly newId: () => string;
-  readonly now: () => number;
 }
 
 const NAME_LENGTH_MAX = 200;
@@ -52,30 +46,52 @@ const LIMIT_DEFAULT = 50;
 
 const name = text(NAME_LENGTH_MAX).trim().min(1);
 const params = z.object({ application_id: applicationId });
-const page = z.object(pageQuery(LIMIT_MAX, LIMIT_DEFAULT));
-const applicationPage = page.extend({
-  /** What the id begins with. */
-  query: identifierText(ID_SIZE_BYTES_MAX).optional(),
+const application = z
+  .object({ id: z.string(), name: z.string(), created_at: z.string() })
+  .meta({ id: 'Application', description: 'A customer of the workspace.' });
+const newApplication = z
+  .strictObject({
+    id: applicationId
+      .optional()
+      .meta({ description: 'Your own word for the customer; made for you if absent.' }),
+    name,
+  })
+  .meta({ id: 'NewApplication', requestExamples: [{ id: 'acme', name: 'Acme' }] });
+const applicationName = z
+  .strictObject({ name })
+  .meta({ id: 'ApplicationName', requestExamples: [{ name: 'Acme' }] });
+const changed = { ...badRequest, ...missing, ...badBody, ...commonFailures };
+const applicationPage = z.object({
+  ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
+  query: identifierText(ID_SIZE_BYTES_MAX)
+    .optional()
+    .meta({ description: 'Those whose ids begin with it.' }),
 });
 const applicationPosition = z.tuple([z.string().min(1)]).transform(([id]) => id);
-const endpointPosition = z.tuple([z.int().min(1).max(INTEGER_MAX)]).transform(([id]) => id);
 
-/** What an endpoint is told of is decided by the application that it belongs to. */
-const newEndpoint = newWebhook.omit({
-  events: true,
-  full_resolution: true,
-  with_content: true,
-  with_imports: true,
-  with_late: true,
-  with_person_attributes: true,
-});
+const tags = ['applications'];
 
 export function registerApplications(app: ApiServer, effects: ApplicationEffects): void {
   const { database, newId, now } = effects;
 
   app.post(
     '/v1/applications',
-    { schema: { hide: true, body: z.strictObject({ id: applicationId.optional(), name }) } },
+    {
+      schema: {
+        tags,
+        summary: 'Make an application',
+        description: `At most ${APPLICATION_COUNT_MAX} a workspace.`,
+        body: newApplication,
+        response: {
+          200: application,
+          ...badRequest,
+          ...missing,
+          ...atLimit,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
     async (request, reply) => {
       const { id = newId(), name: given } = request.body;
       const made = await makeApplication(
@@ -105,7 +121,19 @@ export function registerApplications(app: ApiServer, effects: ApplicationEffects
 
   app.get(
     '/v1/applications',
-    { schema: { hide: true, querystring: applicationPage } },
+    {
+      schema: {
+        tags,
+        summary: 'List the applications',
+        description: 'By their ids.',
+        querystring: applicationPage,
+        response: {
+          200: z.object({ applications: z.array(application), next: nextToken }),
+          ...badRequest,
+          ...commonFailures,
+        },
+      },
+    },
     async (request, reply) => {
       const { start, limit, query } = request.query;
       const after = readStart(start, applicationPosition);
@@ -123,7 +151,14 @@ export function registerApplications(app: ApiServer, effects: ApplicationEffects
 
   app.get(
     '/v1/applications/:application_id',
-    { schema: { hide: true, params } },
+    {
+      schema: {
+        tags,
+        summary: 'Get an application',
+        params,
+        response: { 200: application, ...missing, ...commonFailures },
+      },
+    },
     async (request, reply) => {
       const { application_id: id } = request.params;
       const found = await findApplication(database, environmentOf(request), id);
@@ -133,7 +168,15 @@ export function registerApplications(app: ApiServer, effects: ApplicationEffects
 
   app.put(
     '/v1/applications/:application_id',
-    { schema: { hide: true, params, body: z.strictObject({ name }) } },
+    {
+      schema: {
+        tags,
+        summary: 'Rename an application',
+        params,
+        body: applicationName,
+        response: { 200: application, ...changed },
+      },
+    },
     async (request, reply) => {
       const renamed = await renameApplication(
         database,
@@ -148,7 +191,15 @@ export function registerApplications(app: ApiServer, effects: ApplicationEffects
 
   app.delete(
     '/v1/applications/:application_id',
-    { schema: { hide: true, params } },
+    {
+      schema: {
+        tags,
+        summary: 'Delete an application',
+        description: 'With its endpoints and its links to the portal.',
+        params,
+        response: { 200: z.undefined(), ...missing, ...commonFailures },
+      },
+    },
     async (request, reply) => {
       const isDeleted = await deleteApplication(
         database,
@@ -161,82 +212,8 @@ export function registerApplications(app: ApiServer, effects: ApplicationEffects
     },
   );
 
-  registerEndpoints(app, effects);
+  registerApplicationEndpoints(app, effects);
   registerApplicationReplays(app, effects);
-}
-
-function registerEndpoints(
-  app: ApiServer,
-  { database, encryptedText, newSecret, now }: ApplicationEffects,
-): void {
-  app.post(
-    '/v1/applications/:application_id/endpoints',
-    { schema: { hide: true, params, body: newEndpoint } },
-    async (request, reply) => {
-      const environmentId = environmentOf(request);
-      const unusable = whyNoCredentials(request.body, now());
-      if (unusable) return sendProblem(request, reply, unusable);
-      const context = secretContext(environmentId);
-      const body = {
-        ...request.body,
-        events: [APPLICATION_EVENT_TYPE],
-        full_resolution: false,
-        with_content: false,
-        with_imports: false,
-        with_late: false,
-        with_person_attributes: false,
-      };
-      const made = await makeWebhook(
-        database,
-        environmentId,
-        toNew(body, environmentId, encryptedText),
-        changeOriginOf(request),
-        now(),
-        {
-          hintsOf: secretHints(environmentId, encryptedText),
-          scope: { of: 'application', applicationId: request.params.application_id },
-          // With the workspace's, what one customer is sent would be valid at the endpoint of another.
-          signingKey: encryptedText.encrypt(newSecret(), context),
-        },
-      );
-      if (made === 'scope_full' || made === 'too_many')
-        return sendProblem(
-          request,
-          reply,
-          limitReached('the application', 'endpoints', APPLICATION_ENDPOINT_COUNT_MAX),
-        );
-      if (made === undefined || made === 'scope_gone') return noApplication(request, reply);
-      // Read back: an earlier run of the same call may have made another one.
-      const lane = { environmentId, webhookId: made.webhookId };
-      const keys = await findSigningKeys(database, lane, now());
-      if (!keys) return noApplication(request, reply);
-      const secret = encryptedText.decrypt(keys.signingKey, context);
-      return reply.send({
-        ...toWire(made, environmentId, encryptedText),
-        secret,
-        standard_webhooks_secret: standardForm(secret, (plain) =>
-          Buffer.from(plain).toString('base64'),
-        ),
-      });
-    },
-  );
-
-  app.get(
-    '/v1/applications/:application_id/endpoints',
-    { schema: { hide: true, params, querystring: page } },
-    async (request, reply) => {
-      const environmentId = environmentOf(request);
-      const { application_id: id } = request.params;
-      const { start, limit } = request.query;
-      const after = readStart(start, endpointPosition);
-      if (!(await findApplication(database, environmentId, id)))
-        return noApplication(request, reply);
-      const rows = await listEndpoints(database, environmentId, id, limit + 1, after);
-      const { page: shown, next } = splitPage(rows, limit, (row) => [row.webhookId]);
-      const endpoints = shown.map((row) => toWire(row, environmentId, encryptedText));
-      return reply.send({ endpoints, next });
-    },
-  );
 }
 
 const noApplication = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>

@@ -58,6 +58,7 @@ const REPEATABLE = [
   '/v1/reporting_webhooks/{webhook_id}/probe',
   '/v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/cancel',
   '/v1/account_signup/startup_application',
+  '/v1/applications/{application_id}/replays',
 ];
 /** Four snapshots of the database an operation, on a machine that others use too. */
 const EVERY_OPERATION_TIMEOUT_MS = 90_000;

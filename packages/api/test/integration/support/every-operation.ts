@@ -97,6 +97,9 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
     rate_per_second: 1,
     dry_run: true,
   },
+  'POST /v1/applications': { name: 'Acme' },
+  'PUT /v1/applications/{application_id}': { name: 'Acme' },
+  'POST /v1/applications/{application_id}/replays': { since: 0, dry_run: true },
   'POST /v1/portal_links': {
     for: 'acme/jo',
     capabilities: ['create'],

@@ -130,7 +130,9 @@ export async function startHostileWorld() {
     values (${api.a.environmentId}, 1, 1, 'acme', '{"name": "Acme"}', now(), now())`.execute(
     api.database,
   );
+  await api.call('POST', '/v1/applications', { body: { id: 'acme', name: 'Acme' } });
   const existing: Record<string, string> = {
+    application_id: 'acme',
     webhook_id: String(made.json().id),
     identifier: 'ada',
     sequence: '1',

@@ -103,6 +103,10 @@ export async function insertOwned(
       { ...answered, sequence: 2, outcome: 'retrying', failure: 'timeout' },
     ],
   );
+  const applicationId = `${marker}-app`;
+  await sql`
+    insert into applications (environment_id, application_id, name)
+    values (${environmentId}, ${applicationId}, ${marker})`.execute(api.database);
   const replay = await api.call('POST', `/v1/reporting_webhooks/${lane.webhookId}/replays`, {
     key: tenant.key,
     body: { since: 0 },
@@ -159,6 +163,7 @@ export async function insertOwned(
     event_id: `${marker}-event`,
     replay_id: String(replay.json().replay.id),
     portal_link_id: `${marker}-link`,
+    application_id: applicationId,
     credit_type: 'llm',
     run_id: runId,
     plan_id: 'premium_month',
