@@ -49,7 +49,7 @@ export const endpointOf = (place: number, port: number): string =>
   `http://127.${1 + (place >> 16)}.${(place >> 8) & 255}.${place & 255}:${port}/hook/${place}`;
 
 /** What deliveries report: a message's fate, a tracked event of one's own, or a message published to an application. */
-export const REPORTED = ['reports', 'own', 'published'] as const;
+const REPORTED = ['reports', 'own', 'published'] as const;
 export type Reported = (typeof REPORTED)[number];
 
 /** @throws Error where it is none of {@link REPORTED}. */

@@ -38,8 +38,7 @@ afterAll(async () => {
   for (const close of closes) await close();
 });
 
-const numberOf = (request: string): number =>
-  Number(/"event_id":"e(\d+)"/.exec(request)?.[1]);
+const numberOf = (request: string): number => Number(/"event_id":"e(\d+)"/.exec(request)?.[1]);
 
 describe.concurrent(`reports, own events and published messages, seed ${seed}, to a receiver that`, () => {
   test.each(chosen)('$does, then answers', async ({ onRequest, failure, status }) => {
