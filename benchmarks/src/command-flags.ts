@@ -8,7 +8,7 @@ export function takeFlag(arguments_: string[], flag: string): boolean {
   return true;
 }
 
-/** Takes `--option value` or `--option=value` out. @throws Error where the value is missing. */
+/** Takes `--option value` or `--option=value` out. @throws Error if the value is missing. */
 export function takeOption(arguments_: string[], option: string): string | undefined {
   const place = arguments_.findIndex(
     (argument) => argument === option || argument.startsWith(`${option}=`),

@@ -24,7 +24,7 @@ export interface CompareOptions {
   readonly benchmarks: readonly { readonly name: string; readonly arguments: readonly string[] }[];
 }
 
-/** @throws Error where the revision cannot be checked out; what it cannot run is said and left out. */
+/** @throws Error if the revision cannot be checked out; what it cannot run is said and left out. */
 export async function compareRevisions(options: CompareOptions): Promise<boolean> {
   const { stdout } = await run('git', ['rev-parse', '--verify', `${options.revision}^{commit}`], {
     cwd: CHECKOUT,

@@ -13,7 +13,7 @@ import { withWorld, type World } from './world.ts';
 
 export interface DeliveryWorld extends World {
   readonly producer: Producer;
-  /** Of the broker that the worker is to use; undefined where that is Postgres. */
+  /** Of the broker that the worker is to use; undefined if that is Postgres. */
   readonly redisUrl: string | undefined;
 }
 

@@ -31,7 +31,7 @@ export class EventSource {
    * Returns when all that was due in so many seconds is answered.
    *
    * @returns how many were sent, and in which time.
-   * @throws Error where an answer is not 200.
+   * @throws Error if an answer is not 200.
    */
   async sendAtRate(
     rate: number,
@@ -63,7 +63,7 @@ export class EventSource {
     return { sent, elapsedSeconds: (Date.now() - startedAtMs) / 1_000 };
   }
 
-  /** @throws Error where the answer is not 200. */
+  /** @throws Error if the answer is not 200. */
   post(body: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const call = request(

@@ -34,7 +34,7 @@ export const trackLoad = (
 
 /**
  * One core for the servers under test, who take turns; the other for what they stand between: Redis and
- * the load generator, which inherits it from this process. False where the machine has not two.
+ * the load generator, which inherits it from this process. False if the machine has not two.
  */
 export async function pinApart(
   { redisServer }: World,

@@ -21,7 +21,7 @@ export interface Load {
   readonly url: string;
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly headers: Readonly<Record<string, string>>;
-  /** Asked for in turn, instead of the URL's own path, where there is no body. wrk only. */
+  /** Asked for in turn, instead of the URL's own path, if there is no body. wrk only. */
   readonly paths?: readonly string[];
   /** Made in turn, instead of `paths` and `bodies` and without `headers`. wrk only. */
   readonly calls?: readonly Call[];
@@ -44,7 +44,7 @@ export interface LoadResult {
   readonly clientCpu: number;
 }
 
-/** To be called before anything is started. @throws Error where wrk is not installed. */
+/** To be called before anything is started. @throws Error if wrk is not installed. */
 export async function requireWrk(): Promise<void> {
   // `--version` ends with 1.
   await promisify(execFile)('wrk', ['--version']).catch((error: { code?: unknown }) => {

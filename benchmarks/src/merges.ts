@@ -20,7 +20,7 @@ import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
-/** One merge in so many calls, where they are beside plain ones. */
+/** One merge in so many calls, if they are beside plain ones. */
 const CALLS_PER_MERGE = 20;
 
 const KINDS = ['merges', 'sign-ups', 'beside merges'] as const;

@@ -82,7 +82,7 @@ export class PacedDeliveries {
 
   /**
    * @param arrivalCount - of each event: receivers.
-   * @throws Error where a call is refused, or something does not arrive within a minute.
+   * @throws Error if a call is refused, or something does not arrive within a minute.
    */
   async send(target: Target, rate: number, seconds: number, arrivalCount: number): Promise<Paced> {
     const eventCount = Math.max(1, Math.round(rate * seconds));

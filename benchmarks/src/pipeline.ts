@@ -86,7 +86,7 @@ export async function rampUp(
   }
 }
 
-/** The highest. @throws Error where none is. */
+/** The highest. @throws Error if none is. */
 export function bestSustained(steps: readonly Step[]): Step {
   const best = steps
     .filter(({ isSustained }) => isSustained)
@@ -95,7 +95,7 @@ export function bestSustained(steps: readonly Step[]): Step {
   return best;
 }
 
-/** Waits until everything sent has arrived: within `SETTLED_WITHIN_MS` where the rate was sustained. */
+/** Waits until everything sent has arrived: within `SETTLED_WITHIN_MS` if the rate was sustained. */
 async function runStep(pipeline: Pipeline, rate: number, seconds: number): Promise<Step> {
   const { servers, source, receiver } = pipeline;
   await receiver.takeLatenciesMs();
@@ -121,7 +121,7 @@ async function runStep(pipeline: Pipeline, rate: number, seconds: number): Promi
   };
 }
 
-/** @returns how long it took. @throws Error where they do not arrive in a minute. */
+/** @returns how long it took. @throws Error if they do not arrive in a minute. */
 export async function untilReceived(receiver: Receiver, expected: number): Promise<number> {
   const startedAtMs = Date.now();
   for (let count = 0; (count = await receiver.count()) < expected; await sleep(20)) {

@@ -1,5 +1,5 @@
 /**
- * A receiver of webhooks that costs as little as can be: it reads the body and answers 200. Where the
+ * A receiver of webhooks that costs as little as can be: it reads the body and answers 200. If the
  * body's `delivery_id` is a time and a number (`<Unix ms>-<n>`), it also notes how long ago that was, and
  * that this number has come.
  */

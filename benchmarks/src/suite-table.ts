@@ -12,7 +12,7 @@ export interface SuiteRun {
   readonly arguments: readonly string[];
   readonly seconds: number;
   readonly bars: Bars;
-  /** Absent where it failed. */
+  /** Absent if it failed. */
   readonly report?: PublishedReport;
   /** Its last words. */
   readonly failure?: string;

@@ -44,7 +44,7 @@ export type Service = 'intake' | 'worker' | 'api';
 /**
  * Runs `run` in a world of its own and takes it down, whatever comes of it.
  *
- * @param durability of Postgres: `full` where its writes are measured, `none` where it only has to be there.
+ * @param durability of Postgres: `full` if its writes are measured, `none` if it only has to be there.
  * @param keptDirectory where Postgres' data stays for the next run; made when missing.
  * @param postgresSettings in place of those of the embedded Postgres, or beside them.
  */

@@ -14,7 +14,7 @@ type BillingSettings = z.infer<typeof billingSettings>;
 /** Where traces are on. */
 export interface ProviderTracing {
   readonly tracer: Tracer;
-  /** The place in a trace of the request in progress; undefined where it is in none. */
+  /** The place in a trace of the request in progress; undefined if it is in none. */
   readonly findParent: () => string | undefined;
 }
 

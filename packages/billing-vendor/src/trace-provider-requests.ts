@@ -9,7 +9,7 @@ import { Stripe } from 'stripe';
 type HttpClient = ReturnType<typeof Stripe.createNodeHttpClient>;
 
 /**
- * The SDK's own HTTP client, with spans. @param findParent - of the request in progress; undefined where it is in no
+ * The SDK's own HTTP client, with spans. @param findParent - of the request in progress; undefined if it is in no
  * trace.
  */
 export function createTracedHttpClient(

@@ -49,7 +49,7 @@ export interface ProgramDependencies {
   readonly runId: () => string;
   /** The `npm start` beside; its addresses are the defaults. */
   readonly runningStart: RunningStart | undefined;
-  /** @throws AppError COMMAND_MISUSED where they cannot be read */
+  /** @throws AppError COMMAND_MISUSED if they cannot be read */
   readonly readProfiles: () => Profiles;
   readonly profilesFile: string;
   /** Of `login`. */

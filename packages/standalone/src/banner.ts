@@ -13,7 +13,7 @@ export interface BannerFacts {
   readonly worker: string;
   /** In words: the embedded server's port, or that it is the operator's own. */
   readonly postgres: string;
-  /** The simulated payment provider; nothing where the real one is used. */
+  /** The simulated payment provider; nothing if the real one is used. */
   readonly simulator: string | undefined;
   readonly queues: string;
   readonly directory: string;

@@ -12,14 +12,14 @@ const FILE = 'version.json';
 
 const versionSchema = z.object({
   version: z.string(),
-  /** Of the checkout; null where git does not say. */
+  /** Of the checkout; null if git does not say. */
   commit: z.string().nullable(),
   opened_at: z.string(),
 });
 
 export type DataVersion = z.infer<typeof versionSchema>;
 
-/** What this checkout is. Git tells the commit, where there is git and a repository. */
+/** What this checkout is. Git tells the commit, if there is git and a repository. */
 export async function readOwnVersion(root: string, openedAtMs: number): Promise<DataVersion> {
   const { version } = z
     .object({ version: z.string() })

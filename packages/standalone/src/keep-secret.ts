@@ -10,7 +10,7 @@ import { AppError } from '@sluice/domain/values/errors';
 /**
  * `SEALING_KEYS`: what secrets in the database are encrypted with.
  *
- * @throws AppError CONFIG_INVALID where the file is empty: a new key would open nothing that is there.
+ * @throws AppError CONFIG_INVALID if the file is empty: a new key would open nothing that is there.
  */
 export async function keepEncryptionKeys(directory: string): Promise<string> {
   const path = join(directory, 'sealing-keys');
@@ -33,7 +33,7 @@ export async function keepApiSecret(directory: string): Promise<string> {
   );
 }
 
-/** Nothing where it was never written. */
+/** Nothing if it was never written. */
 async function readSecret(path: string): Promise<string | undefined> {
   try {
     return (await readFile(path, 'utf8')).trim();

@@ -26,7 +26,7 @@ export function renderLogLine(format: LogFormat, process: string, line: string):
   return `${clock} ${name.padEnd(7)} ${levelName(level)}${renderValue(msg ?? '')}${detail.join('')}${renderError(error)}`;
 }
 
-/** Undefined where it is no line of a log. */
+/** Undefined if it is no line of a log. */
 export function parseLogLine(line: string): LogEntry | undefined {
   if (!line.startsWith('{')) return undefined;
   try {

@@ -153,7 +153,7 @@ function spawnService(options: ServiceOptions, onLine: (line: string) => void): 
   return child;
 }
 
-/** Where there comes to be none, the start as a whole fails and says why; this one waits until it is stopped. */
+/** If there comes to be none, the start as a whole fails and says why; this one waits until it is stopped. */
 async function tellEnvironment({ laterEnvironment }: ServiceOptions, child: ChildProcess) {
   const environment = await laterEnvironment?.catch(() => new Promise<never>(() => {}));
   // One that has ended meanwhile has ended for a reason of its own, which is told.

@@ -210,7 +210,7 @@ interface OpenedDatabase {
   /** Of its owner. */
   readonly url: string;
   readonly description: string;
-  /** Settings of the services: of each its own login. Empty where the server is somebody else's. */
+  /** Settings of the services: of each its own login. Empty if the server is somebody else's. */
   readonly serviceUrls: Readonly<Record<string, string>>;
 }
 

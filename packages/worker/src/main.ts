@@ -207,7 +207,7 @@ registerBacklogMetrics({
 });
 
 /**
- * Lanes drained at the same time, those that only wait for their endpoint not counted. Where a thousand webhooks have
+ * Lanes drained at the same time, those that only wait for their endpoint not counted. If a thousand webhooks have
  * something to send, a lane that has to wait for its place is one job and one claim more (`npm run bench -- deliver`).
  */
 const LANE_CONCURRENCY = 1_024;

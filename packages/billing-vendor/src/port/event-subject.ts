@@ -17,6 +17,6 @@ const SUBJECTS: readonly (readonly [beginning: string, subject: EventSubject])[]
   ['charge.dispute.', 'dispute'],
 ];
 
-/** @returns undefined where we have no use for events of that type. */
+/** @returns undefined if we have no use for events of that type. */
 export const eventSubject = (type: string): EventSubject | undefined =>
   SUBJECTS.find(([beginning]) => type.startsWith(beginning))?.[1];

@@ -57,17 +57,17 @@ export interface ProviderInvoice {
   readonly withheld: number;
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
-  /** Where its customer may pay it, at the payment provider's; null until it is finalized. */
+  /** Address at which its customer may pay it, at the payment provider's; null until it is finalized. */
   readonly paymentPage: string | null;
-  /** Set by `findInvoice` only; null where nothing was tried. */
+  /** Set by `findInvoice` only; null if nothing was tried. */
   readonly payment: InvoicePayment | null;
-  /** The subscription that it is for; null where it is for one purchase. */
+  /** The subscription that it is for; null if it is for one purchase. */
   readonly subscriptionId: string | null;
 }
 
 /** Money that was taken, and how much of it went back. */
 export interface ProviderPayment {
-  /** Null where it paid no invoice. */
+  /** Null if it paid no invoice. */
   readonly invoiceId: string | null;
   readonly taken: Money;
   /** In minor units, at most what was taken: refunds, and disputes that the bank has decided for its customer. */
@@ -100,7 +100,7 @@ export interface ProviderSubscription {
   readonly currentPeriodEndMs: number;
   readonly isEndingAtPeriodEnd: boolean;
   readonly latestInvoiceId: string | null;
-  /** What it charged; nothing where the unused time was worth more than the new. */
+  /** What it charged; nothing if the unused time was worth more than the new. */
   readonly latestInvoiceTotal: Money | null;
   /** `draft` or `open` while its money is still to come. */
   readonly latestInvoiceStatus: InvoiceStatus | null;
@@ -211,12 +211,12 @@ export interface PaymentProvider {
    */
   discardInvoice(invoiceId: string, key: string): Promise<ProviderResult<ProviderInvoice>>;
   findInvoice(invoiceId: string): Promise<ProviderResult<ProviderInvoice>>;
-  /** By what an event names: the charge itself, or a refund or a dispute of it. Null where there is none. */
+  /** By what an event names: the charge itself, or a refund or a dispute of it. Null if there is none. */
   readPayment(
     about: 'charge' | 'refund' | 'dispute',
     id: string,
   ): Promise<ProviderResult<ProviderPayment | null>>;
-  /** Of all customers: of each refund, or dispute, the charge; null where it has none. */
+  /** Of all customers: of each refund, or dispute, the charge; null if it has none. */
   listReversedCharges(
     about: 'refund' | 'dispute',
     after: string | undefined,
@@ -274,19 +274,19 @@ export interface PaymentProvider {
     },
     key: string,
   ): Promise<ProviderResult<null>>;
-  /** The one that is in force, or else one that may be again; null where all have ended. */
+  /** The one that is in force, or else one that may be again; null if all have ended. */
   findSubscription(customerId: string): Promise<ProviderResult<ProviderSubscription | null>>;
   /**
    * What a purchase made or changed, in whatever state it is by now, with the purchase's own invoice as its
-   * latest, whatever has been invoiced since; null where the purchase did neither.
+   * latest, whatever has been invoiced since; null if the purchase did neither.
    */
   findSubscriptionOfRun(
     customerId: string,
     runId: string,
   ): Promise<ProviderResult<ProviderSubscription | null>>;
-  /** In whatever state; null where there never was one. */
+  /** In whatever state; null if there never was one. */
   readSubscription(subscriptionId: string): Promise<ProviderResult<ProviderSubscription | null>>;
-  /** False where it is used up or has expired, or there is none of that name. */
+  /** False if it is used up or has expired, or there is none of that name. */
   isCouponValid(code: string): Promise<ProviderResult<boolean>>;
   findDefaultCard(customerId: string): Promise<ProviderResult<CardOnFile | null>>;
   /** Saves it where it is not the customer's yet, and charges it from now on. */

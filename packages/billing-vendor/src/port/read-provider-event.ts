@@ -6,14 +6,14 @@ import { z } from 'zod';
 export interface ReceivedEvent {
   readonly eventId: string;
   readonly type: string;
-  /** Empty where it is about no object. */
+  /** Empty if it is about no object. */
   readonly objectId: string;
 }
 
 /** An older signature may be a recorded one that somebody replays. */
 const TOLERANCE_SECONDS = 300;
 
-/** Of what the payment provider signed; what it is about is absent where it only says that something happened. */
+/** Of what the payment provider signed; what it is about is absent if it only says that something happened. */
 const event = z.object({
   id: z.string(),
   type: z.string(),
@@ -25,7 +25,7 @@ const event = z.object({
 
 /**
  * @param body - the bytes as they came: one that was parsed and written again has another signature.
- * @returns undefined where the signature is missing, wrong or too old, or what it signs is no event.
+ * @returns undefined if the signature is missing, wrong or too old, or what it signs is no event.
  */
 export async function readProviderEvent(
   body: Buffer,

@@ -39,7 +39,7 @@ import {
 
 export interface ProviderCall {
   readonly state: SimulatorState;
-  /** The id in the path; empty where there is none. */
+  /** The id in the path; empty if there is none. */
   readonly id: string;
   /** Query and body. */
   readonly body: Form;
@@ -106,7 +106,7 @@ function showSubscription(
     : shown;
 }
 
-/** Where nothing is said, and only there, an invoice has the discount of its customer. */
+/** If nothing is said, and only there, an invoice has the discount of its customer. */
 function couponOfNew({ state, body }: ProviderCall, customerId: string): string | undefined {
   if (body['discounts'] !== undefined) return textOf(formsOf(body['discounts'])[0]?.['coupon']);
   const coupon = state.get('customer', customerId)?.['simulated_coupon'];
@@ -281,7 +281,7 @@ const PATTERNS = Object.entries(ROUTES).map(([route, handler]) => {
   return { method, pattern: new RegExp(`^${path.replace(':id', '([^/]+)')}$`), handler };
 });
 
-/** The handler of a request and the id in its path; undefined where the simulator has no such path. */
+/** The handler of a request and the id in its path; undefined if the simulator has no such path. */
 export function findRoute(
   method: string,
   path: string,

@@ -35,7 +35,7 @@ export const WITHHELD = { withheld: 'refunded' } as const;
 const isWithheld = ({ metadata }: Stripe.InvoiceLineItem): boolean =>
   metadata?.['withheld'] === WITHHELD.withheld;
 
-/** A change within a period makes lines of either parent. Empty where it is for one purchase. */
+/** A change within a period makes lines of either parent. Empty if it is for one purchase. */
 export function toSubscriptionLine(line: Stripe.InvoiceLineItem): SubscriptionLine[] {
   if (isWithheld(line)) return [];
   const { parent, pricing, amount, discount_amounts: discounts, period } = line;
@@ -148,7 +148,7 @@ function accountIdOf(text: string | undefined): number | null {
   return Number.isSafeInteger(accountId) && accountId > 0 ? accountId : null;
 }
 
-/** Where the payment provider gives an id or, when asked, the object itself. */
+/** If the payment provider gives an id or, when asked, the object itself. */
 export function idOf(reference: unknown): string | null {
   if (typeof reference === 'string') return reference;
   if (typeof reference !== 'object' || reference === null || !('id' in reference)) return null;

@@ -7,7 +7,7 @@ import type { SentEvent, SentPerson } from './loss-call.ts';
 
 const PROBLEMS_MAX = 10;
 
-/** @returns what is wrong, a line each; empty where nothing is. */
+/** @returns what is wrong, a line each; empty if nothing is. */
 export function findUndelivered(
   people: readonly Pick<SentPerson, 'name' | 'events'>[],
   published: readonly SentEvent[],

@@ -41,7 +41,7 @@ export interface Fleet {
   readonly apiUrl: string | undefined;
   /** The demo's first, then those that the shape asks for. */
   readonly workspaces: readonly [WorkspaceKeys, ...WorkspaceKeys[]];
-  /** `/readyz` of every service: undefined where it does not answer. */
+  /** `/readyz` of every service: undefined if it does not answer. */
   readiness(): Promise<{ readonly name: string; readonly body: ReadinessBody | undefined }[]>;
   /** Does it, waits, undoes it. */
   suffer(fault: Fault): Promise<void>;
@@ -296,7 +296,7 @@ const workspacesOf = (count: number): Fleet['workspaces'] => [
   })),
 ];
 
-/** Several Redis servers that stand in for one another; undefined where the broker is one server. */
+/** Several Redis servers that stand in for one another; undefined if the broker is one server. */
 function startRedisSet(broker: Broker, directory: string): Promise<RedisFleet> | undefined {
   if (broker === 'cluster') return startRedisCluster(directory);
   return broker === 'sentinels' ? startRedisSentinels(directory) : undefined;

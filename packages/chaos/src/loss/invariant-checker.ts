@@ -24,7 +24,7 @@ interface StoredPerson {
 
 const PROBLEMS_MAX = 10;
 
-/** @returns what is wrong, a line each; empty where nothing is. */
+/** @returns what is wrong, a line each; empty if nothing is. */
 export async function findLosses(
   database: Database,
   seed: number,

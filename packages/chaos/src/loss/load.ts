@@ -96,7 +96,7 @@ const newPerson = (name: string, email?: string): SentPerson => ({
   isSentAgain: false,
 });
 
-/** Undefined where the answer did not come. */
+/** Undefined if the answer did not come. */
 async function post(
   url: string,
   { method, path, headers, body }: Call,

@@ -21,7 +21,7 @@ export interface SeedReport {
   readonly sent: number;
   /** From the end of the last fault until everything had moved. */
   readonly recoveryMs: number;
-  /** Empty where it held. */
+  /** Empty if it held. */
   readonly problems: readonly string[];
 }
 

@@ -9,7 +9,7 @@ import type { WorkspaceKeys } from '@sluice/database/testing/test-tenants';
 import type { Fleet } from '../loss/fleet-under-test.ts';
 import { NEVER, type AnsweredCall, type PlannedCall, type SentCall } from './model/call.ts';
 
-/** Where calls go, and with whose keys. */
+/** Addresses of calls, and their keys. */
 export interface Client extends Pick<Fleet, 'intakeUrls'> {
   readonly apiUrl: string;
   readonly workspace: WorkspaceKeys;

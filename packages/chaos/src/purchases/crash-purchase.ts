@@ -21,7 +21,7 @@ export interface CellReport {
   readonly name: string;
   /** From the process's start to the purchase's end. */
   readonly recoveryMs: number;
-  /** Empty where it held. */
+  /** Empty if it held. */
   readonly problems: readonly string[];
 }
 

@@ -11,7 +11,7 @@ import { startPurchaseFleet } from './fleet.ts';
 
 export interface CrashesReport {
   readonly reports: readonly CellReport[];
-  /** Of ledger reconciliation; empty where all agree. */
+  /** Of ledger reconciliation; empty if all agree. */
   readonly wrong: readonly string[];
 }
 

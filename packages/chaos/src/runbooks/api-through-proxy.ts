@@ -30,7 +30,7 @@ const OPERATORS_PATHS = [
 
 type Ports = Nginx['ports'];
 
-/** @returns what did not go as it should; empty where all of it did. */
+/** @returns what did not go as it should; empty if all of it did. */
 export async function tryApiThroughProxy(ports: Ports, database: Database): Promise<string[]> {
   const problems = await Promise.all([
     hidesWhatIsForOperators(ports),

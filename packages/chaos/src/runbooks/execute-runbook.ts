@@ -21,7 +21,7 @@ export const RUNBOOKS: readonly string[] = Object.keys(situations);
 /**
  * @param path - of the operator's programs.
  * @param say - told of each block that was typed.
- * @param options - of the world, other than the page's: `{ proxy: undefined }` where there is no nginx. What it alone does is left out then.
+ * @param options - of the world, other than the page's: `{ proxy: undefined }` if there is no nginx. What it alone does is left out then.
  * @throws Error at the first block that fails or does not show what the page says, or where something was lost.
  */
 export async function executeRunbook(

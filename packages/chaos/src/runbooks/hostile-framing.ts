@@ -134,7 +134,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** @returns what did not go as it should; empty where the proxy keeps all of it away. */
+/** @returns what did not go as it should; empty if the proxy keeps all of it away. */
 export async function tryHostileFraming(port: number, database: Database): Promise<string[]> {
   const problems: string[] = [];
   const plain = (index: number) => `plain-${index}`;
@@ -156,7 +156,7 @@ export async function tryHostileFraming(port: number, database: Database): Promi
   return problems;
 }
 
-/** The status of the first answer; undefined where none came. */
+/** The status of the first answer; undefined if none came. */
 function send(port: number, bytes: string): Promise<number | undefined> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes, 'latin1'));

@@ -10,7 +10,7 @@ import { findFreePort } from '@sluice/platform/testing/free-port';
 const run = promisify(execFile);
 const READY_POLLS_MAX = 300;
 
-/** @throws Error where none is installed, or it does not come up. */
+/** @throws Error if none is installed, or it does not come up. */
 export async function startInstalledPostgres(
   directory: string,
 ): Promise<{ url(database: string): string; stop(): Promise<void> }> {

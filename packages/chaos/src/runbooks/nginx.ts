@@ -16,7 +16,7 @@ export interface Nginx {
 
 /**
  * @param behind - the ports of the two services.
- * @throws Error where nginx is not installed or does not take the file.
+ * @throws Error if nginx is not installed or does not take the file.
  */
 export async function startNginx(
   configuration: string,

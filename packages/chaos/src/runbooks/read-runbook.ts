@@ -28,7 +28,7 @@ export interface Step {
 /** A block of a list is indented, and so is each of its lines. */
 const FENCE = /^( *)```(\w+)([^\n]*)\n(.*?)^\1```$|^ *<!-- meanwhile: (.*?) -->$/gms;
 
-/** Pure. @throws Error where a block says what is seen and no commands stand before it. */
+/** Pure. @throws Error if a block says what is seen and no commands stand before it. */
 export function readRunbook(markdown: string): Step[] {
   const steps: Step[] = [];
   let meanwhile: string[] = [];

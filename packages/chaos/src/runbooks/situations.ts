@@ -18,7 +18,7 @@ export interface Situation {
   begin(world: World): Promise<void>;
   /** By the names in the page's `meanwhile` comments. */
   readonly meanwhile?: Readonly<Record<string, (world: World) => Promise<void>>>;
-  /** Traffic is off, and every acknowledged event is stored. @throws Error where what was promised does not hold. */
+  /** Traffic is off, and every acknowledged event is stored. @throws Error if what was promised does not hold. */
   end?(world: World): Promise<void>;
 }
 

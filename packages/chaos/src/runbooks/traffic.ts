@@ -67,7 +67,7 @@ export class Traffic {
     }
   }
 
-  /** Waits until every acknowledged event is stored, as long as they become more. @throws Error where one is missing or there twice. */
+  /** Waits until every acknowledged event is stored, as long as they become more. @throws Error if one is missing or there twice. */
   async expectStored(): Promise<void> {
     let stored = -1;
     for (let movedAtMs = performance.now(); ;) {

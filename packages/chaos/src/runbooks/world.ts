@@ -129,7 +129,7 @@ async function openWorld(
     INTAKE_COMMIT_DEADLINE_MS: '500',
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
     API_PORT: '0',
-    // nginx, where there is one.
+    // nginx, if there is one.
     API_TRUSTED_PROXIES: '127.0.0.1',
     WORKER_PORT: '0',
     API_SECRET: 'the secret of this run, long enough for it',

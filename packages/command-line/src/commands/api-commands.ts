@@ -15,7 +15,7 @@ export interface ApiContext {
   /** Called with `--token`. */
   readonly accountApi: () => ApiClient;
   readonly apiUrl: () => string;
-  /** Opens a browser. @throws Error where there is none */
+  /** Opens a browser. @throws Error if there is none */
   readonly openBrowser: (url: string) => Promise<void>;
 }
 

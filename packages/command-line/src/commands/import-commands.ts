@@ -110,7 +110,7 @@ interface SendingOptions {
   readonly watch: boolean;
 }
 
-/** @throws AppError COMMAND_FAILED where the file cannot be read, or the API does not take it. */
+/** @throws AppError COMMAND_FAILED if the file cannot be read, or the API does not take it. */
 async function sendFile(
   api: ApiClient,
   output: Terminal,

@@ -1,6 +1,6 @@
 /**
  * `sluice status`: who runs, whether each is ready and why not, and how far behind the fleet is. Read from
- * `/readyz` and `/metrics` of each process, so it needs no key and shows what a probe and a scrape see. Where the keys
+ * `/readyz` and `/metrics` of each process, so it needs no key and shows what a probe and a scrape see. If the keys
  * that are at hand open more, failing webhooks are named, and shards with what waits in each.
  */
 import { durationText } from '@sluice/console/sentences/time-text';
@@ -13,11 +13,11 @@ export interface ProcessStatus {
   readonly url: string;
   readonly isReached: boolean;
   readonly isReady: boolean;
-  /** The status of `/readyz`; null where nothing answered. */
+  /** The status of `/readyz`; null if nothing answered. */
   readonly status: number | null;
-  /** What `/readyz` says; null where it is no JSON, so that it is none of our processes. */
+  /** What `/readyz` says; null if it is no JSON, so that it is none of our processes. */
   readonly readiness: unknown;
-  /** `intake`, `api` or `worker`; null where `/metrics` does not say. */
+  /** `intake`, `api` or `worker`; null if `/metrics` does not say. */
   readonly service: string | null;
   readonly version: string | null;
   /** Unix milliseconds. */
@@ -103,7 +103,7 @@ function stuckQueuesOf({ readiness }: ProcessStatus): string[] | undefined {
   return Array.isArray(queues) ? queues.map(String) : undefined;
 }
 
-/** Why no commit batch gets through in a process; undefined where any does. */
+/** Why no commit batch gets through in a process; undefined if any does. */
 function failingOf({ readiness }: ProcessStatus): string | undefined {
   const { failing } = (readiness ?? {}) as { readonly failing?: { readonly reason?: unknown } };
   return typeof failing?.reason === 'string' ? failing.reason : undefined;
@@ -122,7 +122,7 @@ const whyNotReady = ({ status, readiness }: ProcessStatus): string =>
     : printableJson(readiness);
 
 /**
- * @param details - what the keys open; nothing where they open nothing.
+ * @param details - what the keys open; nothing if they open nothing.
  * @returns whether every process is ready.
  */
 export function writeStatus(
@@ -192,7 +192,7 @@ function writeBacklog(terminal: Terminal, processes: readonly ProcessStatus[]): 
     const meaning = [...new Set(undurable)].map(printable).join('; ');
     rows.push({ what: 'not durable', value: undurable.length, meaning });
   }
-  // Where nobody told any figure, a line would read as if nothing waited.
+  // If nobody told any figure, a line would read as if nothing waited.
   if (rows.length === 0) return;
   terminal.line('');
   writeRows({ ...terminal, columns: undefined }, rows, ['what', 'value', 'meaning'], '');

@@ -11,7 +11,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 export interface ApiClient {
   /**
    * @returns an empty object for an answer without a body.
-   * @throws AppError COMMAND_FAILED with what the API says, COMMAND_NOT_ALLOWED where the key may not, COMMAND_NOT_REACHED
+   * @throws AppError COMMAND_FAILED with what the API says, COMMAND_NOT_ALLOWED if the key may not, COMMAND_NOT_REACHED
    * where it cannot be reached; with a cause where that may pass by itself.
    */
   request(method: Method, path: string, body?: JsonObject): Promise<JsonObject>;
@@ -146,7 +146,7 @@ const mayBeDoneBy = (method: string | undefined): string =>
 const networkReasonOf = (error: unknown): string =>
   reasonOf(error instanceof Error && error.cause !== undefined ? error.cause : error).trim();
 
-/** True where there was a connection: what was asked for may have arrived. */
+/** True if there was a connection: what was asked for may have arrived. */
 const isCut = (error: unknown): boolean => {
   const { cause } = error as { readonly cause?: { readonly code?: unknown } };
   return ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(cause?.code));

@@ -7,7 +7,7 @@ const OPENERS: Partial<Record<NodeJS.Platform, string>> = { darwin: 'open', win3
 /**
  * The browser outlives the command.
  *
- * @throws Error where there is nothing that opens it.
+ * @throws Error if there is nothing that opens it.
  */
 export async function openBrowser(platform: NodeJS.Platform, url: string): Promise<void> {
   const opener = OPENERS[platform] ?? 'xdg-open';

@@ -1,5 +1,5 @@
 /**
- * Where else a Sluice is, by name: addresses and keys in `~/.config/sluice/profiles.json`, which only its owner may read.
+ * Other installations, by name: addresses and keys in `~/.config/sluice/profiles.json`, which only its owner may read.
  * `sluice login` writes it, `--profile` names one. The keys are as plain there as in the environment of a shell.
  */
 import { randomUUID } from 'node:crypto';
@@ -36,7 +36,7 @@ export const profilesFile = (environment: Readonly<Record<string, string | undef
 
 /**
  * @returns none where there is no file.
- * @throws AppError COMMAND_MISUSED where it is no such file, or others may read it.
+ * @throws AppError COMMAND_MISUSED if it is no such file, or others may read it.
  */
 export function readProfiles(file: string): Profiles {
   let text: string;
@@ -57,7 +57,7 @@ export function readProfiles(file: string): Profiles {
   return parsed;
 }
 
-/** @throws AppError COMMAND_MISUSED where there is none of this name. */
+/** @throws AppError COMMAND_MISUSED if there is none of this name. */
 export function profileOf(profiles: Profiles, name: string, file: string): Profile {
   if (Object.hasOwn(profiles, name)) return profiles[name] as Profile;
   const names = Object.keys(profiles);

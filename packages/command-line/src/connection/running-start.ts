@@ -17,7 +17,7 @@ export interface RunningStart {
  * @param root - the checkout.
  * @param probe - throws where there is no process of that id, as `process.kill(pid, 0)` does.
  * @param environment - `SLUICE_DIRECTORY` says where its data is; `.sluice` unless set.
- * @returns nothing where none runs, or one of a version that does not tell.
+ * @returns nothing if none runs, or one of a version that does not tell.
  */
 export function findRunningStart(
   root: string,
@@ -68,7 +68,7 @@ function keptSettings(directory: string, kept: readonly string[]): Record<string
   };
 }
 
-/** Nothing where it is not there, and where it is another user's. */
+/** Nothing if it is not there, and where it is another user's. */
 function readIfThere(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');

@@ -1,6 +1,6 @@
 /**
  * `sluice listen`: a receiver on this machine that checks signatures, prints deliveries, and answers as told or as the
- * program to which it passes them on. Its own webhook, where it has one, is made by `temporary-webhook.ts`.
+ * program to which it passes them on. Its own webhook, if it has one, is made by `temporary-webhook.ts`.
  */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ export interface ListenOptions {
   readonly port: number;
   /** Of undefined: signatures are not checked, and it says so. What comes before it is known waits for it. */
   readonly secret: Promise<string | undefined>;
-  /** What every genuine delivery is answered with, where it is not passed on. */
+  /** What every genuine delivery is answered with, if it is not passed on. */
   readonly status: number;
   /** An http or https URL; genuine deliveries are passed on to it, and its answer's status is ours. */
   readonly forwardTo?: string | undefined;
@@ -34,7 +34,7 @@ interface Receipt {
   /** `genuine`, `not checked`, or why it is refused. */
   readonly signature: string;
   readonly status: number;
-  /** Of the program that it was passed on to; null where it was not. */
+  /** Of the program that it was passed on to; null if it was not. */
   readonly durationMs: number | null;
 }
 
@@ -42,7 +42,7 @@ interface Receipt {
 const BODY_SIZE_BYTES_MAX = 1_048_576;
 const COLUMNS = ['at', 'type', 'status', 'duration_ms', 'signature', 'body'];
 
-/** @throws AppError COMMAND_FAILED where it cannot listen. */
+/** @throws AppError COMMAND_FAILED if it cannot listen. */
 export async function listen(terminal: Terminal, options: ListenOptions): Promise<Listener> {
   const write = writerOf(terminal, options.isPretty === true);
   const server = createServer((request, response) => {

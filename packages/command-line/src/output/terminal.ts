@@ -22,7 +22,7 @@ export interface Terminal {
   readonly format: OutputFormat;
   /** `--columns`; undefined: those of the command. */
   readonly columns: readonly string[] | undefined;
-  /** Of the terminal in characters; undefined where rows may be as long as they are. */
+  /** Of the terminal in characters; undefined if rows may be as long as they are. */
   readonly width: number | undefined;
   readonly hasColor: boolean;
   /** Unix milliseconds, for times beside which stands how long ago they are. */
@@ -38,7 +38,7 @@ export const colored = (terminal: Terminal, color: Color, text: string): string 
 /**
  * As much of a line as can be written over: of one that went on in the next row only that row would be.
  *
- * @param columns - of the terminal; 0 where it does not know, as over some connections.
+ * @param columns - of the terminal; 0 if it does not know, as over some connections.
  */
 export const withinRow = (text: string, columns: number): string =>
   columns === 0 ? text : text.slice(0, columns - 1);

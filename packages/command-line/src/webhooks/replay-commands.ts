@@ -115,7 +115,7 @@ interface Replay {
  * Shows how far a replay is, until it has ended.
  *
  * @returns the replay as it is in the end, or where it was when the signal came.
- * @throws AppError COMMAND_FAILED where it is not listed any more.
+ * @throws AppError COMMAND_FAILED if it is not listed any more.
  */
 export async function followReplay(deps: FollowDependencies, replayId: number): Promise<object> {
   const { list, terminal, pause, signal } = deps;

@@ -97,7 +97,7 @@ export async function requireTwoFactor(
   return changed?.account;
 }
 
-/** Switches a product on; `wasActivated` is false where it was on already. */
+/** Switches a product on; `wasActivated` is false if it was on already. */
 export async function activateProduct(
   database: Database,
   accountId: number,
@@ -123,7 +123,7 @@ interface ChangedAccount {
   readonly isChanged: boolean;
 }
 
-/** A refusal that `change` returns is returned, and nothing is changed. Undefined where there is no such account. */
+/** A refusal that `change` returns is returned, and nothing is changed. Undefined if there is no such account. */
 async function changeAccount<Refusal = never>(
   database: Database,
   accountId: number,

@@ -51,7 +51,7 @@ export interface NewCredential {
 }
 
 /**
- * Undefined where the account has no such workspace, or it is deleted; `too_many` where the workspace (for tokens,
+ * Undefined if the account has no such workspace, or it is deleted; `too_many` if the workspace (for tokens,
  * the account) has as many as it may. A service account's token gets a new service account.
  */
 export async function createCredential(
@@ -82,7 +82,7 @@ export async function createCredential(
   });
 }
 
-/** Until the transaction ends nobody else makes a credential there. False where it is not there, or deleted. */
+/** Until the transaction ends nobody else makes a credential there. False if it is not there, or deleted. */
 async function lockOwner(
   transaction: Transaction,
   accountId: number,

@@ -99,7 +99,7 @@ export interface Environment extends EnvironmentSettings {
 }
 
 /**
- * Changes what is given and leaves the rest, with its entry of the audit log. Undefined where the account has no
+ * Changes what is given and leaves the rest, with its entry of the audit log. Undefined if the account has no
  * such workspace in use. Index: the primary key.
  */
 export async function updateEnvironment(

@@ -104,7 +104,7 @@ const auditState = (partner: Partner): AuditState<'partner_application'> => ({
   status: partner.status,
 });
 
-/** Tells of an application once, by its key. False where `partnerId` is not an approved partner; nothing is told then. */
+/** Tells of an application once, by its key. False if `partnerId` is not an approved partner; nothing is told then. */
 export async function submitStartupApplication(
   database: Database,
   application: {

@@ -37,7 +37,7 @@ const DAY_MS = 86_400_000;
 const ATTEMPTS_MAX = 5;
 
 /**
- * Starts a signup; the mail goes by the outbox. Where the address has had its codes nothing is
+ * Starts a signup; the mail goes by the outbox. If the address has had its codes nothing is
  * mailed, and the outcome does not tell: `too_many` is about the IP address only.
  *
  * @param given.ip - what starts are counted by (`domain/src/delivery/network-address.ts`, `callerNetwork`).
@@ -132,7 +132,7 @@ export async function clearSignups(
      where topic = ${SIGNUP_TOPIC} and dedupe_key = gone.signup_id::text`.execute(database);
 }
 
-/** Counts one more attempt at the newest code of the address; undefined where no code may be tried. */
+/** Counts one more attempt at the newest code of the address; undefined if no code may be tried. */
 export async function countSignupAttempt(
   database: DatabaseOrTransaction,
   email: string,

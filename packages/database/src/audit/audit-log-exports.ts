@@ -53,7 +53,7 @@ const UNFINISHED_MAX = 3;
 
 /**
  * Orders an export of the entries that are there now, its own order included, which is recorded.
- * Undefined where the account has as many unfinished ones as it may.
+ * Undefined if the account has as many unfinished ones as it may.
  */
 export async function orderAuditLogExport(
   database: Database,
@@ -241,7 +241,7 @@ export async function listExportsToRun(
   return rows;
 }
 
-/** Clears expired files away, one a call. Index: `audit_log_exports_expiring`. False where there is none. */
+/** Clears expired files away, one a call. Index: `audit_log_exports_expiring`. False if there is none. */
 export async function clearExpiredExport(
   database: DatabaseOrTransaction,
   nowMs: number,

@@ -133,7 +133,7 @@ function conditionsOf(accountId: number, filter: AuditLogFilter): RawBuilder<unk
   add(filter.objectId, (id) => sql`object_id = ${id}`);
   add(filter.action, (action) => sql`action = ${action}`);
   add(filter.attributeName, (name) => sql`changed_attributes ? ${name}`);
-  // Where no entry is late or early enough, the bound is null and nothing is found.
+  // If no entry is late or early enough, the bound is null and nothing is found.
   add(
     filter.startMs,
     (ms) => sql`audit_log_id >= (

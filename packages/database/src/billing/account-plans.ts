@@ -123,7 +123,7 @@ export async function isBuilderFromTrial(
  * it has none when it is opened again. One that went from its trial to the Builder plan stays on that, whatever becomes
  * of the trial's subscription.
  *
- * @returns what it was and what it is; undefined where nothing changed.
+ * @returns what it was and what it is; undefined if nothing changed.
  */
 export async function updateAccountStanding(
   transaction: Transaction,
@@ -197,7 +197,7 @@ export async function listEndedCredits(
  *
  * The time at which the trial ended is kept and tells that there was one; a plan that is bought later clears it.
  *
- * @returns `unchanged` where it is on the Builder plan from that trial already, `no-trial` where it is in none, and
+ * @returns `unchanged` if it is on the Builder plan from that trial already, `no-trial` if it is in none, and
  * `not-allowed` while a checkout runs.
  */
 export async function endEssentialsTrial(

@@ -3,7 +3,7 @@
  * under way, so no purchase changes its card on the way (`account-conventions.md` §4.9).
  *
  * A change under way is a time in the account's row, not a lock, because the payment provider is asked meanwhile. The
- * process that began it ends it; if that dies, the change ends by itself. Where a change and a purchase begin at the
+ * process that began it ends it; if that dies, the change ends by itself. If a change and a purchase begin at the
  * same moment, the lock of the account's row lets one through first. Times are the database's own. Index: the primary
  * key.
  */

@@ -16,7 +16,7 @@ export interface ProviderEvent {
   readonly objectId: string;
 }
 
-/** @returns false where it was there before. */
+/** @returns false if it was there before. */
 export async function insertProviderEvent(
   database: DatabaseOrTransaction,
   event: ProviderEvent,
@@ -64,7 +64,7 @@ export async function settleProviderEvent(
 }
 
 /**
- * When the oldest event that is not applied yet came; undefined where none waits. The installation's, for its
+ * When the oldest event that is not applied yet came; undefined if none waits. The installation's, for its
  * metrics. Reads `vendor_events_due`, which holds those that wait and nothing else.
  */
 export async function findOldestWaitingEvent(

@@ -44,7 +44,7 @@ export async function listPurchaseSteps(
 /**
  * Notes what the payment provider is about to be asked, and keeps the lease for the time it may take.
  *
- * @returns the step as it is on record (an earlier worker's intent, where there is one), or undefined
+ * @returns the step as it is on record (an earlier worker's intent, if there is one), or undefined
  *   where the worker was overtaken or the purchase workflow has ended.
  */
 export async function insertStepIntent(

@@ -60,7 +60,7 @@ export const PURCHASE_WORKFLOW = sql`
   expires_at as "expiresAt", review_reason as "reviewReason", created_at as "createdAt",
   finished_at as "finishedAt"`;
 
-/** @returns undefined where the lane is taken by a pending purchase workflow. */
+/** @returns undefined if the lane is taken by a pending purchase workflow. */
 export async function insertPurchaseWorkflow(
   database: DatabaseOrTransaction,
   workflow: NewPurchaseWorkflow,
@@ -161,7 +161,7 @@ export async function listPendingPurchases(
   return rows;
 }
 
-/** @returns undefined where it is not pending, or another worker has it. */
+/** @returns undefined if it is not pending, or another worker has it. */
 export async function claimPurchaseWorkflow(
   database: DatabaseOrTransaction,
   { accountId, runId }: PurchaseKey,
@@ -180,7 +180,7 @@ export async function claimPurchaseWorkflow(
 /**
  * Keeps the lease for a worker that is still at it. One that was given back stays so.
  *
- * @returns false where the purchase workflow has ended, or another worker has it.
+ * @returns false if the purchase workflow has ended, or another worker has it.
  */
 export async function renewPurchaseLease(
   database: DatabaseOrTransaction,
@@ -217,7 +217,7 @@ export async function updatePurchaseInvoice(
      where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
 }
 
-/** Call with the purchase workflow locked. @returns false where it has ended before: an ending is for ever. */
+/** Call with the purchase workflow locked. @returns false if it has ended before: an ending is for ever. */
 export async function finishPurchaseWorkflow(
   transaction: Transaction,
   { accountId, runId }: PurchaseKey,

@@ -45,7 +45,7 @@ export async function countPurchasesInReview(
   return rows[0]?.count ?? 0;
 }
 
-/** Locks a purchase in review; undefined where there is no such purchase. */
+/** Locks a purchase in review; undefined if there is no such purchase. */
 export async function lockPurchaseInReview(
   transaction: Transaction,
   runId: string,
@@ -61,7 +61,7 @@ export async function lockPurchaseInReview(
  * and tries that as often as the first time; for one that has ended, the contradiction counts as looked at. The
  * account's audit log records it.
  *
- * @returns the purchase as it was in review; undefined where there is no such purchase.
+ * @returns the purchase as it was in review; undefined if there is no such purchase.
  */
 export async function releasePurchaseFromReview(
   database: Database,

@@ -82,7 +82,7 @@ export async function finishOutbox(
 }
 
 /**
- * When the oldest entry was made that was tried and is not told yet; undefined where there is none. What nobody is set
+ * When the oldest entry was made that was tried and is not told yet; undefined if there is none. What nobody is set
  * up to tell, any more or from the beginning, is left out: it has been due for long, or was never tried. The
  * installation's, for its metrics. Index: `outbox_due`.
  */

@@ -33,7 +33,7 @@ import type { HeldCall } from './transact-once.ts';
 export interface ChangeOrigin {
   readonly actor:
     | { readonly type: 'user'; readonly userId: number }
-    /** A program; null where its credential belongs to no service account. */
+    /** A program; null if its credential belongs to no service account. */
     | { readonly type: 'service_account'; readonly serviceAccountId: number | null }
     /** An engineer of a customer, by a link to the portal. */
     | ({ readonly type: 'portal' } & PortalActor)
@@ -71,7 +71,7 @@ const USER_AGENT_LENGTH_MAX = 512;
 /**
  * Records one change of `accountId`; an update that changes nothing is not recorded.
  *
- * @returns the entry's id, or undefined where nothing was recorded.
+ * @returns the entry's id, or undefined if nothing was recorded.
  * @throws AppError BUG on a field that the registry does not have.
  */
 export async function recordChange<Type extends AuditObjectType>(

@@ -19,7 +19,7 @@ import type { IdempotencyKey } from './idempotency-keys.ts';
 /** A call that holds the row of its key. */
 export interface HeldCall extends IdempotencyKey {
   readonly encrypt: (content: Buffer) => Buffer;
-  /** @throws Error where it was not encrypted with this key. */
+  /** @throws Error if it was not encrypted with this key. */
   readonly decrypt: (encrypted: Buffer) => Buffer;
 }
 
@@ -29,7 +29,7 @@ export interface HeldCall extends IdempotencyKey {
  * @param call - absent: made without a key, so made each time.
  * @param isChange - false of an outcome that refuses: nothing is kept, and the call may come again.
  * @returns plain values: dates and buffers, but nothing with methods of its own.
- * @throws AppError CALL_OVERTAKEN where the row is gone: the call took longer than its lock.
+ * @throws AppError CALL_OVERTAKEN if the row is gone: the call took longer than its lock.
  */
 export async function transactOnce<Outcome>(
   database: Database,

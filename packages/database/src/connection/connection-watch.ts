@@ -1,5 +1,5 @@
 /**
- * Ends connections whose answer will never come. Where packets are dropped, this end is not told: TCP resends what
+ * Ends connections whose answer will never come. If packets are dropped, this end is not told: TCP resends what
  * was not confirmed for a quarter of an hour, and Node has no way to shorten that.
  *
  * A deadline would have to be longer than the longest intended statement (summing up a day of usage, dropping an old

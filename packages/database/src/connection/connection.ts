@@ -61,7 +61,7 @@ class PreparingClient extends pg.Client implements WatchedConnection {
   }
 
   /**
-   * Where packets are dropped, this end is not told: TCP resends what was not confirmed for a quarter of an hour.
+   * If packets are dropped, this end is not told: TCP resends what was not confirmed for a quarter of an hour.
    * `pg`'s own `query_timeout` gives up the answer but keeps the connection, and the next statement would wait behind
    * this one. `end()` closes the socket of a client whose statement is under way, without a goodbye.
    */

@@ -44,7 +44,7 @@ export function isDatabaseAway(error: unknown): boolean {
   return NETWORK_CODES.has(code) || AWAY_SQLSTATE.test(code) || AWAY_MESSAGE.test(error.message);
 }
 
-/** True where Postgres may let this process in later, though nobody corrects a setting. For a start (`database-wait.ts`). */
+/** True if Postgres may let this process in later, though nobody corrects a setting. For a start (`database-wait.ts`). */
 export function isWorthWaitingFor(error: unknown): boolean {
   if (error instanceof AppError)
     return error.code === 'DATABASE_UNAVAILABLE' && isWorthWaitingFor(error.cause);
@@ -54,7 +54,7 @@ export function isWorthWaitingFor(error: unknown): boolean {
 /**
  * For the start of a program that does not wait.
  *
- * @throws AppError DATABASE_UNAVAILABLE where Postgres is away, or lets nobody in.
+ * @throws AppError DATABASE_UNAVAILABLE if Postgres is away, or lets nobody in.
  */
 export async function requireDatabase(database: DatabaseOrTransaction): Promise<void> {
   try {

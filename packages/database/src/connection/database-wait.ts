@@ -52,7 +52,7 @@ const LINE_INTERVAL_MS = 60_000;
  * Resolves with what `join` gives. After a stop it never resolves: a start that was stopped must not go on with resources
  * that are closed. The stop ends the process.
  *
- * @throws AppError DATABASE_UNAVAILABLE where Postgres is there and lets nobody in; and what `join` throws, other than
+ * @throws AppError DATABASE_UNAVAILABLE if Postgres is there and lets nobody in; and what `join` throws, other than
  * that Postgres is away.
  */
 export async function waitForDatabase<Joined>(

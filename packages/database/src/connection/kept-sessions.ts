@@ -63,7 +63,7 @@ export async function judgeSessions({
       if ((await readMark(one)) !== ofOne || (await readMark(one)) !== ofOne) return 'shared';
       await other.query('begin');
       const isOtherKept = (await readMark(other)) === ofOther;
-      // Not after a verdict: the one would wait for the other, where there is one session for both.
+      // Not after a verdict: the one would wait for the other, if there is one session for both.
       if (!isOtherKept || (await readMark(one)) !== ofOne) return 'shared';
       await other.query('rollback');
     }

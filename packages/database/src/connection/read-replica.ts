@@ -34,7 +34,7 @@ const ANSWER_MS_MAX = 2_000;
 /**
  * All that was committed and confirmed before the call stands before this position.
  *
- * @throws Error where the server does not answer within two seconds, or is a replica itself.
+ * @throws Error if the server does not answer within two seconds, or is a replica itself.
  */
 export const readPrimaryPosition = (primary: Database): Promise<LogPosition> =>
   readPosition(primary, sql.raw('pg_current_wal_lsn()'));
@@ -61,7 +61,7 @@ async function readPosition(
 }
 
 /**
- * Statements run on `replica`, and once more on `primary` where that fails: it went away, ended the statement because it
+ * Statements run on `replica`, and once more on `primary` if that fails: it went away, ended the statement because it
  * must apply what contradicts it, or lacks a column that a migration has just added. One that took too long is not
  * repeated. For statements that only read; there are no transactions.
  *

@@ -23,38 +23,38 @@ const VALUE_SQLSTATES: ReadonlySet<string> = new Set([
 /** Data exceptions, integrity constraints, and limits of the program such as the size of an index entry. */
 const REFUSED_SQLSTATE = /^(22|23|54)/;
 
-/** True where the same transaction, run again, meets what the other has left behind and succeeds. */
+/** True if the same transaction, run again, meets what the other has left behind and succeeds. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT_SQLSTATES.has(sqlStateOf(error));
 }
 
-/** True where nothing was changed, and the same call may simply be made again. */
+/** True if nothing was changed, and the same call may simply be made again. */
 export function isSacrificed(error: unknown): boolean {
   return SACRIFICED_SQLSTATES.has(sqlStateOf(error));
 }
 
-/** True where Postgres gave it up, mostly since it took longer than allowed (`statement_timeout`). Nothing was changed. */
+/** True if Postgres gave it up, mostly since it took longer than allowed (`statement_timeout`). Nothing was changed. */
 export function isCancelled(error: unknown): boolean {
   return sqlStateOf(error) === '57014';
 }
 
-/** True where a row like it is there already. */
+/** True if a row like it is there already. */
 export function isDuplicate(error: unknown): boolean {
   return sqlStateOf(error) === '23505';
 }
 
-/** True where a row like it is there already, by the unique index of this name. */
+/** True if a row like it is there already, by the unique index of this name. */
 export function isDuplicateOf(error: unknown, index: string): boolean {
   return isDuplicate(error) && (error as { constraint?: unknown }).constraint === index;
 }
 
-/** True where it is certain that a value is at fault and the statement is not: for another value it would succeed. */
+/** True if it is certain that a value is at fault and the statement is not: for another value it would succeed. */
 export function isValuesFault(error: unknown): error is Error {
   return error instanceof RangeError || VALUE_SQLSTATES.has(sqlStateOf(error));
 }
 
 /**
- * True where a value may be one that a row cannot hold, so that others may succeed without it. A number that
+ * True if a value may be one that a row cannot hold, so that others may succeed without it. A number that
  * does not fit its column is found by us when it is written (`columns.ts`), as a RangeError.
  */
 export function isRefusedData(error: unknown): error is Error {

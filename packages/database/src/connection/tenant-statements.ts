@@ -49,7 +49,7 @@ export async function isDistributed(database: DatabaseOrTransaction): Promise<bo
 
 /**
  * The end of an insert of many rows that may meet one that is there, or a value that no row can hold. Citus copies rows to their
- * nodes, and then says no more than that it failed (XX000). Where rows are to come back it inserts them, and what went wrong
+ * nodes, and then says no more than that it failed (XX000). If rows are to come back it inserts them, and what went wrong
  * keeps its SQLSTATE (`statement-failure.ts`).
  */
 export async function withReasons(database: DatabaseOrTransaction): Promise<RawBuilder<unknown>> {

@@ -33,7 +33,7 @@ export interface LockedAccount {
   readonly lastEntryId: number;
 }
 
-/** `for update` locks nothing where there is no row, so there is one first. */
+/** `for update` locks nothing if there is no row, so there is one first. */
 export async function lockAccount(
   transaction: Transaction,
   { accountId, kind }: CreditAccount,

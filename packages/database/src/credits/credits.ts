@@ -43,7 +43,7 @@ export interface NewGrant {
   readonly key: string;
 }
 
-/** An amount of 0 only notes the fact. @returns false where nothing is granted, or this fact has granted before. */
+/** An amount of 0 only notes the fact. @returns false if nothing is granted, or this fact has granted before. */
 export async function grantCredits(
   transaction: Transaction,
   account: CreditAccount,
@@ -93,7 +93,7 @@ async function grantLocked(
  * Grants the month's allowance, less what earlier plans have granted of it: once, also when several grant it at the
  * same time.
  *
- * @param runId - of the purchase that began a subscription for it. Where the plan's allowance has come before, it brings
+ * @param runId - of the purchase that began a subscription for it. If the plan's allowance has come before, it brings
  * what of that was taken back (`boughtAgainKey`).
  */
 export async function giveAllowance(
@@ -245,7 +245,7 @@ export async function refundCredits(
  * Takes back what is left of a grant, whose time ends with it: what is held of it, or refunded to it, later does not
  * come back to life either.
  *
- * @returns how much; 0 where there is no such grant, or it was taken back before.
+ * @returns how much; 0 if there is no such grant, or it was taken back before.
  */
 export async function reverseGrant(
   transaction: Transaction,

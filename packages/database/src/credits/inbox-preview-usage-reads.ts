@@ -54,7 +54,7 @@ export interface UsageLog {
   readonly entries: readonly UsageEntry[];
   /** Of the whole range, however it is paged. */
   readonly total: number;
-  /** The last day that is read from its sums; null where none is. */
+  /** The last day that is read from its sums; null if none is. */
   readonly closedThrough: UtcDay | null;
 }
 
@@ -165,7 +165,7 @@ function toEntry(row: LogRow): UsageEntry {
 
 export interface UsageSumsRead {
   readonly cells: readonly UsageCell[];
-  /** The last day that is read from its sums; null where none is. */
+  /** The last day that is read from its sums; null if none is. */
   readonly closedThrough: UtcDay | null;
 }
 

@@ -15,7 +15,7 @@ export interface DeliveryReport {
   readonly occurredAt: Date;
   readonly appendedAt: Date;
   readonly origin: DeliveryOrigin;
-  /** The delivery that this one repeats, where it is a resend. */
+  /** The delivery that this one repeats, if it is a resend. */
   readonly resendOf: number | null;
   readonly state: 'pending' | 'retrying' | 'delivered' | 'abandoned';
   readonly attempts: number;
@@ -136,7 +136,7 @@ export function conditionsOf({
 export interface MatchingDeliveries {
   /** Newest first. */
   readonly deliveries: readonly DeliveryReport[];
-  /** Go on before this sequence; undefined where nothing older can match. */
+  /** Go on before this sequence; undefined if nothing older can match. */
   readonly nextBefore: number | undefined;
 }
 
@@ -224,7 +224,7 @@ export async function listMatchingDeliveries(
   };
 }
 
-/** One delivery; undefined where there is none. By the primary key. */
+/** One delivery; undefined if there is none. By the primary key. */
 export async function findDelivery(
   database: DatabaseOrTransaction,
   lane: LaneKey,

@@ -37,7 +37,7 @@ export interface UntoldLane {
   /** Neither delivered nor abandoned, as `lane-states.ts` counts. */
   readonly unfinishedCount: number;
   readonly nextProbeAt: Date | null;
-  /** Given up, the first of the episode; null where none was, or it is not in the log any more. */
+  /** Given up, the first of the episode; null if none was, or it is not in the log any more. */
   readonly abandoned: AbandonedDelivery | null;
 }
 

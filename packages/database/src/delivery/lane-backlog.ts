@@ -14,7 +14,7 @@ export interface LaneBacklog {
   readonly deliveryCount: number;
   /** Requests that they may have under way, all together. */
   readonly windowCount: number;
-  /** When the oldest of them was logged that does not wait for its webhook's own rate; null where there is none. */
+  /** When the oldest of them was logged that does not wait for its webhook's own rate; null if there is none. */
   readonly oldestAtMs: number | null;
 }
 

@@ -47,7 +47,7 @@ export interface LaneProgress {
   readonly endpointVersion: number;
   /** Gives the lease back. */
   readonly isLast: boolean;
-  /** Of a delivery at or before the one after the cursor, where it is known. */
+  /** Of a delivery at or before the one after the cursor, if it is known. */
   readonly readFromDay?: string | null;
 }
 
@@ -56,7 +56,7 @@ export interface LaneAfterProgress extends LaneTarget {
   readonly isPaused: boolean;
   /** As kept: earlier than the snapshot's where the endpoint was changed, or the webhook enabled. */
   readonly nextProbeAtMs: number | null;
-  /** Of the lease, at least half of `leaseMs`; 0 where it was given back. */
+  /** Of the lease, at least half of `leaseMs`; 0 if it was given back. */
   readonly leaseLeftMs: number;
 }
 
@@ -75,7 +75,7 @@ export interface DrainReport {
  *
  * Only such a repetition meets attempts that are kept already. So they are kept without `on conflict`, which writes
  * each row in two steps: 12.2 µs of Postgres' CPU an attempt instead of 19.3, and 199 bytes of its log instead of 247.
- * Where one is there, nothing was written, and the same is written again with it.
+ * If one is there, nothing was written, and the same is written again with it.
  */
 export async function recordProgressOfLanes(
   database: Database,

@@ -48,7 +48,7 @@ interface Row extends Omit<LaneState, 'unfinishedCount' | 'head'>, Omit<LaneHead
   readonly sequence: string | null;
 }
 
-/** Undefined where there is no such webhook. As {@link listLaneStates}. */
+/** Undefined if there is no such webhook. As {@link listLaneStates}. */
 export async function findLaneState(
   database: DatabaseOrTransaction,
   { environmentId, webhookId }: LaneKey,
@@ -130,7 +130,7 @@ export interface Disabling {
 }
 
 /**
- * From the audit log, which has every change of a webhook: undefined where it does not know, for a webhook that was made
+ * From the audit log, which has every change of a webhook: undefined if it does not know, for a webhook that was made
  * by other means. By `audit_logs_by_object`, backwards.
  */
 export async function findDisabling(

@@ -31,11 +31,11 @@ export interface LaneKey {
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   /** Whose it is: workers are shared between accounts. */
   readonly accountId: number;
-  /** The day of the delivery after the cursor, or an earlier one; null where it is not known. */
+  /** The day of the delivery after the cursor, or an earlier one; null if it is not known. */
   readonly readFromDay: string | null;
   readonly fencing: number;
   readonly lastSequence: number;
-  /** No request before it; null where there is no rate limit, or nothing to remember. */
+  /** No request before it; null if there is no rate limit, or nothing to remember. */
   readonly nextStartAtMs: number | null;
 }
 
@@ -43,7 +43,7 @@ export interface ClaimedLane extends LaneSnapshot, LaneTarget {
 export const IS_OPEN = sql`(environments.deleted_at is null and accounts.status <> 'closed')`;
 
 /**
- * Of a joined lane that this statement changes, and its webhook: false where the statement waited for whoever sent the
+ * Of a joined lane that this statement changes, and its webhook: false if the statement waited for whoever sent the
  * webhook elsewhere, or enabled it. Then the lane is as it is now, and the webhook still as it was.
  */
 export const IS_WEBHOOK_CURRENT = sql`(lanes.endpoint_version = webhooks.endpoint_version)`;
@@ -78,7 +78,7 @@ export const unbelievedProbeAt = (nowMs: number, probeWaitMsMax: number): Date =
 /**
  * Takes the leases of those lanes that have something to send now: not paused, not held by another, not
  * waiting for a later retry probe, and of a workspace that is open. In the place of the others undefined; `findLane`
- * says why: nothing where its webhook was sent elsewhere at this moment, and it may be claimed again at once. A lane
+ * says why: nothing if its webhook was sent elsewhere at this moment, and it may be claimed again at once. A lane
  * that is asked for twice is given once.
  */
 export async function claimLanes(

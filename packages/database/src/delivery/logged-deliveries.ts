@@ -166,7 +166,7 @@ async function readAgainWithoutBound(
 }
 
 /**
- * True where a database whose clock was days behind may have logged, or kept attempts, before the supposed first day:
+ * True if a database whose clock was days behind may have logged, or kept attempts, before the supposed first day:
  * the page is empty or has a gap, or a delivery that may have attempts has none. Otherwise hardly ever: only what a
  * worker had on its way when it died has no attempt before `attemptedThrough`.
  */

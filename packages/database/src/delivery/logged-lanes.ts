@@ -4,7 +4,7 @@
  * log: two round trips, one commit and one sync of the disk less.
  *
  * A lease that is taken so counts from before the commit, by the clock of Postgres, as that of any claim; a transaction that
- * is undone takes none. Where the process does not hear of the commit, as when it is killed, the lane is free when the
+ * is undone takes none. If the process does not hear of the commit, as when it is killed, the lane is free when the
  * process is known to be gone, or when the lease ends.
  *
  * Used by `deliveries.ts`. Beside `lanes.ts`, where a lane is claimed by itself.
@@ -30,7 +30,7 @@ export interface LoggedLane extends LaneKey {
   /** Of the last delivery now. */
   readonly lastSequence: number;
   /**
-   * All that the transaction has logged for it, in order; absent where that is much, or where people of the lane were merged:
+   * All that the transaction has logged for it, in order; absent if that is much, or where people of the lane were merged:
    * then the log is to be read.
    */
   readonly deliveries?: readonly LoggedDelivery[];
@@ -78,7 +78,7 @@ export interface LoggedLaneRow extends LaneKey, LaneRow, LaneTarget {
   readonly isClaimed: boolean;
   readonly accountId: number;
   readonly readFromDay: string | null;
-  /** Places of the events that were logged, from 1; null where they are many. */
+  /** Places of the events that were logged, from 1; null if they are many. */
   readonly places: readonly number[] | null;
   readonly withContent: boolean;
   readonly withPersonAttributes: boolean;

@@ -187,7 +187,7 @@ async function seedAccount(
 }
 
 /**
- * False where the number belongs to somebody's account from before there was a demo: the demo's keys must never open
+ * False if the number belongs to somebody's account from before there was a demo: the demo's keys must never open
  * that. A demo that was seeded before is recognised by its keys, revoked ones included.
  */
 async function isForDemo(
@@ -223,7 +223,7 @@ export async function isDemoAccount(
 
 const ownerEmail = (accountId: number): string => `owner${accountId}@demo.example`;
 
-/** Takes the demo credentials out of force, where there are any. Index: `api_credentials_by_secret`. */
+/** Takes the demo credentials out of force, if there are any. Index: `api_credentials_by_secret`. */
 export async function revokeDemoCredentials(database: DatabaseOrTransaction): Promise<void> {
   await sql`
     update api_credentials set revoked_at = now()

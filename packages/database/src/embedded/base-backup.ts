@@ -21,7 +21,7 @@ const EMPTY_IN_COPY: ReadonlySet<string> = new Set([
   'pg_subtrans',
   'pg_wal',
 ]);
-/** `sluice-home` says whose data it is, where they are outside (`postgres-cluster.ts`). */
+/** `sluice-home` says whose data it is, if they are outside (`postgres-cluster.ts`). */
 const NOT_IN_COPY = /^(postmaster\.(pid|opts)|sluice-home|pg_internal\.init|pgsql_tmp.*)$/;
 const WAL_SEGMENT = /^[0-9A-F]{24}$/;
 
@@ -35,7 +35,7 @@ export interface BaseBackupOptions {
   readonly onProgress: (doneBytes: number, allBytes: number) => void;
 }
 
-/** @throws AppError COMMAND_FAILED where a file cannot be read or written. */
+/** @throws AppError COMMAND_FAILED if a file cannot be read or written. */
 export async function makeBaseBackup(options: BaseBackupOptions): Promise<void> {
   const { url, dataPath, target, onProgress } = options;
   const client = new pg.Client({ connectionString: url, application_name: 'sluice-backup' });

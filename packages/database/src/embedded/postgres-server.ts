@@ -69,7 +69,7 @@ export async function spawnPostgres(options: {
 
 /**
  * SIGTERM lets clients finish and then ends: our services drain over connections that they have.
- * Where nothing was meant to last, nobody is waited for, and the `worthless` folders are removed too.
+ * If nothing was meant to last, nobody is waited for, and the `worthless` folders are removed too.
  */
 function spawnGuard(postmasterPid: number, worthless: readonly string[]): ChildProcess {
   const untilWeEnd = 'while read -r _; do :; done; pid=$1; shift;';

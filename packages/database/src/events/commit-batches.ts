@@ -13,17 +13,17 @@ import { MERGES_ARE_KEPT_OFF, tryToKeepMergesOff } from '../people/merge-gate.ts
 export interface CommitBatchClaim {
   readonly envelopeId: string;
   readonly operationCount: number;
-  /** Where it is in a trace, if it is in one. */
+  /** Its place in a trace, if it is in one. */
   readonly traceparent: string | null;
 }
 
 export interface ClaimedCommitBatches {
   /**
    * In the order of the claims; undefined in place of each commit batch that another transaction has claimed and
-   * committed. Where that is so of the first, and all are of one shard, none is claimed.
+   * committed. If that is so of the first, and all are of one shard, none is claimed.
    */
   readonly numbers: readonly (number | undefined)[];
-  /** True where no merge goes on or begins before this transaction has ended (`merge-gate.ts`). */
+  /** True if no merge goes on or begins before this transaction has ended (`merge-gate.ts`). */
   readonly keepsMergesOff: boolean;
   /** Those of the workspaces that have a webhook for incoming events. */
   readonly reportingIncoming: readonly number[];
@@ -33,7 +33,7 @@ export interface ClaimedCommitBatches {
  * Claims commit batches for this transaction and numbers them. Waits for a transaction that has
  * claimed one of them and has not ended. By the primary key.
  *
- * Where the first one of a shard is applied already, the shard may be another worker's by now: that one may have the
+ * If the first one of a shard is applied already, the shard may be another worker's by now: that one may have the
  * second in progress, which is then not among these, and the third would overtake it. So none is claimed then.
  *
  * Also tells the planner, for this transaction, that all its statements look keys up by index: a

@@ -57,7 +57,7 @@ export interface EventPosition {
 
 export interface EventList {
   readonly events: readonly (StoredEvent & { readonly receivedAtMicros: string })[];
-  /** Undefined where nothing older can match. */
+  /** Undefined if nothing older can match. */
   readonly next: EventPosition | undefined;
 }
 

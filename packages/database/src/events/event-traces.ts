@@ -16,7 +16,7 @@ export interface TracedCommitBatch {
 }
 
 export interface TracedArrival {
-  /** Null where it was taken before this was kept. */
+  /** Null if it was taken before this was kept. */
   readonly receivedAt: Date | null;
   readonly source: string | null;
   readonly envelope: TracedCommitBatch | null;
@@ -49,7 +49,7 @@ const COMMIT_BATCH_COLUMNS = sql`
   envelopes.processed_at as "processedAt"`;
 
 /**
- * How an event id was taken; undefined where it was not. By the primary key, then `envelopes_by_number`: apart, since on
+ * How an event id was taken; undefined if it was not. By the primary key, then `envelopes_by_number`: apart, since on
  * Citus the second table is the coordinator's.
  */
 export async function findEventArrival(

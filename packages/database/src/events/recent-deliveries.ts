@@ -19,7 +19,7 @@ export interface LogPosition {
 
 export interface RecentDeliveries {
   readonly deliveries: readonly RecentDelivery[];
-  /** Go on from here; undefined where nothing older can match. */
+  /** Go on from here; undefined if nothing older can match. */
   readonly next: readonly LogPosition[] | undefined;
 }
 

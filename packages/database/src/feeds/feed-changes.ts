@@ -57,7 +57,7 @@ export async function putFeed(
   );
 }
 
-/** With what is in it: what is left of its log is cleared as that of a deleted webhook. False where there is none. */
+/** With what is in it: what is left of its log is cleared as that of a deleted webhook. False if there is none. */
 export async function deleteFeed(
   database: Database,
   environmentId: number,

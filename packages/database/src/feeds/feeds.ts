@@ -73,7 +73,7 @@ export interface FeedEvent {
 }
 
 /**
- * The events after one, in order and without a gap, up to a number and a size: at least one, where there is one. By the primary
+ * The events after one, in order and without a gap, up to a number and a size: at least one, if there is one. By the primary
  * key of the log, of each day that is kept.
  */
 export async function listFeedEvents(

@@ -74,7 +74,7 @@ async function countUnfinished(transaction: Transaction, environmentId: number):
  * The whole file was sent. If the same call has finished an import before, that one is returned, and the caller must
  * delete this one.
  *
- * @returns undefined where the import is gone or cancelled.
+ * @returns undefined if the import is gone or cancelled.
  */
 export async function finishUpload(
   database: Database,
@@ -108,7 +108,7 @@ export async function deleteImport(
   });
 }
 
-/** Ends an unfinished import; what is imported stays. Undefined where it has ended, or there is none. */
+/** Ends an unfinished import; what is imported stays. Undefined if it has ended, or there is none. */
 export async function cancelImport(
   database: Database,
   { environmentId, importId }: ImportKey,

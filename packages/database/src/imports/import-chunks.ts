@@ -111,7 +111,7 @@ export async function clearImportChunks(
  * once no other import of its workspace holds a file (`claimImport`). So it never fails for what others take, and those
  * that came after it, whose files are here, go first. `reason` is shown to its owner meanwhile. By the primary keys.
  *
- * @returns false where it would not find any by itself either; or where this worker has lost the import.
+ * @returns false if it would not find any by itself either; or where this worker has lost the import.
  */
 export async function waitForCapacity(
   database: DatabaseOrTransaction,

@@ -41,7 +41,7 @@ export interface FileForm {
   readonly separator: ',' | ';' | '\t' | '|';
   /** `newline`: with or without a carriage return before it. `return`: a carriage return alone. `any`: either of them. */
   readonly rowEnd: 'newline' | 'return' | 'any';
-  /** Where the line of names begins, in the file's UTF-8. */
+  /** Start of the line of names, in the file's UTF-8. */
   readonly firstByte: number;
   /** Lines in front of it: `sep=;` is one. */
   readonly linesBefore: number;
@@ -245,7 +245,7 @@ export async function lockImport(
 }
 
 /**
- * Writes progress and keeps the lease; false where it is lost, or the import or its workspace has ended meanwhile. A
+ * Writes progress and keeps the lease; false if it is lost, or the import or its workspace has ended meanwhile. A
  * final state deletes the bytes.
  */
 export async function advanceImport(

@@ -3,7 +3,7 @@
  *
  * What a lane still needs is never dropped: deliveries that are neither delivered nor given up, and the attempts
  * beyond its cursor. The same holds for a running replay: what it has still to look at, and the attempts by which it
- * chooses. Where a day has such rows, a copy with those rows alone replaces its partition, once; the copy is dropped
+ * chooses. If a day has such rows, a copy with those rows alone replaces its partition, once; the copy is dropped
  * when nobody needs any of them.
  *
  *   delivery_log_2026_10_20 ──old──┬─ nobody needs a row ──▶ dropped

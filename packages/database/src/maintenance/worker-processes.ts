@@ -4,7 +4,7 @@
  * Each worker process holds an advisory lock in a session of its own (`worker/src/process/worker-presence.ts`). A process that
  * is killed closes its connections, Postgres ends the session, and the lock is free: others see that within a second,
  * where leases and locks of the broker would run on for 15 s. A pooler that keeps sessions releases advisory locks
- * between two clients. Where a host disappears without a word, the session lives on, and the leases count as before.
+ * between two clients. If a host disappears without a word, the session lives on, and the leases count as before.
  *
  * The table has a row a process, so each statement reads all of it.
  *
@@ -28,7 +28,7 @@ export async function newProcessId(session: Session): Promise<number> {
 /**
  * Makes a process present for as long as the session lasts.
  *
- * @returns false where an earlier session of this process is still there: `endEarlierSession`, then again.
+ * @returns false if an earlier session of this process is still there: `endEarlierSession`, then again.
  */
 export async function enter(
   session: Session,

@@ -83,7 +83,7 @@ export const deliveryPartitions: Migration = {
       );
       await sql`drop table ${before}`.execute(database);
     }
-    // What is beyond the cursor is not from a day before this one; null where nobody knows.
+    // What is beyond the cursor is not from a day before this one; null if nobody knows.
     await sql`alter table lanes add column read_from_day date`.execute(database);
   },
 };

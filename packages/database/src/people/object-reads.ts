@@ -51,7 +51,7 @@ export interface ObjectIdentifiersRow {
 
 export interface ObjectMatches {
   readonly objects: ObjectIdentifiersRow[];
-  /** The object id that the search came to; undefined where there are no more. */
+  /** The object id that the search came to; undefined if there are no more. */
   readonly nextAfter: string | undefined;
 }
 

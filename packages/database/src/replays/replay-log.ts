@@ -2,7 +2,7 @@
  * Rows of a webhook's log for a replay: counting them, and reading on from a place.
  *
  * A replay may be asked for by many criteria, so no index fits it: the log is read in the order of its primary key, a
- * bounded number of rows a statement. Where a time is given it is first searched for, because along a lane's sequence
+ * bounded number of rows a statement. If a time is given it is first searched for, because along a lane's sequence
  * times hardly ever decrease (a delivery is logged under the lock of its lane, at the time its transaction began).
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
@@ -71,7 +71,7 @@ export interface LogRange {
   readonly throughSequence: number;
 }
 
-/** How many match, of the first `scanLimit` rows; `isComplete` where that was all. */
+/** How many match, of the first `scanLimit` rows; `isComplete` if that was all. */
 export async function countMatching(
   database: DatabaseOrTransaction,
   lane: LaneKey,

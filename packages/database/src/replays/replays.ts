@@ -22,7 +22,7 @@ export interface Replay {
   readonly nextProbeAt: Date | null;
   readonly criteria: ReplayCriteria;
   readonly ratePerSecond: number;
-  /** Null where they were too many to count. */
+  /** Null if they were too many to count. */
   readonly total: number | null;
   readonly delivered: number;
   readonly abandoned: number;
@@ -89,7 +89,7 @@ interface ProbedReplay {
 }
 
 /**
- * Makes the next retry probe of the webhook's replay due now, where one runs that fails; undefined where none does. By
+ * Makes the next retry probe of the webhook's replay due now, where one runs that fails; undefined if none does. By
  * `webhook_replays_running`.
  */
 export async function probeReplayNow(
@@ -125,7 +125,7 @@ export async function probeReplayNow(
   return row.isHeld ? 'in_progress' : 'due';
 }
 
-/** Leaves its entry in the audit log. `before` is null where it is started. */
+/** Leaves its entry in the audit log. `before` is null if it is started. */
 export async function recordReplayChange(
   transaction: Transaction,
   { environmentId, webhookId, replayId }: ReplayKey,

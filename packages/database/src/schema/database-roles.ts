@@ -200,7 +200,7 @@ export type RolesOutcome =
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * Makes the roles where they are missing, and gives them what this version needs, in one transaction. Where nothing has
+ * Makes the roles where they are missing, and gives them what this version needs, in one transaction. If nothing has
  * changed since it was last called on this database, it is one read.
  *
  * Call it after the migrations, the queues' too, as the schema's owner.

@@ -13,9 +13,9 @@ import { checkSchema } from './schema-version.ts';
 /**
  * For the start of a process: may it run on this database?
  *
- * @throws AppError MIGRATION_MISMATCH where the schema is not one that it can use.
- * @throws AppError CONFIG_INVALID where the number of shards is not the installation's.
- * @throws AppError DATABASE_UNAVAILABLE where Postgres cannot be asked: it is away, or lets nobody in.
+ * @throws AppError MIGRATION_MISMATCH if the schema is not one that it can use.
+ * @throws AppError CONFIG_INVALID if the number of shards is not the installation's.
+ * @throws AppError DATABASE_UNAVAILABLE if Postgres cannot be asked: it is away, or lets nobody in.
  */
 export async function joinInstallation(database: Database, shardCount: number): Promise<void> {
   await requireDatabase(database);
@@ -53,8 +53,8 @@ export async function agreeOnShardCount(
 /**
  * Queues in Postgres would be tables of the coordinator alone, and take it up: each commit batch goes through them.
  *
- * @param redisUrl - `REDIS_URL`; undefined where the queues are in Postgres.
- * @throws AppError CONFIG_INVALID where they would be on Citus.
+ * @param redisUrl - `REDIS_URL`; undefined if the queues are in Postgres.
+ * @throws AppError CONFIG_INVALID if they would be on Citus.
  */
 export async function requireRedisOnCitus(
   database: DatabaseOrTransaction,

@@ -68,7 +68,7 @@ export async function readSchemaState(database: DatabaseOrTransaction): Promise<
 /**
  * For the start of a process.
  *
- * @throws AppError MIGRATION_MISMATCH where code that knows these migrations cannot run against the schema as it is.
+ * @throws AppError MIGRATION_MISMATCH if code that knows these migrations cannot run against the schema as it is.
  */
 export async function checkSchema(
   database: DatabaseOrTransaction,

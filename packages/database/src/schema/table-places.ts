@@ -12,7 +12,7 @@ export type TenantColumn = 'environment_id' | 'account_id';
 export type TablePlace =
   /** Its rows are on the nodes, those of one workspace together. */
   | { readonly kind: 'distributed'; readonly tenantColumn: 'environment_id' }
-  /** `tenantColumn` is absent where the rows are the installation's, or tell who the tenants are. */
+  /** `tenantColumn` is absent if the rows are the installation's, or tell who the tenants are. */
   | { readonly kind: 'coordinator'; readonly tenantColumn?: TenantColumn };
 
 const DISTRIBUTED: TablePlace = { kind: 'distributed', tenantColumn: 'environment_id' };

@@ -24,7 +24,7 @@ export type DistributedFault =
   /** A lock on a table, which is on every node. */
   | 'table-lock';
 
-/** @param tables - those that are distributed. @returns nothing where the statement touches none of them. */
+/** @param tables - those that are distributed. @returns nothing if the statement touches none of them. */
 export function findDistributedFaults(
   statement: string,
   tables: readonly string[],

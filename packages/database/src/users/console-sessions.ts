@@ -4,7 +4,7 @@
  * and then it ends also with the secret that opened it. A session of the demo is open only while the demo's token is in
  * force.
  *
- * A mailed code is one factor. Where the user has a second one, or the account requires one, the session is incomplete
+ * A mailed code is one factor. If the user has a second one, or the account requires one, the session is incomplete
  * until that is given (`session-openings.ts`): for ten minutes from the code, then it is over. The standing is asked anew
  * at each call. So whatever changes what is required ends the sessions with one factor: else one that was over would be
  * complete as soon as less is required. A token is one factor and has no second one: no session is open by it where two
@@ -49,7 +49,7 @@ export interface ConsoleSession extends SessionOwner {
   readonly scopes: readonly string[];
   /** CIDR blocks; empty: from anywhere. */
   readonly ipAllowlist: readonly string[];
-  /** Of the token; null where it has no end, and for a user. */
+  /** Of the token; null if it has no end, and for a user. */
   readonly expiresAt: Date | null;
 }
 
@@ -159,7 +159,7 @@ export async function listConsoleSessions(
   return rows;
 }
 
-/** Ends a session of the owner; false where there is no such session. Indexes: as {@link listConsoleSessions}. */
+/** Ends a session of the owner; false if there is no such session. Indexes: as {@link listConsoleSessions}. */
 export async function endConsoleSession(
   database: Database,
   owner: SessionOwner & Pick<ConsoleSession, 'sessionId' | 'name'>,
@@ -205,7 +205,7 @@ export async function findIdToken(
 }
 
 /**
- * Ends all sessions of a user, in the transaction that is the reason, which has its own entry. Where none may be left, it
+ * Ends all sessions of a user, in the transaction that is the reason, which has its own entry. If none may be left, it
  * locks the user's row before: a sign-in that runs holds that, and its session would be missed. Index:
  * `console_sessions_by_user`.
  *

@@ -41,7 +41,7 @@ interface SignInKey {
   readonly browserHash: Buffer;
 }
 
-/** @returns false where the account has no provider any more. */
+/** @returns false if the account has no provider any more. */
 export async function beginProviderSignIn(
   database: DatabaseOrTransaction,
   { accountId, stateHash, browserHash, issuer, clientId, returnPath }: SignInKey & BegunSignIn,
@@ -57,7 +57,7 @@ export async function beginProviderSignIn(
 /**
  * Takes a sign-in that was begun, so that it is finished once.
  *
- * @returns undefined where it is over, was taken before, or was begun by another browser or with another account's
+ * @returns undefined if it is over, was taken before, or was begun by another browser or with another account's
  *   provider: then it stays as it is.
  */
 export async function takeProviderSignIn(
@@ -263,7 +263,7 @@ async function findPerson(
   return rows[0];
 }
 
-/** @returns undefined where the account lets nobody in who is no user. */
+/** @returns undefined if the account lets nobody in who is no user. */
 async function makeUser(
   transaction: Transaction,
   { accountId, email, firstName, lastName }: ProviderPerson,

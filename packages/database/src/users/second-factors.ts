@@ -49,7 +49,7 @@ export async function findSecondFactor(
   return rows[0];
 }
 
-/** @returns false where one is confirmed: it is removed first. */
+/** @returns false if one is confirmed: it is removed first. */
 export async function startSecondFactor(
   database: DatabaseOrTransaction,
   { accountId, userId }: UserKey,
@@ -184,7 +184,7 @@ export async function giveUpSecondFactor(
  *
  * @param secret - given: only while it is still this one, and also one that is being set up, which opens nothing: that
  *   goes without an end of sessions and without an entry.
- * @returns false where the user has none.
+ * @returns false if the user has none.
  */
 export async function resetSecondFactor(
   database: Database,

@@ -201,7 +201,7 @@ export interface NewSessionSecret {
  * Completes the session, in the transaction that accepts the second factor: under another secret, which nobody knows who
  * knew the one before.
  *
- * @returns false where the session was ended meanwhile.
+ * @returns false if the session was ended meanwhile.
  */
 export async function completeSession(
   transaction: Transaction,
@@ -222,7 +222,7 @@ export async function completeSession(
   return true;
 }
 
-/** Makes an invited user active, who has proved the address. @throws DatabaseError where it is another active user's (`users_by_email`). */
+/** Makes an invited user active, who has proved the address. @throws DatabaseError if it is another active user's (`users_by_email`). */
 export async function activateUser(
   transaction: Transaction,
   accountId: number,

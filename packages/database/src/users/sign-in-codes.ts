@@ -100,7 +100,7 @@ export async function keepSignInCode(
      where sign_in_id = ${signInId} and used_at is null`.execute(database);
 }
 
-/** Counts one more attempt at the newest code of the address; undefined where no code may be tried. */
+/** Counts one more attempt at the newest code of the address; undefined if no code may be tried. */
 export async function countSignInAttempt(
   database: DatabaseOrTransaction,
   email: string,

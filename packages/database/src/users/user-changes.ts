@@ -141,7 +141,7 @@ export async function removeUser(
 /**
  * Ends all sessions of a user, with one entry of the audit log.
  *
- * @returns how many were open; undefined where there is no such user.
+ * @returns how many were open; undefined if there is no such user.
  */
 export async function endUserSessions(
   database: Database,
@@ -241,7 +241,7 @@ async function lockAccount(transaction: Transaction, accountId: number): Promise
   return rows.length > 0;
 }
 
-/** @returns false where one is no workspace of the account. */
+/** @returns false if one is no workspace of the account. */
 async function replaceMemberships(
   transaction: Transaction,
   accountId: number,

@@ -14,7 +14,7 @@ export interface UsageDifference {
   readonly accountId: number;
   /** Which sum: a day at a grain, `2026-03-01 workspace 7`, or what the ledger has. */
   readonly of: string;
-  /** `runs used refunded`, null where there is no such row: as it is kept, and as the runs make it. */
+  /** `runs used refunded`, null if there is no such row: as it is kept, and as the runs make it. */
   readonly kept: string | null;
   readonly recomputed: string | null;
 }

@@ -117,7 +117,7 @@ export async function makeApplication(
   );
 }
 
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 export async function renameApplication(
   database: Database,
   environmentId: number,
@@ -140,7 +140,7 @@ export async function renameApplication(
 }
 
 /**
- * With its endpoints and the links to the portal that open them: what was not delivered yet is not sent any more. False where
+ * With its endpoints and the links to the portal that open them: what was not delivered yet is not sent any more. False if
  * there is none. Endpoints are deleted as `deleteWebhook` does it, and cleared as those are.
  */
 export async function deleteApplication(

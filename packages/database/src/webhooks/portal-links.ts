@@ -155,7 +155,7 @@ export async function listPortalLinks(
   return rows;
 }
 
-/** Ends the link and its session; false where there is none that is not over. */
+/** Ends the link and its session; false if there is none that is not over. */
 export async function endPortalLink(
   database: Database,
   environmentId: number,
@@ -197,7 +197,7 @@ export interface PortalKey {
   readonly portalLinkId: string;
 }
 
-/** Who may show the page of a link in a frame; undefined where there is no such link that is not over. */
+/** Who may show the page of a link in a frame; undefined if there is no such link that is not over. */
 export async function findPortalOrigins(
   database: DatabaseOrTransaction,
   { environmentId, portalLinkId }: PortalKey,

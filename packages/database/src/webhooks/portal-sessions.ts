@@ -19,7 +19,7 @@ import {
 } from './portal-links.ts';
 import { isInScope } from './webhook-scopes.ts';
 
-/** Uses the code; false where it is wrong, used or too old, or the link is over. Of two at a time one opens it. */
+/** Uses the code; false if it is wrong, used or too old, or the link is over. Of two at a time one opens it. */
 export async function openPortalSession(
   database: Database,
   { environmentId, portalLinkId }: PortalKey,
@@ -55,7 +55,7 @@ export interface PortalSession extends PortalKey, PortalGrant {
   readonly endsAt: Date;
   /** Origins whose pages may show it in a frame. */
   readonly origins: readonly string[];
-  /** Whether the webhook that was asked about is one of the link's; true where none was. */
+  /** Whether the webhook that was asked about is one of the link's; true if none was. */
   readonly isInScope: boolean;
 }
 

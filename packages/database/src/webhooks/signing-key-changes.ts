@@ -36,10 +36,10 @@ export function rotateWebhookSecret(
   );
 }
 
-/** Ends a rotation with the next key as the key; `not_now` where none is under way, or another key than `stored` is. */
+/** Ends a rotation with the next key as the key; `not_now` if none is under way, or another key than `stored` is. */
 export const promoteWebhookSecret = recordedEnd(promoteSigningKey);
 
-/** Ends a rotation with the old key as the key; `not_now` where none is under way, or another next key than `stored` is. */
+/** Ends a rotation with the old key as the key; `not_now` if none is under way, or another next key than `stored` is. */
 export const cancelWebhookSecret = recordedEnd(cancelRotation);
 
 function recordedEnd(end: typeof promoteSigningKey | typeof cancelRotation) {

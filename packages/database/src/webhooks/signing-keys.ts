@@ -42,7 +42,7 @@ const NEXT_IS_KEY = sql`
 const isWebhook = ({ environmentId, webhookId }: LaneKey) =>
   sql`environment_id = ${environmentId} and webhook_id = ${webhookId} and feed_name is null and deleted_at is null`;
 
-/** The keys of a webhook as they count at `nowMs`; undefined where there is no such webhook. */
+/** The keys of a webhook as they count at `nowMs`; undefined if there is no such webhook. */
 export async function findSigningKeys(
   database: DatabaseOrTransaction,
   lane: LaneKey,
@@ -119,7 +119,7 @@ export function cancelRotation(
   return changeKeys(database, lane, NO_NEXT, isUnderWay, nowMs);
 }
 
-/** Puts a key in the place of the one that is stored, at once; `not_now` where it was changed meanwhile, or a rotation is under way. */
+/** Puts a key in the place of the one that is stored, at once; `not_now` if it was changed meanwhile, or a rotation is under way. */
 export function replaceSigningKey(
   database: DatabaseOrTransaction,
   lane: LaneKey,
@@ -163,7 +163,7 @@ const probesNow = (changed: RawBuilder<unknown>, nowMs: number) => sql`
   endpoint_version = ${changed}.endpoint_version,
   next_probe_at = case when next_probe_at is null then null else least(next_probe_at, ${new Date(nowMs)}) end`;
 
-/** Sets columns of one webhook; `not_now` where the condition does not hold. */
+/** Sets columns of one webhook; `not_now` if the condition does not hold. */
 async function changeKeys(
   database: DatabaseOrTransaction,
   lane: LaneKey,

@@ -32,8 +32,8 @@ export type SecretHints = (
 ) => Pick<AuditState<'reporting_webhook'>, 'header_hints' | 'endpoint_credential_hints'>;
 
 /**
- * Makes a webhook and its empty lane. Undefined where there is no such workspace; `too_many` where it has as many as
- * it may, `scope_full` where the maker's part of it has, `scope_gone` where there is no such part any more.
+ * Makes a webhook and its empty lane. Undefined if there is no such workspace; `too_many` if it has as many as
+ * it may, `scope_full` if the maker's part of it has, `scope_gone` if there is no such part any more.
  *
  * @param signingKey - encrypted; absent: the workspace's.
  */
@@ -77,7 +77,7 @@ export async function makeWebhook(
 }
 
 /**
- * Changes what is given, as `updateWebhook` does; undefined where there is no such webhook.
+ * Changes what is given, as `updateWebhook` does; undefined if there is no such webhook.
  *
  * @param changes - or what gives them for the webhook as it is: headers that stay the same are encrypted differently each
  * time, and only their owner can tell.
@@ -123,7 +123,7 @@ export async function changeWebhook(
   });
 }
 
-/** False where there is no such webhook. */
+/** False if there is no such webhook. */
 export async function removeWebhook(
   database: Database,
   environmentId: number,

@@ -26,9 +26,9 @@ export interface DeliveryOptions {
   readonly windowMax: number | null;
   /** `person`: deliveries about one person are never reordered. `strict`: none is, one request at a time. */
   readonly ordering: 'person' | 'strict';
-  /** Encrypted JSON, name to value; null where there are none. */
+  /** Encrypted JSON, name to value; null if there are none. */
   readonly customHeaders: string | null;
-  /** Encrypted JSON (`EndpointCredentials`); null where there are none. */
+  /** Encrypted JSON (`EndpointCredentials`); null if there are none. */
   readonly endpointCredentials: string | null;
   /** Null: every event of the chosen types. */
   readonly attributeFilters: readonly AttributeFilter[] | null;
@@ -72,7 +72,7 @@ export const WEBHOOK_COLUMNS = sql`
   attribute_filters as "attributeFilters", event_names as "eventNames", with_imports as "withImports", with_late as "withLate",
   with_person_attributes as "withPersonAttributes", created_at as "createdAt", updated_at as "updatedAt"`;
 
-/** Makes a webhook, signing with its workspace's key, and its empty lane. Undefined where there is no such workspace. */
+/** Makes a webhook, signing with its workspace's key, and its empty lane. Undefined if there is no such workspace. */
 export async function insertWebhook(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -156,7 +156,7 @@ export async function lockWebhook(
 }
 
 /**
- * Changes what is given and leaves the rest; undefined where there is no such webhook.
+ * Changes what is given and leaves the rest; undefined if there is no such webhook.
  *
  * Disabling keeps what is blocked and keeps later events out. Enabling, or whatever changes what is sent or where
  * (endpoint, headers, credentials, `standardWebhooks`, `signing`; a signing key: `signing-keys.ts`), lets a failing lane probe at `nowMs` instead of
@@ -228,7 +228,7 @@ export async function updateWebhook(
   return { webhook, mustWake };
 }
 
-/** False where there is no such webhook. A drain of its lane finds it gone and stops. */
+/** False if there is no such webhook. A drain of its lane finds it gone and stops. */
 export async function deleteWebhook(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -254,7 +254,7 @@ export async function deleteWebhook(
  * Deletes at most `limit` log rows, with their attempts, of the webhook that was deleted first, and finally its own
  * row. Finds it by `webhooks_deleted`. Safe to call at the same time.
  *
- * @returns true where there may be more to clear.
+ * @returns true if there may be more to clear.
  */
 export async function clearDeletedWebhook(
   database: DatabaseOrTransaction,

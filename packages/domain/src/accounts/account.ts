@@ -13,7 +13,7 @@ export const SCOPES = ['usage:write', 'partners:write', 'fleet:read'] as const;
 
 export type Scope = (typeof SCOPES)[number];
 
-/** True where `role` may do what `needed` may. */
+/** True if `role` may do what `needed` may. */
 export function includesRole(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed);
 }

@@ -20,7 +20,7 @@ export interface AuditLogEntry {
   readonly actorType: AuditActorType;
   readonly userId: number | null;
   readonly serviceAccountId: number | null;
-  /** Of the user, the service account, the link to the portal or the credential; null where none of them is known. */
+  /** Of the user, the service account, the link to the portal or the credential; null if none of them is known. */
   readonly actorName: string | null;
   readonly actorEmail: string | null;
   readonly ipAddr: string | null;

@@ -6,7 +6,7 @@
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /**
- * @param host - the header `Host`; empty where there is none.
+ * @param host - the header `Host`; empty if there is none.
  * @param isForwarded - whether there is an `X-Forwarded-For`.
  * @param demoHosts - names, in lower case and without ports, that are let in however the call came (`DEMO_HOSTS`).
  */

@@ -54,7 +54,7 @@ export const SURFACES = { light: '#ffffff', dark: '#171d20' } as const;
 const CONTRAST_MIN = 3;
 
 /**
- * Why the accent cannot be seen on the page, worded to follow its field's name; undefined where it can.
+ * Why the accent cannot be seen on the page, worded to follow its field's name; undefined if it can.
  *
  * @param accent - `#rrggbb`
  */

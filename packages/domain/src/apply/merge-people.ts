@@ -21,7 +21,7 @@ import { relationshipText, deviceText, type WorkingSet } from '../state/working-
 const NAMED_KINDS: readonly NamedKind[] = ['id', 'email', 'phone'];
 
 /**
- * Merges two people. Where either does not exist nothing happens, and that is recorded. An alias of a visitor is an
+ * Merges two people. If either does not exist nothing happens, and that is recorded. An alias of a visitor is an
  * identification; an alias for an id that nobody has gives it to the person.
  */
 export function mergePeople(set: WorkingSet, operation: MergePeople): void {
@@ -38,7 +38,7 @@ export function mergePeople(set: WorkingSet, operation: MergePeople): void {
   merge(set, operation, loaded(primary.person), loaded(secondary.person));
 }
 
-/** The anonymous id that the secondary means, where it is nobody's; undefined where a person is meant. */
+/** The anonymous id that the secondary means, if it is nobody's; undefined if a person is meant. */
 function visitorOf(
   set: WorkingSet,
   { environmentId, secondary, isAlias }: MergePeople,

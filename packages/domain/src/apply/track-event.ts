@@ -29,7 +29,7 @@ export function trackEvent(set: WorkingSet, operation: TrackEvent): void {
   }
 }
 
-/** Takes the event's id; false, and recorded, where it was taken before. */
+/** Takes the event's id; false, and recorded, if it was taken before. */
 export function takeEventOnce(set: WorkingSet, operation: Operation, eventId: string): boolean {
   if (set.takeEventId(operation.environmentId, eventId)) return true;
   set.addIssue(operation, {

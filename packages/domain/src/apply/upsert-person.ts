@@ -10,7 +10,7 @@
  * an identifier is suppressed ──────────────────▶ recorded, nothing is done
  * ```
  *
- * Where the body names somebody who already has another identifier of the call's kind, they are two
+ * If the body names somebody who already has another identifier of the call's kind, they are two
  * people: a new one is made and the body's identifier refused, so that nobody's attributes are
  * written over somebody else's.
  */
@@ -38,7 +38,7 @@ interface Target {
   readonly changes: JsonObject | undefined;
 }
 
-/** Applies an identify; undefined where it was not applied to anybody. */
+/** Applies an identify; undefined if it was not applied to anybody. */
 export function identifyPerson(
   set: WorkingSet,
   operation: Operation,
@@ -144,7 +144,7 @@ function findReceiver(
 }
 
 /**
- * An anonymous id alone creates nobody; an id or email in the body does. Where the body names neither, all that the call
+ * An anonymous id alone creates nobody; an id or email in the body does. If the body names neither, all that the call
  * says waits with the anonymous events for the person it turns out to be.
  */
 function keepForVisitor(set: WorkingSet, operation: Operation, call: Identification): void {

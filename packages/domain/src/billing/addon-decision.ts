@@ -21,13 +21,13 @@ export type AddonDecision =
       readonly skus: readonly string[];
     };
 
-/** A price that the account has bought once, and what add-on it is of; null where that is not known any more. */
+/** A price that the account has bought once, and what add-on it is of; null if that is not known any more. */
 export interface BoughtAddon {
   readonly sku: string;
   readonly addon: string | null;
 }
 
-/** Two prices of one add-on, in the order in which they are named; undefined where there are none. */
+/** Two prices of one add-on, in the order in which they are named; undefined if there are none. */
 export function findTwoPrices(
   catalogue: Pick<Catalogue, 'addons'>,
   skus: readonly string[],

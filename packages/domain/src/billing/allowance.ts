@@ -22,7 +22,7 @@ export function monthEndOf(nowMs: number): number {
   return Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + 1, 1);
 }
 
-/** What the plan brings in the month of that moment; undefined where it includes none of that kind. */
+/** What the plan brings in the month of that moment; undefined if it includes none of that kind. */
 export function allowanceOf(plan: Plan, kind: CreditKind, nowMs: number): Allowance | undefined {
   const included = plan.included[kind];
   if (included === 0 || plan.tier === 'builder') return undefined;

@@ -99,7 +99,7 @@ export interface CreditPurchase {
   readonly catalogueVersion: number;
 }
 
-/** Prices a quantity of credits; undefined where it is not sold in that quantity. */
+/** Prices a quantity of credits; undefined if it is not sold in that quantity. */
 export function priceCredits(
   catalogue: Catalogue,
   type: CreditType,
@@ -119,7 +119,7 @@ export function priceCredits(
   };
 }
 
-/** Prices a pack of inbox previews; undefined where there is none of that name. */
+/** Prices a pack of inbox previews; undefined if there is none of that name. */
 export function pricePack(catalogue: Catalogue, packId: string): CreditPurchase | undefined {
   const pack = catalogue.packs.find((each) => each.id === packId);
   if (!pack) return undefined;

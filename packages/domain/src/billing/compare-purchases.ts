@@ -32,7 +32,7 @@ export interface BilledInvoice {
   readonly runId: string | null;
   readonly subscriptionId: string | null;
   /**
-   * In minor units: what was taken by the payments of which something was asked back; 0 where there are none. The rest
+   * In minor units: what was taken by the payments of which something was asked back; 0 if there are none. The rest
    * of the total came from the customer's balance.
    */
   readonly taken: number;

@@ -123,7 +123,7 @@ export function captureHold(
  *
  * @param debit - the moves that made it.
  * @param refunds - the moves that gave parts of it back before.
- * @returns undefined where less than `amount` of it is left.
+ * @returns undefined if less than `amount` of it is left.
  */
 export function refundDebit(
   debit: readonly Move[],

@@ -12,7 +12,7 @@
  * An invoice that the customer's credit pays ends the purchase workflow at `finalize`.
  *
  * A purchase workflow that does not succeed leaves nothing that can be collected later: where there is an invoice it
- * is voided before the ending is told. Where it turns out to be paid, the purchase workflow has succeeded.
+ * is voided before the ending is told. If it turns out to be paid, the purchase workflow has succeeded.
  *
  * A step has an **intent**, written before the payment provider is called, with the idempotency key of its
  * attempt. A step that provably had no effect (`absent`) is tried under the next attempt's key, after a wait
@@ -99,7 +99,7 @@ export function nextMove(
   }
   if (workflow === 'addons' || workflow === 'checkout')
     return { move: 'finish', status: 'success' };
-  // Where the payment was recorded, it has ended the purchase workflow. That an invoice was taken on for payment is no
+  // If the payment was recorded, it has ended the purchase workflow. That an invoice was taken on for payment is no
   // ending: a bank decides days later.
   return workflow === 'card' && purchaseWorkflow.isExpired
     ? endWithout(steps, 'failed', purchaseWorkflow.kind)

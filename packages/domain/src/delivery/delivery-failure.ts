@@ -61,7 +61,7 @@ export function isSuccessStatus(status: number): boolean {
   return status >= 200 && status <= 299;
 }
 
-/** True where `ingestion-webhooks.md` §7 says to wait one hour. */
+/** True if `ingestion-webhooks.md` §7 says to wait one hour. */
 export function isListedFailure(failure: DeliveryFailure): boolean {
   if (failure.failure === 'status')
     return failure.status !== null && LISTED_STATUSES.has(failure.status);

@@ -66,7 +66,7 @@ export const NEVER_ATTEMPTED: RetryState = {
 
 export interface FailedAttempt extends DeliveryFailure {
   readonly startedAtMs: number;
-  /** Of the answer's `Retry-After`, Unix milliseconds; undefined where it has none. */
+  /** Of the answer's `Retry-After`, Unix milliseconds; undefined if it has none. */
   readonly retryAfterMs?: number | undefined;
 }
 

@@ -93,12 +93,12 @@ export class IncomingSubscriptions {
     return this.#byEnvironment.size === 0 && this.#byApplication.size === 0;
   }
 
-  /** True where a webhook of the workspace's own takes incoming events of any type. */
+  /** True if a webhook of the workspace's own takes incoming events of any type. */
   has(environmentId: number): boolean {
     return this.#byEnvironment.has(environmentId);
   }
 
-  /** True where there is such an application, with endpoints or without. */
+  /** True if there is such an application, with endpoints or without. */
   hasApplication(application: ApplicationKey): boolean {
     return this.#byApplication.has(textOf(application));
   }
@@ -117,7 +117,7 @@ export class IncomingSubscriptions {
     return webhookIds;
   }
 
-  /** False where no webhook is told of an event, whoever its person is. */
+  /** False if no webhook is told of an event, whoever its person is. */
   mayBeWanted(event: ReportingEvent, arrival: EventArrival): boolean {
     return (this.#byEnvironment.get(event.environmentId) ?? []).some(
       (subscriber) =>

@@ -67,7 +67,7 @@ export interface LaneDelivery {
   readonly isFinished: boolean;
   /** An operator asked for it: its first failure ends it, so that it never blocks later deliveries. */
   readonly isTriedOnce: boolean;
-  /** The internal id of the person whom it is about. Null where it is about none, and where its order is free. */
+  /** The internal id of the person whom it is about. Null if it is about none, and where its order is free. */
   readonly personId: number | null;
   /**
    * With the first delivery of a page: merges of people whom the page is about, by merged person, whom they are part of
@@ -189,12 +189,12 @@ export class LaneRun<Delivery extends LaneDelivery> {
     this.#findHead();
   }
 
-  /** True where `start` would give one. */
+  /** True if `start` would give one. */
   mayStart(nowMs: number): boolean {
     return (this.#failing ? this.#probe(nowMs) : this.#nextWaiting()) !== undefined;
   }
 
-  /** The delivery to send now, which counts as in flight from here; undefined where none may start. */
+  /** The delivery to send now, which counts as in flight from here; undefined if none may start. */
   start(nowMs: number): Delivery | undefined {
     const entry = this.#failing ? this.#probe(nowMs) : this.#nextWaiting();
     if (!entry) return undefined;
@@ -213,7 +213,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
   /**
    * The delivery in flight was answered with a 2xx.
    *
-   * @param mayGrow - false where more requests at a time would gain nothing.
+   * @param mayGrow - false if more requests at a time would gain nothing.
    */
   succeed(sequence: number, mayGrow = true): void {
     this.#finish(sequence);
@@ -299,7 +299,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
   }
 
   /**
-   * After a load: the head is the earliest delivery that was tried and is not finished. Where a crash took what was
+   * After a load: the head is the earliest delivery that was tried and is not finished. If a crash took what was
    * known of it, the earliest unfinished one takes its place.
    */
   #findHead(): void {

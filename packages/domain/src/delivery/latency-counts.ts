@@ -17,7 +17,7 @@ export function latencyClassOf(durationMs: number): number {
 /**
  * @param counts - by class.
  * @param share - from 0 to 1.
- * @returns milliseconds, on the line between the bounds of the class; undefined where nothing was counted.
+ * @returns milliseconds, on the line between the bounds of the class; undefined if nothing was counted.
  */
 export function latencyPercentileMs(counts: readonly number[], share: number): number | undefined {
   const total = counts.reduce((sum, count) => sum + count, 0);

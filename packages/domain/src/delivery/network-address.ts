@@ -122,7 +122,7 @@ export interface AddressRange {
   readonly prefix: Bits;
 }
 
-/** Reads `10.1.0.0/16` or `fd12::/48`, or one address; undefined where it is neither. */
+/** Reads `10.1.0.0/16` or `fd12::/48`, or one address; undefined if it is neither. */
 export function parseNetwork(text: string): AddressRange | undefined {
   const [address = '', prefixLength, ...rest] = text.split('/');
   const bits = parseAddress(address);
@@ -143,7 +143,7 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
 }
 
 /**
- * Why no setting opens an address: metadata, multicast, reserved and the like. Undefined where a worker's settings decide, and
+ * Why no setting opens an address: metadata, multicast, reserved and the like. Undefined if a worker's settings decide, and
  * where it is public.
  */
 export function whyNeverAllowed(text: string): AddressKind | undefined {

@@ -11,7 +11,7 @@
  */
 export interface LineEntry {
   readonly state: 'waiting' | 'in_flight' | 'finished';
-  /** The internal id; null where its order is free. */
+  /** The internal id; null if its order is free. */
   personId: number | null;
   /** How many unfinished deliveries about the same person come directly before it. */
   waitsFor: number;

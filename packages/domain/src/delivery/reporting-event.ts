@@ -186,11 +186,11 @@ export interface ReportingEvent {
   /** The same in every delivery of it: a ULID, or the id of the tracked event that is reported. */
   readonly eventId: string;
   readonly eventType: SelectableEventType;
-  /** The client's event that it reports; absent where that has no id. */
+  /** The client's event that it reports; absent if that has no id. */
   readonly causeEventId?: string;
-  /** Of the commit batch that it was found in; absent where it came in none. */
+  /** Of the commit batch that it was found in; absent if it came in none. */
   readonly envelopeNumber?: number;
-  /** The channel that caused it, or `customer` where that is not known. */
+  /** The channel that caused it, or `customer` if that is not known. */
   readonly objectType: MessageChannel | 'customer' | OwnFamily | IncomingEventType;
   /** The type's suffix, but for `svc_subscription_preferences_changed`; of an incoming event its name or what is done. */
   readonly metric: string;
@@ -205,7 +205,7 @@ export interface ReportingEvent {
   /** Set for opens and clicks: two with the same value count as the same one. */
   readonly engagement?: {
     readonly deliveryId: string;
-    /** Empty where it is no click, or one that names no link. */
+    /** Empty if it is no click, or one that names no link. */
     readonly link: string;
   };
   readonly data: JsonObject;

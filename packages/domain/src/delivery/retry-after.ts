@@ -22,7 +22,7 @@ const ASCTIME_DATE = new RegExp(String.raw`^[a-z]{3} ([a-z]{3}) ([ \d]\d) ${TIME
 const SECONDS_MAX = 1_000_000_000;
 
 /**
- * When the receiver wants to be asked again, Unix milliseconds; undefined where it does not say.
+ * When the receiver wants to be asked again, Unix milliseconds; undefined if it does not say.
  *
  * @param head - status line and header fields, a line each.
  * @param endedAtMs - from when seconds count.

@@ -22,7 +22,7 @@ export class SendPace {
     this.#dueAtMs = Math.min(due, nowMs + AHEAD_MS_MAX + this.#intervalMs);
   }
 
-  /** How long until a request may be started; 0 where it may be now. */
+  /** How long until a request may be started; 0 if it may be now. */
   waitMs(nowMs: number): number {
     return Math.max(0, Math.ceil(this.nextStartAtMs - nowMs));
   }

@@ -72,7 +72,7 @@ export function deliveryBody(event: ReportingEvent, withContent: boolean): strin
   });
 }
 
-/** The person whom a body of `deliveryBody` is about, by `data.identifiers.svc_id`; null where it names none. */
+/** The person whom a body of `deliveryBody` is about, by `data.identifiers.svc_id`; null if it names none. */
 export function personInBody(body: string): number | null {
   // Few bodies without a person are read: the look for the name costs a tenth of a `JSON.parse`.
   if (!body.includes('"svc_id":"')) return null;

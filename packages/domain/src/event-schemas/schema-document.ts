@@ -265,7 +265,7 @@ function unlikeContent(content: KeywordContent, value: Json, at: string): Refusa
 const areNames = (value: Json): boolean =>
   Array.isArray(value) && value.every((name) => typeof name === 'string');
 
-/** As in a URI; undefined where it is malformed. */
+/** As in a URI; undefined if it is malformed. */
 function decoded(fragment: string): string | undefined {
   try {
     return decodeURIComponent(fragment);

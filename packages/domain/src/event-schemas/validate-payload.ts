@@ -49,7 +49,7 @@ export function validatePayload(
   return isValid ? { outcome: 'valid' } : { outcome: 'invalid', violations };
 }
 
-/** Members of one value that a schema has looked at; undefined where nobody asks. */
+/** Members of one value that a schema has looked at; undefined if nobody asks. */
 type Evaluated = Set<string | number> | undefined;
 
 class Check {

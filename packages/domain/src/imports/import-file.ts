@@ -42,7 +42,7 @@ export type ColumnsOutcome =
   | { readonly outcome: 'unusable'; readonly message: string };
 
 export interface ImportedRow {
-  /** Absent where the row has an error. */
+  /** Absent if the row has an error. */
   readonly event: TrackEvent | undefined;
   /** Each names its column in `field`. */
   readonly issues: readonly Issue[];

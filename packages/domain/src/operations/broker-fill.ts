@@ -29,7 +29,7 @@ const LOWER_MARK_MS = 10_000;
 /** One who adds looks again after so small a part of what is kept free. Sixteen of them overshoot by a quarter of it. */
 const LOOKS_IN_FREE_PART = 64;
 
-/** Of the fullest master: 1 is its limit, above which it refuses. 0 where none has a limit. */
+/** Of the fullest master: 1 is its limit, above which it refuses. 0 if none has a limit. */
 export function fillOf(uses: readonly MemoryUse[]): number {
   return uses.reduce(
     (fill, { usedBytes, limitBytes }) =>

@@ -59,7 +59,7 @@ export const STRICT_ERRORS = {
 
 export interface Issue {
   readonly code: IssueCode;
-  /** Path of the field in the call's body, or in the batch item's, dots between levels: `traits.email`. Null where no one field is meant. */
+  /** Path of the field in the call's body, or in the batch item's, dots between levels: `traits.email`. Null if no one field is meant. */
   readonly field: string | null;
   /** One sentence for the person who sent it; names the field and the bound. */
   readonly message: string;
@@ -75,7 +75,7 @@ export interface Issue {
   readonly credentialId?: number;
 }
 
-/** True where the call or item was not taken because of it. */
+/** True if the call or item was not taken because of it. */
 export function isError(issue: Issue): boolean {
   return ISSUE_CODES[issue.code] === 'error';
 }

@@ -200,7 +200,7 @@ export interface PublishMessage extends OperationBase {
   readonly payload: JsonObject;
   /** Of the schema that the payload was checked against; absent: the type had none. */
   readonly eventTypeVersion?: number;
-  /** Whom of the client's customers it is for. Where it is an application of the workspace, its endpoints alone are told. */
+  /** Whom of the client's customers it is for. If it is an application of the workspace, its endpoints alone are told. */
   readonly application?: string;
   readonly channel?: string;
   readonly occurredAtMs: number;

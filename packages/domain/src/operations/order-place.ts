@@ -3,7 +3,7 @@
  * person whom the visitor turns out to be are compared.
  *
  * It is the place of the batch in the broker's log (`platform/src/queue/pending-log.ts`) and the place of the operation
- * in its flush. Where no log is kept, it is the number of the batch's claim. Pure.
+ * in its flush. If no log is kept, it is the number of the batch's claim. Pure.
  */
 
 /** 25 characters of base 36, compared as text. */

@@ -76,7 +76,7 @@ export function unpackPlaced(
   };
 }
 
-/** @throws AppError ENVELOPE_INVALID where a newer intake has packed it in a way that this version does not know. */
+/** @throws AppError ENVELOPE_INVALID if a newer intake has packed it in a way that this version does not know. */
 export function unpackOperation(queued: QueuedOperation): Operation {
   if (!isPacked(queued)) return queued;
   requireKnownFormat(queued);

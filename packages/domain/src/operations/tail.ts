@@ -58,7 +58,7 @@ const cut = (text: string): string => text.slice(0, TEXT_LENGTH_MAX);
 const cutOrNull = (text: string | null | undefined): string | null =>
   typeof text === 'string' ? cut(text) : null;
 
-/** True where the reader asked for such a line. */
+/** True if the reader asked for such a line. */
 export function matchesTail(filter: TailFilter, line: TailLine): boolean {
   if (filter.outcome !== undefined && filter.outcome !== line.outcome) return false;
   if (filter.name !== undefined && cut(filter.name) !== line.name) return false;

@@ -97,7 +97,7 @@ export function readPlatform(draft: CallDraft, value: unknown, field: string): s
   return undefined;
 }
 
-/** The platform, where it is one. */
+/** The platform, if it is one. */
 export function platformOf(value: unknown): 'ios' | 'android' | undefined {
   const platform = typeof value === 'string' ? trimmed(value).toLowerCase() : undefined;
   return platform === 'ios' || platform === 'android' ? platform : undefined;

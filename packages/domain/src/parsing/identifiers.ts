@@ -34,7 +34,7 @@ export function recognisePerson(text: string): PersonIdentifier {
   return { kind: isEmail(text) ? 'email' : 'id', value: text };
 }
 
-/** An exact text: id, token, delivery. `undefined` where it is absent, and where it was refused. */
+/** An exact text: id, token, delivery. `undefined` if it is absent, and where it was refused. */
 export function readExactText(
   draft: CallDraft,
   value: unknown,
@@ -45,7 +45,7 @@ export function readExactText(
   return takeIdentifier(draft, verdict, value, field);
 }
 
-/** Text that must be an email address. `undefined` where it is absent, and where it was refused. */
+/** Text that must be an email address. `undefined` if it is absent, and where it was refused. */
 export function readEmail(draft: CallDraft, value: unknown, field: string): string | undefined {
   const verdict = VALUE_RULES.email(value, EMAIL_SIZE_BYTES_MAX, draft.checksTexts);
   return takeIdentifier(draft, verdict, value, field);
@@ -224,7 +224,7 @@ function requirePresent(
   return text;
 }
 
-/** An object type: a positive integer, also as text. `undefined` where it is absent, and where it was refused. */
+/** An object type: a positive integer, also as text. `undefined` if it is absent, and where it was refused. */
 export function readObjectTypeId(
   draft: CallDraft,
   value: unknown,

@@ -43,7 +43,7 @@ const FAULT_COUNT_MAX = 20;
  * Reads the text.
  *
  * @param itemsKey - undefined: the body has no items.
- * @returns undefined where it cannot be told what the faulty part is.
+ * @returns undefined if it cannot be told what the faulty part is.
  */
 export function readLenientJson(
   text: string,
@@ -304,7 +304,7 @@ class LenientReader {
     else if (faults.length < FAULT_COUNT_MAX) faults.push({ kind, path, found });
   }
 
-  /** Passes the bracket here. @returns true where the one that closes it comes next, which is passed too. */
+  /** Passes the bracket here. @returns true if the one that closes it comes next, which is passed too. */
   #opens(closing: string): boolean {
     this.#at++;
     this.#passSpace();

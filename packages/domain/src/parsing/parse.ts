@@ -253,7 +253,7 @@ function sampleOf(value: unknown): string {
   return String(value);
 }
 
-/** True where the body is a JSON object; else an issue. */
+/** True if the body is a JSON object; else an issue. */
 export function isBodyObject(draft: CallDraft, body: unknown): body is JsonObject {
   if (isJsonObject(body)) return true;
   draft.refuse('invalid', null, 'the body must be a JSON object', body);

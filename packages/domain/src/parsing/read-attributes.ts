@@ -136,7 +136,7 @@ export function joinAttributes(
   return count > ATTRIBUTE_COUNT_MAX ? withoutExcess(draft, merged, count, field) : merged;
 }
 
-/** The value as it is stored; `undefined` where it is left out, which an issue says. */
+/** The value as it is stored; `undefined` if it is left out, which an issue says. */
 function readValue(
   draft: CallDraft,
   name: string,
@@ -154,7 +154,7 @@ function readValue(
 
 /**
  * One attribute of a person, which came as `key` of `field`: the names that the service reads itself have rules, all
- * others are only cleaned. `undefined` where it is left out, which an issue says.
+ * others are only cleaned. `undefined` if it is left out, which an issue says.
  */
 export function readPersonValue(
   draft: CallDraft,
@@ -210,7 +210,7 @@ function readEmailAttribute(draft: CallDraft, value: Json, field: string): Json 
   return undefined;
 }
 
-/** The key's one spelling; `undefined` where the call has it under that spelling too. */
+/** The key's one spelling; `undefined` if the call has it under that spelling too. */
 export function storedName(
   draft: CallDraft,
   source: JsonObject,

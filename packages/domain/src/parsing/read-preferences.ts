@@ -57,7 +57,7 @@ const isGroup = (name: string): name is Group => name === 'topics' || name === '
 
 /**
  * Reads one attribute that {@link namesPreferences}. Null and blank ask for the
- * removal of what is named. `undefined` where nothing of it was understood.
+ * removal of what is named. `undefined` if nothing of it was understood.
  */
 export function readPreferences(
   draft: CallDraft,

@@ -17,7 +17,7 @@ export interface RelationshipChange {
   readonly entries: readonly ObjectRelationship[];
 }
 
-/** The spelling that `source` uses; ours, where it has neither or both. `field` is where `source` stands in the body. */
+/** The spelling that `source` uses; ours, if it has neither or both. `field` is where `source` stands in the body. */
 export function relationshipsKey(
   draft: CallDraft,
   source: JsonObject,
@@ -33,7 +33,7 @@ export function relationshipsKey(
   return 'svc_relationships';
 }
 
-/** The v1 form, `{action, relationships}`. `undefined` where it is absent, and after an issue. */
+/** The v1 form, `{action, relationships}`. `undefined` if it is absent, and after an issue. */
 export function readRelationshipChange(
   draft: CallDraft,
   given: unknown,

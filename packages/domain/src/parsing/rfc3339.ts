@@ -13,7 +13,7 @@ const RFC_3339 =
 /** Times are answered in UTC, and a zone may lead out of the years that RFC 3339 can write. */
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** Undefined where it is not RFC 3339 or there is no such time. */
+/** Undefined if it is not RFC 3339 or there is no such time. */
 export function parseRfc3339Ms(text: string, rounding: 'up' | 'down'): number | undefined {
   const matched = RFC_3339.exec(text);
   if (!matched) return undefined;

@@ -20,7 +20,7 @@ const CORRECTION_MS_MIN = 1_000;
 const CORRECTION_MS_MAX = 86_400_000;
 
 /**
- * `receivedAt - (sentAt - originalTimestamp)` where the client says both and that is no absurd time; else `timestamp`, by
+ * `receivedAt - (sentAt - originalTimestamp)` if the client says both and that is no absurd time; else `timestamp`, by
  * the same difference where there is `sentAt` and the difference is within the bounds; else the time of receipt.
  */
 export function readOccurredAtMs(
@@ -67,7 +67,7 @@ function warnOfCorrected(draft: CallDraft, originalTimestamp: unknown): void {
   draft.warn('timestamp_out_of_range', 'originalTimestamp', problem, originalTimestamp);
 }
 
-/** What a time is moved by: nothing where the difference is outside of the bounds. */
+/** What a time is moved by: nothing if the difference is outside of the bounds. */
 const correctionMs = (differenceMs: number): number =>
   Math.abs(differenceMs) >= CORRECTION_MS_MIN && Math.abs(differenceMs) <= CORRECTION_MS_MAX
     ? differenceMs

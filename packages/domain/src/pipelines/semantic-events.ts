@@ -72,7 +72,7 @@ export const SEMANTIC_EVENT_NAMES: readonly string[] = [
   CONTENT_EVENT,
 ];
 
-/** The name and data of a content event; `undefined` where the call does not say which. */
+/** The name and data of a content event; `undefined` if the call does not say which. */
 export function readContentEvent(
   properties: JsonObject,
 ): { name: string; data: JsonObject } | undefined {

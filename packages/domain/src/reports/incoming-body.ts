@@ -107,6 +107,6 @@ function whose(person: ReportedPerson | undefined): JsonObject {
   };
 }
 
-/** All that the person has, the flag too, where it was ever given. */
+/** All that the person has, the flag too, if it was ever given. */
 const attributesOf = ({ attributes, unsubscribed }: PersonRow): JsonObject =>
   unsubscribed === null ? attributes : { ...attributes, unsubscribed };

@@ -54,7 +54,7 @@ export function namesAbove(leaf: string): string[] {
   return names;
 }
 
-/** The last write of a leaf, or of what it is part of; undefined where none is recorded. */
+/** The last write of a leaf, or of what it is part of; undefined if none is recorded. */
 export function placeOfLeaf(places: AttributePlaces | null, leaf: string): OrderPlace | undefined {
   if (!places) return undefined;
   let latest: OrderPlace | undefined;

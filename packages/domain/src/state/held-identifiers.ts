@@ -1,7 +1,7 @@
 /**
  * Identifiers that a commit batch locks, and the ones that it only reads.
  *
- * A simple event of a known person asks whose an identifier is and changes nothing about it. Where another operation
+ * A simple event of a known person asks whose an identifier is and changes nothing about it. If another operation
  * deletes, suppresses or renames the person meanwhile, it is as if the event had come first: the history stays
  * theirs. A merge is the exception, because it moves what is stored: nobody may read without holding while one goes
  * on (`database/src/people/merge-gate.ts`).

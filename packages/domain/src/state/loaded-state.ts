@@ -63,7 +63,7 @@ export interface VisitorKey {
 export interface VisitorRow extends VisitorKey {
   /** The first day of the week of the last write, `2026-11-26`: by it, the row is dropped. */
   readonly week: string;
-  /** The last write of an attribute; null where there is none. */
+  /** The last write of an attribute; null if there is none. */
   readonly newestPlace: OrderPlace | null;
   readonly profile: VisitorProfile;
 }

@@ -10,9 +10,9 @@ import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json
 export const STORED_ATTRIBUTE_COUNT_MAX = 300;
 
 export interface AttributeMerge {
-  /** Where nothing changed, the very object that was given. */
+  /** If nothing changed, the very object that was given. */
   readonly attributes: JsonObject;
-  /** Name → `{from, to}`, null for absent. Undefined where nothing changed. */
+  /** Name → `{from, to}`, null for absent. Undefined if nothing changed. */
   readonly changes: JsonObject | undefined;
   /** New names that found no capacity. */
   readonly refused: readonly string[];

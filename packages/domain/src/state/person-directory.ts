@@ -128,13 +128,13 @@ export class PersonDirectory {
     this.#touched.add(entry);
   }
 
-  /** True where anonymous events may be waiting in the database. */
+  /** True if anonymous events may be waiting in the database. */
   isStoredAnonymousId(environmentId: number, anonymousId: string): boolean {
     const entry = this.#entries.get(identifierText(environmentId, 'anonymous_id', anonymousId));
     return entry?.stored !== undefined && entry.stored.personId === null;
   }
 
-  /** True where calls were taken under an anonymous id that is nobody's. */
+  /** True if calls were taken under an anonymous id that is nobody's. */
   isKnownVisitor(environmentId: number, anonymousId: string): boolean {
     const entry = this.#entries.get(identifierText(environmentId, 'anonymous_id', anonymousId));
     return (

@@ -20,7 +20,7 @@ export class Deletions {
     this.#deletedAtMs.set(text, Math.max(deletedAtMs, this.#deletedAtMs.get(text) ?? 0));
   }
 
-  /** The identifier of a person who was deleted after the call was taken; undefined where there is none. */
+  /** The identifier of a person who was deleted after the call was taken; undefined if there is none. */
   find(operation: Operation): PersonIdentifier | undefined {
     return whomOf(operation).find(({ kind, value }) => {
       if (kind === 'svc_id') return false;

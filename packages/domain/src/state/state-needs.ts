@@ -27,7 +27,7 @@ import type {
 import { objectNumberOf, personIdOf } from '../values/svc-id.ts';
 
 export interface NeededIdentifier extends IdentifierKey {
-  /** False where only events name it: they need to know who it is, not how they are. */
+  /** False if only events name it: they need to know who it is, not how they are. */
   needsPerson: boolean;
 }
 

@@ -135,7 +135,7 @@ export function writeVisitorAttributes(
 const entrySizeBytes = (name: string, entry: unknown): number =>
   jsonSizeBytes(name) + jsonSizeBytes(entry) + 2;
 
-/** Adds an entry, or puts it in the place of the one of its key; undefined where that exceeds a bound. */
+/** Adds an entry, or puts it in the place of the one of its key; undefined if that exceeds a bound. */
 export function putVisitorEntry<Section extends VisitorSection>(
   profile: VisitorProfile,
   section: Section,
@@ -160,7 +160,7 @@ export function withoutVisitorEntry(
   return { ...profile, [section]: Object.fromEntries(entries) };
 }
 
-/** The last write of an attribute; null where there is none. */
+/** The last write of an attribute; null if there is none. */
 export function newestPlaceIn({ attributes }: VisitorProfile): OrderPlace | null {
   let newest: OrderPlace | null = null;
   for (const { place } of Object.values(attributes))

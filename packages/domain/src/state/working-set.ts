@@ -97,7 +97,7 @@ export class WorkingSet {
     );
   }
 
-  /** Takes an event id; false where it is already taken. */
+  /** Takes an event id; false if it is already taken. */
   takeEventId(environmentId: number, eventId: string): boolean {
     const text = eventText(environmentId, eventId);
     if (this.#takenEvents.has(text)) return false;
@@ -125,7 +125,7 @@ export class WorkingSet {
     return this.visitors.get(eventText(environmentId, anonymousId));
   }
 
-  /** The last write of an attribute by a visitor of the workspace; undefined where there is none to compare with. */
+  /** The last write of an attribute by a visitor of the workspace; undefined if there is none to compare with. */
   newestVisitorPlace(environmentId: number): OrderPlace | undefined {
     return this.#newestVisitorPlaces.get(environmentId);
   }

@@ -42,7 +42,7 @@ export function judgeClock({ aheadMs, uncertaintyMs }: ClockDifference): ClockVe
 /**
  * For a worker, before it takes anything and while it runs.
  *
- * @throws AppError CLOCK_WRONG where it would deliver by a clock that is too far from Postgres'.
+ * @throws AppError CLOCK_WRONG if it would deliver by a clock that is too far from Postgres'.
  */
 export function requireUsableClock(difference: ClockDifference): void {
   if (judgeClock(difference) === 'unusable') throw clockWrong(difference);

@@ -41,13 +41,13 @@ export const shareOf = ({ capacity, sharePercent }: SharedBound): number =>
 export const mostOf = (bound: SharedBound, isAlone: boolean): number =>
   isAlone ? bound.capacity : Math.max(shareOf(bound), bound.capacity - shareOf(bound));
 
-/** True where the workspace has no more than its share with it. One unit always is, however large: else a small bound had none. */
+/** True if the workspace has no more than its share with it. One unit always is, however large: else a small bound had none. */
 export const isWithinShare = (
   bound: SharedBound,
   { size, ownSize }: Pick<ShareClaim, 'size' | 'ownSize'>,
 ): boolean => ownSize === 0 || ownSize + size <= shareOf(bound);
 
-/** True where the workspace may take it. */
+/** True if the workspace may take it. */
 export function mayTake(bound: SharedBound, claim: ShareClaim): boolean {
   const { size, ownSize, totalSize, isAlone, leastRefusedSize } = claim;
   if (totalSize + size > bound.capacity) return false;

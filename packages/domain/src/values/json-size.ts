@@ -9,7 +9,7 @@
 /** The longest doubles are written without an exponent: `-0.0000012345678901234567` has 25 characters. */
 const NUMBER_SIZE_BYTES_MAX = 25;
 
-/** True where the compact JSON in UTF-8 is larger than the bound. */
+/** True if the compact JSON in UTF-8 is larger than the bound. */
 export function isJsonLargerThan(value: unknown, sizeBytesMax: number): boolean {
   return (
     exceeds(value, sizeBytesMax, looseTextSizeBytes) &&

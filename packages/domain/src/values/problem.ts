@@ -5,7 +5,7 @@
  */
 
 export interface ProblemDetail {
-  /** Path of the field, or null where no one field is meant. */
+  /** Path of the field, or null if no one field is meant. */
   readonly field: string | null;
   /** A stable word: `required`, `invalid`, `too_long`, … */
   readonly reason: string;
@@ -26,7 +26,7 @@ export interface Problem {
   readonly requestId?: string;
 }
 
-/** The body as a JSON value; `content-type: application/problem+json` where the client is not an old one. */
+/** The body as a JSON value; `content-type: application/problem+json` if the client is not an old one. */
 export function problemBody(problem: Problem): Record<string, unknown> {
   const { status, code, message, details = [], requestId } = problem;
   const texts = details.length > 0 ? details.map((detail) => detail.message) : [message];

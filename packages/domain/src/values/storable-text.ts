@@ -7,7 +7,7 @@
  * caller that knows the raw body to be free of them (`ParseContext.hasEscapes`) saves even those.
  */
 
-/** True where Postgres takes the text as it is. */
+/** True if Postgres takes the text as it is. */
 export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
@@ -36,7 +36,7 @@ export function utf8SizeBytes(text: string): number {
   return sizeBytes;
 }
 
-/** True where the UTF-8 is longer than the bound; looks at the characters only where their number leaves it open. */
+/** True if the UTF-8 is longer than the bound; looks at the characters only where their number leaves it open. */
 export function isLongerThan(text: string, sizeBytesMax: number): boolean {
   if (text.length * 3 <= sizeBytesMax) return false;
   return text.length > sizeBytesMax || utf8SizeBytes(text) > sizeBytesMax;

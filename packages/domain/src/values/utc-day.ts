@@ -15,7 +15,7 @@ const FIRST_DAY: UtcDay = '1970-01-01';
 /** The day that a moment belongs to. @param atMs - Unix milliseconds. */
 export const utcDayOf = (atMs: number): UtcDay => new Date(atMs).toISOString().slice(0, 10);
 
-/** Undefined where it is not written so, there is no such day, or it is before 1970. */
+/** Undefined if it is not written so, there is no such day, or it is before 1970. */
 export function parseUtcDay(text: string): UtcDay | undefined {
   if (!DAY.test(text) || text < FIRST_DAY) return undefined;
   // `Date.parse` rolls 2026-02-30 over into March.
@@ -57,7 +57,7 @@ const DEFAULT_MONTHS_BEFORE = 5;
  * The range that is asked for (`account-billing.md` §4, Inbox previews): a future day counts as today; without a start
  * it is six calendar months.
  *
- * @returns undefined where it begins after it ends.
+ * @returns undefined if it begins after it ends.
  */
 export function usageRange(
   given: { readonly start?: UtcDay | undefined; readonly end?: UtcDay | undefined },

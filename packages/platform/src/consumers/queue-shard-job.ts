@@ -71,7 +71,7 @@ export async function runShardJob(
     }
     await pause(outcome.afterMs, closing);
     if (closing.aborted) {
-      // Where it cannot be put back it stays active, and returns when its lock ends.
+      // If it cannot be put back it stays active, and returns when its lock ends.
       await within(PUT_BACK_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) => {
         logger.warn({ error, envelopeId: job.id }, 'a commit batch could not be put back');
       });

@@ -47,7 +47,7 @@ export interface TakingSide {
   readonly readHeads: ReadHeads;
   /** How long a worker may wait for the sign of a job before its connection counts as silent. */
   readonly waitMsMax: number;
-  /** Ends the wait of an idle worker at once, so that it asks for a job; absent where that cannot be done. */
+  /** Ends the wait of an idle worker at once, so that it asks for a job; absent if that cannot be done. */
   readonly endWait?: (worker: Worker) => void;
   /** Reopens a connection that is open and silent. */
   reconnect(): void;

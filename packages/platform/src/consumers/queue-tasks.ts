@@ -117,7 +117,7 @@ export function startTaskWorker<Task>(
   const inProgress = new Set<Promise<void>>();
   const runInProgress = async (job: Job<Task>, token: string | undefined): Promise<void> => {
     if (isClosing) {
-      // It was on its way when we closed, and what it works with may be gone before it ends. Where it cannot be put
+      // It was on its way when we closed, and what it works with may be gone before it ends. If it cannot be put
       // back, it returns when its lock ends.
       await within(LEAVE_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) =>
         logger.warn({ error, queue: name, task: job.data }, 'a task could not be put back'),

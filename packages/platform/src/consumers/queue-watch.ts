@@ -16,7 +16,7 @@
  * | one try of a job does not end | told to the process, which ends: nobody can end it from outside | its own limit |
  *
  * The first row is the one that is easy to miss. BullMQ ends a job and takes the next one in one
- * script. Where the broker dies after it ran and before we read its answer, ioredis sends it again;
+ * script. If the broker dies after it ran and before we read its answer, ioredis sends it again;
  * the second run finds the first job gone and fails, and the next job is active, locked by us and
  * in nobody's hands. With one job at a time a shard then stands until the lock runs out and is
  * found twice: up to 25 s by BullMQ's clocks. Putting it back is safe also where we are wrong (a
@@ -72,7 +72,7 @@ interface Standing {
   readonly headId: string | undefined;
   readonly sinceMs: number;
   /**
-   * Since when the head waits and nothing is in progress; undefined where something is. Not since it is the head: one
+   * Since when the head waits and nothing is in progress; undefined if something is. Not since it is the head: one
    * that a dead process had in progress for minutes has only just come back.
    */
   readonly waitsSinceMs: number | undefined;

@@ -111,6 +111,6 @@ const workerSettings = (
   // BullMQ's 15 s would be a shard's rest after each broken statement.
   runRetryDelay: Math.round(stalledAfterMs / 15),
   // How long an idle worker waits for the sign of a new job before it looks for itself: nine commands.
-  // Where the sign got lost, the watch nudges or replaces the worker long before.
+  // If the sign got lost, the watch nudges or replaces the worker long before.
   drainDelay: Math.min(stalledAfterMs * 16, waitMsMax) / 1_000,
 });

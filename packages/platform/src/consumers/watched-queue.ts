@@ -25,7 +25,7 @@ export interface WatchedQueueOptions {
   /** A worker that is not running yet. */
   readonly openWorker: (process: (job: Job, token?: string) => Promise<void>) => Worker;
   readonly process: ProcessJob;
-  /** Ends the worker's wait for a sign of new jobs, so that it looks; absent where that cannot be done. */
+  /** Ends the worker's wait for a sign of new jobs, so that it looks; absent if that cannot be done. */
   readonly endWait?: ((worker: Worker) => void) | undefined;
   readonly now: () => number;
   readonly logger: Logger;
@@ -57,17 +57,17 @@ export class WatchedQueue {
     return this.#isClosing ? undefined : this.#worker.getBackend();
   }
 
-  /** True where the loop that takes jobs has ended although nobody asked for it. */
+  /** True if the loop that takes jobs has ended although nobody asked for it. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
 
-  /** True where another job could be taken and is not. */
+  /** True if another job could be taken and is not. */
   get isIdle(): boolean {
     return this.#inProgress.size < this.#options.concurrency;
   }
 
-  /** True where a job is in progress. */
+  /** True if a job is in progress. */
   get isWorking(): boolean {
     return this.#inProgress.size > 0;
   }

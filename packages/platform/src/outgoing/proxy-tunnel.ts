@@ -41,7 +41,7 @@ export interface Proxy {
   readonly authorization: string | undefined;
 }
 
-/** @throws TypeError where it is no http URL. */
+/** @throws TypeError if it is no http URL. */
 export function parseProxy(url: string): Proxy {
   const { protocol, hostname, port, username, password } = new URL(url);
   if (protocol !== 'http:') throw new TypeError('a proxy is an http URL');

@@ -9,7 +9,7 @@ import type { VettedConnector } from './vetted-connection.ts';
 export interface OutgoingRequest {
   /** GET, if absent. */
   readonly method?: string;
-  /** Beside `host`, and `authorization` where the URL has credentials. */
+  /** Beside `host`, and `authorization` if the URL has credentials. */
   readonly headers?: Readonly<Record<string, string>>;
   /** None, if absent. */
   readonly body?: string;

@@ -18,7 +18,7 @@ export interface TlsIdentity {
   readonly trustsPublic: boolean;
 }
 
-/** Undefined where TLS is that of any other request. */
+/** Undefined if TLS is that of any other request. */
 export function tlsIdentity(parts: Omit<TlsIdentity, 'key'>): TlsIdentity | undefined {
   const { certificate, privateKey, authority, trustsPublic } = parts;
   if (certificate === undefined && authority === undefined) return undefined;

@@ -53,7 +53,7 @@ export interface OpenedSocket {
 
 export interface VettedConnector {
   /**
-   * Undefined where the address is refused at once.
+   * Undefined if the address is refused at once.
    *
    * @param onRead - of a socket without TLS and proxy, what comes may go there instead of through the
    * stream. Its buffer may be that of other sockets too.

@@ -38,7 +38,7 @@ export class DatabaseClock {
     const { now, monotonicNow } = this.#options;
     const measuredMs = now() - aheadMs - monotonicNow();
     const offByMs = Math.abs(measuredMs - this.#aheadOfMonotonicMs);
-    // Where the measurement is not a number, this is false too.
+    // If the measurement is not a number, this is false too.
     if (offByMs > Math.max(DIFFERENCE_MS_MIN, CERTAINTY * uncertaintyMs))
       this.#aheadOfMonotonicMs = measuredMs;
   };

@@ -8,7 +8,7 @@ export interface Ending {
   readonly code?: ErrorCode;
   /** The cause in its own words, where the message does not have them. */
   readonly cause?: string;
-  /** With its stack; absent where it was foreseen. */
+  /** With its stack; absent if it was foreseen. */
   readonly error?: unknown;
 }
 

@@ -14,7 +14,7 @@ export interface GroupedCallsOptions<Input, Output> {
   readonly groupMax: number;
   /** Groups under way at the same time. */
   readonly flightsMax: number;
-  /** True where one of the group may be to blame: then each is run by itself, so that it fails alone. */
+  /** True if one of the group may be to blame: then each is run by itself, so that it fails alone. */
   readonly isOnesFault: (error: unknown) => boolean;
 }
 

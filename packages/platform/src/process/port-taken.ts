@@ -13,7 +13,7 @@ export interface WantedPort {
 /**
  * The error of a server that cannot listen.
  *
- * @param cause - the system's error; absent where it tells none.
+ * @param cause - the system's error; absent if it tells none.
  */
 export function portTaken({ owner, host, port }: WantedPort, cause?: unknown): AppError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;

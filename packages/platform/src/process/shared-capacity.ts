@@ -41,7 +41,7 @@ export class SharedCapacity {
     return this.#held.get(environmentId) ?? 0;
   }
 
-  /** @returns false where it was refused; nothing is taken then. */
+  /** @returns false if it was refused; nothing is taken then. */
   take(environmentId: number, size: number): boolean {
     const ownSize = this.#held.get(environmentId) ?? 0;
     const isAlone = this.#isAlone();

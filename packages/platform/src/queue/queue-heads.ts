@@ -17,7 +17,7 @@ export interface ActiveJob {
 
 export interface QueueHead {
   readonly active: readonly ActiveJob[];
-  /** The next job to be taken; undefined where none waits. */
+  /** The next job to be taken; undefined if none waits. */
   readonly nextId: string | undefined;
   /** The broker knows how many jobs of it may be active at a time. Always so on Postgres, where that is not lost. */
   readonly isLimited: boolean;
@@ -122,7 +122,7 @@ export function postgresHeads(pool: pg.Pool): ReadHeads {
   };
 }
 
-/** True where a commit batch of the shard waits and none runs. By BullMQ's own indexes, two look-ups. */
+/** True if a commit batch of the shard waits and none runs. By BullMQ's own indexes, two look-ups. */
 export async function isShardFree(pool: PgPool, name: string): Promise<boolean> {
   const { rows } = await pool.query<{ is_free: boolean }>(
     `select exists (select from job where queue = $1 and state = 'waiting')

@@ -11,7 +11,7 @@ export interface QueuePoolOptions {
   readonly listenerCount: number;
   /** A Postgres that hangs is an error after so long. Absent: it is waited for. */
   readonly timeoutMs?: number | undefined;
-  /** For a connection that is made to be told its schema. Absent: ten seconds, or `timeoutMs` where that is less. */
+  /** For a connection that is made to be told its schema. Absent: ten seconds, or `timeoutMs` if that is less. */
   readonly schemaMsMax?: number;
 }
 

@@ -27,7 +27,7 @@ export interface WakeUp {
 
 /**
  * Each key is a lock until the commit. By default Postgres has room for 6,400 locks in all sessions: enough for what
- * sixteen processes add at a time. Where there is no room the statement fails, and the reconcile loop wakes the lanes.
+ * sixteen processes add at a time. If there is no room the statement fails, and the reconcile loop wakes the lanes.
  */
 const WAKE_UPS_A_STATEMENT_MAX = 200;
 /** The other connections of the pool are for commit batches, and for wake-ups at a time. */

@@ -108,7 +108,7 @@ export interface Producer {
    */
   addCommitBatches(commitBatches: readonly ShardCommitBatch[]): Promise<void>;
   /**
-   * As `addCommitBatches`, for calls that are answered next: adds nothing where earlier calls may be on the disk of an
+   * As `addCommitBatches`, for calls that are answered next: adds nothing if earlier calls may be on the disk of an
    * intake, or wait in `stage`.
    */
   addFlush(commitBatches: readonly ShardCommitBatch[]): Promise<AddOutcome>;
@@ -132,11 +132,11 @@ export interface Producer {
   shardHeads(): Promise<readonly QueueHead[]>;
   /** Commit batches that ended badly, all shards: run again by the workers. */
   failedCount(): Promise<number>;
-  /** When the oldest commit batch that waits or runs was added, Unix milliseconds; undefined where there is none. */
+  /** When the oldest commit batch that waits or runs was added, Unix milliseconds; undefined if there is none. */
   oldestCommitBatchAtMs(): Promise<number | undefined>;
-  /** @throws Error that says what the connection met; AppError BROKER_LOGIN_REFUSED where Redis does not take the password. */
+  /** @throws Error that says what the connection met; AppError BROKER_LOGIN_REFUSED if Redis does not take the password. */
   durability(): Promise<Durability>;
-  /** Why nothing is added to a broker of this durability; undefined where commit batches are. */
+  /** Why nothing is added to a broker of this durability; undefined if commit batches are. */
   durabilityRefusal(found: Durability): AppError | undefined;
   /** How much of its memory the broker uses; on Postgres, which has no such bound, none. */
   fill(): Promise<BrokerFill>;

@@ -11,7 +11,7 @@ const INTERVAL_MS = 5_000;
 /** Messages remembered at most; where each is different, remembering gains nothing. */
 const MESSAGES_MAX = 100;
 
-/** `queue` where the connection is a queue's own. */
+/** `queue` if the connection is a queue's own. */
 export type WarnOfConnection = (error: Error, queue?: string) => void;
 
 /** Of a connection that cannot be made the stack says nothing; the message has the address. */

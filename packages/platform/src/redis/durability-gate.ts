@@ -20,7 +20,7 @@ const REMEDIES = {
 
 /**
  * Why nothing is added to a broker of this durability in production: what was found, what it costs and the settings that
- * mend it. Undefined where it does not say that it loses anything.
+ * mend it. Undefined if it does not say that it loses anything.
  */
 export function undurable(
   kind: 'redis' | 'postgres',
@@ -51,8 +51,8 @@ export class DurabilityGate {
   /**
    * To be called before an add while the gate is not open.
    *
-   * @throws AppError BROKER_UNDURABLE where a master says that it loses what it confirms.
-   * @throws Error where one does not answer.
+   * @throws AppError BROKER_UNDURABLE if a master says that it loses what it confirms.
+   * @throws Error if one does not answer.
    */
   async open(): Promise<void> {
     for (const master of mastersOf(this.#redis)) {

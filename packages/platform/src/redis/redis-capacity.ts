@@ -26,7 +26,7 @@ import { mastersOf } from './redis.ts';
 
 /** For `/readyz` and `/metrics`. */
 export interface BrokerFill {
-  /** Of the fullest master's limit, 1 is all of it; 0 where there is none. */
+  /** Of the fullest master's limit, 1 is all of it; 0 if there is none. */
   readonly ratio: number;
   /** Nothing more is added. */
   readonly isFull: boolean;
@@ -67,7 +67,7 @@ export class RedisCapacity {
   /**
    * To be called before an add while `isFull`; looks again where the last look is old.
    *
-   * @throws AppError BROKER_FULL where there still is no capacity.
+   * @throws AppError BROKER_FULL if there still is no capacity.
    */
   async expectCapacity(): Promise<void> {
     if (this.#isLookOld()) await this.look().catch(() => undefined);
@@ -93,7 +93,7 @@ export class RedisCapacity {
   /**
    * Reads the figures anew; one look at a time.
    *
-   * @throws Error where no master tells them.
+   * @throws Error if no master tells them.
    */
   look(): Promise<BrokerFill> {
     return (this.#look ??= this.#lookAnew().finally(() => (this.#look = undefined)));

@@ -4,7 +4,7 @@
  * Replication is asynchronous: a master confirms, dies, and its replica may never have heard. So a
  * commit batch counts as confirmed only when every master that it may be on has said that
  * `replicasMin` of its replicas have it too (`WAIT`). Whatever is not confirmed goes to the disk buffer and
- * is added again with the same ids, which costs nothing where it was there already.
+ * is added again with the same ids, which costs nothing if it was there already.
  *
  * `WAIT` speaks of what came over its own connection. So the connections must be the same ones
  * before the commit batches are sent and after they were confirmed; one that was opened anew may lead to
@@ -25,7 +25,7 @@ import { repeat, type Repetition } from '../process/repeat.ts';
 export interface Durability {
   readonly isSafe: boolean;
   /**
-   * The broker says itself that it loses what it confirmed, in a crash or for want of memory. False where it hides its
+   * The broker says itself that it loses what it confirmed, in a crash or for want of memory. False if it hides its
    * settings, and where only a failover loses something, which `REDIS_REPLICAS_MIN` decides.
    */
   readonly isSaidUnsafe: boolean;
@@ -37,7 +37,7 @@ export interface Durability {
  * Reads the real settings of every master; a server that hides them (`CONFIG` is often forbidden) is
  * not called safe, nor is one that acknowledges what a failover would lose.
  *
- * @throws Error where one does not answer, or only with an error (no password, still loading).
+ * @throws Error if one does not answer, or only with an error (no password, still loading).
  */
 export async function readRedisDurability(
   redis: RedisClient,
@@ -57,7 +57,7 @@ export async function readRedisDurability(
       };
 }
 
-/** True where a replica may take a master's place without us. */
+/** True if a replica may take a master's place without us. */
 const isReplaceable = (redis: RedisClient): boolean =>
   redis instanceof Cluster || Boolean(redis.options.sentinels);
 
@@ -91,7 +91,7 @@ const NEEDED_SETTINGS: readonly NeededSetting[] = [
 /**
  * Of one of the masters of `redis`: read by `CONFIG GET`, or what `INFO` tells where that is refused or answers nothing.
  *
- * @throws Error where it does not answer, or only with an error.
+ * @throws Error if it does not answer, or only with an error.
  */
 export async function readMasterDurability(redis: RedisClient, master: Redis): Promise<Durability> {
   await master.ping();
@@ -191,7 +191,7 @@ export class ReplicaConfirmation {
   /**
    * Runs `write` and resolves when its effects are on enough replicas.
    *
-   * @throws Error where they may not be; what was written may be there all the same.
+   * @throws Error if they may not be; what was written may be there all the same.
    */
   async confirm<Result>(write: () => Promise<Result>): Promise<Result> {
     const { redis } = this.#options;

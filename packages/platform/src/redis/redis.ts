@@ -4,7 +4,7 @@
  * Two kinds, because they must fail differently: a producer answers a waiting client and so fails
  * fast; a worker has nobody waiting and so waits for Redis to come back.
  *
- * Where there is a server to fail over to, a silent one is given up after a while: its connection would stay open for
+ * If there is a server to fail over to, a silent one is given up after a while: its connection would stay open for
  * as long as it hangs.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -86,7 +86,7 @@ export function blockingMsMax(redis: RedisClient | undefined): number {
  * Reopens a connection that is open and silent. One that is being opened is left alone: its steps have deadlines of
  * their own, and ioredis ends a client for good that is told to reconnect while it asks a Sentinel for the master.
  *
- * A Cluster's client reconnects when the last of its nodes has gone. Where a late answer (`MOVED`) gives it another
+ * A Cluster's client reconnects when the last of its nodes has gone. If a late answer (`MOVED`) gives it another
  * node meanwhile, it would wait for that one for ever.
  */
 export function reconnect(redis: RedisClient): void {

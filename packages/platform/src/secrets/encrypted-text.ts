@@ -32,7 +32,7 @@ const ALGORITHM = 'aes-256-gcm';
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
 
-/** The id of the key that encrypted a text; empty where none did. */
+/** The id of the key that encrypted a text; empty if none did. */
 export function encryptionKeyId(stored: string): string {
   return stored.startsWith(PREFIX) ? (stored.split(':')[1] ?? '') : '';
 }

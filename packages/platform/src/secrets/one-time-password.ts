@@ -45,7 +45,7 @@ export function passwordOfStep(secret: Buffer, step: number, digitCount = DIGIT_
 }
 
 /**
- * The step whose password this is; undefined where it is none of now. Whether it was used before is the caller's to
+ * The step whose password this is; undefined if it is none of now. Whether it was used before is the caller's to
  * ask. Of equal passwords of two steps the later counts, so that neither is good again.
  *
  * @param password - six digits.

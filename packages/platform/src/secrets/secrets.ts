@@ -37,7 +37,7 @@ export function newKey(length = RANDOM_LENGTH): Secret {
   return toSecret(randomText(length));
 }
 
-/** True where the text ends in the checksum of what is before. */
+/** True if the text ends in the checksum of what is before. */
 export function hasChecksum(text: string): boolean {
   return text.slice(-CHECKSUM_LENGTH) === checksum(text.slice(0, -CHECKSUM_LENGTH));
 }

@@ -73,7 +73,7 @@ export function parseRedisUrl(text: string): RedisAddress {
   return { kind, ...servers, master, database, sentinelLogin };
 }
 
-/** Where a replica may take a master's place, a commit batch on the master alone may be lost with it. */
+/** If a replica may take a master's place, a commit batch on the master alone may be lost with it. */
 export const defaultReplicasMin = (address: RedisAddress): number =>
   address.kind === 'single' ? 0 : 1;
 

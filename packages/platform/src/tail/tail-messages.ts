@@ -25,7 +25,7 @@ export interface TailMessage {
 export const ANNOUNCEMENT_TOPIC = 'tail';
 export const lineTopic = (environmentId: number): string => `tail-${environmentId}`;
 
-/** Undefined where `text` is none. */
+/** Undefined if `text` is none. */
 export function readAnnouncement(text: string): TailAnnouncement | undefined {
   const said = parsed(text);
   if (!isJsonObject(said)) return undefined;
@@ -39,7 +39,7 @@ export function readAnnouncement(text: string): TailAnnouncement | undefined {
   return isOne ? (said as unknown as TailAnnouncement) : undefined;
 }
 
-/** Undefined where `text` is none. */
+/** Undefined if `text` is none. */
 export function readTailMessage(text: string): TailMessage | undefined {
   const said = parsed(text);
   if (!isJsonObject(said) || typeof said['dropped'] !== 'number') return undefined;

@@ -2,7 +2,7 @@
 import type { Logger } from '../process/logger.ts';
 import type { Tracer, TracingSettings } from './tracing.ts';
 
-/** Undefined where traces are off: nothing of OpenTelemetry is loaded then. */
+/** Undefined if traces are off: nothing of OpenTelemetry is loaded then. */
 export async function openTracer(
   settings: TracingSettings,
   serviceName: string,

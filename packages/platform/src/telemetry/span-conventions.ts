@@ -15,9 +15,9 @@ const REQUEST_ID = /^[\w-]{1,64}$/;
 interface TracedRequest {
   /** `POST`, … */
   readonly method: string;
-  /** The route's pattern, never the path; undefined where there is no such route. */
+  /** The route's pattern, never the path; undefined if there is no such route. */
   readonly route: string | undefined;
-  /** As the sender gave it; empty where it gave none. */
+  /** As the sender gave it; empty if it gave none. */
   readonly traceparent: string;
   /** The proxy's or the sender's, to find the request by. */
   readonly requestId: string;

@@ -25,7 +25,7 @@ export interface SpanStart {
 }
 
 export interface Span {
-  /** For what comes after; undefined where the sampler leaves this one out. */
+  /** For what comes after; undefined if the sampler leaves this one out. */
   readonly traceparent: string | undefined;
   /** Names a span of another trace that goes on with this one's work. */
   link(traceparent: string): void;
@@ -115,7 +115,7 @@ export async function inSpan<Result>(
   }
 }
 
-/** Undefined where it is not `name=value,…`; an extra comma does no harm. */
+/** Undefined if it is not `name=value,…`; an extra comma does no harm. */
 function parseHeaders(text: string): Readonly<Record<string, string>> | undefined {
   const pairs = text.split(',').filter((pair) => pair.trim() !== '');
   try {

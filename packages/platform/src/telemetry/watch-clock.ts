@@ -10,7 +10,7 @@ import type { Metrics } from './metrics.ts';
 import { repeat } from '../process/repeat.ts';
 
 export interface ClockWatchOptions {
-  /** Undefined where it cannot be measured yet. */
+  /** Undefined if it cannot be measured yet. */
   readonly measure: () => Promise<ClockDifference | undefined>;
   /** For a process that may not go on with any clock. */
   readonly onMeasured?: (difference: ClockDifference) => unknown;

@@ -8,7 +8,7 @@ export interface CollectedSpan {
   readonly kind: number;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty where the trace begins. */
+  /** Empty if the trace begins. */
   readonly parentSpanId: string;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
   readonly events: readonly string[];

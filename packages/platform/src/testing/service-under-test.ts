@@ -10,7 +10,7 @@ interface RunningProcess {
   readonly pid: number;
   /** What it has logged so far, as parsed lines. */
   readonly logs: readonly Record<string, unknown>[];
-  /** Resolves with the exit code; null where a signal ended it. */
+  /** Resolves with the exit code; null if a signal ended it. */
   readonly ended: Promise<number | null>;
   /** `SIGKILL` is what a crash looks like, `SIGTERM` what an operator does. */
   kill(signal: NodeJS.Signals): Promise<number | null>;
@@ -124,7 +124,7 @@ export async function beginServiceUnderTest(
 /**
  * Runs a program that ends by itself.
  *
- * @returns its exit code, null where it did not end in time and was killed; and what it said.
+ * @returns its exit code, null if it did not end in time and was killed; and what it said.
  */
 export async function runProgramUnderTest(
   mainFile: string,
@@ -159,7 +159,7 @@ const environmentOf = (settings: Readonly<Record<string, string>>) => ({
 });
 
 /**
- * Where the tests run on Citus, services keep no queues in Postgres (`scripts/test-services.ts`): those of one database share
+ * If the tests run on Citus, services keep no queues in Postgres (`scripts/test-services.ts`): those of one database share
  * queues in the Redis of the run.
  */
 export function queuesOnCitus(databaseUrl: string | undefined): Readonly<Record<string, string>> {

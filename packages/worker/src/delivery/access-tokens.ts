@@ -180,7 +180,7 @@ export class AccessTokens {
     this.#kept.delete(first);
   }
 
-  /** Undefined where its encryption key is not in use any more. */
+  /** Undefined if its encryption key is not in use any more. */
   #opened({ environmentId }: LaneKey, encrypted: string): string | undefined {
     try {
       return this.#deps.openSecret(environmentId, encrypted);

@@ -62,7 +62,7 @@ export interface LaneDelivery {
    * @throws when the database is away for longer than the lease; then the reconcile loop finds the lane.
    */
   readonly ended: Promise<LaneOutcome>;
-  /** True where it has only waited for the endpoint for so much idle time. */
+  /** True if it has only waited for the endpoint for so much idle time. */
   isStill(durationMs: number): boolean;
 }
 
@@ -94,7 +94,7 @@ export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey, taken?: TakenL
   return { ended: run(), isStill: (durationMs) => drain?.isStill(durationMs) ?? false };
 }
 
-/** Undefined where there is nothing to send now, or another holds the lease. */
+/** Undefined if there is nothing to send now, or another holds the lease. */
 async function take(deps: DeliverLaneDeps, lane: LaneKey): Promise<TakenLane | undefined> {
   const { presence, leases, store, monotonicNow } = deps;
   await presence.shown();

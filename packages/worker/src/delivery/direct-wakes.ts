@@ -37,7 +37,7 @@ export class DirectWakes {
     return Math.max(0, this.#options.countMax - this.#runs.size);
   }
 
-  /** Begins to drain a lane, or does so once more after the drain under way. @returns false where there are too many. */
+  /** Begins to drain a lane, or does so once more after the drain under way. @returns false if there are too many. */
   wake(lane: LaneKey): boolean {
     const name = nameOf(lane);
     if (this.#wokenAgain.has(name)) {
@@ -60,7 +60,7 @@ export class DirectWakes {
     );
   }
 
-  /** As `wake`, for a lane that a drain here has given back with more to do. @returns false where it is left to the queue. */
+  /** As `wake`, for a lane that a drain here has given back with more to do. @returns false if it is left to the queue. */
   wakeAgain(lane: LaneKey): boolean {
     return !this.#isClosing && this.wake(lane);
   }

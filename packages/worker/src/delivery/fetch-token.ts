@@ -14,7 +14,7 @@ export type FetchedToken =
   | {
       readonly outcome: 'token';
       readonly token: string;
-      /** From the moment at which it was asked for; 0 where it is good for this one use. */
+      /** From the moment at which it was asked for; 0 if it is good for this one use. */
       readonly lifetimeMs: number;
     }
   /** The message is for the webhook's owner. */
@@ -82,7 +82,7 @@ function readToken(body: string): FetchedToken {
   return { outcome: 'token', token, lifetimeMs };
 }
 
-/** NaN where it is no number. Some servers write it as a text, and null where they say nothing of it. */
+/** NaN where it is no number. Some servers write it as a text, and null if they say nothing of it. */
 function secondsOf(given: unknown): number {
   if (given === undefined || given === null) return TOKEN_KEPT_SECONDS_DEFAULT;
   // `Number` makes 0 of an empty text, and each attempt would fetch a token.
@@ -90,7 +90,7 @@ function secondsOf(given: unknown): number {
   return isNumber ? Number(given) : NaN;
 }
 
-/** ` (invalid_client)`; empty where the answer has no error code (RFC 6749 §5.2). */
+/** ` (invalid_client)`; empty if the answer has no error code (RFC 6749 §5.2). */
 function errorCodeOf({ body }: HttpOutcome): string {
   const code = membersOf(body)?.['error'];
   return typeof code === 'string' && /^[a-z_]{1,60}$/.test(code) ? ` (${code})` : '';

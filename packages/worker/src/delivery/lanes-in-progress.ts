@@ -14,9 +14,9 @@ import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
 
 /** A drain, as far as those who log need it. */
 export interface GrowingDrain {
-  /** False where it is too late for this drain, and the lane must be woken. */
+  /** False if it is too late for this drain, and the lane must be woken. */
   noteLogged(lastSequence: number, deliveries?: LoggedLane['deliveries']): boolean;
-  /** True where it will ask for the end of its log again before it gives the lane back. */
+  /** True if it will ask for the end of its log again before it gives the lane back. */
   readonly looksAgain: boolean;
 }
 
@@ -31,12 +31,12 @@ export class LanesInProgress {
     if (this.#drains.get(nameOf(lane)) === drain) this.#drains.delete(nameOf(lane));
   }
 
-  /** True where a wake-up of the lane has nothing to do: the drain here sees what was logged before. */
+  /** True if a wake-up of the lane has nothing to do: the drain here sees what was logged before. */
   has(lane: LaneKey): boolean {
     return this.#drains.get(nameOf(lane))?.looksAgain ?? false;
   }
 
-  /** Tells the lane's drain that its log has grown, once that is committed. False where no drain here looks again. */
+  /** Tells the lane's drain that its log has grown, once that is committed. False if no drain here looks again. */
   tell(lane: LoggedLane): boolean {
     const { lastSequence, deliveries } = lane;
     return this.#drains.get(nameOf(lane))?.noteLogged(lastSequence, deliveries) ?? false;

@@ -45,7 +45,7 @@ const SCANS_MAX = 20;
 /**
  * Claims a replay that has something to send now and drains it for a time slice.
  *
- * @returns false where there was none.
+ * @returns false if there was none.
  */
 export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
   const claimedAtMs = deps.monotonicNow();

@@ -163,7 +163,7 @@ export async function applyIsolated(
     if (!isContained(error)) throw error;
     const [operation] = operations;
     if (operation && operations.length === 1) {
-      // Where the statement itself may be at fault, as on a damaged index, it waits: others would fail like it.
+      // If the statement itself may be at fault, as on a damaged index, it waits: others would fail like it.
       if (isRefusedData(error) && !isValuesFault(error)) throw error;
       return deadLetter(
         deps,

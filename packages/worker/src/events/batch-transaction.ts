@@ -69,7 +69,7 @@ export async function findLogged(
 }
 
 export interface ApplyOptions extends Pick<Run, 'isOfOneShard'> {
-  /** Where one was applied before, none is applied. */
+  /** If one was applied before, none is applied. */
   readonly claimsAll?: boolean;
   readonly isIsolating: boolean;
   readonly looksForTakenIds: boolean;
@@ -197,7 +197,7 @@ async function loadSubscriptions(
   return new IncomingSubscriptions([...own, ...subscriptions], applications);
 }
 
-/** Operations as they are applied. Where no log was kept, batches stand in the order of their claims. */
+/** Operations as they are applied. If no log was kept, batches stand in the order of their claims. */
 function placedOperations(
   { operations, places, isReplayed }: CommitBatch,
   envelopeNumber: number,

@@ -111,7 +111,7 @@ export class BatchGroups {
 /**
  * Applies what shards bring in one transaction, in the order of the log.
  *
- * @returns an outcome for each; undefined where nothing was applied, because one of them must wait, or was applied before.
+ * @returns an outcome for each; undefined if nothing was applied, because one of them must wait, or was applied before.
  * @throws whatever stops the transaction; nothing was applied then.
  */
 export async function applyGroup(
@@ -147,7 +147,7 @@ export async function applyGroup(
 const placeOf = (logged: ReadonlyMap<CommitBatch, PendingBatch>, batch: CommitBatch): number =>
   logged.get(batch)?.place ?? Infinity;
 
-/** True where one names what a batch names that was added earlier and is not among them. */
+/** True if one names what a batch names that was added earlier and is not among them. */
 function hasEarlier(
   pending: PendingBatches,
   logged: ReadonlyMap<CommitBatch, PendingBatch>,

@@ -129,7 +129,7 @@ function byMerging(
   return { whole: people.filter(isMerging), others: people.filter((each) => !isMerging(each)) };
 }
 
-/** Where a visitor's earlier write is still to be applied, whatever the person writes is recorded. */
+/** If a visitor's earlier write is still to be applied, whatever the person writes is recorded. */
 async function newestPlaces(
   transaction: DatabaseOrTransaction,
   { attributesOf }: StateNeeds,
@@ -188,7 +188,7 @@ function keptBy(visitors: readonly VisitorRow[]): {
 }
 
 /**
- * Reads all identifiers and locks those that have to be held. Where somebody moved an identifier in between, the
+ * Reads all identifiers and locks those that have to be held. If somebody moved an identifier in between, the
  * locked rows may call for more locks: then all are locked, out of order, and a deadlock is a conflict like any
  * other.
  */

@@ -44,7 +44,7 @@ export async function startOf(
   return behind;
 }
 
-/** True where batches of other calls are to be applied with this one. */
+/** True if batches of other calls are to be applied with this one. */
 export const isTakingOver = (
   { flushId }: CommitBatch,
   taken: readonly PlacedCommitBatch[],

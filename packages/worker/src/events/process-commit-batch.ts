@@ -10,7 +10,7 @@
  *
  * Together, because a transaction costs the same for one operation as for hundreds, and because transactions that
  * report to one webhook follow each other in all shards: each holds the webhook's lane until its commit
- * (`appendDeliveries`). A shard that is behind takes as many commit batches at a time as it needs to keep up. Where one
+ * (`appendDeliveries`). A shard that is behind takes as many commit batches at a time as it needs to keep up. If one
  * of them fails, the first is applied by itself.
  *
  * ```

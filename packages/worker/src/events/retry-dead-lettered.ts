@@ -25,7 +25,7 @@ const CAPACITY_RETRY_MS = 1_000;
 /**
  * At most 10,000, the oldest first. @returns how many were queued.
  *
- * @throws AppError CONFIG_INVALID where the installation has another number of shards: they would be queued
+ * @throws AppError CONFIG_INVALID if the installation has another number of shards: they would be queued
  * where no worker looks.
  */
 export async function retryDeadLettered(
@@ -49,7 +49,7 @@ export async function retryDeadLettered(
   return deadLettered.length;
 }
 
-/** False where the broker is full. */
+/** False if the broker is full. */
 async function isAdded(
   producer: Pick<Producer, 'addCommitBatches'>,
   commitBatch: ShardCommitBatch,

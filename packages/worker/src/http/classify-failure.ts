@@ -66,7 +66,7 @@ function classOf({ code = '' }: NodeJS.ErrnoException): ClassifiedFailure['failu
   return CLASS_BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? 'other';
 }
 
-/** True where the other side has ended the connection. */
+/** True if the other side has ended the connection. */
 export function isConnectionLoss(error: Error): boolean {
   return classOf(error) === 'connection_reset';
 }

@@ -161,7 +161,7 @@ function isField(name: string, value: string): boolean {
   return true;
 }
 
-/** Undefined where a field could be read as another field, or as another request. */
+/** Undefined if a field could be read as another field, or as another request. */
 function headOf(
   { head, authorization }: Target,
   headers: HttpPost['headers'],

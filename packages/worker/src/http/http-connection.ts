@@ -69,7 +69,7 @@ export class Connection implements PooledConnection {
    * Sends a request, and has `user` told of what comes until it lets go.
    *
    * @param begin - goes out in Latin-1.
-   * @param rest - what follows in UTF-8; empty where nothing does.
+   * @param rest - what follows in UTF-8; empty if nothing does.
    */
   send(begin: string, rest: string, user: ConnectionUser): void {
     this.#user = user;

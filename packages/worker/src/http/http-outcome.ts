@@ -13,9 +13,9 @@ export interface HttpPost {
 }
 
 export type HttpOutcome = {
-  /** Null where no response head came. */
+  /** Null if no response head came. */
   readonly status: number | null;
-  /** Status line and headers, as text; empty where none came. */
+  /** Status line and headers, as text; empty if none came. */
   readonly head: string;
   /** The first part of the body, as text. */
   readonly body: string;

@@ -82,7 +82,7 @@ export class ResponseReader {
   /** Status line and fields of the answer, a line each. */
   head = '';
   fault = '';
-  /** Once complete: how long the connection may lie idle for the next request; 0 where it may not be used again. */
+  /** Once complete: how long the connection may lie idle for the next request; 0 if it may not be used again. */
   keepAliveMs = 0;
   readonly #keepAliveMsMax: number;
   readonly #lastHead: LastHead;
@@ -135,7 +135,7 @@ export class ResponseReader {
     return 'complete';
   }
 
-  /** The other side has ended the connection. True where that completes the answer. */
+  /** The other side has ended the connection. True if that completes the answer. */
   end(): boolean {
     if (this.#part !== 'open') return false;
     this.keepAliveMs = 0;
@@ -143,7 +143,7 @@ export class ResponseReader {
     return true;
   }
 
-  /** False where more bytes are needed. */
+  /** False if more bytes are needed. */
   #readPart(chunk: Buffer): boolean {
     switch (this.#part) {
       case 'head': {
@@ -287,7 +287,7 @@ export class ResponseReader {
   }
 
   /**
-   * The text before the next `end`, which is skipped; undefined where `end` has not come yet, and then what came is
+   * The text before the next `end`, which is skipped; undefined if `end` has not come yet, and then what came is
    * kept.
    */
   #takeUntil(end: string, chunk: Buffer, sizeBytesMax: number): string | undefined {

@@ -48,7 +48,7 @@ export interface FetchImportDeps {
   readonly stopping: AbortSignal;
 }
 
-/** Writes how far the import is; false where this worker no longer has it. */
+/** Writes how far the import is; false if this worker no longer has it. */
 export type AdvanceImport = (
   step: Omit<ImportStep, 'leaseMs' | 'nowMs'> & { readonly leaseMs?: number },
 ) => Promise<boolean>;
@@ -60,7 +60,7 @@ const PROXY_WAIT_MS = 60_000;
 /** Until a file is asked for anew that found no storage: others must be imported first. */
 const STORAGE_WAIT_MS = 60_000;
 
-/** @returns the import once its file is here whole; undefined where it is out of this worker's hands. */
+/** @returns the import once its file is here whole; undefined if it is out of this worker's hands. */
 export async function fetchImport(
   deps: FetchImportDeps,
   row: ImportRow,
@@ -174,7 +174,7 @@ class ImportFetch {
     return this.#advance({ state: 'preprocessed', ...(encoding !== undefined && { encoding }) });
   }
 
-  /** Nothing has come for a while. False where it is out of this worker's hands: it was canceled, say. */
+  /** Nothing has come for a while. False if it is out of this worker's hands: it was canceled, say. */
   #holdOn(): Promise<boolean> {
     return this.#advance({ state: 'preprocessing', leaseMs: this.#fetchLeaseMs });
   }
@@ -184,7 +184,7 @@ class ImportFetch {
     return this.#deps.leaseMs + SILENCE_TIMEOUT_MS;
   }
 
-  /** False where it is out of this worker's hands: it has ended, also for want of capacity, or waits for some. */
+  /** False if it is out of this worker's hands: it has ended, also for want of capacity, or waits for some. */
   async #keep(bytes: Buffer, fetchedSizeBytes: number): Promise<boolean> {
     const { database, unfinishedSizeBytesMax, storage, now } = this.#deps;
     const { fencing } = this.row;

@@ -160,7 +160,7 @@ async function writeBatch(
 
 /**
  * Keeps the lease while calls are waited for: with 66 calls a second on a busy machine they took longer than half a lease,
- * and imports of three rows 44 s. Where the calls do not come to an end, the lease does, and the batch is tried again.
+ * and imports of three rows 44 s. If the calls do not come to an end, the lease does, and the batch is tried again.
  */
 function waitBoundOf(
   { database, stopping, now }: ImportRowsDeps,

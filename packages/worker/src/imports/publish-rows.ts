@@ -7,7 +7,7 @@ import { lineOfOperation, linesOfIssues, type TailPublisher } from '@sluice/doma
 /** One row and what became of it. */
 export interface PublishedRow {
   readonly rowNumber: number;
-  /** Absent where the row was not taken. */
+  /** Absent if the row was not taken. */
   readonly event: TrackEvent | undefined;
   readonly issues: readonly Issue[];
 }

@@ -98,7 +98,7 @@ export async function* readCsv(
   } catch (error) {
     if (failure.error !== undefined) throw failure.error;
     if (!(error instanceof CsvError)) throw error;
-    // Where it is found, records are still on their way here.
+    // If it is found, records are still on their way here.
     const row = from.row + rowCountOf(error as CsvError & Partial<RowCounts>);
     if (decoding.wrong === undefined) throw new CsvFault(`row ${row}: ${explain(error)}`);
     throw new CsvFault(explainWrongByte(decoding.wrong, encoding, row));

@@ -49,7 +49,7 @@ export type TraceImport = (
 ) => Promise<ImportState>;
 
 export interface ImportTrace {
-  /** One batch; `write` is told its place in the trace, null where it has none. */
+  /** One batch; `write` is told its place in the trace, null if it has none. */
   batch(
     rowCount: number,
     write: (traceparent: string | null) => Promise<BatchOutcome>,
@@ -113,7 +113,7 @@ class ImportRun {
     return this.#state;
   }
 
-  /** The columns, from the first line where they are not known yet; undefined where it ended here. */
+  /** The columns, from the first line where they are not known yet; undefined if it ended here. */
   async #validate(): Promise<ImportInProgress | undefined> {
     const row = this.#row;
     let names = row.columns;
@@ -165,7 +165,7 @@ class ImportRun {
    * Reads the whole file before a row of it is written: a file that breaks off in the middle is corrected and sent
    * again, and rows that were imported before would then be there twice. It takes a tenth of the time of the rows.
    *
-   * @returns the line of names; undefined where the file is empty.
+   * @returns the line of names; undefined if the file is empty.
    * @throws CsvFault
    */
   async #check(form: FileForm, wrongBytes: WrongBytes): Promise<CsvRecord | 'lost' | undefined> {
@@ -229,7 +229,7 @@ class ImportRun {
     return true;
   }
 
-  /** False where this worker no longer has the import. */
+  /** False if this worker no longer has the import. */
   async #advance(
     step: Omit<ImportStep, 'leaseMs' | 'nowMs'> & { leaseMs?: number },
   ): Promise<boolean> {

@@ -29,7 +29,7 @@ export type EndpointAccess = Pick<DeliveryPost, 'tls' | 'tokenSource'>;
 const NONE: EndpointAccess = {};
 
 /**
- * @param opened - the webhook's credentials as JSON; null where it has none.
+ * @param opened - the webhook's credentials as JSON; null if it has none.
  *
  * The token server may be trusted by the well-known authorities as well as by the webhook's own: often it is not the
  * endpoint's neighbour. It sees the client certificate if it asks for one (RFC 8705).

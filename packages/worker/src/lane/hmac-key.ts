@@ -13,7 +13,7 @@ const ALL_ASCII = /^[\0-\x7f]*$/;
 
 export class HmacKey {
   readonly #key: Buffer;
-  /** The key, XORed over 0x36. Undefined where that is not ASCII: a text in front of a text goes to the hash as UTF-8. */
+  /** The key, XORed over 0x36. Undefined if that is not ASCII: a text in front of a text goes to the hash as UTF-8. */
   readonly #innerPad: string | undefined;
   /** The key, XORed over 0x5c, and room for the inner digest. */
   readonly #outer: Buffer;

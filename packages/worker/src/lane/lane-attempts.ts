@@ -108,7 +108,7 @@ function recordOf(
   };
 }
 
-/** One line for whoever watches the workspace (`GET /v1/stream` of the API); costs nothing where nobody does. */
+/** One line for whoever watches the workspace (`GET /v1/stream` of the API); costs nothing if nobody does. */
 function publishAttempt(
   tail: TailPublisher | undefined,
   lane: LaneKey,

@@ -32,7 +32,7 @@ export type DrainOutcome =
 export interface ReleasedLane {
   readonly isPaused: boolean;
   readonly nextProbeAtMs: number | null;
-  /** No request before it, where there is a rate limit. */
+  /** No request before it, if there is a rate limit. */
   readonly nextStartAtMs: number | null;
   readonly lastSequence: number;
   readonly cursor: number;
@@ -103,7 +103,7 @@ export class LaneDrain {
     if (deliveries) this.#adoptLogged(deliveries);
   }
 
-  /** True where it has done nothing but wait for its endpoint for so much idle time: then it uses only memory. */
+  /** True if it has done nothing but wait for its endpoint for so much idle time: then it uses only memory. */
   isStill(durationMs: number): boolean {
     return (
       this.#run.inFlight > 0 &&
@@ -113,7 +113,7 @@ export class LaneDrain {
   }
 
   /**
-   * The log has grown up to `lastSequence`. False where this drain does not look at it again.
+   * The log has grown up to `lastSequence`. False if this drain does not look at it again.
    *
    * @param deliveries - the last of the log; absent: they are read.
    */
@@ -293,7 +293,7 @@ export class LaneDrain {
       this.#wakeUp();
   }
 
-  /** Undefined where the lease was lost. */
+  /** Undefined if the lease was lost. */
   async #keep(isLast: boolean): Promise<LaneAfterProgress | undefined> {
     const after = await this.#lease.keep({
       snapshot: this.#run.snapshot(),

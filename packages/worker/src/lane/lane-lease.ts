@@ -65,7 +65,7 @@ export class LaneLease {
   }
 
   /**
-   * Writes down what ended, and where the lane stands; undefined where the lease was lost.
+   * Writes down what ended, and where the lane stands; undefined if the lease was lost.
    *
    * @throws when that did not work for as long as the lease lasts.
    */

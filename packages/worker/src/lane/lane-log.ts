@@ -30,7 +30,7 @@ function pageSize(concurrencyLimit: number): number {
   );
 }
 
-/** True where so few are left to start that the next page is due. */
+/** True if so few are left to start that the next page is due. */
 export function wantsPage(
   run: Pick<LaneRun<LaneDelivery>, 'ahead' | 'inLineCount' | 'concurrencyLimit'>,
 ): boolean {
@@ -102,7 +102,7 @@ export class LaneLog {
     this.#loggedThrough = Math.max(this.#loggedThrough, lastSequence);
   }
 
-  /** The day of the first delivery beyond the cursor, or an earlier one; null where it is not known. */
+  /** The day of the first delivery beyond the cursor, or an earlier one; null if it is not known. */
   get cursorFromDay(): string | null {
     return this.#cursorFromDay;
   }

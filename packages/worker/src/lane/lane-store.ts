@@ -29,10 +29,10 @@ import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
 import { GroupedCalls } from '@sluice/platform/process/grouped-calls';
 
 export interface LaneStore {
-  /** Undefined where there is nothing to send now, or another holds the lease. */
+  /** Undefined if there is nothing to send now, or another holds the lease. */
   claim(claim: LaneClaim): Promise<ClaimedLane | undefined>;
   load(request: LogRequest): Promise<LoggedDelivery[]>;
-  /** Undefined where the lease was lost. */
+  /** Undefined if the lease was lost. */
   keep(report: DrainReport): Promise<LaneAfterProgress | undefined>;
   find(lane: LaneKey): Promise<LaneReport | undefined>;
   /** Its webhook is disabled from now on, and the audit log of its account says so; what waits is kept. */

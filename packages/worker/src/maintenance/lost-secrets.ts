@@ -107,7 +107,7 @@ export async function replaceLostSecrets(deps: ReplaceSecretsDeps, keyId: string
   return count;
 }
 
-/** Tells of a new key itself. Undefined where it was changed meanwhile. */
+/** Tells of a new key itself. Undefined if it was changed meanwhile. */
 async function replace(
   deps: ReplaceSecretsDeps,
   lost: LostSecret,

@@ -43,7 +43,7 @@ export class WorkerClock {
     this.#options = options;
   }
 
-  /** @throws AppError CLOCK_WRONG where two measurements say so. */
+  /** @throws AppError CLOCK_WRONG if two measurements say so. */
   async require(): Promise<void> {
     if (this.#judge(await this.#options.measure()) === 'unusable') {
       const again = await this.#options.measure();
@@ -63,7 +63,7 @@ export class WorkerClock {
    * Before it is written down that a delivery has failed and is tried again. Asks Postgres only where the clock has jumped.
    *
    * @param endedAtMs - when the attempt ended, by this worker's clock as it was then.
-   * @throws AppError CLOCK_WRONG where the clock was behind, of which the worker ends unless it is right again. The attempt
+   * @throws AppError CLOCK_WRONG if the clock was behind, of which the worker ends unless it is right again. The attempt
    * is made again, by whoever holds the lane then. Or where Postgres cannot be asked.
    */
   async confirmFailure(endedAtMs: number): Promise<void> {
@@ -93,7 +93,7 @@ export class WorkerClock {
    * Before it is written down that a delivery is given up.
    *
    * @param endedAtMs - when its last attempt ended, by this worker's clock as it was then.
-   * @throws AppError CLOCK_WRONG where the clock was ahead, of which the worker ends. Or where that is not certain. Both are
+   * @throws AppError CLOCK_WRONG if the clock was ahead, of which the worker ends. Or where that is not certain. Both are
    * tried again by whoever holds the lane then.
    */
   async confirmGivingUp(endedAtMs: number): Promise<void> {

@@ -291,7 +291,7 @@ async function recordCard(
   await recordCardOnFile(transaction, accountId, origin, paymentMethodId, nowMs);
 }
 
-/** For payment by card by a person, for payment by invoice by a bank. @returns `advanced` where it has failed. */
+/** For payment by card by a person, for payment by invoice by a bank. @returns `advanced` if it has failed. */
 async function waitForPayment(
   deps: AdvancePurchaseWorkflowDeps,
   workflow: PurchaseWorkflow,

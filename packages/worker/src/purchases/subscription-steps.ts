@@ -169,7 +169,7 @@ const refuse = (code: CheckoutRefusal) => ({ outcome: 'refused', code }) as cons
 /**
  * Otherwise the next renewal would charge the card that was refused.
  *
- * @returns false where the payment provider no longer takes the earlier card.
+ * @returns false if the payment provider no longer takes the earlier card.
  */
 async function putBack(
   provider: PaymentProvider,

@@ -103,7 +103,7 @@ export class FairPermits {
     return this.#waitingCount;
   }
 
-  /** A permit, or undefined where there is none for this requester now: then `wait`. */
+  /** A permit, or undefined if there is none for this requester now: then `wait`. */
   tryAcquire(requester: PermitRequester): Permit | undefined {
     // Those who wait come first.
     if (this.#waitingCount > 0 || this.#held.size >= this.#options.permitsMax) return undefined;
@@ -226,7 +226,7 @@ export class FairPermits {
   }
 
   /**
-   * True where uses that ended since the wait began were charged to this requester or its account: then it queues again
+   * True if uses that ended since the wait began were charged to this requester or its account: then it queues again
    * by its tags of now.
    */
   #hasFallenBehind(account: AccountShare, waiter: Waiter): boolean {

@@ -39,7 +39,7 @@ export class IdleTime {
     return this.#read(this.#options.monotonicNow());
   }
 
-  /** True where there was next to none lately. */
+  /** True if there was next to none lately. */
   isShort(): boolean {
     const nowMs = this.#options.monotonicNow();
     const elapsedMs = nowMs - this.#lookedAtMs;

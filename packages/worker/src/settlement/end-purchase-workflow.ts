@@ -71,7 +71,7 @@ export async function endPurchaseWorkflow(
  *
  * Used by `sluice purchases` (`scripts/purchases.ts`).
  *
- * @returns the purchase as it was in review; undefined where none is, or it has ended before.
+ * @returns the purchase as it was in review; undefined if none is, or it has ended before.
  */
 export async function failPurchaseInReview(
   database: Database,

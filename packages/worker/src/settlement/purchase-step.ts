@@ -66,13 +66,13 @@ export interface StepContext {
   readonly boughtPlanPriceIds: readonly string[];
   /** Of add-ons: those that the account has bought before. */
   readonly boughtAddons: readonly BoughtAddon[];
-  /** The account's customer, where it has one. */
+  /** The account's customer, if it has one. */
   readonly existingCustomerId: string | undefined;
   readonly nowMs: number;
 }
 
 /**
- * What came of asking the payment provider; `cardOnFile` where that has changed the card on file, however else it
+ * What came of asking the payment provider; `cardOnFile` if that has changed the card on file, however else it
  * ended.
  */
 export type StepResult<Value> = ProviderResult<Value> & { readonly cardOnFile?: string };

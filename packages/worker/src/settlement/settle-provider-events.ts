@@ -48,7 +48,7 @@ export async function settleProviderEvents(deps: SettleProviderEventsDeps): Prom
   }
 }
 
-/** @returns false where it has to be looked at again. */
+/** @returns false if it has to be looked at again. */
 async function settle(deps: SettleProviderEventsDeps, event: ProviderEvent): Promise<boolean> {
   const subject = eventSubject(event.type);
   switch (subject) {

@@ -43,7 +43,7 @@ export interface SettleReversalDeps {
 
 type About = Parameters<PaymentProvider['readPayment']>[0];
 
-/** @returns false where it has to be looked at again. */
+/** @returns false if it has to be looked at again. */
 export async function settleReversal(
   deps: SettleReversalDeps,
   about: About,
@@ -107,7 +107,7 @@ async function settleOnce(
   });
 }
 
-/** Where the payment itself is not written down yet, it is first. @param workflow - as the lock found it. */
+/** If the payment itself is not written down yet, it is first. @param workflow - as the lock found it. */
 async function settleFirst(
   transaction: Transaction,
   workflow: PurchaseWorkflow,
@@ -178,7 +178,7 @@ async function takeCreditsBack(
         const allowance = allowanceOf(content.plan, kind, nowMs);
         if (!allowance) continue;
         const { key, endsAtMs: expiresAtMs } = allowance;
-        // Where this month's has not come yet it is noted as nothing, and comes no more.
+        // If this month's has not come yet it is noted as nothing, and comes no more.
         const none = { pool: 'monthly_allowance', amount: 0, expiresAtMs, key } as const;
         await grantCredits(transaction, { accountId, kind }, none, nowMs);
         for (const grantKey of [key, boughtAgainKey(key, runId)])

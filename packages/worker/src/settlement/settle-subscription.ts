@@ -18,7 +18,7 @@ export interface SettleSubscriptionDeps {
   readonly now: () => number;
 }
 
-/** @returns false where it has to be looked at again. */
+/** @returns false if it has to be looked at again. */
 export async function settleSubscription(
   deps: SettleSubscriptionDeps,
   subscriptionId: string,

@@ -1,5 +1,5 @@
 /**
- * Traces of what a worker does, where they are on (`platform/src/telemetry/tracing.ts`): a span for each commit batch
+ * Traces of what a worker does, if they are on (`platform/src/telemetry/tracing.ts`): a span for each commit batch
  * that is traced, one for each attempt to deliver what it brought about. Its place in the trace is
  * kept with the commit batch's claim, so that whoever sends the deliveries, and however late, goes on with it.
  *

@@ -1,5 +1,5 @@
 /**
- * Traces of imports, where they are on (`platform/src/telemetry/tracing.ts`): a span each time that a worker takes an
+ * Traces of imports, if they are on (`platform/src/telemetry/tracing.ts`): a span each time that a worker takes an
  * import up, under the call that asked for it, and one a batch, which goes with the batch's claim, so that
  * what its events bring about is delivered in the same trace.
  *

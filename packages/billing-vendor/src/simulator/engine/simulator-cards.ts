@@ -6,9 +6,9 @@
 export interface TestCard {
   readonly brand: string;
   readonly last4: string;
-  /** Why a charge fails; null where it succeeds. */
+  /** Why a charge fails; null if it succeeds. */
   readonly decline: { readonly code: string; readonly declineCode: string | null } | null;
-  /** False where the payment provider refuses to save it at all. */
+  /** False if the payment provider refuses to save it at all. */
   readonly canAttach: boolean;
   /** A charge without the cardholder present fails; one that they confirm succeeds. */
   readonly needsCardholder?: true;

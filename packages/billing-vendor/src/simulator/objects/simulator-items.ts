@@ -52,7 +52,7 @@ export const intervalOf = (price: ProviderObject): string =>
  * Unused time is worth what was paid for it, as with the payment provider: after its coupons, never its list price. New
  * time is what the coupon leaves of its price.
  *
- * @param coupon - of the change; null where there is none.
+ * @param coupon - of the change; null if there is none.
  */
 export function changeItems(
   state: SimulatorState,

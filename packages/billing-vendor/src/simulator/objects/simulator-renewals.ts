@@ -132,7 +132,7 @@ function collectAgain(state: SimulatorState, subscription: ProviderObject): bool
   return true;
 }
 
-/** @returns false where the card refuses, or there is none. */
+/** @returns false if the card refuses, or there is none. */
 function pay(state: SimulatorState, invoice: ProviderObject): boolean {
   try {
     payInvoice(state, invoice, { isOnSession: false, isRenewal: true });
