@@ -1,23 +1,39 @@
-/** Compares the findings of each file with its ceiling, which only falls. Used by `check-prose.ts`. */
+/** Compares the findings of files and folders with their ceilings, which only fall. Used by `check-prose.ts`. */
 
-/** Findings a file may have, by its path from the root. */
+/** Findings that are allowed: of a file by its path from the root, of a folder by its path with a slash at the end. */
 export type Ceilings = Readonly<Record<string, number>>;
+
+/** @returns the key of `ceilings` that counts for a file: the file, else its nearest folder, else the file with 0. */
+export function areaOf(path: string, ceilings: Ceilings): string {
+  if (path in ceilings) return path;
+  const folders = path.split('/').slice(0, -1);
+  for (let depth = folders.length; depth > 0; depth--) {
+    const folder = `${folders.slice(0, depth).join('/')}/`;
+    if (folder in ceilings) return folder;
+  }
+  return path;
+}
 
 /**
  * @param counts - the findings of every file that was read.
- * @returns `risen`: files above their ceiling, 0 if they have none. `lowered`: the ceilings for the counts, none above the old.
+ * @returns `counted`: findings by area. `risen`: areas above their ceiling. `lowered`: the ceilings for these counts, none
+ * above the old, and none for a file without findings.
  */
 export function comparedToCeilings(
   counts: Ceilings,
   ceilings: Ceilings,
-): { risen: string[]; lowered: Ceilings } {
-  const ceilingOf = (path: string): number => ceilings[path] ?? 0;
-  const lowered = Object.entries(counts)
-    .map(([path, count]) => [path, Math.min(count, ceilingOf(path))] as const)
-    .filter(([, count]) => count > 0)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1));
+): { counted: Ceilings; risen: string[]; lowered: Ceilings } {
+  const counted: Record<string, number> = {};
+  for (const [path, count] of Object.entries(counts)) {
+    const area = areaOf(path, ceilings);
+    counted[area] = (counted[area] ?? 0) + count;
+  }
+  const lowered = Object.entries(ceilings)
+    .map(([area, ceiling]) => [area, Math.min(counted[area] ?? 0, ceiling)] as const)
+    .filter(([area, ceiling]) => ceiling > 0 || area.endsWith('/'));
   return {
-    risen: Object.keys(counts).filter((path) => (counts[path] ?? 0) > ceilingOf(path)),
+    counted,
+    risen: Object.keys(counted).filter((area) => (counted[area] ?? 0) > (ceilings[area] ?? 0)),
     lowered: Object.fromEntries(lowered),
   };
 }

@@ -145,7 +145,18 @@ test('comments that begin with # are read, whole lines together', () => {
 test('a count above its ceiling is refused, a new file has the ceiling 0, and ceilings only fall', () => {
   const counts = { fell: 1, same: 2, rose: 4, added: 1, clean: 0 };
   expect(comparedToCeilings(counts, { fell: 3, same: 2, rose: 3, gone: 9 })).toEqual({
+    counted: counts,
     risen: ['rose', 'added'],
-    lowered: { fell: 1, rose: 3, same: 2 },
+    lowered: { fell: 1, same: 2, rose: 3 },
+  });
+});
+
+test('the files of a folder count together, but for those with a ceiling of their own', () => {
+  const counts = { 'a/b/one': 2, 'a/b/two': 3, 'a/b/own': 1, 'a/three': 1 };
+  const ceilings = { 'a/b/': 5, 'a/b/own': 0, 'a/': 3 };
+  expect(comparedToCeilings(counts, ceilings)).toEqual({
+    counted: { 'a/b/': 5, 'a/b/own': 1, 'a/': 1 },
+    risen: ['a/b/own'],
+    lowered: { 'a/b/': 5, 'a/': 1 },
   });
 });

@@ -24,7 +24,7 @@ interface AuditOptions {
 }
 
 export function addAuditCommands({ program, terminal, api, path }: AccountContext): void {
-  const audit = program.command('audit').description('who changed what in an account');
+  const audit = program.command('audit').description('changes in an account, with their actors');
   audit
     .command('list')
     .option('--credential <id>', 'only by this key', positiveInteger)
@@ -71,10 +71,10 @@ export function addAuditCommands({ program, terminal, api, path }: AccountContex
 export function addBillingCommands({ program, terminal, api, path }: AccountContext): void {
   const billing = program
     .command('billing')
-    .description('the plan, what is used of it, credits and purchases of an account');
+    .description('plan, usage, credits and purchases of an account');
   billing
     .command('show')
-    .description('the plan, the next invoice, what is used')
+    .description('plan, next invoice and usage')
     .action(async () => {
       const [{ billing: info }, { profile }] = await Promise.all([
         api().request('GET', path('/billing/info')),
@@ -86,7 +86,7 @@ export function addBillingCommands({ program, terminal, api, path }: AccountCont
     });
   billing
     .command('credits')
-    .description('what is left, and until when')
+    .description('remaining credits with their expiry')
     .action(async () => {
       const { balances } = await api().request('GET', path('/billing/credits/balance'));
       writeRows(

@@ -65,7 +65,7 @@ export function addImportCommands(context: ImportContext): void {
   imports
     .command('cancel')
     .argument('<id>', 'of the import', positiveInteger)
-    .description('ends an import; what it has imported stays')
+    .description('ends an import; imported rows stay')
     .action(async (id: number) => {
       writeFields(terminal(), await api().request('POST', `/v1/imports/${id}/cancel`));
     });
@@ -82,7 +82,7 @@ function addSending(command: Command, { api, terminal, deps }: ImportContext): v
     .option('--name <name>', 'of the import; the name of the file unless given', notEmpty)
     .option('--no-watch', 'do not wait until every row was read')
     .description(
-      'imports events, and shows how far it is; once the file is sent it goes on without this command; exits 1 where rows failed',
+      'imports events, and shows the progress. After the file is sent, the import goes on without this command. Exits 1 if rows failed',
     )
     .action(async (file: string, options: SendingOptions) => {
       const output = terminal();

@@ -27,17 +27,17 @@ export function addLiveCommands(context: Context): void {
 function addTail({ program, api, terminal, now, pause, signal }: Context): void {
   program
     .command('tail')
-    .description('what comes in and what is reported, as it happens')
+    .description('incoming calls and reported events, as they happen')
     .option('--person <identifier>', 'only about this person')
     .option('--name <name>', 'only events of this name, or reports of this type')
     .option(
       '--outcome <outcome>',
       'only accepted, mended, refused, rate_limited, overloaded, delivered, retrying or abandoned',
     )
-    .option('--source <call>', 'only of this call: pipelines.track; or of all pipelines')
+    .option('--source <call>', 'only of this call, such as pipelines.track, or of all pipelines')
     .option(
       '--grep <words>',
-      'only lines with this text in any value, or with this value: status=500; again for more',
+      'only lines with this text in any value, or with this value, such as status=500; repeat it for more',
       gatherTexts,
     )
     .action((options: TailOptions) =>
@@ -61,7 +61,7 @@ function addSend(context: Context): void {
     .command('send')
     .description('realistic calls from a seed, to try things with')
     .option('--count <calls>', 'how many', positiveInteger, 1_000)
-    .option('--rate <calls>', 'a second; 0: as fast as they are taken', wholeNumber, 0)
+    .option('--rate <calls>', 'calls a second, or 0 for as many as intake accepts', wholeNumber, 0)
     .option('--batch <calls>', 'in one request', positiveInteger, 1)
     .option('--connections <count>', 'at the same time', connectionCount, 16)
     .option('--people <count>', 'whom they are about', positiveInteger, 1_000)
@@ -106,7 +106,7 @@ function addListen(context: Context): void {
     .description(
       'receives deliveries on this machine, checks their signatures and prints them; with --forward-to by a webhook of its own, for as long as it runs',
     )
-    .option('--port <port>', `on 127.0.0.1; 0: any free one (${PORT_DEFAULT})`, port)
+    .option('--port <port>', `on 127.0.0.1, or 0 for any free port (${PORT_DEFAULT})`, port)
     .addOption(
       new Option('--secret <secret>', "the webhook's signing secret")
         .env('SLUICE_WEBHOOK_SECRET')
@@ -118,7 +118,7 @@ function addListen(context: Context): void {
       'pass genuine deliveries on to it, and answer with its status; the services run on this machine too',
       address,
     )
-    .option('--event <type...>', 'with --forward-to: what is sent', ['*'])
+    .option('--event <type...>', 'with --forward-to: types of the sent events', ['*'])
     .option('--pretty', 'bodies as indented JSON')
     .action(async (options: ListenCommandOptions) => {
       const output = terminal();

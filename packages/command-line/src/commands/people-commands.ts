@@ -13,12 +13,14 @@ export function addPeopleCommands(
   api: () => ApiClient,
   terminal: () => Terminal,
 ): void {
-  const people = program.command('people').description('people and what is known of them');
+  const people = program
+    .command('people')
+    .description('people, their attributes and their history');
   people
     .command('list')
     .argument('[query]', 'how an id, an email or a svc_id begins')
     .option('--limit <count>', 'rows', positiveInteger, 50)
-    .description('those who fit; without a query those who were made last')
+    .description('people that match; without a query the newest people')
     .action(async (query: string | undefined, { limit }: { limit: number }) => {
       const asked = new URLSearchParams({ query: query ?? '', limit: String(limit) });
       const { results } = await api().request('GET', `/v1/customers?${asked.toString()}`);
@@ -34,9 +36,9 @@ export function addPeopleCommands(
   people
     .command('show')
     .argument('<identifier>', 'of the person', notEmpty)
-    .addOption(new Option('--by <kind>', 'what it is').choices(ID_TYPES).default('id'))
+    .addOption(new Option('--by <kind>', 'kind of the identifier').choices(ID_TYPES).default('id'))
     .addOption(
-      new Option('--part <part>', 'what is shown').choices(PERSON_PARTS).default('attributes'),
+      new Option('--part <part>', 'shown part').choices(PERSON_PARTS).default('attributes'),
     )
     .description('attributes and devices, or activities, or relationships')
     .action(async (identifier: string, { by, part }: { by: string; part: string }) => {
@@ -82,7 +84,7 @@ export function addPeopleCommands(
     .argument('<type>', 'of the object, a number', positiveInteger)
     .argument('<id>', 'of the object', notEmpty)
     .addOption(
-      new Option('--part <part>', 'what is shown')
+      new Option('--part <part>', 'shown part')
         .choices(['attributes', 'relationships'])
         .default('attributes'),
     )

@@ -56,7 +56,7 @@ function addUsers(program: Command, runScript: RunScript<void>): void {
     .command('invite')
     .argument('<email>', 'of the user')
     .addOption(
-      new Option('--role <role>', 'what the user may do')
+      new Option('--role <role>', 'rights of the user')
         .choices(['account_admin', 'billing_admin', 'member'])
         .default('account_admin'),
     )

@@ -17,7 +17,7 @@ export function addStatusCommand(context: Context): void {
   program
     .command('status')
     .description(
-      'who runs, whether each is ready, and how far behind the fleet is; exits 1 where one is not ready',
+      'running processes, their readiness, and the backlog of the fleet; exits 1 if a process is not ready',
     )
     .option('--worker-url <url>', 'a worker; again for more', gather)
     .option('--also <url>', 'another process; again for more', gather)
