@@ -3,11 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 export interface OperatorShell {
-<<<<<<< HEAD
   /** What the commands print, on either channel, after what ran in the background has printed since. @throws Error where they end badly or take minutes. */
-=======
-  /** What the commands print, on either channel. @throws Error if they end badly or take minutes. */
->>>>>>> 17da7e5c (packages: write "if" for a condition in comments)
   run(commands: string): Promise<string>;
   /** A variable of the shell. */
   read(name: string): Promise<string>;

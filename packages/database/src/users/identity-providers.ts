@@ -157,7 +157,7 @@ export async function putIdentityProvider(
   }
 }
 
-/** Removes the provider, what was begun with it, and its sessions. @returns false if there is none. */
+/** Removes the provider, what was begun with it, and its sessions. @returns false where there is none. */
 export async function deleteIdentityProvider(
   database: Database,
   accountId: number,
@@ -176,7 +176,6 @@ export async function deleteIdentityProvider(
   });
 }
 
-<<<<<<< HEAD
 /**
  * Notes that a domain's record was not found; the second time in a row the domain is taken out, and the sessions of its
  * addresses end. A provider without a domain signs nobody in, and one that is required stays so.
@@ -201,9 +200,6 @@ export async function noteDomainMissing(
 }
 
 /** Lets the other ways into the console be used again. @returns false where the account has no provider that is required. */
-=======
-/** Lets the other ways into the console be used again. @returns false if the account has no provider that is required. */
->>>>>>> 17da7e5c (packages: write "if" for a condition in comments)
 export async function requireNoProvider(
   database: Database,
   accountId: number,
@@ -225,7 +221,7 @@ export async function requireNoProvider(
  * Forgets a client secret that no encryption key opens: the account sets it again.
  *
  * @param stored - only while it is still this one.
- * @returns false if it is not.
+ * @returns false where it is not.
  */
 export async function forgetClientSecret(
   database: Database,
