@@ -171,8 +171,17 @@ function expectProblem({ status, headers, body }: Answer): void {
   expect(body).not.toMatch(/\\n\s*at |node_modules|file:\/\//);
 }
 
+/** More chunks below 32 bytes than one connection may send at once while others do (`docs/operations/proxy.md`). */
+function isFlood({ body, chunkSizes }: AnyRequest): boolean {
+  if (chunkSizes === undefined) return false;
+  const tinyShare = chunkSizes.filter((size) => size < 32).length / chunkSizes.length;
+  const meanSizeBytes = chunkSizes.reduce((sum, size) => sum + size, 0) / chunkSizes.length;
+  return (tinyShare * body.length) / meanSizeBytes > 256;
+}
+
 function expectDocumented(request: AnyRequest, answer: Answer): void {
   const { status, body } = answer;
+  if (status === undefined && isFlood(request)) return;
   const sent = bytesOf(request).subarray(0, 1_000).toString('latin1');
   expect(documentedStatuses(request), sent).toContain(status);
   if (request.method === 'HEAD') expect(body).toBe('');

@@ -142,7 +142,7 @@ test('a webhook for one event of one’s own is made in the console, changed the
   await page.getByRole('button', { name: 'Make a webhook' }).click();
   const form = page.getByRole('dialog');
   await form.getByLabel('Name', { exact: true }).fill('orders');
-  await form.getByLabel('Endpoint').fill(receiver.url);
+  await form.getByLabel('Endpoint (URL)').fill(receiver.url);
   await form.getByLabel(/^Only tracked events/).fill('order_placed');
   await form.getByLabel(/^Only what fits/).fill('data.properties.total gte 100');
   await form.getByRole('button', { name: 'Make the webhook' }).click();
@@ -183,7 +183,7 @@ test('headers of a webhook are given, taken back, and not sent to another server
   const form = page.getByRole('dialog');
   const headers = form.getByLabel(/^Headers of each request/);
   await form.getByLabel('Name', { exact: true }).fill('headed');
-  await form.getByLabel('Endpoint').fill(first.url);
+  await form.getByLabel('Endpoint (URL)').fill(first.url);
   await headers.fill('authorization');
   await form.getByRole('button', { name: 'Make the webhook' }).click();
   await form
@@ -213,7 +213,7 @@ test('headers of a webhook are given, taken back, and not sent to another server
   };
   await change(async () => {
     expect(await headers.inputValue()).toBe('authorization: ••••cdef\nx-team: ••••');
-    await form.getByLabel('Endpoint').fill(second.url);
+    await form.getByLabel('Endpoint (URL)').fill(second.url);
     await form.getByText('the stored values are not sent there').waitFor();
   });
   await page.getByText(second.url).first().waitFor();
