@@ -46,6 +46,7 @@ afterAll(async () => {
   for (const close of closes) await close();
 });
 
+const WAIT_MS_MAX = 30_000;
 const FILE = '_svc_customer_id,_svc_name,_svc_timestamp\nnew,bought,1769860000\n';
 
 test('rows wait for queued calls about their people, and for no others', async () => {
@@ -56,7 +57,7 @@ test('rows wait for queued calls about their people, and for no others', async (
   const running = world.run({ calls });
   // It looks at the log again and again meanwhile, and writes nothing.
   const looks = vi.spyOn(pending, 'changed');
-  await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+  await vi.waitFor(() => expect(looks).toHaveBeenCalled(), WAIT_MS_MAX);
   expect(await world.events()).toEqual([]);
   const { outcome } = await processCommitBatch(world.processing(), signUp, [], pending);
   expect(outcome).toBe('applied');
@@ -75,13 +76,13 @@ test('rows wait for a queued merge that names their person by an identifier of a
   await add(sets);
   await add(merge);
   const key = await world.upload(FILE.replace('new', 'given'));
+  const lookedUp = vi.spyOn(pending, 'naming');
   const running = world.run({ calls });
-  const looks = vi.spyOn(pending, 'changed');
-  await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+  await vi.waitFor(() => expect(lookedUp).toHaveBeenCalledOnce(), WAIT_MS_MAX);
   await processCommitBatch(world.processing(), sets, [], pending);
-  looks.mockClear();
-  // Whether it waits once more or has written the row, this ends.
-  await Promise.race([running, vi.waitFor(() => expect(looks).toHaveBeenCalled())]);
+  // Whether it looks again and waits, or writes the row, this ends.
+  const looksAgain = vi.waitFor(() => expect(lookedUp).toHaveBeenCalledTimes(2), WAIT_MS_MAX);
+  await Promise.race([running, looksAgain]);
   await processCommitBatch(world.processing(), merge, [], pending);
   await running;
   // The merge came first, so nobody has the id any more.
@@ -95,7 +96,7 @@ test('the lease of an import whose calls take longer is kept, and calls that com
   const leaseMs = 2_000;
   const running = world.run({ calls, leaseMs });
   const looks = vi.spyOn(pending, 'changed');
-  await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+  await vi.waitFor(() => expect(looks).toHaveBeenCalled(), WAIT_MS_MAX);
   await add({ id: newId(), operations: [identify('id:slow')] });
   const heldUntil = async () =>
     (
@@ -143,7 +144,7 @@ test('rows wait for calls that are not in the queues yet: staged, or on the disk
   const key = await world.upload(FILE.replace('new', 'staged'));
   const looks = vi.spyOn(producer.stage, 'isEmpty');
   const running = world.run({ calls });
-  await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+  await vi.waitFor(() => expect(looks).toHaveBeenCalled(), WAIT_MS_MAX);
   await producer.stage.put([{ atMs: nowMs, text: writeFlush([{ shard: 0, envelope: signUp }]) }]);
   await vi.waitUntil(async () => {
     await producer.stage.report({ ...intake, oldestMs: undefined });
