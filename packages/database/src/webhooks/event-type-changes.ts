@@ -74,61 +74,66 @@ export async function putEventType(
   );
 }
 
-/** Publishing refuses it from then on; its versions stay. False where there is none. Twice is once. */
-export async function archiveEventType(
+/** Publishing refuses it from then on; its versions stay. Twice is once. @returns false if there is no such type. */
+export const archiveEventType = (
   database: Database,
   environmentId: number,
   name: string,
   origin: ChangeOrigin,
   nowMs: number,
-): Promise<boolean> {
-  return database.transaction().execute(async (transaction) => {
-    if ((await lockEnvironment(transaction, environmentId)) === undefined) return false;
-    const before = await findEventType(transaction, environmentId, name);
-    if (!before || before.isArchived) return before !== undefined;
+): Promise<boolean> =>
+  changeKnown(database, environmentId, name, origin, nowMs, async (transaction, before) => {
+    if (before.isArchived) return undefined;
     await sql`
       update event_types set is_archived = true
        where environment_id = ${environmentId} and name = ${name} and is_current`.execute(
       transaction,
     );
-    await noteChange(transaction, environmentId);
-    await recordWorkspaceChange(
-      transaction,
-      environmentId,
-      origin,
-      {
-        ...nameOf(name),
-        before: audited(before),
-        after: audited({ ...before, isArchived: true }),
-      },
-      nowMs,
-    );
-    return true;
+    return { ...before, isArchived: true };
   });
-}
 
-/** With all its versions, archived or not. False where there is none. */
-export async function deleteEventType(
+/** With all its versions, archived or not. @returns false if there is no such type. */
+export const deleteEventType = (
   database: Database,
   environmentId: number,
   name: string,
   origin: ChangeOrigin,
   nowMs: number,
+): Promise<boolean> =>
+  changeKnown(database, environmentId, name, origin, nowMs, async (transaction) => {
+    await sql`
+      delete from event_types where environment_id = ${environmentId} and name = ${name}`.execute(
+      transaction,
+    );
+    return null;
+  });
+
+/**
+ * Changes a type that is there, with its entry of the audit log.
+ *
+ * @param change - returns the type after it, null after a deletion, `undefined` if the type is that way already.
+ * @returns false if the workspace has no such type.
+ */
+async function changeKnown(
+  database: Database,
+  environmentId: number,
+  name: string,
+  origin: ChangeOrigin,
+  nowMs: number,
+  change: (transaction: Transaction, before: EventType) => Promise<EventType | null | undefined>,
 ): Promise<boolean> {
   return database.transaction().execute(async (transaction) => {
     if ((await lockEnvironment(transaction, environmentId)) === undefined) return false;
     const before = await findEventType(transaction, environmentId, name);
     if (!before) return false;
-    await sql`
-      delete from event_types where environment_id = ${environmentId} and name = ${name}`.execute(
-      transaction,
-    );
+    const after = await change(transaction, before);
+    if (after === undefined) return true;
     await noteChange(transaction, environmentId);
     await recordWorkspaceChange(
       transaction,
       environmentId,
       origin,
-      { ...nameOf(name), before: audited(before), after: null },
+      { ...nameOf(name), before: audited(before), after: after && audited(after) },
       nowMs,
     );
     return true;
