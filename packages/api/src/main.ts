@@ -77,12 +77,14 @@ lifecycle.defer('database', () => database.destroy());
 const encryptedText = createEncryptedText(settings.SEALING_KEYS);
 // Postgres may be away at a start: this process listens meanwhile, and is not ready until Postgres was there and checked.
 let isDatabaseChecked = false;
-await new Promise<void>((goOn) => {
+const databaseAway = Promise.withResolvers<void>();
+// Of a check that failed nothing more is heard here: it ends the process.
+const databaseChecked = new Promise<void>((resolve) => {
   const checked = waitForDatabase({
     ...session,
     lifecycle,
     logger,
-    onAway: goOn,
+    onAway: databaseAway.resolve,
     async join() {
       await requireKeptSessions(session);
       await checkSchema(database);
@@ -96,9 +98,10 @@ await new Promise<void>((goOn) => {
   });
   checked.then(() => {
     isDatabaseChecked = true;
-    goOn();
+    resolve();
   }, fail);
 });
+await Promise.race([databaseChecked, databaseAway.promise]);
 
 const broker = {
   databaseUrl,
@@ -297,17 +300,13 @@ await serveAdmin(admin, {
   lifecycle,
   logger,
 });
-startHeartbeat({
-  ...heartbeatOf(
-    database,
-    { processId: newId(), service: 'api', ...identityOfProcess(process.pid) },
-    () => ({
-      clockAheadMs: clockWatch.aheadMs(),
-    }),
-  ),
-  logger,
-  lifecycle,
-});
+const heartbeat = heartbeatOf(
+  database,
+  { processId: newId(), service: 'api', ...identityOfProcess(process.pid) },
+  () => ({ clockAheadMs: clockWatch.aheadMs() }),
+);
+// Not before: a beat to a Postgres that does not answer would hold up a stop.
+void databaseChecked.then(() => startHeartbeat({ ...heartbeat, logger, lifecycle }));
 logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
 

@@ -174,7 +174,7 @@ test.each(SERVICES)(
     proxy.hold();
     const unanswered = await begin(service, proxy.url, SHORT_STOP);
     await unanswered.saysItWaits(/timeout|no answer/);
-    expect(await unanswered.kill('SIGTERM')).toBe(0);
+    expect(await unanswered.kill('SIGTERM'), JSON.stringify(unanswered.logs)).toBe(0);
     for (const { logs } of [refused, unanswered])
       expect(logs.filter(({ level }) => Number(level) >= 50)).toEqual([]);
   },
