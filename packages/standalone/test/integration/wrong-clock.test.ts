@@ -1,5 +1,5 @@
 /** Each service as the process that operators run, on a machine whose clock is not Postgres'. */
-import { createTestDatabase } from '@sluice/database/testing/testing';
+import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing/testing';
 import { track } from '@sluice/domain/testing/sample-operations';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';
@@ -115,13 +115,7 @@ test(
       await sql`lock table events in access exclusive mode`.execute(transaction);
       const commitBatch = { id: 'envelope-a', operations: [track('id:ann', 'hello')] };
       await producer.addCommitBatches([{ shard: 0, envelope: commitBatch }]);
-      await vi.waitFor(async () => {
-        const { rows } = await sql`
-          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
-          transaction,
-        );
-        expect(rows).toHaveLength(1);
-      }, WAIT);
+      await untilLockWaiters(database, 1);
       void worker.kill(JUMP_SIGNAL);
       // Each is a tenth of a second after the last: the queues are looked at more than once meanwhile.
       await vi.waitFor(

@@ -3,9 +3,10 @@ import { passSecondFactor } from '@sluice/database/users/second-factors';
 import { findConsoleSession } from '@sluice/database/users/console-sessions';
 import { removeUser } from '@sluice/database/users/user-changes';
 import type { Transaction } from '@sluice/database/connection/connection';
+import { untilLockWaiters } from '@sluice/database/testing/testing';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
 import { secondFactorsOf } from '../support/second-factor-world.ts';
@@ -18,20 +19,6 @@ afterAll(() => world.close());
 
 const { enrolled } = secondFactorsOf(() => world);
 const BY_SYSTEM = { actor: { type: 'system' } } as const;
-
-/** Resolves once `count` statements of this database wait for locks. */
-const waitForLockWaits = (count: number) =>
-  vi.waitFor(
-    async () => {
-      const { rows } = await sql`
-        select 1 from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock'`.execute(
-        world.api.database,
-      );
-      expect(rows).toHaveLength(count);
-    },
-    { timeout: 20_000, interval: 10 },
-  );
 
 /** Holds what `lock` locks until it is let go, after `last`. */
 async function hold(lock: (transaction: Transaction) => Promise<unknown>) {
@@ -64,7 +51,7 @@ test('no session outlives the removal, also none that a sign-in opens meanwhile'
     sql`select from users where user_id = ${userId} for no key update`.execute(transaction),
   );
   const removed = remove(userId);
-  await waitForLockWaits(1);
+  await untilLockWaiters(world.api.database, 1);
   await signIn.letGo((transaction) =>
     sql`insert into console_sessions (account_id, user_id, session_hash, way, ends_at, ip_addr)
         values (${accountId}, ${userId}, ${hashSecret('late')}, 'code', now() + interval '1 day', '127.0.0.1')`.execute(
@@ -99,9 +86,9 @@ test('a removal and a sign-in with two factors do not wait for each other for ev
     BY_SYSTEM,
     clock.nowMs,
   );
-  await waitForLockWaits(1);
+  await untilLockWaiters(world.api.database, 1);
   const removed = remove(userId);
-  await waitForLockWaits(2);
+  await untilLockWaiters(world.api.database, 2);
   await factor.letGo();
   expect(await passed).toBe('passed');
   expect(await removed).toMatchObject({ status: 'deactivated' });

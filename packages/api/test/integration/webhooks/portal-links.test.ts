@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkAuditChain } from '@sluice/database/verify/verify-audit-chains';
 import { lockEnvironment } from '@sluice/database/accounts/environments';
+import { untilLockWaiters } from '@sluice/database/testing/testing';
 import type { LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -265,24 +266,8 @@ test('a webhook that is asked for while its link is ended is refused as any call
     // The call has passed the door, and waits for the workspace.
     await lockEnvironment(transaction, api.a.environmentId);
     asked = maker.call('POST', '/v1/reporting_webhooks', { body });
-    await untilWaiting();
+    await untilLockWaiters(api.database, 1);
     await sql`delete from portal_links where portal_link_id = ${maker.linkId}`.execute(transaction);
   });
   expectProblem((await asked)!, 401, 'unauthorized');
 });
-
-/** A statement waits for a lock of another one of this database. */
-async function untilWaiting(): Promise<void> {
-  await expect
-    .poll(
-      async () =>
-        (
-          await sql`
-            select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
-            api.database,
-          )
-        ).rows.length,
-      { timeout: 30_000 },
-    )
-    .toBeGreaterThan(0);
-}

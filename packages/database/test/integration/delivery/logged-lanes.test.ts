@@ -10,7 +10,7 @@ import { claimLane, findLane } from '../../../src/delivery/lanes.ts';
 import { HANDED_COUNT_MAX, type LoggedLane } from '../../../src/delivery/logged-lanes.ts';
 import { listDeliveriesAfter } from '../../../src/delivery/logged-deliveries.ts';
 import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
-import { createTestDatabase } from '../../../src/testing/testing.ts';
+import { createTestDatabase, untilLockWaiters } from '../../../src/testing/testing.ts';
 import { updateWebhook } from '../../../src/webhooks/webhooks.ts';
 
 const NOW_MS = 1_800_000_000_000;
@@ -156,7 +156,7 @@ test('of transactions that log at the same time one takes the lease, and the nex
   await hasLogged;
   // Waits for the row, and sees it as the first leaves it.
   const others = Array.from({ length: 2 }, () => logging(1));
-  await untilWaiting(2);
+  await untilLockWaiters(database, 2);
   release();
   const [[taken], ...rest] = await Promise.all([first, ...others]);
   expect(taken?.claimed?.fencing).toBe(1);
@@ -206,13 +206,3 @@ test('an event that a filter leaves out is logged for the other webhooks alone, 
     (await findLane(database, { environmentId, webhookId: filtered.webhookId })) ?? {};
   expect({ lastSequence, isHeld }).toEqual({ lastSequence: 0, isHeld: false });
 });
-
-/** Until so many statements wait for a row's lock. */
-async function untilWaiting(count: number): Promise<void> {
-  for (;;) {
-    const { rows } = await sql<{ waiting: number }>`
-      select count(*)::int as waiting from pg_stat_activity
-       where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
-    if ((rows[0]?.waiting ?? 0) >= count) return;
-  }
-}

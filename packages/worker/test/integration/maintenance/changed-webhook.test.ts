@@ -1,7 +1,7 @@
 /** What becomes of a lane when its webhook is changed while it is being drained. */
 import type { Database } from '@sluice/database/connection/connection';
 import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
-import { createTestDatabase } from '@sluice/database/testing/testing';
+import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing/testing';
 import {
   cancelRotation,
   promoteDueSigningKeys,
@@ -9,7 +9,6 @@ import {
   startRotation,
 } from '@sluice/database/webhooks/signing-keys';
 import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks/webhooks';
-import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { clearDeletedWebhooks } from '../../../src/maintenance/webhook-tasks.ts';
 import {
@@ -19,7 +18,6 @@ import {
   HOUR_MS,
   OK,
   status,
-  until,
   type LaneWorld,
 } from '../support/lane-world.ts';
 
@@ -36,14 +34,6 @@ function changeEndpoint({ environmentId, webhookId, nowMs }: LaneWorld) {
     await commit.opened;
   });
   return { made: made.opened, commit: () => commit.open(), ended };
-}
-
-async function isOneWaiting(): Promise<boolean> {
-  const { rows } = await sql`
-    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
-    database,
-  );
-  return rows.length > 0;
 }
 
 beforeAll(async () => {
@@ -261,7 +251,7 @@ describe('a webhook that is changed meanwhile', () => {
       return status(404);
     };
     const delivered = world.deliverAll();
-    await until(isOneWaiting);
+    await untilLockWaiters(database, 1);
     change?.commit();
     await change?.ended;
     expect(await delivered).toEqual({ outcome: 'idle' });
@@ -279,7 +269,7 @@ describe('a webhook that is changed meanwhile', () => {
     const change = changeEndpoint(world);
     await change.made;
     const delivered = world.deliverAll();
-    await until(isOneWaiting);
+    await untilLockWaiters(database, 1);
     change.commit();
     await change.ended;
     expect(await delivered).toEqual({ outcome: 'idle' });
