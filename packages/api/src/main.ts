@@ -78,7 +78,7 @@ const encryptedText = createEncryptedText(settings.SEALING_KEYS);
 // Postgres may be away at a start: this process listens meanwhile, and is not ready until Postgres was there and checked.
 let isDatabaseChecked = false;
 const databaseAway = Promise.withResolvers<void>();
-// Of a check that failed nothing more is heard here: it ends the process.
+// A failed check ends the process.
 const databaseChecked = new Promise<void>((resolve) => {
   const checked = waitForDatabase({
     ...session,
@@ -305,7 +305,7 @@ const heartbeat = heartbeatOf(
   { processId: newId(), service: 'api', ...identityOfProcess(process.pid) },
   () => ({ clockAheadMs: clockWatch.aheadMs() }),
 );
-// Not before: a beat to a Postgres that does not answer would hold up a stop.
+// A beat to a silent Postgres would hold up a stop.
 void databaseChecked.then(() => startHeartbeat({ ...heartbeat, logger, lifecycle }));
 logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
