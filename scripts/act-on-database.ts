@@ -53,7 +53,7 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     console.error(
       error.code === 'EPIPE'
-        ? 'ended early: nobody reads the output any more'
+        ? 'ended early: the reader closed the output'
         : `ended early: the output could not be written (${error.message})`,
     );
     process.exit(COULD_NOT);

@@ -83,7 +83,7 @@ async function readManifest(backup: string): Promise<{ format: number }> {
   const text = await readFile(join(backup, MANIFEST), 'utf8').catch((cause: unknown) => {
     throw new AppError(
       'COMMAND_FAILED',
-      `${backup} is no backup, or not a whole one: it has no ${MANIFEST}`,
+      `${backup} is not a complete backup: it has no ${MANIFEST}`,
       {
         cause,
       },

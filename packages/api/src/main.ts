@@ -71,7 +71,7 @@ const database = createDatabase({
   poolMax: settings.DATABASE_POOL_MAX,
   statementMsMax: settings.API_STATEMENT_MS_MAX,
   idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
-  onError: (error) => logger.warn({ error }, 'a database connection broke'),
+  onError: (error) => logger.warn({ error }, 'a connection to Postgres broke'),
 });
 lifecycle.defer('database', () => database.destroy());
 const encryptedText = createEncryptedText(settings.SEALING_KEYS);
@@ -315,8 +315,8 @@ function temporarySecret(): string {
   if (settings.NODE_ENV === 'production')
     throw new AppError(
       'CONFIG_INVALID',
-      'API_SECRET: required where NODE_ENV is production; one is made by: openssl rand -base64 32',
+      'API_SECRET is required if NODE_ENV is production; make one: openssl rand -base64 32',
     );
-  logger.warn('API_SECRET is not set: access tokens and mailed codes end with this process');
+  logger.warn('API_SECRET is not set: tokens and mailed codes end with this process; set it');
   return randomBytes(32).toString('base64url');
 }

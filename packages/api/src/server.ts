@@ -234,7 +234,7 @@ export async function buildServer(
     if (countAuthorizations(request.raw.rawHeaders) > 1)
       return sendProblem(request, reply, {
         code: 'invalid_request',
-        message: 'Authorization is repeated',
+        message: 'Authorization is repeated; send it once',
       });
     return undefined;
   });

@@ -140,7 +140,10 @@ export const apiSettings = platformSettings.extend({
     ),
   OPERATOR_ACCOUNT_IDS: z
     .string()
-    .regex(/^(?:[1-9]\d{0,9}(?:, *[1-9]\d{0,9})*)?$/, 'must be numbers of accounts, commas between')
+    .regex(
+      /^(?:[1-9]\d{0,9}(?:, *[1-9]\d{0,9})*)?$/,
+      'must be numbers of accounts, separated by commas',
+    )
     .default('')
     .transform((text) => (text === '' ? [] : text.split(',').map(Number)))
     .describe(

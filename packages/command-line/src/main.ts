@@ -35,7 +35,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
   // On a full disk; what is shown once, like a key's secret, is then nowhere.
   process.stderr.write(
-    `sluice: the output could not be written (${error.message}); what was asked for may be done all the same\n`,
+    `sluice: the output could not be written (${error.message}); the command may have been executed; check before you repeat it\n`,
   );
   process.exit(1);
 });

@@ -53,7 +53,7 @@ test.each(['head', 'body'])(
     const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
     await expect(api.request('POST', '/v1/anything')).rejects.toMatchObject({
       code: 'COMMAND_FAILED',
-      message: expect.stringMatching(/^stopped before .*; look whether it was done/),
+      message: expect.stringMatching(/^stopped before .*; check whether it was done/),
     });
   },
 );
@@ -67,7 +67,7 @@ test('a key that no header carries is told as the key', async () => {
     signal,
   });
   await expect(api.request('GET', '/')).rejects.toMatchObject({
-    message: 'no key looks so; set it',
+    message: 'the key does not have the form of a key; set it',
   });
 });
 
@@ -94,9 +94,7 @@ test('a proxy whose API is away is told as such, and as what may pass', async ()
   const { signal } = new AbortController();
   const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
   await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
-    message: expect.stringMatching(
-      /^what answers at http:.* says 502, and not as the API does; is/,
-    ),
+    message: expect.stringMatching(/^the server at http:.* says 502, and not as the API does; is/),
     cause: expect.objectContaining({ message: 'status 502' }),
   });
 });
@@ -109,15 +107,18 @@ test('intake in place of the API is told as such; an object that is not there is
   const { signal } = new AbortController();
   const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
   for (let count = 0; count < 2; count++)
-    await expect(api.request('GET', '/')).rejects.toThrow(/has no such path; is --api-url/);
+    await expect(api.request('GET', '/')).rejects.toThrow(/has no such path; check that --api-url/);
   await expect(api.request('GET', '/')).rejects.toThrow(/^the reporting webhook was not found$/);
 });
 
 /** A second try of what was done makes a second key, or sends a day of deliveries twice. */
 test.each([
-  ['before it answers', /broke off before it had answered \(.+\); look whether it was done before/],
-  ['in its answer', /in the middle of its answer \(.+\); look whether it was done before/],
-  ['behind a proxy', /says 504, .*; look whether it was done before/],
+  [
+    'before it answers',
+    /broke off before it had answered \(.+\); check whether it was done before/,
+  ],
+  ['in its answer', /in the middle of its answer \(.+\); check whether it was done before/],
+  ['behind a proxy', /says 504, .*; check whether it was done before/],
 ])('an API that breaks off %s may have done what it was asked for', async (when, message) => {
   const url = await serve((request, response) => {
     if (when === 'behind a proxy') return void response.writeHead(504).end('<html></html>');

@@ -94,7 +94,10 @@ test('a tail outlasts an API that is away behind its proxy or cannot hear the ot
   const answers = [
     { status: 200, body: event },
     { status: 502, body: '<html>Bad Gateway</html>' },
-    { status: 503, body: '{"message":"the other processes cannot be heard now"}' },
+    {
+      status: 503,
+      body: '{"message":"the live tail cannot reach the other processes now; try again later"}',
+    },
     { status: 200, body: event },
     { status: 401, body: '{}' },
   ];

@@ -81,7 +81,7 @@ const database = createDatabase({
   ...session,
   poolMax: 2,
   statementMsMax,
-  onError: (error) => logger.warn({ error }, 'a database connection broke'),
+  onError: (error) => logger.warn({ error }, 'a connection to Postgres broke'),
 });
 lifecycle.defer('database', () => database.destroy());
 const keys = new KeyRing();

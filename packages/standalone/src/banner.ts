@@ -59,7 +59,7 @@ ${demoCommands(facts)
   .join('\n\n')}
 
 The receiver prints the signed delivery; "kill %1" ends it. A delivery that nothing answers waits, and the webhook's others behind it:
-${describeWait(facts.firstWaitMs)} "${sluiceOf(facts.root)} webhooks show 1" says until when, "… webhooks probe 1" tries it now.
+${describeWait(facts.firstWaitMs)} "${sluiceOf(facts.root)} webhooks show 1" shows the time, "… webhooks probe 1" tries it now.
 `;
 }
 

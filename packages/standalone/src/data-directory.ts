@@ -98,7 +98,8 @@ async function readHolder(file: string): Promise<Holder | undefined> {
 }
 
 function describeHolder(path: string, holder: Holder | undefined): string {
-  if (!holder) return `${path} is held by another npm start that has just begun or is just ending`;
+  if (!holder)
+    return `${path} is held by another npm start that begins or ends; try again in a few seconds`;
   const { pid, since, addresses } = holder;
   return `${path} is held by process ${pid} since ${since}, at ${addresses.join(', ')}; stop that one first`;
 }

@@ -94,7 +94,7 @@ const database = createDatabase({
   ...session,
   poolMax: settings.DATABASE_POOL_MAX,
   idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
-  onError: (error) => logger.warn({ error }, 'a database connection broke'),
+  onError: (error) => logger.warn({ error }, 'a connection to Postgres broke'),
 });
 lifecycle.defer('database', () => database.destroy());
 const encryptedText = createEncryptedText(settings.SEALING_KEYS);
@@ -222,7 +222,7 @@ const started = await startConsumers(broker, {
     fail(
       new AppError(
         'JOB_HUNG',
-        `a try of the job ${jobId} of ${queue} has not ended within ${settings.WORKER_HUNG_AFTER_MS} ms (WORKER_HUNG_AFTER_MS) and cannot be ended from outside: this worker ends, and another one takes the job up. Start it again; where that repeats itself, look at what Postgres waits for: infra/runbooks/events-are-not-processed.md`,
+        `an attempt at the job ${jobId} of ${queue} has not ended within ${settings.WORKER_HUNG_AFTER_MS} ms (WORKER_HUNG_AFTER_MS) and cannot be ended from outside. This worker ends, and another one acquires the job. Start it again. If that happens again, find out what Postgres waits for: infra/runbooks/events-are-not-processed.md`,
       ),
     );
     // A stop that is under way does not wait for it either.

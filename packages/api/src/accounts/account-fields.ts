@@ -30,7 +30,7 @@ export const email = text(EMAIL_LENGTH_MAX)
   .refine(isEmail, { error: 'must be an email address' })
   // `users_by_email` folds all of Unicode, so a mailbox that only looks like another would be the same user.
   .refine((value) => foldEmail(value) === value.toLowerCase(), {
-    error: 'must have no capital letters but A to Z',
+    error: 'must have no capital letters other than A to Z',
   })
   .transform((value) => {
     const at = value.lastIndexOf('@');
@@ -57,7 +57,9 @@ const accountSettings = z
       .meta({ description: 'Of the invoices. Null: none.' }),
     owner_user_id: int32.optional().meta({ description: 'An active user of the account.' }),
   })
-  .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' });
+  .refine((given) => Object.keys(given).length > 0, {
+    error: 'must have at least one field to change',
+  });
 
 export const updateAccountInput = z.strictObject({ account: accountSettings }).meta({
   id: 'UpdateAccountRequest',
@@ -88,7 +90,9 @@ export const updateEnvironmentInput = z
             'Origins (scheme, host, port) whose pages may show the portal in a frame; none: nobody may.',
         }),
       })
-      .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' }),
+      .refine((given) => Object.keys(given).length > 0, {
+        error: 'must have at least one field to change',
+      }),
   })
   .meta({
     id: 'UpdateEnvironmentRequest',

@@ -26,11 +26,11 @@ export function refuseBeyond(
     );
   if (!isWithinAllowlist(wanted.ipAllowlist, own.ipAllowlist))
     return forbidden(
-      `with this token only one whose ip_allowlist lies within its own can be ${done}: ${own.ipAllowlist.join(', ')}`,
+      `a token ${done} with this token needs an ip_allowlist within its own: ${own.ipAllowlist.join(', ')}`,
     );
   if (own.expiresAt && (wanted.expiresAt === null || wanted.expiresAt > own.expiresAt))
     return forbidden(
-      `with this token only what expires no later than it does can be ${done}: ${own.expiresAt.toISOString()}`,
+      `a token ${done} with this token must not expire after it: ${own.expiresAt.toISOString()}`,
     );
   return undefined;
 }
@@ -42,10 +42,12 @@ export function refuseBound({
 }: Pick<Reach, 'ipAllowlist' | 'expiresAt'>): Problem | undefined {
   if (ipAllowlist.length > 0)
     return forbidden(
-      'a token that is bound to addresses lets nobody in: a user may sign in from any address',
+      'a token that is bound to addresses cannot invite or admit users, who may sign in from any address; use another token',
     );
   if (expiresAt)
-    return forbidden('a token that expires lets nobody in: the role of a user has no end');
+    return forbidden(
+      'a token that expires cannot invite or admit users, whose role has no end; use another token',
+    );
   return undefined;
 }
 

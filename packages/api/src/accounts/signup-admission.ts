@@ -25,7 +25,7 @@ export function admissionOf({
   if (invitation === undefined)
     throw new AppError(
       'CONFIG_INVALID',
-      'API_SIGNUP_INVITATION: required with API_SIGNUP=invitation; one is made by: openssl rand -base64 24',
+      'API_SIGNUP_INVITATION is required with API_SIGNUP=invitation; make one: openssl rand -base64 24',
     );
   return { admits: 'invited', invitation };
 }
@@ -39,7 +39,10 @@ export function refuseSignup(
     case 'anybody':
       return undefined;
     case 'nobody':
-      return { code: 'forbidden', message: 'sign-up is switched off on this installation' };
+      return {
+        code: 'forbidden',
+        message: 'sign-up is switched off on this installation; ask its operator for an account',
+      };
     case 'invited':
       // Of hashes, which have one length, so that the time tells nothing.
       return invitation !== undefined &&
@@ -47,7 +50,7 @@ export function refuseSignup(
         ? undefined
         : {
             code: 'forbidden',
-            message: 'sign-up needs an invitation of the operator: `invitation`',
+            message: 'sign-up needs an invitation of the operator; send it as `invitation`',
           };
   }
 }

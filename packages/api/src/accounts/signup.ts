@@ -183,7 +183,7 @@ export function registerSignup(
       if (outcome === 'email_taken') {
         return sendProblem(request, reply, {
           code: 'email_taken',
-          message: 'the address has an account already',
+          message: 'the address already has an account; sign in instead',
         });
       }
       return reply.send({
@@ -216,12 +216,12 @@ async function signupOf(
 
 const INVALID_CODE = {
   code: 'invalid_code',
-  message: 'the code is not good: wrong, expired, used, or tried too often; start again',
+  message: 'the code is wrong, expired, used, or was tried too often; begin again',
   details: [
     {
       field: 'code',
       reason: 'invalid',
-      message: 'the code is not good: wrong, expired, used, or tried too often; start again',
+      message: 'the code is wrong, expired, used, or was tried too often; begin again',
       source: { pointer: '/code' },
     },
   ],

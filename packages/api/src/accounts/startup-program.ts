@@ -122,7 +122,8 @@ export function registerStartupProgram(
   const tooManyFrom = async (ip: string): Promise<Problem | undefined> => {
     const { isExceeded, resetSeconds } = await applications.take(callerNetwork(ip));
     if (!isExceeded) return undefined;
-    const message = 'too many applications from this address; try again later';
+    const message =
+      'too many applications from this address; try again after the time in Retry-After';
     return { code: 'rate_limited', message, retryAfterSeconds: resetSeconds };
   };
 
@@ -278,7 +279,7 @@ export function registerPartnerDecisions(
       if (outcome === 'decided') {
         return sendProblem(request, reply, {
           code: 'conflict',
-          message: 'the application was decided otherwise',
+          message: 'the application already has another decision; read its state again',
         });
       }
       return reply.send(toWire(outcome));

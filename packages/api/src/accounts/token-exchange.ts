@@ -112,14 +112,15 @@ export function registerTokenExchange(scope: ApiServer, effects: TokenExchangeEf
       if (!isAllowedFrom(request.ip, caller.ipAllowlist))
         return sendProblem(request, reply, {
           code: 'ip_not_allowed',
-          message: 'the token may not be used from this address',
+          message:
+            'the token may not be used from this address; use an address of its ip_allowlist',
           extensions: { error: 'unauthorized_client' },
         });
       const words = asked.split(' ').filter((word) => word !== '');
       const wanted = words.filter((word) => word !== 'read_only');
       const unknown = wanted.filter((word) => !caller.scopes.includes(word));
       if (unknown.length > 0) {
-        const message = `scope asks for what the token has not: ${unknown.join(' ')}`;
+        const message = `scope has values that the token does not have: ${unknown.join(' ')}`;
         return sendProblem(request, reply, {
           code: 'invalid_request',
           message,

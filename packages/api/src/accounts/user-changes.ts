@@ -52,7 +52,9 @@ const invitation = z.strictObject({
 });
 const change = z
   .strictObject({ role: role.optional(), environment_ids: environmentIds.optional() })
-  .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' });
+  .refine((given) => Object.keys(given).length > 0, {
+    error: 'must have at least one field to change',
+  });
 const ofUser = z.object({ account_id: idInPath, user_id: idInPath });
 
 /** On a scope that `guardAccounts` was called on. */
@@ -176,7 +178,7 @@ const REFUSALS: Readonly<Record<UserRefusal, Problem>> = {
   no_workspace: refusedField('environment_ids', 'must be workspaces of the account'),
   last_admin: {
     code: 'conflict',
-    message: 'this is the last active account_admin: make another user one first',
+    message: 'this is the last active account_admin; give another user this role first',
   },
   owner: {
     code: 'conflict',
@@ -190,17 +192,20 @@ const REFUSALS: Readonly<Record<UserRefusal, Problem>> = {
 const OF_DEMO: Problem = {
   code: 'forbidden',
   message:
-    'the demo, which everybody may open, leaves its users to those who sign in to it by mail',
+    'the demo, which everybody may open, lets only users with a mailed code change its users',
 };
 
 const OWN_FACTOR: Problem = {
   code: 'conflict',
-  message: 'your own second factor you remove in your settings, with a code of it',
+  message: 'you remove your own second factor in your settings, with one of its codes',
 };
 
-const NO_FACTOR: Problem = { code: 'conflict', message: 'the user has no second factor' };
+const NO_FACTOR: Problem = {
+  code: 'conflict',
+  message: 'the user has no second factor, so there is none to remove',
+};
 
 const TOO_MANY: Problem = {
   code: 'rate_limited',
-  message: `an account may invite ${INVITATIONS_PER_DAY} users a day`,
+  message: `an account may invite ${INVITATIONS_PER_DAY} users a day; try again after the time in Retry-After`,
 };

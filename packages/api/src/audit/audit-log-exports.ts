@@ -153,7 +153,8 @@ export function registerAuditLogExports(
       if (!ordered)
         return sendProblem(request, reply, {
           code: 'conflict',
-          message: 'other exports of this account are not finished yet; wait for one of them',
+          message:
+            'other exports of this account are in progress; wait until one of them has ended',
         });
       await wakeExport(key).catch((error: unknown) => {
         request.log.warn(

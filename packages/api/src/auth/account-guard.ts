@@ -117,7 +117,10 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
     refusedCredentials.note(request, 'other_account', text);
     // Not awaited: neither the answer nor its time may depend on it.
     recordMisuse(database, request, caller, now()).catch((error: unknown) =>
-      request.log.warn({ error }, 'the use of a token on another account was not recorded'),
+      request.log.warn(
+        { error },
+        'the use of a token on another account could not be recorded in its audit log',
+      ),
     );
   };
 
@@ -242,7 +245,7 @@ export function createTokenRate({
       now,
       takeCalls: takeCallsIn(database),
     },
-    `a token may make ${ratePerMinute} calls a minute`,
+    `a token may make ${ratePerMinute} calls a minute; try again after the time in Retry-After`,
   );
 }
 
@@ -302,8 +305,8 @@ function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undef
   if (restriction) return restriction;
   const access = request.routeOptions.config.access as Access;
   if (!includesRole(caller.role, access.role))
-    return { code: 'forbidden', message: `this needs the role ${access.role}` };
+    return { code: 'forbidden', message: `this call needs the role ${access.role}` };
   if (access.scope !== undefined && !caller.scopes.includes(access.scope))
-    return { code: 'forbidden', message: `this needs a token with the scope ${access.scope}` };
+    return { code: 'forbidden', message: `this call needs a token with the scope ${access.scope}` };
   return undefined;
 }

@@ -119,7 +119,7 @@ function authenticateCaller({
       now,
       takeCalls: takeCallsIn(database),
     },
-    `a key may make ${keyRatePerSecond} calls a second`,
+    `a key may make ${keyRatePerSecond} calls a second; try again after the time in Retry-After`,
   );
   const countSessionCall = createCallRate(
     {
@@ -129,7 +129,7 @@ function authenticateCaller({
       now,
       takeCalls: takeCallsIn(database),
     },
-    `a session may make ${ratePerMinute} calls a minute`,
+    `a session may make ${ratePerMinute} calls a minute; try again after the time in Retry-After`,
   );
   return async (request, reply) => {
     const portal = await readPortal(request);
@@ -220,10 +220,13 @@ function refuseRole(request: FastifyRequest, session: ConsoleSession) {
   if (isRead(request)) return undefined;
   const { role, isReadOnly } = session;
   if (isReadOnly)
-    return { code: 'read_only', message: 'the token of the session may only read' } as const;
+    return {
+      code: 'read_only',
+      message: 'the token of the session may only read; sign in with one that may write',
+    } as const;
   const needed = CAPABILITIES[request.routeOptions.config.capability ?? 'workspace.manage'];
   if (includesRole(role, needed)) return undefined;
-  return { code: 'forbidden', message: `this needs the role ${needed}` } as const;
+  return { code: 'forbidden', message: `this call needs the role ${needed}` } as const;
 }
 
 /**

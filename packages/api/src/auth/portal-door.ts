@@ -110,16 +110,20 @@ function refuse(
   if (webhook === 'none_such' || !session.isInScope) return notFound('the reporting webhook was');
   const needed = isRead(request) ? 'workspace.read' : (capability ?? 'workspace.manage');
   if (capabilitiesOfPortal(session).includes(needed)) return undefined;
-  return { code: 'forbidden', message: 'the link to the portal does not allow this' };
+  return {
+    code: 'forbidden',
+    message:
+      'the link to the portal does not allow this call; ask the sender of the link for its capability',
+  };
 }
 
 /** One answer for a link that is over, of another workspace, or opened elsewhere: none tells whether there is such a link. */
 export const LINK_OVER: Problem = {
   code: 'unauthorized',
-  message: 'the link is over: open the portal anew where you came from',
+  message: 'the link has ended; open the portal again from the page of its sender',
 };
 
 const NOT_IN_PORTAL: Problem = {
   code: 'forbidden',
-  message: 'the portal opens the webhooks of its link, and nothing else',
+  message: 'the portal opens only the webhooks of its link',
 };

@@ -27,7 +27,11 @@ export function createUseRecorder({ database, now, monotonicNow }: UseRecorderEf
     if (recordedAtMs.size >= TOKEN_COUNT_MAX) recordedAtMs.clear();
     recordedAtMs.set(credentialId, atMs);
     recordCredentialUse(database, accountId, credentialId, request.ip, now()).catch(
-      (error: unknown) => request.log.warn({ error }, 'the last use of a token was not written'),
+      (error: unknown) =>
+        request.log.warn(
+          { error },
+          'the last use of a token could not be stored; a later use stores it',
+        ),
     );
   };
 }

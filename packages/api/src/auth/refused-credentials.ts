@@ -62,7 +62,7 @@ export class RefusedCredentials {
     this.#unloggedCount = 0;
     this.#options.logger.warn(
       { reason, address: request.ip, hint: text?.slice(-HINT_LENGTH), refusedCount },
-      'credentials were refused; the last one is named',
+      'the API refused credentials; hint has the end of the last one',
     );
   }
 

@@ -22,8 +22,11 @@ export function refuseUse(
   what: 'token' | 'key',
 ): Problem | undefined {
   if (!isAllowedFrom(request.ip, ipAllowlist))
-    return { code: 'ip_not_allowed', message: `the ${what} may not be used from this address` };
+    return {
+      code: 'ip_not_allowed',
+      message: `the ${what} may not be used from this address; use an address of its ip_allowlist`,
+    };
   if (isReadOnly && !isRead(request))
-    return { code: 'read_only', message: `the ${what} may only read` };
+    return { code: 'read_only', message: `the ${what} may only read; use one that may write` };
   return undefined;
 }

@@ -104,7 +104,8 @@ export function refuseVisit({ method, protocol, host, headers }: Visit): Problem
   if (isForeign || isForeignWrite)
     return {
       code: 'forbidden',
-      message: 'a session in the console is for the pages of the console alone',
+      message:
+        'a session of the console works only in the pages of the console; send a token in Authorization',
     };
   return undefined;
 }

@@ -61,7 +61,8 @@ export function createSessionDoor(effects: SessionDoorEffects): ReadSession {
         outcome: 'refused',
         problem: {
           code: 'ip_not_allowed',
-          message: 'the token that opened the session may not be used from this address',
+          message:
+            'the token that opened the session may not be used from this address; use an address of its ip_allowlist',
         },
         text,
       };
@@ -105,5 +106,5 @@ async function findSession(database: Database, text: string): Promise<ConsoleSes
 
 const SESSION_OVER: Problem = {
   code: 'unauthorized',
-  message: 'the session is over: sign in again',
+  message: 'the session has ended; sign in again',
 };

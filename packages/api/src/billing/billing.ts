@@ -46,7 +46,7 @@ export function requirePaymentMethodType(
   if (account.rail === rail) return;
   throw new RequestRefused({
     code: 'rail_not_supported',
-    message: `this is for accounts with the payment method type ${rail}; this account has the type ${account.rail}`,
+    message: `this call is for accounts with the payment method type ${rail}; this account has the type ${account.rail}`,
   });
 }
 
@@ -93,12 +93,12 @@ export async function startPurchase(
   if (started.outcome === 'closed')
     throw new RequestRefused({
       code: 'unauthorized',
-      message: 'unauthorized: the account is closed',
+      message: 'unauthorized: the account is closed; ask the operator to open it',
     });
   if (started.outcome !== 'in-flight') return started.workflow;
   const problem: Problem = {
     code: 'purchase_in_flight',
-    message: 'another purchase of this account is still running',
+    message: 'another purchase of this account is in progress; wait until it has ended',
     meta: { run_id: started.workflow.runId },
     retryAfterSeconds: pollAfterSeconds(started.workflow, effects.now()),
   };
@@ -108,7 +108,7 @@ export async function startPurchase(
 export const cardChanging = () =>
   new RequestRefused({
     code: 'conflict',
-    message: 'the card of this account is being changed; try again',
+    message: 'the card of this account is being changed; try again later',
     retryAfterSeconds: 1,
   });
 

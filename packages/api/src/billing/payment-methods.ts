@@ -96,7 +96,9 @@ export function registerPaymentMethods(
         params: accountParams,
         body: z
           .strictObject({
-            payment_method_id: z.string().regex(/^pm_\w{1,100}$/, 'must be a payment method'),
+            payment_method_id: z
+              .string()
+              .regex(/^pm_\w{1,100}$/, 'must be the id of a payment method, such as pm_1'),
           })
           .meta({ requestExamples: [{ payment_method_id: 'pm_card_visa' }] }),
         response: {
@@ -160,7 +162,7 @@ async function begin(
     case 'purchase-in-flight':
       throw new RequestRefused({
         code: 'purchase_in_flight',
-        message: 'a purchase of this account is still running',
+        message: 'a purchase of this account is in progress; wait until it has ended',
         meta: { run_id: change.workflow.runId },
       });
   }
@@ -172,7 +174,10 @@ export function answerOf<Value>(result: ProviderResult<Value>): Value {
   throw new RequestRefused(
     result.outcome === 'unknown'
       ? { code: 'unavailable', message: 'the payment provider does not answer; try again' }
-      : { code: 'vendor_refused', message: 'the payment provider refused it' },
+      : {
+          code: 'vendor_refused',
+          message: 'the payment provider refused the payment method; use another one',
+        },
   );
 }
 

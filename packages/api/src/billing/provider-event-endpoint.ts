@@ -55,7 +55,8 @@ export function registerProviderEvents(
       if (!event)
         return sendProblem(request, reply, {
           code: 'invalid_signature',
-          message: 'the signature is missing, wrong or too old',
+          message:
+            'the signature is missing, wrong or too old; sign the exact bytes with the secret of the endpoint',
         });
       if (eventSubject(event.type) && event.objectId !== '') {
         const isNew = await insertProviderEvent(database, event, now());

@@ -90,7 +90,7 @@ export function registerUsageProfile(
         description: 'For an invoice-billed customer and its own subscription.',
         params: accountParams,
         querystring: z.object({
-          subscription_id: z.string().regex(/^[\w-]{1,100}$/, 'must be a subscription'),
+          subscription_id: z.string().regex(/^[\w-]{1,100}$/, 'must be the id of a subscription'),
         }),
         response: {
           200: z.object({

@@ -82,5 +82,5 @@ export function registerConsoleSessions(
 
 const FOR_USERS: Problem = {
   code: 'forbidden',
-  message: 'this is for users who are signed in to the console; a token has no session',
+  message: 'this call needs a session of the console; a token has none',
 };

@@ -110,5 +110,5 @@ export function registerPortalSession(
 
 const CODE_USED: Problem = {
   code: 'unauthorized',
-  message: 'the link was opened before, or is older than a minute: open the portal anew',
+  message: 'the link was opened before, or is older than a minute; open the portal again',
 };

@@ -270,15 +270,21 @@ const originOf = (request: FastifyRequest, { userId }: UserSession) => ({
   actor: { type: 'user', userId } as const,
 });
 
-const NO_SESSION: Problem = { code: 'unauthorized', message: 'sign in first' };
+const NO_SESSION: Problem = {
+  code: 'unauthorized',
+  message: 'the call needs a sign-in; sign in first',
+};
 
 const FOR_USERS: Problem = {
   code: 'forbidden',
   message:
-    'a second factor is a user’s own: sign in with a mailed code, or by your identity provider',
+    'a second factor belongs to a user; sign in with a mailed code or by your identity provider',
 };
 
-const GIVEN_ALREADY: Problem = { code: 'conflict', message: 'the sign-in is complete' };
+const GIVEN_ALREADY: Problem = {
+  code: 'conflict',
+  message: 'the sign-in is already complete; the second factor is not asked again',
+};
 
 const SET_UP_ALREADY: Problem = {
   code: 'conflict',

@@ -167,7 +167,8 @@ export function registerSignIn(
 
   function noteFailure(request: FastifyRequest, user: { accountId: number; userId: number }): void {
     recordFailedSignIn(database, user, 'mailed_code', callOf(request), now()).catch(
-      (error: unknown) => request.log.warn({ error }, 'a failed sign-in was not recorded'),
+      (error: unknown) =>
+        request.log.warn({ error }, 'a failed sign-in could not be recorded in the audit log'),
     );
   }
 }
@@ -180,12 +181,12 @@ async function findDemo({ database, demoHosts }: SignInEffects, request: Fastify
 
 const NO_DEMO: Problem = {
   code: 'forbidden',
-  message: 'the demo is not open here: sign in with a mailed code',
+  message: 'the demo is not open at this address; sign in with a mailed code',
 };
 
 const DEMO_BY_BUTTON: Problem = {
   code: 'forbidden',
-  message: 'the tokens of the demo are known to everybody: the demo opens by its own button',
+  message: 'the tokens of the demo are public and open no session; use the button of the demo',
 };
 
 const INVALID_TOKEN: Problem = {
@@ -195,19 +196,19 @@ const INVALID_TOKEN: Problem = {
 
 const TOKEN_FROM_ELSEWHERE: Problem = {
   code: 'ip_not_allowed',
-  message: 'the token may not be used from this address',
+  message: 'the token may not be used from this address; use an address of its ip_allowlist',
 };
 
 const TOKEN_IS_ONE_FACTOR: Problem = {
   code: 'forbidden',
   message:
-    'this account requires two factors, and a token is one: sign in with a mailed code and a code of your authenticator app; programs go on sending the token in Authorization',
+    'this account requires two factors, and a token is only one; sign in with a mailed code and a code of your authenticator app. Programs continue to send the token in Authorization',
 };
 
 const PROVIDER_REQUIRED: Problem = {
   code: 'forbidden',
   message:
-    'this account is signed in to by its identity provider alone: give your email, and go on to the provider',
+    'this account allows only its identity provider; enter your email address and continue to the provider',
 };
 
 const TOO_MANY_STARTS: Problem = {

@@ -56,7 +56,7 @@ export const headersInBody = z
       const lowerCase = name.toLowerCase();
       const why =
         (typeof value === 'string' ? whyNoHeader(lowerCase, value) : 'must be a string') ??
-        (seen.has(lowerCase) ? 'must be given once, whatever its letter case' : undefined);
+        (seen.has(lowerCase) ? 'must be given once, in any letter case' : undefined);
       if (why !== undefined) refuse(why, name);
       seen.add(lowerCase);
     }

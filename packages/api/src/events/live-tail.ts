@@ -100,7 +100,7 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         return refuse(
           request,
           reply,
-          'as many tails are open as there may be, or as this workspace may have now',
+          'the limit of open live tails of this installation or workspace is reached; close one, or try again later',
         );
       const response = new TailResponse(request, reply, effects);
       const filter = {
@@ -109,12 +109,19 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         ...(outcome !== undefined && { outcome }),
       };
       const tail = await openTail(environmentId, filter, response.write).catch((error: unknown) => {
-        request.log.warn({ error }, 'a live tail could not be opened');
+        request.log.warn(
+          { error },
+          'a live tail could not be opened; the client was asked to try again',
+        );
         return undefined;
       });
       if (!tail) {
         tailPlaces.release(environmentId);
-        return refuse(request, reply, 'the other processes cannot be heard now');
+        return refuse(
+          request,
+          reply,
+          'the live tail cannot reach the other processes now; try again later',
+        );
       }
       open.add(response);
       response.start(() => {

@@ -135,7 +135,10 @@ export class TailHub {
     if (message === undefined) {
       // Without its text: people are named in lines.
       const details = { environmentId, length: text.length };
-      this.#options.logger.warn(details, 'what was heard is no message of a live tail');
+      this.#options.logger.warn(
+        details,
+        'a message of the live tail cannot be read and is ignored; all processes need the same version',
+      );
       return;
     }
     const { lines, dropped } = message;
@@ -146,7 +149,10 @@ export class TailHub {
   }
 
   readonly #warn = (error: unknown): void =>
-    this.#options.logger.warn({ error }, 'the live tail could not be announced');
+    this.#options.logger.warn(
+      { error },
+      'the live tail could not be announced to other processes; its lines may be incomplete',
+    );
 }
 
 async function within<Value>(durationMs: number, work: Promise<Value>): Promise<Value> {

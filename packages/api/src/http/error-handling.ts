@@ -38,7 +38,10 @@ export function handleError(
 ): FastifyReply {
   const problem = toProblem(error, request);
   if (problem.code === 'internal' || problem.code === 'unavailable') {
-    request.log.error({ error, route: request.routeOptions.url }, 'a request failed');
+    request.log.error(
+      { error, route: request.routeOptions.url },
+      'a request failed; its client got 500 or 503',
+    );
   }
   return sendProblem(request, reply, problem);
 }
@@ -49,7 +52,10 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
     case 'FST_ERR_CTP_INVALID_JSON_BODY':
       return { code: 'invalid_json', message: 'the body is not valid JSON' };
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return { code: 'invalid_request', message: 'the body is not as long as Content-Length says' };
+      return {
+        code: 'invalid_request',
+        message: 'the body has another length than Content-Length; send its length in bytes',
+      };
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return {
         code: 'body_too_large',
@@ -64,23 +70,29 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
       return {
         code: 'idempotency_key_in_use',
         message:
-          'the same call was made anew while this one waited; nothing was changed, try again',
+          'the same call was repeated while this one waited; this one changed nothing, try again',
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       };
     case 'FST_ERR_BAD_URL':
       return { code: 'invalid_request', message: 'the path is not valid percent-encoded UTF-8' };
     case 'FST_ERR_MAX_PARAM_LENGTH':
-      return { code: 'not_found', message: 'nothing has so long a name' };
+      return {
+        code: 'not_found',
+        message: 'a part of the path is longer than any name; check the path',
+      };
   }
   // Set by Fastify where reading the body failed: the client went away. Postgres' ECONNRESET has no status.
   if (error instanceof Error && 'statusCode' in error && error.statusCode === 400) {
-    return { code: 'invalid_request', message: 'the body ended early' };
+    return {
+      code: 'invalid_request',
+      message: 'the body ended before its length was reached; send it again',
+    };
   }
   if (isCancelled(error)) {
     return {
       code: 'unavailable',
       message:
-        'the answer took longer than a call may take; ask for less at a time, such as fewer days, or try again',
+        'the answer took longer than a call may take; ask for less at a time, for example fewer days, or try again',
       retryAfterSeconds: RETRY_AFTER_OVERLONG_SECONDS,
     };
   }
@@ -88,7 +100,7 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
     return { code: 'unavailable', message: 'the service cannot answer now; try again' };
   return {
     code: 'internal',
-    message: 'something went wrong here; quote the request id to the operator',
+    message: 'the service failed; quote the request id to the operator',
   };
 }
 
@@ -132,10 +144,19 @@ export function handleClientError(newId: () => string) {
 function toClientProblem(code: string | undefined): Problem {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return { code: 'headers_too_large', message: 'the headers are too large' };
+      return {
+        code: 'headers_too_large',
+        message: 'the headers are too large; send fewer or shorter ones',
+      };
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return { code: 'request_timeout', message: 'the request did not arrive in time' };
+      return {
+        code: 'request_timeout',
+        message: 'the request did not arrive in time; send it again',
+      };
     default:
-      return { code: 'invalid_request', message: 'the request is not valid HTTP' };
+      return {
+        code: 'invalid_request',
+        message: 'the request is not valid HTTP; correct its first line and headers',
+      };
   }
 }

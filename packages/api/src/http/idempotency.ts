@@ -105,13 +105,13 @@ export function keepAnswers(app: ApiServer, { database, secret, now }: Idempoten
       case 'running':
         return sendProblem(request, reply, {
           code: 'idempotency_key_in_use',
-          message: 'a call with this Idempotency-Key runs now; try again',
+          message: 'a call with this Idempotency-Key is in progress; try again',
           retryAfterSeconds: 1,
         });
       case 'mismatch':
         return sendProblem(request, reply, {
           code: 'idempotency_key_reused',
-          message: 'this Idempotency-Key was used with another body or query',
+          message: 'this Idempotency-Key was used with another body or query; use a new key',
         });
     }
   });
@@ -136,7 +136,10 @@ export function keepAnswers(app: ApiServer, { database, secret, now }: Idempoten
       return body;
     } catch (error) {
       // The call is done; a failure to keep its answer must not make it look undone.
-      request.log.error({ error }, 'the answer of an idempotent call was not kept');
+      request.log.error(
+        { error },
+        'the answer of an idempotent call could not be stored; the change itself is stored',
+      );
     }
     return payload;
   });

@@ -14,32 +14,35 @@ export const PROBLEMS = {
   invalid_request: {
     status: 400,
     meaning:
-      'A value in the body, the query or the path is missing or malformed. `errors` names each one.',
+      'A value in the body, the query or the path is missing or malformed. `errors` names each one: correct them, then send the request again.',
   },
   invalid_signature: {
     status: 400,
-    meaning: 'The signature of the call is missing, wrong or too old. Nothing was stored.',
+    meaning:
+      'The signature of the call is missing, wrong or too old. Nothing was stored. Sign the exact bytes of the body with the secret of the endpoint, and check the clock.',
   },
   invalid_json: {
     status: 400,
-    meaning: 'Send one JSON value, UTF-8 encoded, with `Content-Type: application/json`.',
+    meaning:
+      'The body is not JSON. Send one JSON value, UTF-8 encoded, with `Content-Type: application/json`.',
   },
   unauthorized: {
     status: 401,
-    meaning: 'Send `Authorization: Bearer <key>` with a key of this API that is not revoked.',
+    meaning:
+      'The credentials are missing or not valid. Send `Authorization: Bearer <key>` with a key of this API that is not revoked.',
   },
   payment_declined: {
     status: 402,
-    meaning: 'The card was declined; the message may be shown to the customer.',
+    meaning: 'The card was declined; the message may be shown to the customer. Use another card.',
   },
   forbidden: {
     status: 403,
     meaning:
-      'The token is good, but its role or its scopes do not reach so far. The message says what is needed.',
+      'The token is valid, but its role or its scopes do not allow the call. The message names what is needed.',
   },
   read_only: {
     status: 403,
-    meaning: 'The token may only read. Use one that is not read-only.',
+    meaning: 'The token may only read. Use a token that is not read-only.',
   },
   plan_not_eligible: {
     status: 403,
@@ -47,42 +50,44 @@ export const PROBLEMS = {
   },
   environment_not_owned: {
     status: 403,
-    meaning: 'The workspace is not one of the account.',
+    meaning: 'The workspace does not belong to the account. Use the id of one of its workspaces.',
   },
   ip_not_allowed: {
     status: 403,
-    meaning: 'The token may not be used from this address.',
+    meaning:
+      'The token may not be used from this address. Call from an address of its `ip_allowlist`, or change the list.',
   },
   not_found: {
     status: 404,
-    meaning: 'The path is wrong, or what it names does not exist, or it belongs to somebody else.',
+    meaning:
+      'The path is wrong, or its object does not exist or belongs to another account. Check the path and its ids.',
   },
   unknown_action: {
     status: 404,
-    meaning:
-      'The path ends in an action that there is not; the message names those that there are.',
+    meaning: 'The path ends in an unknown action. The message lists the known ones.',
   },
   method_not_allowed: {
     status: 405,
-    meaning: 'The `Allow` header lists the methods that it takes.',
+    meaning: 'The path does not have this method. The `Allow` header lists its methods.',
   },
   request_timeout: {
     status: 408,
-    meaning: 'Send it again.',
+    meaning: 'The request did not arrive in time. Send it again.',
   },
   conflict: {
     status: 409,
-    meaning: 'It does not fit the present state; the message says why. Look at the state again.',
+    meaning:
+      'The call does not fit the present state; the message gives the reason. Read the state, then decide again.',
   },
   limit_reached: {
     status: 409,
     meaning:
-      'There are as many of these as there may be; `meta.limit` says how many. Delete or revoke one first.',
+      'The limit of these objects is reached; `meta.limit` has the number. Delete or revoke one first.',
   },
   insufficient_credits: {
     status: 409,
     meaning:
-      'The pools hold less than is to be taken; `meta.available` says how much. Nothing was taken: buy more, or take less.',
+      'The pools hold fewer credits than the call takes; `meta.available` has the number. Nothing was taken: buy more, or take less.',
   },
   purchase_in_flight: {
     status: 409,
@@ -107,50 +112,52 @@ export const PROBLEMS = {
   amount_changed: {
     status: 409,
     meaning:
-      'The purchase would cost another amount than was expected; nothing was charged. Show the new one.',
+      'The price differs from the expected amount; nothing was charged. Show the new amount, then buy again.',
   },
   coupon_not_valid: {
     status: 409,
     meaning:
-      'The coupon is used up or has expired; nothing was charged. Buy without it, or with another.',
+      'The coupon is used up or has expired; nothing was charged. Buy without it, or with another one.',
   },
   payment_past_due: {
     status: 409,
     meaning:
-      "The subscription's last invoice is not paid, so the subscription cannot be changed; nothing was charged. Pay the open invoice first: put another card on file, and the payment provider charges it at its next attempt.",
+      "The subscription's last invoice is not paid, so the subscription cannot be changed; nothing was charged. Pay the open invoice first: put another card on file. The payment provider charges it at its next attempt.",
   },
   payment_pending: {
     status: 409,
     meaning:
-      "The payment of the subscription's last invoice is still under way, as a bank's is for days, so the subscription cannot be changed; nothing was charged. Try again when it is paid.",
+      "The payment of the subscription's last invoice is in progress, so the subscription cannot be changed; nothing was charged. A bank takes days. Try again when it is paid.",
   },
   plan_transition_not_allowed: {
     status: 409,
-    meaning: "The account's plan does not lead there.",
+    meaning: "The account's plan cannot change to this plan. Choose another plan.",
   },
   cursor_expired: {
     status: 410,
-    meaning: 'What comes after the cursor is not kept; `meta.oldest` is a cursor to go on with.',
+    meaning: 'The events after the cursor are deleted. Continue with the cursor in `meta.oldest`.',
   },
   body_too_large: {
     status: 413,
-    meaning: 'The message names the limit in bytes.',
+    meaning: 'The body is larger than the limit in the message, in bytes. Send less at a time.',
   },
   unsupported_media_type: {
     status: 415,
-    meaning: 'Send `Content-Type: application/json`.',
+    meaning:
+      'The body has another media type or is compressed. Send `Content-Type: application/json` without compression.',
   },
   idempotency_key_in_use: {
     status: 409,
-    meaning: 'A call with this `Idempotency-Key` runs now. Try again after `Retry-After` seconds.',
+    meaning:
+      'A call with this `Idempotency-Key` is in progress. Try again after `Retry-After` seconds.',
   },
   idempotency_key_reused: {
     status: 422,
-    meaning: 'This `Idempotency-Key` was used with another body or query. Take a new one.',
+    meaning: 'This `Idempotency-Key` was used with another body or query. Use a new key.',
   },
   email_taken: {
     status: 409,
-    meaning: 'The address has an account already. Sign in instead.',
+    meaning: 'The address already has an account. Sign in instead.',
   },
   invalid_code: {
     status: 422,
@@ -158,11 +165,13 @@ export const PROBLEMS = {
   },
   cursor_mismatch: {
     status: 422,
-    meaning: 'The cursor was given for other filters. Ask again as for the page before it.',
+    meaning:
+      'The cursor belongs to other filters. Send the filters of the page before, or begin without a cursor.',
   },
   validation_failed: {
     status: 422,
-    meaning: 'A value is of the right type, but it cannot be taken. `errors` names each one.',
+    meaning:
+      'A value has the right type but is not allowed. `errors` names each one: correct them, then send the request again.',
   },
   rail_not_supported: {
     status: 422,
@@ -178,20 +187,22 @@ export const PROBLEMS = {
   },
   headers_too_large: {
     status: 431,
-    meaning: 'Send fewer or shorter headers.',
+    meaning: 'The headers are too large. Send fewer or shorter ones.',
   },
   internal: {
     status: 500,
-    meaning: 'Nothing is wrong with the request. Quote `meta.request_id` to the operator.',
+    meaning:
+      'The service failed; the request may be correct. Quote `meta.request_id` to the operator.',
   },
   vendor_refused: {
     status: 502,
-    meaning: 'The payment provider refused the request. Nothing was charged.',
+    meaning:
+      'The payment provider refused the request. Nothing was charged. Use another payment method, or ask the operator.',
   },
   unavailable: {
     status: 503,
     meaning:
-      'A required service is down, capacity is exhausted, or the answer took too long; the message says which. Try again after `Retry-After` seconds.',
+      'A required service is down, capacity is exhausted, or the answer took too long; the message names the cause. Try again after `Retry-After` seconds.',
   },
 } as const;
 
@@ -235,7 +246,7 @@ export function notFound(what: string): Problem {
 export function limitReached(whose: string, what: string, limit: number): Problem {
   return {
     code: 'limit_reached',
-    message: `${whose} has ${limit} ${what}, which is as many as there may be`,
+    message: `${whose} has ${limit} ${what}, which is the limit; remove one first`,
     meta: { limit },
   };
 }

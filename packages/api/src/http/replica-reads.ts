@@ -68,7 +68,10 @@ export function readFromReplica(app: ApiServer, reads: ReplicaReads | undefined)
       await reads.noteWrite(caller);
     } catch (error) {
       // The change is made; its answer must not say otherwise.
-      request.log.error({ error }, 'a change was not noted; its caller may read what was before');
+      request.log.error(
+        { error },
+        'a change could not be noted for reads of the replica; its caller may read the state before it',
+      );
     }
     return payload;
   });

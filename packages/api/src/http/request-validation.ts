@@ -55,7 +55,7 @@ function compilerThat(
       const parsed = schema.safeParse(value);
       if (parsed.success) return { value: parsed.data };
       if (httpPart === 'params')
-        return { error: new RequestRefused(notFound('what the path names was')) };
+        return { error: new RequestRefused(notFound('the object of the path was')) };
       const refuse = isUnprocessable(parsed.error.issues, httpPart, value)
         ? validationFailed
         : invalidRequest;

@@ -56,7 +56,7 @@ function whyNeverReached(value: string): string | undefined {
   }
   // One dot at the end is the root.
   const labels = hostname.replace(/\.$/, '').split('.');
-  if (labels.includes('')) return `must not have the host ${hostname}, in which a part is empty`;
+  if (labels.includes('')) return `must not have the host ${hostname}, which has an empty part`;
   if (hostname.length > HOST_LENGTH_MAX || labels.some(({ length }) => length > LABEL_LENGTH_MAX))
     return `must have a host of at most ${HOST_LENGTH_MAX} characters, and ${LABEL_LENGTH_MAX} between dots`;
   return undefined;

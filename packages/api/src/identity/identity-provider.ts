@@ -184,7 +184,10 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
       try {
         texts = await effects.readTextRecords(name);
       } catch (error) {
-        request.log.warn({ error, accountId }, 'the TXT records of an email domain were not read');
+        request.log.warn(
+          { error, accountId },
+          'the TXT records of an email domain could not be read; the client was asked to try again',
+        );
         return {
           ...refusedDomain(place, domain, `the DNS does not answer for ${name}: try again`),
           code: 'conflict',
@@ -236,8 +239,7 @@ const REFUSALS: Readonly<Record<ProviderRefusal, Problem>> = {
   ),
   domain_taken: {
     code: 'conflict',
-    message:
-      'a domain belongs to the identity provider of another account: it is removed there first',
+    message: 'a domain belongs to the identity provider of another account; remove it there first',
   },
   domain_gone: {
     code: 'conflict',
@@ -246,11 +248,12 @@ const REFUSALS: Readonly<Record<ProviderRefusal, Problem>> = {
   not_tried: {
     code: 'conflict',
     message:
-      'save the provider without required, sign in by it as an account_admin, and then require it: so nobody is locked out',
+      'the provider cannot be required before a sign-in by it; save it without required, sign in by it as an account_admin, then require it',
   },
   is_required: {
     code: 'conflict',
-    message: 'issuer and client_id change only while the provider is not required',
+    message:
+      'issuer and client_id can change only if the provider is not required; save it without required first',
   },
   no_workspace: refusedField(
     'new_user_environment_ids',
@@ -260,5 +263,6 @@ const REFUSALS: Readonly<Record<ProviderRefusal, Problem>> = {
 
 const OF_DEMO: Problem = {
   code: 'forbidden',
-  message: 'the demo, which everybody may open, has no identity provider',
+  message:
+    'the demo, which everybody may open, can have no identity provider; use an account of your own',
 };

@@ -68,7 +68,9 @@ const HOUR_MS = 3_600_000;
 const TRIES_PER_HOUR_AND_IP = 300;
 const SECRET_SIZE_BYTES = 32;
 
-const secretText = z.string().regex(/^[\w-]{43}$/, 'is no state of a sign-in');
+const secretText = z
+  .string()
+  .regex(/^[\w-]{43}$/, 'is not the state of a sign-in; begin the sign-in again');
 const answerInput = z.strictObject({
   account_id: int32,
   state: secretText,
@@ -232,7 +234,10 @@ export function registerProviderSignIn(
     reason: keyof typeof REFUSALS,
     userId?: number,
   ): Promise<FastifyReply> {
-    request.log.warn({ accountId, reason }, 'a sign-in by an identity provider was refused');
+    request.log.warn(
+      { accountId, reason },
+      'a sign-in by an identity provider was refused; reason names the rule',
+    );
     if (userId !== undefined)
       await recordFailedSignIn(database, { accountId, userId }, 'provider', callOf(request), now());
     return sendProblem(request, reply, REFUSALS[reason]);
@@ -245,7 +250,10 @@ export function registerProviderSignIn(
     failure: ProviderFailure,
   ): FastifyReply {
     const { outcome, detail } = failure;
-    request.log.warn({ accountId, outcome, detail }, 'an identity provider signed nobody in');
+    request.log.warn(
+      { accountId, outcome, detail },
+      'a sign-in by an identity provider failed; outcome and detail have the reason',
+    );
     if (failure.outcome === 'away') return sendProblem(request, reply, AWAY);
     const why = failure.error === null ? '' : ` (${failure.error})`;
     return sendProblem(request, reply, {
@@ -270,7 +278,7 @@ const NO_PROVIDER: Problem = {
 const NOT_BEGUN_HERE: Problem = {
   code: 'forbidden',
   message:
-    'this sign-in was not begun in this browser, or is over: it is good once, for 10 minutes; begin again',
+    'this sign-in began in another browser, or was used before, or is older than 10 minutes; begin again',
 };
 
 const NO_SECRET: Problem = {
@@ -282,7 +290,7 @@ const AWAY: Problem = {
   // Not 503, which would count as a failure of ours.
   code: 'conflict',
   message:
-    'the identity provider does not answer as it should: try again later, or use a mailed code where your account allows it',
+    'the identity provider does not answer as it should: try again later, or use a mailed code if your account allows it',
 };
 
 const TOO_MANY: Problem = {
@@ -297,19 +305,23 @@ const REFUSALS: Readonly<
 > = {
   changed: {
     code: 'conflict',
-    message: 'the identity provider of the account was changed meanwhile: begin again',
+    message: 'the identity provider of the account was changed meanwhile; begin the sign-in again',
   },
-  no_user: forbidden('you are no user of this account: an account_admin can invite you'),
-  removed: forbidden('you were removed from this account: an account_admin can invite you again'),
+  no_user: forbidden('you are not a user of this account; an account_admin can invite you'),
+  removed: forbidden('you were removed from this account; an account_admin can invite you again'),
   other_person: forbidden(
-    'this address was another person’s at the identity provider: an account_admin removes that user, and invites you',
+    'the identity provider gave this address to another person before; an account_admin can remove that user and invite you',
   ),
   elsewhere: forbidden(
-    'this address is a user of another account: sign in there with a mailed code',
+    'this address is a user of another account; sign in there with a mailed code',
   ),
-  no_email: forbidden('the identity provider does not say what your email address is'),
-  unverified: forbidden('the identity provider does not say that your email address is verified'),
+  no_email: forbidden(
+    'the identity provider sends no email address for you; its administrator can add it',
+  ),
+  unverified: forbidden(
+    'the identity provider does not send your email address as verified; its administrator can change that',
+  ),
   other_domain: forbidden(
-    'the identity provider names an email address whose domain is not one of the account',
+    'the identity provider names an email address whose domain is not one of the account; an account_admin can add it',
   ),
 };

@@ -98,7 +98,7 @@ export function registerImports(app: ApiServer, effects: ImportEffects): void {
       if (!row) return sendProblem(request, reply, notFound('import'));
       return sendProblem(request, reply, {
         code: 'conflict',
-        message: `the import has ended: ${row.state}`,
+        message: `the import has ended (${row.state}), so it cannot be cancelled`,
       });
     },
   );

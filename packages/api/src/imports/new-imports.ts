@@ -163,7 +163,10 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
 
     const forget = async (request: FastifyRequest, upload: ImportRow): Promise<void> => {
       await deleteImport(database, upload, changeOriginOf(request), now()).catch((error: unknown) =>
-        request.log.warn({ error, importId: upload.importId }, 'a file that is not wanted stays'),
+        request.log.warn(
+          { error, importId: upload.importId },
+          'the file of a refused upload could not be deleted and stays stored',
+        ),
       );
     };
     app.addHook('onSend', async (request) => {
@@ -209,7 +212,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
         if (finished) return reply.send({ import: toWire(finished) });
         return sendProblem(request, reply, {
           code: 'conflict',
-          message: 'the import was cancelled',
+          message: 'the import was cancelled; create another one',
         });
       },
     );

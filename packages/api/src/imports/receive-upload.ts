@@ -94,7 +94,7 @@ export async function receiveUpload(
     );
     if (error instanceof RequestRefused) throw error;
     if (upload !== undefined) await upload.catch(rethrowOthers);
-    throw refused('the multipart body is malformed or broke off');
+    throw refused('the multipart body is malformed or incomplete; send it again');
   }
   if (upload === undefined)
     throw refused('send the file as a part with a filename, after the fields');
@@ -175,7 +175,7 @@ function openForm(headers: IncomingMessage['headers']) {
       },
     });
   } catch {
-    throw refused('the multipart body has no boundary');
+    throw refused('the multipart body has no boundary; name it in Content-Type');
   }
 }
 

@@ -309,7 +309,7 @@ async function findByIdentifier(
  */
 const nobody = (identifier: string, type: IdType): Problem => ({
   code: 'not_found',
-  message: `customer not found: nobody has this ${type}${hint(identifier, type)}`,
+  message: `customer not found: no person has this ${type}${hint(identifier, type)}`,
 });
 
 function hint(identifier: string, type: IdType): string {

@@ -113,7 +113,7 @@ export function registerApplications(app: ApiServer, effects: ApplicationEffects
         case 'taken':
           return sendProblem(request, reply, {
             code: 'conflict',
-            message: 'there is an application with this id',
+            message: 'an application with this id exists already; use another id',
           });
       }
     },

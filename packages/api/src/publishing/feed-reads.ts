@@ -161,7 +161,8 @@ function lastEventIdOf({ headers }: FastifyRequest): string | undefined {
 
 const FULL: Problem = {
   code: 'unavailable',
-  message: 'as many readers wait as there may be, or as this workspace may have now',
+  message:
+    'the limit of waiting readers of this installation or workspace is reached; try again later',
 };
 
 function whyNot(outcome: 'malformed' | 'ahead' | 'expired', feed: Feed): Problem {
@@ -169,7 +170,7 @@ function whyNot(outcome: 'malformed' | 'ahead' | 'expired', feed: Feed): Problem
   if (outcome === 'expired')
     return {
       code: 'cursor_expired',
-      message: `what comes after the cursor is not kept; the oldest that is comes after ${oldest}`,
+      message: `the events after the cursor are deleted; continue with the cursor ${oldest}`,
       meta: { oldest },
     };
   const message =

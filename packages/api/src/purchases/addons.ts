@@ -31,7 +31,7 @@ function addonsRequestOf({ addons }: Catalogue) {
   const sold = addons.filter(({ isRetired }) => !isRetired);
   const sku = z
     .string()
-    .regex(/^[\w-]{1,100}$/, 'must be a price')
+    .regex(/^[\w-]{1,100}$/, 'must be the id of a price')
     .meta(sold.length === 0 ? {} : { enum: sold.map((price) => price.sku) });
   return z
     .strictObject({
@@ -106,7 +106,7 @@ export function registerAddons(
       const sold = new Set(catalogue.addons.map(({ sku }) => sku));
       for (const [index, sku] of skus.entries())
         if (!sold.has(sku))
-          throw refusedField(`skus.add.${index}`, 'unsupported', 'is no price of an add-on');
+          throw refusedField(`skus.add.${index}`, 'unsupported', 'is not a price of an add-on');
       const [first, second] = findTwoPrices(catalogue, skus) ?? [];
       if (first !== undefined && second !== undefined) {
         const field = `skus.add.${skus.indexOf(second)}`;

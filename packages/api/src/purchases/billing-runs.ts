@@ -115,7 +115,7 @@ export function registerBillingRuns(
         querystring: z.object({
           wait: z
             .string()
-            .regex(/^\d{1,3}$/, 'must be seconds')
+            .regex(/^\d{1,3}$/, 'must be a number of seconds')
             .transform(Number)
             .pipe(z.int().min(0).max(WAIT_SECONDS_MAX))
             .default(0)

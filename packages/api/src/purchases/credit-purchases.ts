@@ -82,7 +82,8 @@ export function pricePackOf(
   if (!isPaidPlan(account))
     throw new RequestRefused({
       code: 'plan_not_eligible',
-      message: 'inbox previews need a paid plan that is neither Builder nor paused',
+      message:
+        'inbox previews need a paid plan other than Builder, and not paused; change the plan first',
     });
   return purchase;
 }
@@ -192,7 +193,11 @@ export async function waitForPayment(
     };
   throw new RequestRefused(
     workflow.status === 'failed'
-      ? { code: 'vendor_refused', message: 'the payment provider refused the purchase' }
+      ? {
+          code: 'vendor_refused',
+          message:
+            'the payment provider refused the purchase; nothing was charged, use another payment method',
+        }
       : {
           code: 'unavailable',
           message:

@@ -73,7 +73,8 @@ export function registerDowngrade(
       if (isRefused)
         throw new RequestRefused({
           code: 'plan_transition_not_allowed',
-          message: 'only an Essentials trial can move to the Builder plan, and no checkout may run',
+          message:
+            'only an Essentials trial without a checkout in progress can move to the Builder plan',
         });
       return reply.send(undefined);
     },

@@ -31,7 +31,7 @@ const tags = ['billing'];
 const planIdOf = (plans: readonly Plan[]) =>
   z
     .string()
-    .regex(/^[\w-]{1,100}$/, 'must be a plan')
+    .regex(/^[\w-]{1,100}$/, 'must be the id of a plan')
     .meta({
       enum: plans.map(({ id }) => id),
       requestExamples: plans
@@ -46,7 +46,7 @@ const subscriptionRequest = z
     coupon_code: couponCode.optional(),
     payment_method_id: z
       .string()
-      .regex(/^pm_\w{1,100}$/, 'must be a payment method')
+      .regex(/^pm_\w{1,100}$/, 'must be the id of a payment method, such as pm_1')
       .optional(),
     quantity: z.int().min(1).max(10_000).default(1),
     expected_amount: expectedMoney.optional().meta({
@@ -101,7 +101,11 @@ export function registerPlanCheckout(
       if (!plan || plan.isRetired) throw new RequestRefused(notFound('the plan was'));
       const { coupon_code: code = null, quantity, expected_amount: expectedAmount } = request.body;
       if (code !== null && !findCoupon(catalogue, code, now()))
-        throw refusedField('coupon_code', 'invalid', 'is no coupon in force');
+        throw refusedField(
+          'coupon_code',
+          'invalid',
+          'is not a valid coupon; leave it out or use another one',
+        );
       if (request.body.payment_method_id === undefined) {
         const coupon = code === null ? null : (findCoupon(catalogue, code, now()) ?? null);
         const amount = discountedAmount(plan.amount * quantity, coupon);
@@ -219,7 +223,7 @@ function answerCheckout(
   if (status === 'pending')
     throw new RequestRefused({
       code: 'checkout_pending',
-      message: 'the checkout is still running; it has not failed and may still bill',
+      message: 'the checkout is in progress and may still bill; ask for its status again',
       // The payment provider's own word for a request that is not done yet.
       meta: { ...meta, vendor_code: 'idempotency_key_in_use' },
       retryAfterSeconds: pollAfterSeconds(workflow, nowMs),
@@ -228,11 +232,11 @@ function answerCheckout(
     throw new RequestRefused({
       code: 'checkout_conflict',
       message:
-        'a checkout of this account at the same time bought another plan, quantity or coupon',
+        'a checkout of this account at the same time bought another plan, quantity or coupon; read the subscription first',
       meta,
     });
   const refusal = workflow.result?.refusal;
-  const message = workflow.message ?? 'the payment could not be made';
+  const message = workflow.message ?? 'the payment could not be made; use another payment method';
   const field = refusedFieldOf(workflow, asked);
   throw new RequestRefused({
     code: isCheckoutRefusal(refusal) ? PROBLEM_OF_REFUSAL[refusal] : 'payment_declined',

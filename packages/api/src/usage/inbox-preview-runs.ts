@@ -111,12 +111,13 @@ export function registerInboxPreviewRuns(
         case 'conflict':
           throw new RequestRefused({
             code: 'conflict',
-            message: 'this job was recorded with another workspace, user or quantity',
+            message:
+              'this job was recorded with another workspace, user or quantity; use another preview_job_id',
           });
         case 'insufficient':
           throw new RequestRefused({
             code: 'insufficient_credits',
-            message: `the pools hold ${outcome.available} credits`,
+            message: `the pools hold ${outcome.available} credits, fewer than the run takes; buy more, or take fewer`,
             meta: { available: outcome.available },
           });
       }

@@ -152,7 +152,7 @@ function cursorOf(...given: Parameters<typeof readUsageCursor>): UsageCursor {
     case 'mismatch':
       throw new RequestRefused({
         code: 'cursor_mismatch',
-        message: 'cursor was given for other filters',
+        message: 'the cursor belongs to other filters; send the same filters, or no cursor',
         details: [cursorDetail('was given for other filters')],
       });
   }

@@ -84,7 +84,10 @@ export async function namesOf(
   try {
     return await findUsageNames(database, accountId, environmentIds, userIds);
   } catch (error) {
-    request.log.warn({ error }, 'the names in the usage were not found');
+    request.log.warn(
+      { error },
+      'the names of users and workspaces could not be read; the usage was sent without them',
+    );
     return NAMELESS;
   }
 }

@@ -54,15 +54,14 @@ const logged = z.object({
 });
 
 const SKIP_REFUSALS = {
-  not_failing: 'the head has not failed, so there is nothing to skip',
-  not_head: 'another delivery is the head now; look at the state again',
-  in_progress: 'the head is being tried now; ask again when that attempt has ended',
+  not_failing: 'the first delivery has not failed, so it cannot be skipped',
+  not_head: 'another delivery is the first one; read the state again',
+  in_progress: 'the first delivery is being attempted; try again when that attempt has ended',
 } as const;
 
 const APPEND_REFUSALS = {
-  disabled: 'the reporting webhook is disabled, so nothing is sent to it',
-  not_finished:
-    'the delivery is neither delivered nor abandoned; it is sent without being asked for',
+  disabled: 'the reporting webhook is disabled; enable it first',
+  not_finished: 'the delivery is still in its queue; the worker sends it without this call',
 } as const;
 
 export function registerLaneOperations(

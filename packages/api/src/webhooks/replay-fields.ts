@@ -63,7 +63,7 @@ export const newReplay = criteria
         (each) => each !== undefined,
       ),
     {
-      error: 'must say what to replay: since, until, event_types, states or person',
+      error: 'must have at least one of since, until, event_types, states and person',
     },
   )
   .meta({

@@ -212,9 +212,9 @@ export function registerReportingWebhooks(
         lane.webhookId,
         (before) => {
           refusal = exposesHeaders(request.body, before)
-            ? neededAnew('headers', 'those of the new one, or {} for none')
+            ? neededAnew('headers', 'the values for the new one, or {}')
             : exposesToken(request.body, before, lane.environmentId, encryptedText)
-              ? neededAnew('oauth2', 'that of the new one, or null for none')
+              ? neededAnew('oauth2', 'the value for the new one, or null')
               : (changesBeyondApplication(request.body, before) ??
                 changesBeyondGrant(grant, request.body, before));
           if (refusal) return {};

@@ -42,7 +42,7 @@ export function changesBeyondApplication(
 ): Problem | undefined {
   if (applicationId === null) return undefined;
   const given = NOT_OF_APPLICATIONS.find((field) => body[field] === true);
-  const message = 'is not for endpoints of applications, which are told of their messages alone';
+  const message = 'is not for endpoints of applications, which receive only their own messages';
   if (given) return refused(given, `${given} ${message}`);
   const beyond = body.events?.find((each) => !ENDPOINT_EVENTS.includes(each));
   return beyond === undefined ? undefined : refused('events', `events ${message}`);
@@ -84,7 +84,7 @@ function eventsBeyond(events: readonly string[], allowed: readonly string[]): Pr
   if (beyond === undefined) return undefined;
   return refused(
     'events',
-    `events must be of those that the link to the portal allows, not ${beyond}`,
+    `events must be among the events of the link to the portal, not ${beyond}`,
   );
 }
 

@@ -27,12 +27,12 @@ export function addApiCommand({ program, terminal, api, accountApi }: ApiContext
         .argParser((text) => text.toUpperCase())
         .choices(['GET', 'POST', 'PUT', 'DELETE']),
     )
-    .argument('<path>', 'like /v1/reporting_webhooks')
+    .argument('<path>', 'path, for example /v1/reporting_webhooks')
     .option('--data <json>', 'the body: a JSON object, or @FILE that has one')
-    .description('calls the API: with --token where the path is of an account, else with --key')
+    .description('calls the API: with --token if the path belongs to an account, else with --key')
     .action(async (method: Method, path: string, { data }: { data?: string }) => {
       if (!path.startsWith('/'))
-        throw new AppError('COMMAND_MISUSED', `a path begins with /: /${path}`);
+        throw new AppError('COMMAND_MISUSED', `a path must begin with /: /${path}`);
       const client = /^\/v1\/(?:accounts?|account_\w+|fleet)\b/.test(path) ? accountApi() : api();
       const body = data === undefined ? undefined : await readJson(data);
       writeFields(terminal(), await client.request(method, path, body));
@@ -48,7 +48,7 @@ async function readJson(data: string): Promise<JsonObject> {
   try {
     return JSON.parse(text) as JsonObject;
   } catch (cause) {
-    throw new AppError('COMMAND_MISUSED', `--data is no JSON: ${reasonOf(cause)}`, { cause });
+    throw new AppError('COMMAND_MISUSED', `--data is not JSON: ${reasonOf(cause)}`, { cause });
   }
 }
 
@@ -74,11 +74,11 @@ export function addOpenCommand({ program, terminal, apiUrl, openBrowser }: ApiCo
   program
     .command('open')
     .addArgument(
-      new Argument('[what]', 'to be shown').choices(Object.keys(SCREENS)).default('overview'),
+      new Argument('[what]', 'screen to show').choices(Object.keys(SCREENS)).default('overview'),
     )
-    .argument('[id]', 'of it')
-    .option('--print', 'only print the address')
-    .description('opens the web console at the same thing: sluice open webhook 2')
+    .argument('[id]', 'id of the shown object')
+    .option('--print', 'prints the address and opens no browser')
+    .description('opens the web console at this screen, for example: sluice open webhook 2')
     .action(async (what: string, id: string | undefined, { print }: { print?: true }) => {
       const path = SCREENS[what]?.(encodeURIComponent(id ?? '')) ?? '/';
       const url = `${apiUrl()}${path}`;

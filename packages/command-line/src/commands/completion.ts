@@ -98,7 +98,7 @@ ${lines.join('\n')}
 export function addCompletionCommand(program: Command, write: (script: string) => void): void {
   const completion = program
     .command('completion')
-    .description('a script of a shell: source <(sluice completion bash)');
+    .description('prints the completion script of a shell: source <(sluice completion bash)');
   for (const shell of SHELLS)
     completion
       .command(shell)

@@ -31,7 +31,9 @@ export function addEventCommands(
   events
     .command('trace')
     .argument('<event-id>', "the sender's messageId, or the event_id of a delivery", eventId)
-    .description('the path of one event: received, commit batch, processed, deliveries, attempts')
+    .description(
+      'shows the path of one event: received, commit batch, processed, deliveries, attempts',
+    )
     .action(async (id: string) => {
       const { trace } = await api()
         .request('GET', `/v1/events/${encodeURIComponent(id)}/trace`)
@@ -47,7 +49,7 @@ export function addEventCommands(
   events
     .command('show')
     .argument('<event-id>', "the sender's messageId", eventId)
-    .description('one event with its body')
+    .description('shows one event with its body')
     .action(async (id: string) => {
       const { event } = await api().request('GET', `/v1/events/${encodeURIComponent(id)}`);
       writeFields(terminal(), event as object);
@@ -55,9 +57,9 @@ export function addEventCommands(
 
   program
     .command('issues')
-    .description('refused, skipped and corrected input, newest day first')
-    .option('--code <code>', 'only this code')
-    .option('--source <call>', 'only from this call, like pipelines.track')
+    .description('lists refused, skipped and corrected input, newest day first')
+    .option('--code <code>', 'only issues of this code')
+    .option('--source <call>', 'only issues of this call, for example pipelines.track')
     .addOption(
       new Option('--severity <severity>', 'only refused input, or only corrected input').choices([
         'error',

@@ -13,12 +13,12 @@ export function addKeyCommands({
 }: AccountContext): void {
   const keys = program
     .command('keys')
-    .description('credentials of an account: list, make, rotate, revoke');
+    .description('keys of an account: list, make, rotate, revoke');
   const path = (rest = ''): string => accountPath(`/api_credentials${rest}`);
 
   keys
     .command('list')
-    .description('all of them, without their secrets')
+    .description('lists all keys, without their secrets')
     .action(async () => {
       const { api_credentials: found } = await api().request('GET', path());
       writeRows(
@@ -31,16 +31,16 @@ export function addKeyCommands({
   keys
     .command('make')
     .argument('<type>', 'pipelines, tracking, app or service_account')
-    .argument('<name>', 'to know it by')
-    .option('--workspace <id>', 'its workspace; a service account has none', positiveInteger)
+    .argument('<name>', 'name of the key')
+    .option('--workspace <id>', 'workspace of the key; a service account has none', positiveInteger)
     .addOption(
-      new Option('--role <role>', 'of a service account (member)').choices([
+      new Option('--role <role>', 'role of a service account; default: member').choices([
         'account_admin',
         'billing_admin',
         'member',
       ]),
     )
-    .description('makes one; its secret is shown once')
+    .description('makes a key; its secret is shown once')
     .action(async (type: string, name: string, options: { workspace?: number; role?: string }) => {
       const { workspace, role } = options;
       if (type !== 'service_account' && workspace === undefined)
@@ -56,15 +56,15 @@ export function addKeyCommands({
     });
   keys
     .command('rotate')
-    .argument('<id>', 'of the credential', positiveInteger)
-    .description('gives it a new secret, shown once; the old one ends within a second')
+    .argument('<id>', 'id of the credential', positiveInteger)
+    .description('gives a key a new secret, shown once; the old secret ends within a second')
     .action(async (id: number) => {
       writeFields(terminal(), await api().request('POST', path(`/${id}/rotate`)));
     });
   keys
     .command('revoke')
-    .argument('<id>', 'of the credential', positiveInteger)
-    .description('for ever, within a second')
+    .argument('<id>', 'id of the credential', positiveInteger)
+    .description('revokes a key within a second; this cannot be undone')
     .action(async (id: number) => {
       writeFields(terminal(), await api().request('DELETE', path(`/${id}`)));
     });

@@ -69,6 +69,6 @@ export function writeDetails(terminal: Terminal, details: FleetDetails): void {
     { ...terminal, columns: undefined },
     busy.map((shard) => ({ ...shard, stuck: shard.stuck ? 'yes' : 'no' })),
     ['shard', 'waiting', 'oldest_age_ms', 'stuck'],
-    `nothing waits in any of the ${details.shards.length} shards`,
+    `no work waits in any of the ${details.shards.length} shards`,
   );
 }

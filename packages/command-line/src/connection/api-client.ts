@@ -44,7 +44,11 @@ const KEY = /^[\x21-\x7E]*$/;
 export function createApiClient(options: ApiClientOptions): ApiClient {
   const { url, key, keyAdvice, signal: stopping } = options;
   const send = async (path: string, init: RequestInit): Promise<Response> => {
-    if (!KEY.test(key)) throw new AppError('COMMAND_NOT_ALLOWED', `no key looks so; ${keyAdvice}`);
+    if (!KEY.test(key))
+      throw new AppError(
+        'COMMAND_NOT_ALLOWED',
+        `the key does not have the form of a key; ${keyAdvice}`,
+      );
     const headers = {
       Authorization: `Bearer ${key}`,
       'Content-Type': 'application/json',
@@ -77,11 +81,11 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   };
   const whyNoBody = (cause: unknown, method: string): string => {
     if (cause instanceof SyntaxError)
-      return `what answers at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`;
+      return `the server at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`;
     if (stopping.aborted) return whyNoAnswer(cause, method);
     const what = `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)})`;
     return method === 'GET'
-      ? `${what}; look whether it runs, then try again`
+      ? `${what}; check that it runs, then try again`
       : `${what}${mayBeDoneBy(method)}`;
   };
   return {
@@ -140,7 +144,7 @@ function showWait(onWait: (waitedMs: number | undefined) => void): () => void {
 }
 
 const mayBeDoneBy = (method: string | undefined): string =>
-  method === 'GET' ? '' : '; look whether it was done before you ask again';
+  method === 'GET' ? '' : '; check whether it was done before you repeat it';
 
 /** `fetch` says only that it failed; what did is its cause. OpenSSL ends its messages with a line break. */
 const networkReasonOf = (error: unknown): string =>
@@ -174,12 +178,12 @@ async function refusalOf(
   const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
   if (problem?.message === undefined)
     return notReached(
-      `what answers at ${url} says ${answer.status}, and not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`,
+      `the server at ${url} says ${answer.status}, and not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`,
     );
   // Of an object that is not there it says what is not; so it is another process of ours, or another version.
   if (answer.status === 404 && /^(?:there is )?no such path$/.test(problem.message))
     return notReached(
-      `what answers at ${url} has no such path; is --api-url (SLUICE_API_URL) that of the API, and is the API of this version?`,
+      `the server at ${url} has no such path; check that --api-url (SLUICE_API_URL) is the URL of the API, and that the API has this version`,
     );
   if (accountAdvice !== undefined && problem.message === NO_ACCOUNT)
     return { code: 'COMMAND_NOT_ALLOWED', message: `${problem.message}; ${accountAdvice}` };

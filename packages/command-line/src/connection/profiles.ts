@@ -47,7 +47,10 @@ export function readProfiles(file: string): Profiles {
     throw new AppError('COMMAND_MISUSED', `${file} cannot be read: ${reasonOf(error)}`);
   }
   if ((statSync(file).mode & OTHERS) !== 0)
-    throw new AppError('COMMAND_MISUSED', `others may read the keys in ${file}: chmod 600 ${file}`);
+    throw new AppError(
+      'COMMAND_MISUSED',
+      `other users can read the keys in ${file}: chmod 600 ${file}`,
+    );
   const parsed = parse(text);
   if (parsed === undefined)
     throw new AppError(

@@ -28,7 +28,7 @@ export function createBareProgram(version: string, start: RunningStart | undefin
       .description('Shows and operates a Sluice installation: processes, waiting work, deliveries.')
       .version(version)
       .addOption(
-        new Option('--api-url <url>', 'the API')
+        new Option('--api-url <url>', 'URL of the API')
           .env('SLUICE_API_URL')
           .default(start?.apiUrl ?? 'http://127.0.0.1:8090')
           .argParser(address),
@@ -56,22 +56,25 @@ export function createBareProgram(version: string, start: RunningStart | undefin
           .default(1),
       )
       .addOption(
-        new Option('--profile <name>', 'addresses and keys that sluice login has kept').env(
-          'SLUICE_PROFILE',
-        ),
+        new Option(
+          '--profile <name>',
+          'profile with the addresses and keys that sluice login stored',
+        ).env('SLUICE_PROFILE'),
       )
       .addOption(
-        new Option('--output <format>', 'table for people; the others are exact')
+        new Option('--output <format>', 'table is for people; the other formats are exact')
           .choices(OUTPUT_FORMATS)
           .default('table'),
       )
       .addOption(
-        new Option('--json', 'as --output json: one JSON document (or one a line)').implies({
-          output: 'json',
-        }),
+        new Option('--json', 'short for --output json: one JSON document, or one per line').implies(
+          {
+            output: 'json',
+          },
+        ),
       )
       .addOption(
-        new Option('--columns <names>', 'which members are shown, with commas between').argParser(
+        new Option('--columns <names>', 'members to show, separated by commas').argParser(
           columnNames,
         ),
       )

@@ -7,7 +7,7 @@ export interface SendOptions {
   readonly url: string;
   readonly writeKey: string;
   readonly count: number;
-  /** Calls a second; 0: as fast as they are taken. */
+  /** Calls calls per second; 0: as fast as intake accepts them. */
   readonly rate: number;
   /** Calls in one request; 1: each by itself. */
   readonly batchSize: number;
@@ -126,7 +126,7 @@ export async function send(
   if (accepted === 0 && failures['status 404'] !== undefined) {
     throw new AppError(
       'COMMAND_NOT_REACHED',
-      `what answers at ${options.url} is not intake (404); is --intake-url (SLUICE_INTAKE_URL) right?`,
+      `the server at ${options.url} is not intake (404); is --intake-url (SLUICE_INTAKE_URL) right?`,
     );
   }
   latenciesMs.sort((a, b) => a - b);

@@ -1,4 +1,4 @@
-/** `sluice tail`: what comes in and what is reported, as it happens, from every process. */
+/** `sluice tail`: shows calls and deliveries as they happen, from every process. */
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 import { printable } from '@sluice/domain/values/printable';
 import type { ApiClient } from '../connection/api-client.ts';

@@ -26,34 +26,35 @@ export function addDeliveryCommands(
   api: () => ApiClient,
   terminal: () => Terminal,
 ): void {
-  const deliveries = program.command('deliveries').description('what was sent to webhooks');
+  const deliveries = program.command('deliveries').description('deliveries to webhooks');
   deliveries
     .command('list')
-    .argument('[webhook-id]', 'of the webhook; all of them unless given', positiveInteger)
+    .argument('[webhook-id]', 'id of the webhook; default: all webhooks', positiveInteger)
     .addOption(
-      new Option('--state <state>', 'only these').choices([
+      new Option('--state <state>', 'only deliveries in this state').choices([
         'pending',
         'retrying',
         'delivered',
         'abandoned',
       ]),
     )
-    .option('--event-type <type>', 'only of this type')
-    .option('--since <time>', 'ISO 8601: logged at or after it', instantSeconds)
-    .option('--until <time>', 'ISO 8601: logged before it', instantSeconds)
-    .option('--person <id>', 'only about this person, by id')
-    .option('--event-id <id>', 'only of this event')
+    .option('--event-type <type>', 'only deliveries of this event type')
+    .option(
+      '--since <time>',
+      'time (ISO 8601): only deliveries logged at it or later',
+      instantSeconds,
+    )
+    .option('--until <time>', 'time (ISO 8601): only deliveries logged before it', instantSeconds)
+    .option('--person <id>', 'only deliveries about the person with this id')
+    .option('--event-id <id>', 'only deliveries of this event')
     .addOption(
-      new Option('--status-class <class>', 'only with a last answer of this class').choices([
-        '2xx',
-        '3xx',
-        '4xx',
-        '5xx',
-        'none',
-      ]),
+      new Option(
+        '--status-class <class>',
+        'only deliveries whose last answer has this class',
+      ).choices(['2xx', '3xx', '4xx', '5xx', 'none']),
     )
     .option('--limit <count>', 'rows', positiveInteger, 50)
-    .description('newest first, each with the answers that it got')
+    .description('lists deliveries, newest first, each with its answers')
     .action(async (webhookId: number | undefined, options: ListOptions) => {
       const query = new URLSearchParams({ limit: String(options.limit) });
       const asked = {
@@ -88,9 +89,9 @@ export function addDeliveryCommands(
     });
   deliveries
     .command('show')
-    .argument('<webhook-id>', 'of the webhook', positiveInteger)
-    .argument('<sequence>', 'of the delivery', positiveInteger)
-    .description('one, with each attempt and its answer')
+    .argument('<webhook-id>', 'id of the webhook', positiveInteger)
+    .argument('<sequence>', 'sequence of the delivery', positiveInteger)
+    .description('shows one delivery, with each attempt and its answer')
     .action(async (webhookId: number, sequence: number) => {
       const { delivery } = await api().request(
         'GET',

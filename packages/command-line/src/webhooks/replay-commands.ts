@@ -23,16 +23,20 @@ export function addReplayCommands(
   const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
   webhooks
     .command('replay')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .requiredOption('--since <time>', 'ISO 8601: deliveries logged at or after it', instantSeconds)
-    .option('--until <time>', 'ISO 8601: and before it', instantSeconds)
-    .option('--event-type <type...>', 'only these')
+    .argument('<id>', 'id of the webhook', positiveInteger)
+    .requiredOption(
+      '--since <time>',
+      'time (ISO 8601): only deliveries logged at it or later',
+      instantSeconds,
+    )
+    .option('--until <time>', 'time (ISO 8601): only deliveries logged before it', instantSeconds)
+    .option('--event-type <type...>', 'only these event types')
     .option('--state <state...>', 'only delivered or abandoned')
-    .option('--rate <deliveries>', 'a second', positiveInteger)
-    .option('--dry-run', 'only count')
-    .option('--wait', 'until it has ended, and show how far it is')
+    .option('--rate <deliveries>', 'maximum deliveries per second', positiveInteger)
+    .option('--dry-run', 'count the deliveries and send none')
+    .option('--wait', 'waits for the end and shows the progress')
     .description(
-      'sends again what matches, beside the live deliveries, which are not delayed; it goes on without this command',
+      'sends matching deliveries again, without delay of live deliveries; it continues without this command',
     )
     .action(async (id: number, options: ReplayOptions) => {
       const body = {
@@ -55,8 +59,8 @@ export function addReplayCommands(
     });
   webhooks
     .command('replays')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .description('its replays, newest first, and how far each is')
+    .argument('<id>', 'id of the webhook', positiveInteger)
+    .description('lists the replays of a webhook, newest first, with their progress')
     .action(async (id: number) => {
       const { replays } = await api().request('GET', path(id, '/replays'));
       writeRows(
@@ -77,9 +81,9 @@ export function addReplayCommands(
     });
   webhooks
     .command('cancel-replay')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .argument('<replay-id>', 'of the replay', positiveInteger)
-    .description('starts nothing more of a replay; what is on its way ends')
+    .argument('<id>', 'id of the webhook', positiveInteger)
+    .argument('<replay-id>', 'id of the replay', positiveInteger)
+    .description('cancels a replay; deliveries in progress end')
     .action(async (id: number, replayId: number) => {
       writeFields(terminal(), await api().request('POST', path(id, `/replays/${replayId}/cancel`)));
     });
@@ -122,7 +126,10 @@ export async function followReplay(deps: FollowDependencies, replayId: number): 
   for (;;) {
     const replay = ((await list()) as readonly Replay[]).find(({ id }) => id === replayId);
     if (replay === undefined)
-      throw new AppError('COMMAND_FAILED', `replay ${replayId} is not listed any more`);
+      throw new AppError(
+        'COMMAND_FAILED',
+        `replay ${replayId} is not listed any more; sluice webhooks replays lists the others`,
+      );
     const { state, total, delivered, abandoned, failing } = replay;
     const done = delivered + abandoned;
     const all = total === null ? '' : ` of ${total}`;

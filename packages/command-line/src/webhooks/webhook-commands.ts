@@ -18,12 +18,12 @@ export function addWebhookCommands(
 ): void {
   const webhooks = program
     .command('webhooks')
-    .description('reporting webhooks and what they wait for');
+    .description('reporting webhooks and the state of their deliveries');
   const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
 
   webhooks
     .command('list')
-    .description('all of the workspace, with the state of each')
+    .description('lists the webhooks of the workspace with their states')
     .action(async () => {
       const { reporting_webhooks: found } = await api().request(
         'GET',
@@ -37,13 +37,13 @@ export function addWebhookCommands(
         output,
         isDocument ? listed : listed.map(toRow),
         ['id', 'name', 'state', 'waiting', 'last_delivered_at', 'endpoint'],
-        'no webhook in this workspace; webhooks create makes one',
+        'no webhook in this workspace; sluice webhooks create makes one',
       );
     });
   webhooks
     .command('show')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .description('its settings, and why its deliveries wait if they do')
+    .argument('<id>', 'id of the webhook', positiveInteger)
+    .description('shows the settings, and the reason if deliveries are blocked')
     .action(async (id: number) => {
       const [settings, state] = await Promise.all([
         api().request('GET', path(id)),
@@ -60,7 +60,7 @@ export function addWebhookCommands(
     });
   webhooks
     .command('create')
-    .argument('<name>', 'for people')
+    .argument('<name>', 'name of the webhook')
     .argument('<endpoint>', 'an http or https URL')
     .requiredOption(
       '--event <type...>',
@@ -69,13 +69,13 @@ export function addWebhookCommands(
     .option('--event-name <name...>', 'of tracked events only those with one of these names')
     .option(
       '--filter <condition>',
-      'only what fits, as "data.properties.total gte 100"; may be repeated',
+      'only matching events, for example "data.properties.total gte 100"; may be repeated',
       condition,
     )
-    .option('--with-imports', 'also rows of imports')
-    .option('--with-late', 'also events of more than 72 hours ago')
-    .option('--with-person-attributes', 'with the attributes of the person')
-    .description('makes one, which is sent what happens from now on')
+    .option('--with-imports', 'also sends rows of imports')
+    .option('--with-late', 'also sends events older than 72 hours')
+    .option('--with-person-attributes', 'adds the attributes of the person')
+    .description('makes a webhook; it receives events from now on')
     .action(async (name: string, endpoint: string, options: CreateOptions) => {
       const body = {
         name,
@@ -91,9 +91,9 @@ export function addWebhookCommands(
     });
   webhooks
     .command('probe')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .option('--no-wait', 'do not wait until the attempt has ended')
-    .description('tries the head of a failing webhook now, and says what came of it')
+    .argument('<id>', 'id of the webhook', positiveInteger)
+    .option('--no-wait', 'ends before the attempt has ended')
+    .description('tries the first delivery of a failing webhook now, and prints the result')
     .action(async (id: number, { wait }: { wait: boolean }) => {
       const state = async (): Promise<LaneState> =>
         (await api().request('GET', path(id, '/state'))) as unknown as LaneState;
@@ -108,21 +108,21 @@ export function addWebhookCommands(
     });
   webhooks
     .command('skip')
-    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('<id>', 'id of the webhook', positiveInteger)
     .requiredOption(
       '--sequence <number>',
-      'the head as you saw it; another one is not skipped',
+      'sequence of the first delivery, as shown; another one is not skipped',
       positiveInteger,
     )
-    .option('--reason <text>', 'kept with the delivery')
-    .description('gives up the delivery that holds the others back')
+    .option('--reason <text>', 'reason, stored with the delivery')
+    .description('abandons the failing delivery that blocks the others')
     .action(async (id: number, options: { sequence: number; reason?: string }) => {
       writeFields(terminal(), await api().request('POST', path(id, '/skip_head'), { ...options }));
     });
   webhooks
     .command('resend')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .argument('<sequence>', 'of the delivery', positiveInteger)
+    .argument('<id>', 'id of the webhook', positiveInteger)
+    .argument('<sequence>', 'sequence of the delivery', positiveInteger)
     .description('sends one delivery once more')
     .action(async (id: number, sequence: number) => {
       writeFields(
@@ -132,7 +132,7 @@ export function addWebhookCommands(
     });
   webhooks
     .command('test')
-    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('<id>', 'id of the webhook', positiveInteger)
     .argument('[event-type]', 'any event type', 'customer_subscribed')
     .description('sends a sample event')
     .action(async (id: number, eventType: string) => {

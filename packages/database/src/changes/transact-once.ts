@@ -55,7 +55,11 @@ async function lockOutcome(
     select outcome from idempotency_keys
      where principal = ${principal} and key_hash = ${keyHash} for update`.execute(transaction);
   const [row] = rows;
-  if (!row) throw new AppError('CALL_OVERTAKEN', 'the row of an Idempotency-Key is gone');
+  if (!row)
+    throw new AppError(
+      'CALL_OVERTAKEN',
+      'a repeated call with the same Idempotency-Key took over; use its answer',
+    );
   return row.outcome;
 }
 

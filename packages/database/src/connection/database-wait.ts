@@ -82,7 +82,7 @@ export async function waitForDatabase<Joined>(
         const reason = reasonOf(error instanceof Error && error.cause ? error.cause : error);
         logger.warn(
           { reason, waitedSeconds: waitedSeconds() },
-          'Postgres is away: this process waits for it, and starts once it answers where DATABASE_URL says',
+          'Postgres is away: this process waits for it, and starts when Postgres answers at the address of DATABASE_URL',
         );
       }
     }

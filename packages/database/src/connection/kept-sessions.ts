@@ -88,7 +88,7 @@ export async function requireKeptSessions(options: SessionOptions): Promise<void
     if ((await judgeSessions(options)) !== 'shared') return;
   throw new AppError(
     'SESSIONS_SHARED',
-    'a pooler between this process and Postgres gives every transaction another session (PgBouncer: pool_mode = transaction); this breaks prepared statements, deadlines and queues, mostly without an error, and session settings would reach other clients: set pool_mode = session, or let DATABASE_URL lead to Postgres itself, then start again',
+    'a pooler between this process and Postgres gives every transaction another session (PgBouncer: pool_mode = transaction). This breaks prepared statements, deadlines and queues, mostly without an error, and session settings would reach other clients. Set pool_mode = session, or let DATABASE_URL lead to Postgres itself, then start again',
   );
 }
 

@@ -68,7 +68,7 @@ export async function makeBaseBackup(options: BaseBackupOptions): Promise<void> 
     if (cause instanceof AppError) throw cause;
     throw new AppError(
       'COMMAND_FAILED',
-      `the data could not be copied: ${(cause as Error).message}`,
+      `the data could not be copied: ${(cause as Error).message}; correct the cause, then back up into a new folder`,
       {
         cause,
       },

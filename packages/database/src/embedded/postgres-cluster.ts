@@ -169,7 +169,7 @@ async function createOutside(directory: string, account: ServerAccount): Promise
   } catch (cause) {
     throw new AppError(
       'DATABASE_START_FAILED',
-      `Postgres' account cannot enter ${directory}, and ${path} cannot be made instead`,
+      `Postgres' account cannot enter ${directory}, and ${path} cannot be made instead; set SLUICE_DIRECTORY to a folder that it can enter`,
       { cause },
     );
   }

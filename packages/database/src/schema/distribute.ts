@@ -79,7 +79,7 @@ export async function requireCoordinator(database: DatabaseOrTransaction): Promi
   if (Number.parseInt(version, 10) < CITUS_VERSION_MIN)
     throw new AppError(
       'CONFIG_INVALID',
-      `this database has Citus ${version}, and Sluice needs ${CITUS_VERSION_MIN} or newer`,
+      `this database has Citus ${version}, and Sluice needs ${CITUS_VERSION_MIN} or newer; upgrade Citus, then start again`,
     );
   if (isCoordinator !== true)
     throw new AppError(

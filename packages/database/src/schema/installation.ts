@@ -45,7 +45,7 @@ export async function agreeOnShardCount(
   if (agreed !== shardCount) {
     throw new AppError(
       'CONFIG_INVALID',
-      `SHARD_COUNT is ${shardCount}, but this database was made with ${agreed}; it can never change`,
+      `SHARD_COUNT is ${shardCount}, but this database was made with ${agreed}; SHARD_COUNT can never change: set it to ${agreed}`,
     );
   }
 }
@@ -63,7 +63,7 @@ export async function requireRedisOnCitus(
   if (redisUrl !== undefined || !(await isDistributed(database))) return;
   throw new AppError(
     'CONFIG_INVALID',
-    'this database is on Citus, where the queues are in Redis: set REDIS_URL, then start again',
+    'this database is on Citus, so the queues must be in Redis; set REDIS_URL, then start again',
   );
 }
 

@@ -205,7 +205,7 @@ export async function migrate(
       'MIGRATION_MISMATCH',
       failed
         ? `migration ${failed.migrationName} failed: ${reason}`
-        : `the database is not one this version can use: ${reason}${isPermission(error) ? '; the user of DATABASE_URL must own the database (alter database … owner to …)' : ''}`,
+        : `this version cannot use the database: ${reason}${isPermission(error) ? '; the user of DATABASE_URL must own the database (alter database … owner to …)' : ''}`,
       { cause: error },
     );
   }

@@ -13,7 +13,7 @@ test('where several addresses refuse, the message says what each of them does', 
   expect(databaseUnavailable(cause)).toMatchObject({
     code: 'DATABASE_UNAVAILABLE',
     message: expect.stringContaining(
-      'says: connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432; look',
+      'DATABASE_URL: connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432; check',
     ),
     cause,
   });
@@ -42,7 +42,7 @@ test.each([
   answer('08P01', 'query_wait_timeout'),
   answer('08P01', 'pgbouncer cannot connect to server'),
 ])('a start waits where it may pass by itself: $message', (error) => {
-  expect(databaseUnavailable(error).message).toMatch(/^Postgres does not answer where /);
+  expect(databaseUnavailable(error).message).toMatch(/^Postgres does not answer at /);
   expect(isWorthWaitingFor(error)).toBe(true);
   expect(isWorthWaitingFor(databaseUnavailable(error))).toBe(true);
 });
@@ -66,7 +66,7 @@ test.each([
 ])('a start ends where somebody has to correct it: $message', (error) => {
   expect(isWorthWaitingFor(error)).toBe(false);
   expect(databaseUnavailable(error).message).toMatch(
-    /^Postgres refuses the values of DATABASE_URL: .*; correct that,/,
+    /^Postgres refuses the values of DATABASE_URL: .*; correct it,/,
   );
   expect(isWorthWaitingFor(databaseUnavailable(error))).toBe(false);
 });

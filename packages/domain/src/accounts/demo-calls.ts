@@ -25,4 +25,4 @@ const nameOf = (host: string): string => host.toLowerCase().replace(/:\d*$/, '')
 
 /** What such a call is answered. */
 export const DEMO_ELSEWHERE_MESSAGE =
-  'the tokens of the demo open nothing to calls through a proxy or for another host than this machine; DEMO_HOSTS names hosts for which they do';
+  'the tokens of the demo work only for direct calls to this machine; to allow another host, name it in DEMO_HOSTS';

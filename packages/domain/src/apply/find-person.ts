@@ -73,7 +73,7 @@ export function recordNotFound(
   set.addIssue(operation, {
     code: 'person_not_found',
     field: kind,
-    message: `Nobody has the ${kind} "${value}"; nothing was done.`,
+    message: `No person has the ${kind} "${value}"; nothing was done.`,
     sample: value,
   });
 }

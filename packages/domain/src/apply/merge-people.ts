@@ -63,7 +63,7 @@ function identifyAs(set: WorkingSet, operation: MergePeople, anonymousId: string
   if (person.outcome === 'found') identifyVisitor(set, operation, person.person, anonymousId);
 }
 
-/** Nobody has the new id: the person whom the alias names gets it, in the place of the one of its kind. */
+/** No person has the new id: the person whom the alias names gets it, in the place of the one of its kind. */
 function rename(set: WorkingSet, operation: MergePeople): void {
   const secondary = findPerson(set, operation, operation.secondary);
   if (secondary.outcome !== 'found') return;

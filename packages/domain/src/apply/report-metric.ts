@@ -88,7 +88,7 @@ export function unsubscribeDelivery(set: WorkingSet, operation: UnsubscribeDeliv
     set.addIssue(operation, {
       code: 'person_not_found',
       field: 'delivery_id',
-      message: `Nobody is known behind the delivery "${deliveryId}"; nobody was unsubscribed.`,
+      message: `No person is known for the delivery "${deliveryId}"; no person was unsubscribed.`,
       sample: deliveryId,
     });
   }

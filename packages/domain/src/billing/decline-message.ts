@@ -6,13 +6,13 @@
 const GENERIC = 'The card was declined. Use another payment method, or ask the card issuer.';
 
 const MESSAGES: Readonly<Record<string, string>> = {
-  insufficient_funds: 'The card has insufficient funds.',
-  expired_card: 'The card has expired.',
-  incorrect_cvc: "The card's security code is incorrect.",
-  processing_error: 'The card could not be processed just now. Try again in a while.',
+  insufficient_funds: 'The card has insufficient funds. Use another card.',
+  expired_card: 'The card has expired. Use another card.',
+  incorrect_cvc: "The card's security code is incorrect. Enter it again.",
+  processing_error: 'The card could not be processed. Try again later.',
   authentication_required:
     'The card issuer asks for the cardholder to confirm the payment. Use another payment method.',
-  card_velocity_exceeded: "The card's limit of payments is reached.",
+  card_velocity_exceeded: "The card's limit of payments is reached. Use another card.",
 };
 
 /** @param declineCode - the payment provider's own word; never shown. */

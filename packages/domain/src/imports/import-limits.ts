@@ -29,7 +29,7 @@ export const IMPORT_STORAGE_SIZE_BYTES_DEFAULT = 80 * GIBIBYTE;
 
 const WHAT_TO_DO = 'wait until one has ended or cancel one, then send this one again';
 
-export const TOO_MANY_IMPORTS = `the workspace has ${UNFINISHED_IMPORT_COUNT_MAX} imports that have not ended, which is as many as there may be; ${WHAT_TO_DO}`;
+export const TOO_MANY_IMPORTS = `the workspace has ${UNFINISHED_IMPORT_COUNT_MAX} imports that have not ended, which is the limit; ${WHAT_TO_DO}`;
 
 /** The refusal of a file that is sent to us and finds no capacity. */
 export const noCapacityForImport = (sizeBytesMax: number): string =>

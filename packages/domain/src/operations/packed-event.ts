@@ -98,5 +98,8 @@ export function unpackOperation(queued: QueuedOperation): Operation {
 
 function requireKnownFormat([format]: PackedEvent): void {
   if (format !== PACKED_EVENT_FORMAT)
-    throw new AppError('ENVELOPE_INVALID', `this version does not know events of format ${format}`);
+    throw new AppError(
+      'ENVELOPE_INVALID',
+      `this version does not know events of format ${format}; start workers of a newer version`,
+    );
 }

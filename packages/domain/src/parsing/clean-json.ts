@@ -60,7 +60,7 @@ export function reportFlaws(draft: CallDraft, root: JsonObject, field: string): 
     draft.warn(
       'number_rounded',
       path,
-      `${path} is a whole number beyond 2^53, where numbers are rounded; send it as a text to keep every digit`,
+      `${path} is a whole number beyond 2^53, so it is rounded; send it as a text to keep every digit`,
       value,
     );
   }

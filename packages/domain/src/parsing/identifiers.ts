@@ -63,7 +63,7 @@ function takeIdentifier(
       draft.warn(
         'identifier_trimmed',
         field,
-        `${field} has blanks or line breaks at its ends; it was read without them`,
+        `${field} has blanks or line breaks at its ends; they were removed`,
         value,
       );
     return verdict.value;

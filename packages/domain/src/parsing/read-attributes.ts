@@ -203,8 +203,8 @@ function readEmailAttribute(draft: CallDraft, value: Json, field: string): Json 
   draft.correct(
     'email_invalid',
     field,
-    `${field} is no email address`,
-    'it is left out, for it can identify nobody',
+    `${field} is not an email address`,
+    'it is left out, because it cannot identify a person',
     value,
   );
   return undefined;

@@ -97,7 +97,7 @@ export function parseAnonymousEvent(body: unknown, context: ParseContext): Parse
       draft.refuse(
         'required',
         'data.recipient',
-        'data.recipient is required where anonymous_id is empty',
+        'data.recipient is required if anonymous_id is empty',
       );
     }
     takeTrackEvent(draft, null, undefined, body);

@@ -281,5 +281,5 @@ function verbOf(action: string): 'add' | 'delete' {
 }
 
 function refuseAction(draft: CallDraft, subject: string, action: string): void {
-  draft.refuse('unsupported', 'action', `action is none that ${subject} has`, action);
+  draft.refuse('unsupported', 'action', `action is not an action of ${subject}`, action);
 }

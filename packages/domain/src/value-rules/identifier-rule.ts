@@ -62,7 +62,7 @@ export function judgeEmail(
 ): Verdict<string> {
   const verdict = judgeIdentifier(value, sizeBytesMax, mayBeUnstorable);
   return verdict.outcome === 'read' && !isEmail(verdict.value)
-    ? refused('is no email address')
+    ? refused('is not an email address')
     : verdict;
 }
 

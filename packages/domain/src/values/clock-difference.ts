@@ -52,7 +52,7 @@ export function requireUsableClock(difference: ClockDifference): void {
 export const clockWrong = (difference: Pick<ClockDifference, 'aheadMs'>): AppError =>
   new AppError(
     'CLOCK_WRONG',
-    `the clock of this machine is ${describeDifference(difference)} that of Postgres: it would give failing deliveries up too early or too late, and receivers would refuse its signatures. So this worker ends, and what waits is kept for others; set the clocks right (a time server, on both machines), then start it again`,
+    `the clock of this machine is ${describeDifference(difference)} that of Postgres, so this worker ends: its retries and signatures would have wrong times. No data are lost: other workers acquire its work. Synchronize both machines with a time server, then start it again`,
   );
 
 /**

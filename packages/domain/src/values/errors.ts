@@ -8,14 +8,15 @@ export const ERRORS = {
   CONFIG_INVALID:
     'A setting is missing or malformed; every problem is listed. Correct it and start again.',
   BROKER_UNAVAILABLE:
-    'The broker (Redis, or Postgres where it carries the queues) did not confirm in time.',
+    'The broker (Redis, or Postgres if it carries the queues) did not confirm in time. Intake writes calls to the local disk buffer and retries. Check that the broker runs and answers: docs/operations/outages.md.',
   BROKER_FULL:
     'Redis has nearly reached its maxmemory, so intake adds no commit batches; workers need the remaining capacity. Intake writes calls to the local disk buffer and refuses them (503) when that is full. Start workers, or find out why they make no progress: infra/runbooks/events-are-not-processed.md.',
   BROKER_LOGIN_REFUSED:
     'Redis refuses the user or password of REDIS_URL. Correct REDIS_URL (percent-encoded) and restart, or correct the user in Redis; processes retry the login. Meanwhile intake writes calls to the local disk buffer.',
   BROKER_UNDURABLE:
-    'The broker says itself that it loses what it confirms, so intake in production adds nothing to it: Redis needs appendonly yes, appendfsync always and maxmemory-policy noeviction, Postgres fsync and synchronous_commit on. Correct the settings that the message names, or set INTAKE_ALLOW_UNDURABLE_BROKER=true to accept the loss.',
-  ENVELOPE_INVALID: 'A queued commit batch cannot be read. An incompatible version wrote it.',
+    'The broker can lose what it confirms, so intake in production adds nothing to it. Redis needs appendonly yes, appendfsync always and maxmemory-policy noeviction; Postgres needs fsync and synchronous_commit on. Correct the settings that the message names, or set INTAKE_ALLOW_UNDURABLE_BROKER=true to accept the loss.',
+  ENVELOPE_INVALID:
+    'A queued commit batch cannot be read: an incompatible version wrote it. Start workers of that version or of a newer one.',
   MIGRATION_MISMATCH:
     'The database schema is not the one this version needs. Run the migrations, or the newer version.',
   PORT_TAKEN:
@@ -24,10 +25,12 @@ export const ERRORS = {
     'Postgres refuses the user, password or database of DATABASE_URL, or does not answer. Check that Postgres runs and accepts them from this machine, then start again.',
   SESSIONS_SHARED:
     'A pooler between the process and Postgres keeps no sessions (PgBouncer: pool_mode = transaction). Set its mode to session, or let DATABASE_URL lead to Postgres itself, then start again.',
-  DATA_DIRECTORY_HELD: 'Another process runs on the same data directory. Stop it first.',
-  DATABASE_START_FAILED: 'The embedded Postgres did not start; its own message follows.',
+  DATA_DIRECTORY_HELD:
+    'Another process uses the data directory. Stop that process, or set SLUICE_DIRECTORY to another folder.',
+  DATABASE_START_FAILED:
+    'The embedded Postgres did not start. The message has the cause, or the last lines of the log of Postgres. Correct the cause, then start again.',
   SERVICE_START_FAILED:
-    'A service ended, or did not become ready, during the start; its own message follows.',
+    'A service ended, or did not become ready, during the start. Its own message follows. Correct the cause, then start again.',
   SPILL_UNREADABLE:
     'A file of the local disk buffer is damaged. Move it aside as the message says; it may contain acknowledged calls.',
   SECRET_UNREADABLE:
@@ -37,9 +40,10 @@ export const ERRORS = {
   CLOCK_WRONG:
     'The clock of this machine differs from the clock of Postgres by minutes, so the worker refuses to deliver. No data are lost: other workers acquire its work, or the work waits. Synchronize both machines with a time server, then start the worker again.',
   CALL_OVERTAKEN:
-    'A call with an Idempotency-Key took more than a minute, and the client repeated it meanwhile. The slow call changed nothing.',
-  COMMAND_FAILED: 'A command of `sluice` failed; its message gives the reason.',
-  COMMAND_MISUSED: 'A word of a `sluice` command is wrong; its message gives the right ones.',
+    'A call with an Idempotency-Key took more than a minute, and the client repeated it meanwhile. The slow call changed nothing; use the answer of the repeated call.',
+  COMMAND_FAILED:
+    'A command of `sluice` failed. Its message gives the reason; correct it, then run the command again.',
+  COMMAND_MISUSED: 'A word of a `sluice` command is wrong. Its message gives the valid ones.',
   COMMAND_NOT_REACHED:
     'A `sluice` command does not reach the service that it needs. Its message gives the address, and the setting that changes it.',
   COMMAND_NOT_ALLOWED:
@@ -73,6 +77,6 @@ export function unknownOperation(operation: never): AppError {
   const { type } = operation as { type: unknown };
   return new AppError(
     'ENVELOPE_INVALID',
-    `this version does not know the operation ${String(type)}`,
+    `this version does not know the operation ${String(type)}; start workers of a newer version`,
   );
 }

@@ -24,7 +24,7 @@ test.each([
 });
 
 test.each([
-  [2 * DAY_MS, /172800 s ahead of that of Postgres.*set the clocks right/],
+  [2 * DAY_MS, /172800 s ahead of that of Postgres.*Synchronize both machines/],
   [-2 * DAY_MS, /172800 s behind that of Postgres/],
 ])('a worker must not go by a clock %i ms ahead', (aheadMs, message) => {
   expect(() => requireUsableClock({ aheadMs, uncertaintyMs: 1 })).toThrow(

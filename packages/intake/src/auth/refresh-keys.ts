@@ -58,12 +58,12 @@ export async function startKeyRefresh(deps: KeyRefreshDependencies): Promise<Key
   await read();
   const repetition = repeat('read keys', intervalMs, logger, async () => {
     await save().catch((error: unknown) =>
-      logger.warn({ error }, 'keys that passed their test are not saved; it is tried again'),
+      logger.warn({ error }, 'tested API keys could not be saved; intake tries again'),
     );
     await read().catch((error: unknown) =>
       logger.warn(
         { error, keysAgeSeconds: ageSeconds() },
-        'the keys are not the newest: one revoked since still opens, one made since does not; they are read again',
+        'API keys could not be read; intake uses the keys that it read before, and tries again',
       ),
     );
   });

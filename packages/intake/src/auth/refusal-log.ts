@@ -14,7 +14,7 @@ export function startRefusalLog(
     if (summary !== undefined)
       logger.warn(
         { refusedCount: summary.count, ...summary.last },
-        'calls were not taken, because their keys open nothing; permissive ones were answered 200. The last one is named',
+        'calls with unknown API keys were not stored; permissive mode answered 200. The fields describe the last call',
       );
     return Promise.resolve();
   });

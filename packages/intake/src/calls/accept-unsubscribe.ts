@@ -131,7 +131,7 @@ function parse(deps: AcceptDependencies, submission: Submission, environmentId: 
 const unknownDelivery = ({ parameters: [deliveryId = ''] }: Submission): Issue => ({
   code: 'invalid',
   field: 'delivery_id',
-  message: 'bad delivery id: no such delivery is known',
+  message: 'bad delivery id: the delivery is unknown; use the link of the message',
   sample: deliveryId.slice(0, 200),
 });
 
@@ -139,7 +139,7 @@ const sharedDelivery = ({ parameters: [deliveryId = ''] }: Submission): Issue =>
   code: 'identifier_conflict',
   field: 'delivery_id',
   message:
-    'bad delivery id: more than one workspace has such a delivery, so nobody was unsubscribed; send the Track credentials of the one that is meant',
+    'bad delivery id: several workspaces have such a delivery, so no person was unsubscribed; send the Track credentials of the right workspace',
   sample: deliveryId.slice(0, 200),
 });
 

@@ -237,7 +237,7 @@ export class BatchCommitter {
     } catch (cause) {
       throw new AppError(
         'BROKER_UNAVAILABLE',
-        `neither the broker (${String(brokerFailure)}) nor the local disk buffer (${String(cause)}) accepted a flush`,
+        `neither the broker (${String(brokerFailure)}) nor the local disk buffer (${String(cause)}) accepted a flush; intake refuses calls until one of them does`,
         { cause },
       );
     }

@@ -266,7 +266,7 @@ export class IntakeLease {
       this.#isLate = true;
       logger.warn(
         {},
-        'other intakes have not waited for the calls in the local disk buffer; later calls may have taken effect before them',
+        'other intake processes did not wait for the calls in the local disk buffer; later calls may have been applied before them',
       );
     }
     return standing;

@@ -119,6 +119,6 @@ function lockFile(file: string): DatabaseSync | undefined {
 const unreadable = (file: string, found: string): AppError =>
   new AppError(
     'SPILL_UNREADABLE',
-    `${file} cannot be read (${found}). It may hold calls that were acknowledged. Move it, its -wal ` +
-      `beside it, to another folder and start again; what is left of it: sqlite3 <file> .recover`,
+    `${file} cannot be read (${found}). It may contain acknowledged calls. Move it and its -wal ` +
+      `file to another folder and start again; to recover its calls: sqlite3 <file> .recover`,
   );

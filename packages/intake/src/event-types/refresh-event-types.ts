@@ -38,7 +38,10 @@ export class EventTypeRefresh {
   start(intervalMs: number, logger: Logger, lifecycle: Lifecycle): void {
     const repetition = repeat('read event types', intervalMs, logger, () =>
       this.read().catch((error: unknown) =>
-        logger.warn({ error }, 'the event types are not the newest; they are read again'),
+        logger.warn(
+          { error },
+          'event types could not be read; intake uses those that it read before, and tries again',
+        ),
       ),
     );
     lifecycle.defer('refresh of event types', () => repetition.stop());

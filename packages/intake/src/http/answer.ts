@@ -45,7 +45,7 @@ export function answerOf(call: Call, outcome: Outcome, standing?: RateStanding):
         body: problem(
           207,
           'partly_accepted',
-          'some items were refused, the others are taken',
+          'some items were refused and the others accepted; errors names each refused one',
           outcome.issues,
         ),
       };
@@ -83,7 +83,11 @@ export function answerOf(call: Call, outcome: Outcome, standing?: RateStanding):
     case 'overloaded':
       return {
         status: '503 Service Unavailable',
-        body: problem(503, 'overloaded', 'not stored; send it again after the time in Retry-After'),
+        body: problem(
+          503,
+          'overloaded',
+          'the call was not stored; send it again after the time in Retry-After',
+        ),
         retryAfterSeconds: outcome.retryAfterSeconds,
       };
   }

@@ -111,7 +111,7 @@ export function framingProblem(found: Head): string | undefined {
   }
   if (found.hostCount > 1) return 'Host is repeated';
   if (!isHost(found.host)) return 'Host is not a host';
-  if (found.authorizationCount > 1) return 'Authorization is repeated';
+  if (found.authorizationCount > 1) return 'Authorization is repeated; send it once';
   return undefined;
 }
 

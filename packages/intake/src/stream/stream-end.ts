@@ -30,7 +30,7 @@ export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefin
     case 'unauthorized':
       return {
         end: 'unauthorized',
-        message: 'the key is no longer in force; go on after this line with another',
+        message: 'the key is no longer valid; continue after this line with another key',
       };
     case 'overloaded':
       return {
@@ -43,7 +43,7 @@ export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefin
       if (bytesEnd === undefined || bytesEnd === 'complete') {
         return {
           end: 'invalid_encoding',
-          message: `the body is not what Content-Encoding says: ${outcome.message}`,
+          message: `the body does not match Content-Encoding: ${outcome.message}`,
         };
       }
       break;
@@ -56,10 +56,13 @@ export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefin
       break;
   }
   if (bytesEnd === 'stopping') {
-    return { end: 'stopping', message: 'this process stops; go on after this line with another' };
+    return {
+      end: 'stopping',
+      message: 'this process stops; continue after this line with another connection',
+    };
   }
   if (bytesEnd === 'idle') {
-    return { end: 'idle', message: 'nothing came for too long; go on after this line' };
+    return { end: 'idle', message: 'no data came for too long; continue after this line' };
   }
   return { end: 'complete' };
 }

@@ -155,7 +155,7 @@ export class StreamExchange {
     this.#lineBefore = this.#line;
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'unsupported') {
-      const message = 'use gzip, deflate or no content encoding';
+      const message = 'the content encoding is not supported; use gzip, deflate or none';
       const issue = { code: 'invalid_encoding', field: null, message } as const;
       this.#options.recordRefusal?.(request.workspace, request.call.name, [issue]);
       void this.#refuse({
@@ -166,7 +166,7 @@ export class StreamExchange {
       this.#state.isStopping ||
       !this.#options.places.take(request.workspace.environmentId, 1)
     ) {
-      const message = 'too many streams are open; come again after the time in Retry-After';
+      const message = 'too many streams are open; try again after the time in Retry-After';
       void this.#refuse({
         status: '503 Service Unavailable',
         body: problem(503, 'overloaded', message),

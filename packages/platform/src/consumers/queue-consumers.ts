@@ -172,11 +172,17 @@ async function leave(
   await Promise.all(queues.map((queue) => queue.emptyHanded()));
   // What is left is to tell the broker. BullMQ would wait for one that is away until it is back.
   await within(LEAVE_DEADLINE_MS, closes).catch(() => {
-    logger.warn({}, 'the broker does not hear that its workers leave; it finds out by their locks');
+    logger.warn(
+      {},
+      'the broker did not confirm that this worker leaves; its jobs return when their locks end',
+    );
   });
   side.leave();
   await within(LEAVE_DEADLINE_MS, closes).catch((error: unknown) => {
-    logger.warn({ error }, 'a worker did not end');
+    logger.warn(
+      { error },
+      'a queue worker did not close in time; its jobs return when their locks end',
+    );
   });
 }
 

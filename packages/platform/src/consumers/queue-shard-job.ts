@@ -73,7 +73,10 @@ export async function runShardJob(
     if (closing.aborted) {
       // If it cannot be put back it stays active, and returns when its lock ends.
       await within(PUT_BACK_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) => {
-        logger.warn({ error, envelopeId: job.id }, 'a commit batch could not be put back');
+        logger.warn(
+          { error, envelopeId: job.id },
+          'a commit batch could not be returned to its queue; it returns when its lock ends',
+        );
       });
       throw new WaitingError();
     }

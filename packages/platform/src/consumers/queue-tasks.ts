@@ -120,7 +120,10 @@ export function startTaskWorker<Task>(
       // It was on its way when we closed, and what it works with may be gone before it ends. If it cannot be put
       // back, it returns when its lock ends.
       await within(LEAVE_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) =>
-        logger.warn({ error, queue: name, task: job.data }, 'a task could not be put back'),
+        logger.warn(
+          { error, queue: name, task: job.data },
+          'a task could not be returned to its queue; it returns when its lock ends',
+        ),
       );
       throw new WaitingError();
     }
@@ -160,7 +163,7 @@ export function startTaskWorker<Task>(
         await worker.waitUntilReady();
         await worker.run();
       } catch (error) {
-        logger.error({ error, queue: name }, 'worker stopped');
+        logger.error({ error, queue: name }, 'a queue worker stopped; another one is opened');
       }
       if (isClosing) return;
       await worker.close(true).catch(() => undefined);

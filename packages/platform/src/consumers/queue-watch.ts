@@ -205,14 +205,17 @@ export class QueueWatch {
       if (head.active.length > 0) await this.#backendOf(name)?.moveStalledJobsToWait();
     } catch (error) {
       // Tried again at the next look. A worker whose own connection is broken is replaced below.
-      logger.warn({ error, queue: name }, 'a queue could not be mended');
+      logger.warn(
+        { error, queue: name },
+        'a queue could not be repaired; the next check tries again',
+      );
     }
 
     const isNotTaking = waitsSinceMs !== undefined && takers.some(({ isIdle }) => isIdle);
     const isOverdue = isNotTaking && now() - Math.max(waitsSinceMs, replacedAtMs) >= stalledAfterMs;
     for (const taker of takers) {
       if (taker.hasEnded || (isOverdue && taker.isIdle)) {
-        logger.error({ queue: name }, 'a worker takes no jobs; it is replaced');
+        logger.error({ queue: name }, 'a queue worker takes no jobs; it is replaced');
         taker.replace();
         this.#standings.set(name, { ...standing, replacedAtMs: now(), orphans: [] });
       } else if (isNotTaking && before?.headId === headId) taker.nudge();
@@ -230,7 +233,7 @@ export class QueueWatch {
     this.#recoveredJobs++;
     this.#options.logger.warn(
       { queue: name, jobId: id },
-      'a job was taken and its hand-over got lost; it is put back',
+      'a job was acquired and did not reach its worker; it returns to the queue',
     );
   }
 
@@ -241,7 +244,10 @@ export class QueueWatch {
     const key = `${queue.name} ${longest.jobId} ${longest.sinceMs}`;
     if (this.#hung.has(key)) return;
     this.#hung.add(key);
-    logger.error({ queue: queue.name, ...longest }, 'a try of a job does not end');
+    logger.error(
+      { queue: queue.name, ...longest },
+      'an attempt at a job does not end; the worker ends, and another one acquires the job',
+    );
     onHung(queue.name, longest.jobId);
   }
 }

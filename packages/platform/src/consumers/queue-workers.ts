@@ -88,7 +88,7 @@ function openOne(
       worker.on('error', (error) => warnOfConnection(error, name));
       worker.on('failed', (job, error) => {
         onFailed();
-        logger.error({ error, queue: name, jobId: job?.id }, 'job failed');
+        logger.error({ error, queue: name, jobId: job?.id }, 'a job failed; error has the reason');
       });
       return worker;
     },

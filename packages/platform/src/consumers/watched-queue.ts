@@ -110,7 +110,10 @@ export class WatchedQueue {
     this.#worker = this.#start();
     this.#retired.push(
       this.#end(old, true).catch((error: unknown) => {
-        this.#options.logger.warn({ error, queue: this.name }, 'a replaced worker did not close');
+        this.#options.logger.warn(
+          { error, queue: this.name },
+          'a replaced queue worker did not close; its jobs return when their locks end',
+        );
       }),
     );
   }
@@ -168,7 +171,10 @@ export class WatchedQueue {
       .waitUntilReady()
       .then(() => (this.#isClosing ? undefined : worker.run()))
       .catch((error: unknown) =>
-        logger.error({ error, queue: this.name }, 'a worker’s loop failed'),
+        logger.error(
+          { error, queue: this.name },
+          'the loop of a queue worker failed; the worker is replaced',
+        ),
       )
       .finally(() => {
         if (worker === this.#worker && !this.#isClosing) this.#hasEnded = true;

@@ -37,7 +37,7 @@ export class FailingTries {
 
   succeeded(): void {
     if (this.#failure === undefined) return;
-    if (this.#isTold) this.#logger.warn({}, 'commit batches are applied again');
+    if (this.#isTold) this.#logger.warn({}, 'commit batches can be applied again');
     this.#failure = undefined;
     this.#isTold = false;
   }
@@ -50,7 +50,7 @@ export class FailingTries {
     this.#isTold = true;
     this.#logger.error(
       failing,
-      'no commit batch can be applied; each is tried again, nothing is lost: infra/runbooks/events-are-not-processed.md',
+      'no commit batch can be applied; the worker retries and no data are lost: infra/runbooks/events-are-not-processed.md',
     );
   }
 

@@ -20,7 +20,10 @@ export function createLifecycle(logger: Logger): Lifecycle {
       try {
         await resource.close();
       } catch (error) {
-        logger.error({ error, resource: resource.name }, 'could not close a resource');
+        logger.error(
+          { error, resource: resource.name },
+          'a resource could not be closed; the stop continues',
+        );
       }
     }
   }

@@ -105,7 +105,10 @@ export class ProcessEnd {
     const deadline = setTimeout(resolve, drainTimeoutMs, true);
     deadline.unref();
     if (await Promise.race([lifecycle.stop(), isTooLate])) {
-      logger.error({ drainTimeoutMs }, 'draining took too long; exiting with work unfinished');
+      logger.error(
+        { drainTimeoutMs },
+        'draining took longer than DRAIN_TIMEOUT_MS; the process ends with unfinished work',
+      );
       this.#exitCode = 1;
     }
     clearTimeout(deadline);

@@ -35,7 +35,10 @@ export function repeat(
       try {
         await step(() => isStopping);
       } catch (error) {
-        logger.warn({ error, task: name }, 'a repeated task failed; it runs again');
+        logger.warn(
+          { error, task: name },
+          'a repeated task failed; it runs again after its interval',
+        );
       }
       if (!isStopping && !isWoken)
         await wait(typeof intervalMs === 'number' ? intervalMs : intervalMs());

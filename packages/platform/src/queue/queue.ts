@@ -328,9 +328,13 @@ export async function openProducer(
 }
 
 const unconfirmed = (redis: RedisClient | undefined, error: unknown): AppError =>
-  new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the commit batches', {
-    cause: redis ? refusalOf(redis, error) : error,
-  });
+  new AppError(
+    'BROKER_UNAVAILABLE',
+    'the broker did not confirm the commit batches; check that it runs and answers',
+    {
+      cause: redis ? refusalOf(redis, error) : error,
+    },
+  );
 
 function addingTo(redis: RedisClient | undefined, prefix: string): AddCommitBatches {
   if (redis === undefined) return addInTransaction;

@@ -37,7 +37,7 @@ export function connectionWarnings(
     const unsaidCount = last?.unsaidCount ?? 0;
     logger.warn(
       { ...describe(error), ...(queue && { queue }), ...(unsaidCount > 0 && { unsaidCount }) },
-      'the broker or a connection to it failed; it is tried again',
+      'the broker or a connection to it failed; the process retries',
     );
   };
 }

@@ -62,7 +62,7 @@ function describe(url: string, reason: string): string {
   const address = parseRedisUrl(url);
   const [, correction] = CORRECTIONS.find(([pattern]) => pattern.test(reason)) ?? [];
   if (correction !== undefined)
-    return `Redis cannot be used as REDIS_URL says (${hostsOf(address)}): ${correction} (${reason}); correct that, then start again`;
+    return `Redis cannot be used as REDIS_URL says (${hostsOf(address)}): ${correction} (${reason}); correct it, then start again`;
   return `Redis cannot be used as REDIS_URL says (${hostsOf(address)}): ${reason}; it is waited for, look whether it runs and may be reached from here${adviceOn(url, reason)}`;
 }
 

@@ -138,7 +138,7 @@ export class RedisCapacity {
     this.#isRefusalTold = true;
     this.#options.logger.warn(
       {},
-      'Redis does not allow INFO memory for this user; calls go on until Redis is full, and workers then cannot free capacity; allow the command',
+      'Redis does not allow INFO memory for this user, so intake cannot stop before Redis is full; allow the command',
     );
   }
 
@@ -149,7 +149,10 @@ export class RedisCapacity {
     if (fill.isFull === wasFull) return;
     const figures = { ratio: fill.ratio, percentMax: fillPercentMax };
     if (fill.isFull)
-      logger.warn(figures, 'Redis is full; nothing is added until workers free capacity');
+      logger.warn(
+        figures,
+        'Redis is full; intake adds no commit batches until workers free capacity',
+      );
     else logger.info(figures, 'Redis has capacity again');
   }
 }

@@ -233,7 +233,10 @@ export class ReplicaConfirmation {
     await this.#look(master);
     if (!this.#shortages.has(master)) return;
     const { graceMs, logger } = this.#options;
-    logger.warn({ graceMs, ...addressOf(master) }, 'a master of Redis has lost replicas');
+    logger.warn(
+      { graceMs, ...addressOf(master) },
+      'a master of Redis has fewer replicas than required; restore them within graceMs, or intake stops adding to it',
+    );
     this.#looks ??= repeat('count replicas', LOOK_INTERVAL_MS, logger, () =>
       Promise.all([...this.#shortages.keys()].map((each) => this.#look(each))),
     );

@@ -31,6 +31,6 @@ export function refusalOf(redis: RedisClient, error: unknown): unknown {
   const failure = redis.status === 'ready' ? undefined : failures.get(redis);
   const [, answer] = LOGIN_REFUSED.exec(failure?.message ?? String(error)) ?? [];
   if (answer === undefined) return failure ?? error;
-  const message = `Redis does not take the user or password of REDIS_URL (${answer})`;
+  const message = `Redis refuses the user or password of REDIS_URL (${answer}); correct REDIS_URL or the user in Redis`;
   return new AppError('BROKER_LOGIN_REFUSED', message, { cause: failure ?? error });
 }

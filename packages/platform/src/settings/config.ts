@@ -205,7 +205,7 @@ export const encryptionSettings = z.object({
         !/^[\w-]{1,32}$/.test(id) || key.length !== KEY_SIZE_BYTES;
       if (!first || keys.some(isBad) || new Set(keys.map(({ id }) => id)).size < keys.length) {
         const message =
-          'must be one or more id:key with commas between, each key 32 bytes in base64';
+          'must be one or more id:key pairs separated by commas, each key 32 bytes in base64';
         context.addIssue({ code: 'custom', message });
         return z.NEVER;
       }

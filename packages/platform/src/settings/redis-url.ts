@@ -61,7 +61,8 @@ export function parseRedisUrl(text: string): RedisAddress {
   };
   const database = Number(found['database'] || '0');
   if (kind === 'cluster') {
-    if (database !== 0) throw invalid('a Redis Cluster has database 0 alone');
+    if (database !== 0)
+      throw invalid('a Redis Cluster has only database 0; remove the database number from the URL');
     return { kind, ...servers };
   }
   const query = new URLSearchParams(found['query'] ?? '');

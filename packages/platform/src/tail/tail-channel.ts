@@ -189,7 +189,10 @@ class PostgresChannel implements TailChannel {
         client.on('end', () => this.#reconnect());
         return client;
       } catch (error) {
-        this.#options.logger.warn({ error }, 'postgres connection of the live tail');
+        this.#options.logger.warn(
+          { error },
+          'the live tail could not connect to Postgres; the process tries again',
+        );
         await client.end().catch(() => undefined);
         await sleep(Math.min(delayMs, RECONNECT_DELAY_MS_MAX), undefined, {
           signal: this.#closing.signal,

@@ -51,7 +51,10 @@ export class TailSource {
     this.#channel
       .listen(ANNOUNCEMENT_TOPIC, (text) => this.#hear(text))
       .catch((error: unknown) =>
-        this.#logger.warn({ error }, 'the live tail cannot hear who reads it'),
+        this.#logger.warn(
+          { error },
+          'the live tail could not subscribe to its readers; this process publishes nothing to it',
+        ),
       );
   }
 
@@ -85,7 +88,10 @@ export class TailSource {
     if (said === undefined) {
       // Without its text: people are named in filters.
       const details = { length: text.length };
-      this.#logger.warn(details, 'what was heard is no announcement of a live tail');
+      this.#logger.warn(
+        details,
+        'an announcement of a live tail cannot be read and is ignored; all processes need the same version',
+      );
       return;
     }
     const { hub, environmentId, filters, forMs } = said;

@@ -66,7 +66,7 @@ export const tracingSettings = z.object({
       if (headers) return headers;
       context.addIssue({
         code: 'custom',
-        message: 'must be name=value, percent-encoded, commas between',
+        message: 'must be name=value pairs, percent-encoded, separated by commas',
       });
       return z.NEVER;
     })

@@ -76,7 +76,7 @@ describe('a Redis that is there and refuses what REDIS_URL says: the line says w
     const lines = await report(url.replace('HOST', `127.0.0.1:${server.port}`));
     expect(lines).toEqual([
       expect.stringMatching(
-        /^Redis cannot be used as REDIS_URL says \(127.0.0.1:\d+\): .*; correct that, then start again$/,
+        /^Redis cannot be used as REDIS_URL says \(127.0.0.1:\d+\): .*; correct it, then start again$/,
       ),
     ]);
     expect(lines[0]).toContain(correction);
@@ -115,6 +115,6 @@ test('what answers is no Redis: the line says so', async () => {
   onTestFinished(() => void other.close());
   const { port } = other.address() as AddressInfo;
   expect(await report(`redis://127.0.0.1:${port}`)).toEqual([
-    expect.stringMatching(/what answers there is no Redis .*correct that/),
+    expect.stringMatching(/what answers there is no Redis .*correct it/),
   ]);
 });

@@ -147,7 +147,9 @@ test.each([
 ])('%s is no announcement: it is passed over with a warning', async (text) => {
   await channel.publish(ANNOUNCEMENT_TOPIC, text);
   expect(source.isTailed(7)).toBe(false);
-  expect(warnings).toEqual(['what was heard is no announcement of a live tail']);
+  expect(warnings).toEqual([
+    'an announcement of a live tail cannot be read and is ignored; all processes need the same version',
+  ]);
   await announce();
   source.publish(7, [line('a')]);
   await vi.advanceTimersByTimeAsync(100);

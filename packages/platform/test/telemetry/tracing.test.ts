@@ -23,7 +23,7 @@ const start = (tracer: Tracer, parent: string) =>
 test('headers for the collector that cannot be read are a setting that cannot be used', () => {
   for (const text of ['a=%zz', 'a', '=b'])
     expect(() => parseSettings(tracingSettings, { OTEL_EXPORTER_OTLP_HEADERS: text })).toThrow(
-      'OTEL_EXPORTER_OTLP_HEADERS: must be name=value, percent-encoded, commas between',
+      'OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs, percent-encoded, separated by commas',
     );
 });
 

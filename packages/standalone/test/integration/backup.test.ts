@@ -139,7 +139,7 @@ test('what is there is never overwritten', { timeout: TEST_TIMEOUT_MS }, async (
   await writeFile(join(folder, 'postgres-password'), 'kept');
   const nothing = await run('restore', '/nowhere', folder, join(folder, 'new'));
   expect(nothing.code).toBe(2);
-  expect(nothing.stderr).toMatch(/is no backup, or not a whole one: it has no backup\.json\n$/);
+  expect(nothing.stderr).toMatch(/is not a complete backup: it has no backup\.json\n$/);
 
   await writeFile(join(folder, 'backup.json'), '{"format":1}');
   const refused = await run('restore', folder, folder);

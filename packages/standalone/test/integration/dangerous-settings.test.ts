@@ -73,12 +73,12 @@ test.each(['development', 'production'])(
 
 test('the API does not start where sign-up needs an invitation that nobody has', async () => {
   expect(await refusalOf('api', { API_SIGNUP: 'invitation' })).toMatch(
-    /API_SIGNUP_INVITATION: req/,
+    /API_SIGNUP_INVITATION is req/,
   );
 });
 
 test('the API does not start in production without a secret of its own', async () => {
-  expect(await refusalOf('api', { NODE_ENV: 'production' })).toMatch(/API_SECRET: required/);
+  expect(await refusalOf('api', { NODE_ENV: 'production' })).toMatch(/API_SECRET is required/);
 });
 
 test.each([

@@ -74,7 +74,7 @@ test('verify whose reader has had enough ends as one that could not look, and wi
   const program = run(SLUICE, ['verify']);
   program.child.stdout.destroy();
   expect(await program.ended).toBe(2);
-  expect(program.errors).toBe('ended early: nobody reads the output any more\n');
+  expect(program.errors).toBe('ended early: the reader closed the output\n');
 });
 
 test.each([

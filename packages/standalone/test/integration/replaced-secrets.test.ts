@@ -145,6 +145,6 @@ test('where nobody reads what it shows nothing is replaced', async () => {
   const program = replace();
   program.child.stdout.destroy();
   expect(await program.ended).toBe(2);
-  expect(program.errors).toContain('nobody reads the output');
+  expect(program.errors).toContain('the reader closed the output');
   expect(await readOpen()).toEqual({});
 });

@@ -242,7 +242,9 @@ test(
     });
     await waiting.says('Redis cannot be used as REDIS_URL says');
     await waiting.says('Postgres is away: this process waits for it');
-    expect(waiting.output()).toMatch(/DATABASE_URL says: (Connection terminated|read ECONNRESET)/);
+    expect(waiting.output()).toMatch(
+      /address of DATABASE_URL: (Connection terminated|read ECONNRESET)/,
+    );
     // A service meets a Redis that is away too, and waits as long.
     postgres.restore();
     await waiting.says('Postgres is there; the start goes on');
@@ -287,7 +289,7 @@ test.each<[string, (url: URL) => void, RegExp]>([
     await once(refused.child, 'close');
     expect(refused.child.exitCode).toBe(1);
     expect(refused.output()).toMatch(
-      /^DATABASE_UNAVAILABLE: Postgres refuses the values of DATABASE_URL: .*; correct that, then start again\n$/,
+      /^DATABASE_UNAVAILABLE: Postgres refuses the values of DATABASE_URL: .*; correct it, then start again\n$/,
     );
     expect(refused.output()).toMatch(reason);
   },

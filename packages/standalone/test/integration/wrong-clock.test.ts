@@ -88,7 +88,9 @@ test.each(['does not start', 'ends once it is so, though it runs'])(
       expect.objectContaining({
         level: 60,
         code: 'CLOCK_WRONG',
-        msg: expect.stringMatching(/6912\d\d s ahead of that of Postgres.*set the clocks right/),
+        msg: expect.stringMatching(
+          /6912\d\d s ahead of that of Postgres.*Synchronize both machines/,
+        ),
       }),
     );
   },

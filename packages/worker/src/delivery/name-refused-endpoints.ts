@@ -42,7 +42,10 @@ export function warnOfEndpoints({
   }
   nameRefusedEndpoints({ policy, ...deps }).catch((error: unknown) => {
     if (!signal.aborted)
-      logger.warn({ error }, 'endpoints at refused addresses could not be named');
+      logger.warn(
+        { error },
+        'the search for webhooks at refused addresses failed; their deliveries fail as before',
+      );
   });
 }
 

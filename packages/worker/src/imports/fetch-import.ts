@@ -113,7 +113,7 @@ class ImportFetch {
     const { environmentId, importId } = this.row;
     this.#deps.logger.warn(
       { error: cause, environmentId, importId },
-      'no way through the egress proxy to the file of an import; it is tried again',
+      'the egress proxy did not reach the file of an import; the worker tries again',
     );
     await this.#advance({
       state: 'preprocessing',

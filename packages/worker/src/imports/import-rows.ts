@@ -290,7 +290,7 @@ function withPerson(row: JudgedRow, known: ReadonlyMap<string, IdentifierRow>): 
     : {
         code: 'person_not_found',
         field: '_svc_customer_id',
-        message: `Nobody has this ${key.kind}; events of a file do not make people.`,
+        message: `No person has this ${key.kind}; events of a file create no people.`,
       };
   return { ...row, event: undefined, issues: [issue] };
 }

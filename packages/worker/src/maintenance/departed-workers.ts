@@ -62,13 +62,13 @@ export function createDepartedWorkers(deps: DepartedWorkersDeps): DepartedWorker
     await forgetWorkers(database, processIds);
     logger.warn(
       { processIds, deliveryQueues: laneCount, jobs: jobCount },
-      'worker processes ended without a goodbye; this worker released what they held',
+      'worker processes ended without releasing their work; this worker released it',
     );
   };
   return {
     async look() {
       await findDead().catch((error: unknown) =>
-        logger.warn({ error }, 'could not look for killed workers; the next round does'),
+        logger.warn({ error }, 'the search for killed workers failed; the next round tries again'),
       );
     },
     reconcileLoop: {

@@ -26,7 +26,10 @@ export async function eachAlone<Item extends object>(
       await work(item);
     } catch (error) {
       if (isDatabaseAway(error)) throw error;
-      logger.error({ error, task, item }, 'one could not be done and is tried again later');
+      logger.error(
+        { error, task, item },
+        'an item of a task failed; the next round tries it again',
+      );
     }
   }
 }

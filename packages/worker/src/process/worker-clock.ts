@@ -85,7 +85,7 @@ export class WorkerClock {
     }
     throw new AppError(
       'CLOCK_WRONG',
-      'an attempt ended long ago, or by a clock that was wrong; it is not kept, and made again',
+      'an attempt ended long ago, or the clock was wrong; the attempt is not stored, and is made again',
     );
   }
 

@@ -100,7 +100,10 @@ export class WorkerPresence {
       { url, applicationName: `${applicationName} presence` },
       (error) => {
         if (this.#session !== session) return;
-        logger.warn({ error }, 'the session that shows that this worker lives ended; it opens one');
+        logger.warn(
+          { error },
+          'the Postgres session that shows this worker as alive ended; the worker opens another one',
+        );
         this.#session = undefined;
         this.#looks?.wake();
       },

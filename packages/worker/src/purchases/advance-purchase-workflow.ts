@@ -112,7 +112,10 @@ async function advance(
           workflow,
           `the step ${next.step} was tried too often`,
         );
-        deps.logger.error({ runId: workflow.runId, step: next.step }, 'a run waits for a person');
+        deps.logger.error(
+          { runId: workflow.runId, step: next.step },
+          'a purchase needs manual review: sluice purchases list',
+        );
         return 'parked';
       case 'wait-for-payment': {
         const outcome = await waitForPayment(deps, workflow, steps);

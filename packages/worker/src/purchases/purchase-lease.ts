@@ -31,7 +31,10 @@ export function keepPurchaseLease(
     try {
       if (!(await renewPurchaseLease(database, workflow, leaseMs))) clearInterval(timer);
     } catch (error) {
-      logger.warn({ error, runId: workflow.runId }, 'the lease of a purchase could not be renewed');
+      logger.warn(
+        { error, runId: workflow.runId },
+        'the lease of a purchase could not be renewed; the worker tries again until it ends',
+      );
     }
   };
   const timer = setInterval(() => void renew(), leaseMs / RENEWALS);

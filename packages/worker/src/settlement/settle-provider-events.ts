@@ -89,6 +89,10 @@ export async function lookAtInvoice(
     await settleBankPayment(transaction, workflow, invoice, deps.now());
     return 'unchanged';
   });
-  if (settlement === 'parked') deps.logger.error({ runId, invoiceId }, 'a run waits for a person');
+  if (settlement === 'parked')
+    deps.logger.error(
+      { runId, invoiceId },
+      'a purchase needs manual review: sluice purchases list',
+    );
   return 'ok';
 }

@@ -99,7 +99,7 @@ async function settleOnce(
         workflow,
         `of its price ${beforeAmount} had gone back, and now only ${payment.amountReturned}: invoice ${invoice.invoiceId}`,
       );
-      logger.error({ runId }, 'a run waits for a person');
+      logger.error({ runId }, 'a purchase needs manual review: sluice purchases list');
       return 'done';
     }
     await writeDown(transaction, workflow, result, payment, now());

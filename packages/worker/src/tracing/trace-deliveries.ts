@@ -85,7 +85,7 @@ export function createWorkerTracing({
     const sequences = page.map(({ sequence }) => sequenceOf(sequence));
     const found = await listTraceparents(database, lane, sequences, first.readFromDay).catch(
       (error: unknown) => {
-        logger.warn({ error }, 'what is delivered now is not traced');
+        logger.warn({ error }, 'deliveries could not be traced; they are sent without a trace');
         return undefined;
       },
     );

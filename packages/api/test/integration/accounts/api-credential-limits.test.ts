@@ -53,7 +53,7 @@ describe('one made', () => {
     const environment = 'environment_id' in given && { environment_id: api.a.environmentId };
     const body = { name: 'a', type: 'service_account', ...given, ...environment };
     expect(expectProblem(await create(body, 'sa_here'), 403, 'forbidden').message).toContain(
-      'ip_allowlist lies within its own',
+      'needs an ip_allowlist within its own',
     );
   });
 
@@ -77,7 +77,7 @@ describe('one made', () => {
       const later = new Date(EXPIRES_AT_MS + 1).toISOString();
       for (const body of [given, { ...given, expires_at: later }]) {
         const { message } = expectProblem(await create(body, 'sa_until'), 403, 'forbidden');
-        expect(message).toContain(`expires no later than it does can be made: ${expiresAt}`);
+        expect(message).toContain(`made with this token must not expire after it: ${expiresAt}`);
       }
       const made = await create({ ...given, expires_at: expiresAt }, 'sa_until');
       expect(made.json().api_credential?.expires_at, made.body).toBe(expiresAt);

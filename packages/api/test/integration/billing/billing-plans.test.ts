@@ -48,7 +48,7 @@ const endPurchaseWorkflow = (runId: string, status: 'success' | 'failed', result
     await finishPurchaseWorkflow(
       transaction,
       key,
-      { status, message: 'The card has expired.', result },
+      { status, message: 'The card has expired. Use another card.', result },
       0,
     );
   });
@@ -163,7 +163,7 @@ describe('a checkout', () => {
     expect(await status(runId, 'plan_id=premium_month')).toEqual({
       run_id: runId,
       status: 'failed',
-      message: 'The card has expired.',
+      message: 'The card has expired. Use another card.',
     });
   });
 

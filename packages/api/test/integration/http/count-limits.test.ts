@@ -68,7 +68,7 @@ test('a workspace has so many reporting webhooks, also where two ask for the las
 
   const refused = await makeWebhook();
   expect(expectProblem(refused, 409, 'limit_reached').message).toBe(
-    `the workspace has ${WEBHOOK_COUNT_MAX} reporting webhooks, which is as many as there may be`,
+    `the workspace has ${WEBHOOK_COUNT_MAX} reporting webhooks, which is the limit; remove one first`,
   );
   expect(refused.json().meta).toMatchObject({ limit: WEBHOOK_COUNT_MAX });
   // Another workspace is not held back, and a deleted one makes room.
@@ -90,7 +90,7 @@ test.each([
 
     const refused = await makeCredential(type);
     expect(expectProblem(refused, 409, 'limit_reached').message).toBe(
-      `the ${whose} has ${CREDENTIAL_COUNT_MAX} credentials in force, which is as many as there may be`,
+      `the ${whose} has ${CREDENTIAL_COUNT_MAX} credentials in force, which is the limit; remove one first`,
     );
     expect(refused.json().meta).toMatchObject({ limit: CREDENTIAL_COUNT_MAX });
     // The other kind and another account are not held back, and a revoked one makes room.

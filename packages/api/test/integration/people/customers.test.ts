@@ -172,21 +172,21 @@ describe('GET /v1/customers/{id}/attributes', () => {
   });
 
   test.each([
-    ['nobody', '', 'customer not found: nobody has this id'],
+    ['nobody', '', 'customer not found: no person has this id'],
     [
       'ada@example.com',
       '',
-      'customer not found: nobody has this id; to look up an email, send id_type=email',
+      'customer not found: no person has this id; to look up an email, send id_type=email',
     ],
     [
       `cio_${ADA}`,
       '',
-      'customer not found: nobody has this id; to look up a svc_id, send id_type=svc_id',
+      'customer not found: no person has this id; to look up a svc_id, send id_type=svc_id',
     ],
-    ['Ada 1+/x', '?id_type=email', 'customer not found: nobody has this email'],
-    ['a3ffffff', '?id_type=cio_id', 'customer not found: nobody has this cio_id'],
-    ['1', '?id_type=svc_id', 'customer not found: nobody has this svc_id'],
-    ['a3fffffffffffffffffffff', '?id_type=svc_id', 'customer not found: nobody has this svc_id'],
+    ['Ada 1+/x', '?id_type=email', 'customer not found: no person has this email'],
+    ['a3ffffff', '?id_type=cio_id', 'customer not found: no person has this cio_id'],
+    ['1', '?id_type=svc_id', 'customer not found: no person has this svc_id'],
+    ['a3fffffffffffffffffffff', '?id_type=svc_id', 'customer not found: no person has this svc_id'],
   ])('%j%s is 404 and says what was looked for', async (identifier, query, message) => {
     const answer = await api.call(
       'GET',

@@ -211,7 +211,7 @@ test('skip_head of what is not the failed head, or is being tried, is 409 and ch
   expectProblem(await skip(3), 409, 'conflict');
   await api.call('POST', `${url}/probe`);
   await claimLane(api.database, lane, 60_000, api.clock.nowMs);
-  expect(expectProblem(await skip(2), 409, 'conflict').message).toContain('being tried');
+  expect(expectProblem(await skip(2), 409, 'conflict').message).toContain('being attempted');
   expect((await api.call('GET', `${url}/state`)).json()).toMatchObject({
     state: 'failing',
     head: { sequence: 2 },

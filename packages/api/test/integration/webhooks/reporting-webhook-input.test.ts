@@ -116,9 +116,9 @@ test.each([
     [
       ['http://127.0.0.1:0/ok', 'must not have port 0, at which nothing can listen'],
       ['https://example.com:99999/', 'must have a port from 1 to 65535, not 99999'],
-      ['http://example..com/ok', 'must not have the host example..com, in which a part is empty'],
-      ['http://.example.com/', 'must not have the host .example.com, in which a part is empty'],
-      ['http://example.com../', 'must not have the host example.com.., in which a part is empty'],
+      ['http://example..com/ok', 'must not have the host example..com, which has an empty part'],
+      ['http://.example.com/', 'must not have the host .example.com, which has an empty part'],
+      ['http://example.com../', 'must not have the host example.com.., which has an empty part'],
       [
         `http://${'a'.repeat(64)}.com/`,
         'must have a host of at most 253 characters, and 63 between dots',

@@ -23,7 +23,7 @@ test('a pooler that gives each transaction another session ends the start, with 
   await expect(requireKeptSessions({ ...APPLICATION, url })).rejects.toEqual(
     expect.objectContaining({
       code: 'SESSIONS_SHARED',
-      message: expect.stringMatching(/set pool_mode = session, or let DATABASE_URL lead/),
+      message: expect.stringMatching(/Set pool_mode = session, or let DATABASE_URL lead/),
     }),
   );
 });

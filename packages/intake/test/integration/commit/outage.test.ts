@@ -121,7 +121,8 @@ describe('a Redis that', () => {
     async () => {
       const url = world.redis.url.replace('redis://', 'redis://sluice:not-yet@');
       const intake = await world.startIntake({ REDIS_URL: url });
-      const told = 'Redis does not take the user or password of REDIS_URL (WRONGPASS)';
+      const told =
+        'Redis refuses the user or password of REDIS_URL (WRONGPASS); correct REDIS_URL or the user in Redis';
       expect(intake.logs.map(({ msg }) => msg)).toContain(`the broker does not answer: ${told}`);
       expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
       const readiness = await fetch(`${intake.url}/readyz`);

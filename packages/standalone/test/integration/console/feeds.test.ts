@@ -48,7 +48,7 @@ test('a feed is made, read a page at a time, changed, and deleted by its name', 
   await form.getByLabel(/^Only tracked events/).fill('order_placed');
   await form.getByLabel(/^Only what fits/).fill('data.properties.total gte 100');
   await form.getByRole('button', { name: 'Make the feed' }).click();
-  await form.getByRole('alert').getByText('name').waitFor();
+  await form.getByRole('alert').getByText('the object of the path was not found').waitFor();
   expect(await problemsOf(page)).toEqual([]);
   await form.getByLabel(/^Name/).fill('orders');
   await form.getByRole('button', { name: 'Make the feed' }).click();
@@ -107,7 +107,7 @@ test('a cursor of a feed that was made anew is said to be over, with the way on'
   await world.call('PUT', '/v1/feeds/anew', { events: ['event'] });
   const page = await world.demoPage();
   await page.goto(`${world.url}/feeds/anew?cursor=${before}`);
-  await page.getByRole('alert').getByText('is not kept').waitFor();
+  await page.getByRole('alert').getByText('are deleted').waitFor();
   await page.getByRole('button', { name: 'From the oldest' }).click();
   await page.getByRole('heading', { name: 'Nothing comes after it yet' }).waitFor();
   expect(new URL(page.url()).search).toBe('');

@@ -112,7 +112,7 @@ test('what the provider does not vouch for is refused with a sentence, and so ar
   provider.state.person = { sub: email, email, email_verified: false };
   await giveEmail(page, email);
   await page.getByRole('button', { name: signInName() }).click();
-  await page.getByText('does not say that your email address is verified').waitFor();
+  await page.getByText('does not send your email address as verified').waitFor();
   expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe('/');
 
   const back = `${world.url}/sign-in/${OPERATOR_ACCOUNT_ID}`;
@@ -122,6 +122,6 @@ test('what the provider does not vouch for is refused with a sentence, and so ar
   await page.getByText('The identity provider signed nobody in.').waitFor();
   expect(await page.getByText('555').count()).toBe(0);
   await page.goto(`${back}?code=stolen&state=${'s'.repeat(43)}`);
-  await page.getByText('was not begun in this browser').waitFor();
+  await page.getByText('began in another browser').waitFor();
   await page.context().close();
 });

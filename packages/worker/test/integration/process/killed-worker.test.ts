@@ -92,7 +92,7 @@ test.each(['redis', 'postgres'] as const)(
     expect(performance.now() - killedAtMs).toBeLessThan(TAKEN_UP_MS_MAX);
     expect(second.logs).toContainEqual(
       expect.objectContaining({
-        msg: 'worker processes ended without a goodbye; this worker released what they held',
+        msg: 'worker processes ended without releasing their work; this worker released it',
         deliveryQueues: 1,
       }),
     );

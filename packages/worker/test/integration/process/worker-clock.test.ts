@@ -99,7 +99,7 @@ describe('an attempt by a clock that jumped back by days gives nothing up later,
       if (world.sent.length === 1) queueMicrotask(() => jump(world, 8 * DAY_MS));
       return status(503);
     };
-    await expect(world.deliver(SHORT)).rejects.toThrow('not kept, and made again');
+    await expect(world.deliver(SHORT)).rejects.toThrow('not stored, and is made again');
     expect(world.endings).toEqual([]);
     await expectTwoTries(world);
   });
