@@ -2,7 +2,7 @@
  * `npm run backup -- FOLDER`: all that an `npm start` keeps, running or not, into a new folder: Postgres, the simulated
  * payment provider, the local disk buffer, the secrets. `npm run restore` puts it into a new data directory.
  *
- * Of the embedded Postgres only. For one of your own: infra/runbooks/backup-and-restore.md.
+ * Of the embedded Postgres only. For one of your own: docs/operations/runbooks/backup-and-restore.md.
  */
 import {
   chmod,
@@ -56,7 +56,7 @@ async function backup(target: string): Promise<{ backup: string; has_keys: boole
   const dataPath = await realpath(dataLink(directory)).catch((cause: unknown) => {
     throw new AppError(
       'COMMAND_FAILED',
-      `${directory} has no embedded Postgres (SLUICE_DIRECTORY names another); for one of your own see infra/runbooks/backup-and-restore.md`,
+      `${directory} has no embedded Postgres (SLUICE_DIRECTORY names another); for one of your own see docs/operations/runbooks/backup-and-restore.md`,
       { cause },
     );
   });

@@ -1,9 +1,10 @@
 /**
  * Builds the web console (`packages/console`) into `node_modules/.cache/sluice-console/HASH`, where HASH is of its
- * sources, the runbooks, the lockfile and this file, and prints that folder. A folder that is there is complete: a build is written
- * beside it and renamed. Plain JavaScript, because the image and `npm start` run it before anything else is there.
+ * sources, the pages of `docs/`, the lockfile and the programs that build, and prints that folder. A folder that is there is
+ * complete: a build is written beside it and renamed. Plain JavaScript, because the image and `npm start` run it before anything else is there.
  *
- * The folder has a page for the console and one for the portal, and `assets/`, whose names have a hash of their own, each also as gzip and brotli.
+ * The folder has a page for the console and one for the portal, and `assets/`, whose names have a hash of their own, each also as
+ * gzip and brotli. `docs/` has the pages of `build-docs.mjs`.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import {
@@ -17,14 +18,13 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { brotliCompressSync, gzipSync, constants } from 'node:zlib';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCE = join(ROOT, 'packages/console/src');
-const INFRA = join(ROOT, 'infra');
-const OPERATIONS = join(ROOT, 'docs/operations');
+const DOCS = join(ROOT, 'docs');
 const CACHE = join(ROOT, 'node_modules/.cache/sluice-console');
 /** Of earlier versions, so that `git switch` back and forth builds nothing. */
 const KEPT_COUNT = 5;
@@ -34,12 +34,13 @@ const PAGES = { 'index.html': 'main', 'portal.html': 'portal' };
 const UNFINISHED = 'unfinished-';
 
 /**
- * @param {string} [source] where the pages, their scripts, `styles/console.css` and `icon.svg` are
+ * @param {string} [source] where the pages, their scripts, `styles/console.css`, `styles/docs.css` and `icon.svg` are
  * @param {string} [cache]
+ * @param {string} [docs] the folder of the pages of the documentation
  * @returns {Promise<string>} the folder
  */
-export async function buildConsole(source = SOURCE, cache = CACHE) {
-  const folder = join(cache, hashOf(source));
+export async function buildConsole(source = SOURCE, cache = CACHE, docs = DOCS) {
+  const folder = join(cache, hashOf(source, docs));
   if (existsSync(folder)) {
     const now = new Date();
     utimesSync(folder, now, now);
@@ -50,8 +51,6 @@ export async function buildConsole(source = SOURCE, cache = CACHE) {
     mkdirSync(join(unfinished, 'assets'), { recursive: true });
     const find = await bundle(source, join(unfinished, 'assets'));
     writeFileSync(join(unfinished, 'assets/icon.svg'), readFileSync(join(source, 'icon.svg')));
-    for (const [name, path] of runbooks())
-      writeFileSync(join(unfinished, 'assets', name), readFileSync(path));
     for (const [page, script] of Object.entries(PAGES)) {
       const text = readFileSync(join(source, page), 'utf8')
         .replace('%SCRIPT%', () => `/assets/${find(script, '.js')}`)
@@ -59,6 +58,7 @@ export async function buildConsole(source = SOURCE, cache = CACHE) {
       writeFileSync(join(unfinished, page), text);
     }
     for (const path of filesOf(unfinished)) compress(join(unfinished, path));
+    await writeDocs(docs, `/assets/${find('docs', '.css')}`, join(unfinished, 'docs'));
     renameUnlessThere(unfinished, folder);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
@@ -68,16 +68,16 @@ export async function buildConsole(source = SOURCE, cache = CACHE) {
 }
 
 /**
- * What the fleet screen links to: the page of each alert, as text. By name in `assets`; the names do not change with the
- * content, since they are linked to.
- *
- * @returns {[name: string, path: string][]}
+ * @param {string} docs
+ * @param {string} style
+ * @param {string} folder
  */
-function runbooks() {
-  const pages = readdirSync(join(INFRA, 'runbooks')).filter((name) => name.endsWith('.md'));
-  /** @type {[string, string][]} */
-  const named = pages.map((name) => [`runbook-${name}`, join(INFRA, 'runbooks', name)]);
-  return [['runbook-alerts.md', join(OPERATIONS, 'alerts.md')], ...named];
+async function writeDocs(docs, style, folder) {
+  const { renderDocs } = await import('./build-docs.mjs');
+  for (const [path, content] of Object.entries(renderDocs(docs, style))) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), content);
+  }
 }
 
 /**
@@ -108,6 +108,7 @@ async function bundle(source, folder) {
     entryPoints: [
       ...Object.values(PAGES).map((name) => join(source, `${name}.tsx`)),
       join(source, 'styles/console.css'),
+      join(source, 'styles/docs.css'),
     ],
     outdir: folder,
     entryNames: '[name]-[hash]',
@@ -143,17 +144,24 @@ function compress(path) {
   writeFileSync(`${path}.br`, brotliCompressSync(content, { params }));
 }
 
-/** @param {string} source */
-function hashOf(source) {
+/**
+ * @param {string} source
+ * @param {string} docs
+ */
+function hashOf(source, docs) {
   const hash = createHash('sha256');
-  for (const path of filesOf(source))
-    hash
-      .update(`${path}\0`)
-      .update(readFileSync(join(source, path)))
-      .update('\0');
-  const others = ['package-lock.json', 'scripts/build-console.mjs'].map((file) => join(ROOT, file));
-  for (const path of [...others, ...runbooks().map(([, each]) => each)])
-    hash.update(readFileSync(path));
+  /** @type {[folder: string, paths: string[]][]} */
+  const all = [
+    [source, filesOf(source)],
+    [docs, filesOf(docs).filter((path) => path.endsWith('.md'))],
+    [ROOT, ['package-lock.json', 'scripts/build-console.mjs', 'scripts/build-docs.mjs']],
+  ];
+  for (const [folder, paths] of all)
+    for (const path of paths)
+      hash
+        .update(`${path}\0`)
+        .update(readFileSync(join(folder, path)))
+        .update('\0');
   return hash.digest('hex').slice(0, 32);
 }
 

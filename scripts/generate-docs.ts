@@ -1,68 +1,15 @@
 /**
- * `npm run docs`: writes the tables of the pages that are made from code, and from the newest measurement.
- * With `--check` it writes nothing, and fails if a table is not current.
+ * `npm run docs`: writes the pages of `docs/reference`, and the table of the newest measurement.
+ * With `--check` it only compares, and fails if one is not current.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { apiSettings } from '@sluice/api/settings';
-import { billingSettings, simulatorSettings } from '@sluice/billing-vendor/settings';
-import { intakeSettings } from '@sluice/intake/settings';
-import { importSettings, platformSettings } from '@sluice/platform/settings/config';
-import { tracingSettings } from '@sluice/platform/telemetry/tracing';
-import { workerSettings } from '@sluice/worker/process/settings';
-import { z } from 'zod';
 import { markdownTable, newestSuite, type SuiteResult } from '../benchmarks/src/suite-table.ts';
 import { findMessages } from './messages/find-messages.ts';
 import { messagesPage } from './messages/messages-page.ts';
+import { referencePages } from './reference/reference-pages.ts';
 
 const ROOT = new URL('../', import.meta.url);
-
-interface Property {
-  readonly description?: string;
-  readonly default?: string | number | boolean;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly enum?: readonly string[];
-}
-
-function propertiesOf(schema: z.ZodObject): Record<string, Property> {
-  const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
-  return (json as { properties: Record<string, Property> }).properties;
-}
-
-function settingsTable(): string {
-  const common = propertiesOf(platformSettings);
-  const shared = { ...propertiesOf(billingSettings), ...propertiesOf(importSettings) };
-  const tracing = propertiesOf(tracingSettings);
-  const groups: [string, Record<string, Property>][] = [
-    ['every process', common],
-    ['worker and API', shared],
-    ['intake, worker and API', tracing],
-    ...(
-      [
-        ['intake', intakeSettings],
-        ['worker', workerSettings],
-        ['API', apiSettings],
-        ['provider simulator', simulatorSettings],
-      ] as const
-    ).map(([name, schema]): [string, Record<string, Property>] => [
-      name,
-      Object.fromEntries(
-        Object.entries(propertiesOf(schema)).filter(
-          ([key]) => !(key in common) && !(key in shared) && !(key in tracing),
-        ),
-      ),
-    ]),
-  ];
-  const rows = groups.flatMap(([group, properties]) =>
-    Object.entries(properties).map(([name, property]) => {
-      if (property.description === undefined) throw new Error(`${name} has no description`);
-      const fallback = property.default === undefined ? '' : `\`${String(property.default)}\``;
-      return `| \`${name}\` | ${group} | ${fallback === '``' ? '' : fallback} | ${property.description} |`;
-    }),
-  );
-  return ['| variable | of | default | |', '|---|---|---|---|', ...rows].join('\n');
-}
 
 const RESULTS = new URL('benchmarks/results/', ROOT);
 
@@ -82,27 +29,35 @@ function withSection(text: string, section: string, made: string, page: string):
   return `${text.slice(0, from)}\n\n${made}\n\n${text.slice(to)}`;
 }
 
-for (const [page, section, made] of [
-  ['docs/reference/settings.md', 'settings', settingsTable()],
-  ['benchmarks/README.md', 'benchmarks', suiteTable()],
-] as const)
-  writePage(page, section, made);
-// A test compares this page (`scripts/test/messages.test.ts`), so that a changed message fails no other check.
-if (!process.argv.includes('--check'))
-  writePage(
-    'docs/reference/messages.md',
-    'messages',
-    messagesPage(findMessages(fileURLToPath(ROOT))),
-  );
+const read = (page: string): string => {
+  const file = new URL(page, ROOT);
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
+};
 
-function writePage(page: string, section: string, made: string): void {
-  const current = readFileSync(new URL(page, ROOT), 'utf8');
-  const next = withSection(current, section, made, page);
-  if (next === current) return;
-  if (process.argv.includes('--check')) {
-    console.error(`${page} is not what the code and the newest results say: npm run docs`);
+const isCheck = process.argv.includes('--check');
+const BENCHMARKS = 'benchmarks/README.md';
+const MESSAGES = 'docs/reference/messages.md';
+const pages: Readonly<Record<string, string>> = {
+  [BENCHMARKS]: withSection(read(BENCHMARKS), 'benchmarks', suiteTable(), BENCHMARKS),
+  ...Object.fromEntries(
+    Object.entries(await referencePages()).map(([name, text]) => [`docs/reference/${name}`, text]),
+  ),
+  // A test compares this page (`scripts/test/messages.test.ts`), so that a changed message fails no other check.
+  ...(!isCheck && {
+    [MESSAGES]: withSection(
+      read(MESSAGES),
+      'messages',
+      messagesPage(findMessages(fileURLToPath(ROOT))),
+      MESSAGES,
+    ),
+  }),
+};
+for (const [page, text] of Object.entries(pages)) {
+  if (read(page) === text) continue;
+  if (isCheck) {
+    console.error(`${page} differs from the code or the newest results: npm run docs`);
     process.exitCode = 1;
   } else {
-    writeFileSync(new URL(page, ROOT), next);
+    writeFileSync(new URL(page, ROOT), text);
   }
 }

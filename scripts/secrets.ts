@@ -1,7 +1,7 @@
 /**
  * `sluice secrets lost [--replace <key-id>]`: secrets of webhooks, users and identity providers in `DATABASE_URL` that the keys of
  * `SEALING_KEYS` do not open, without which no API and no worker starts. A program of the operator's and not of
- * the API, which does not run then. Runbook: `infra/runbooks/sealing-key-lost.md`.
+ * the API, which does not run then. Runbook: `docs/operations/runbooks/sealing-key-lost.md`.
  */
 import { randomBytes } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';

@@ -14,7 +14,8 @@ beforeAll(async () => {
   [source, cache] = [join(root, 'src'), join(root, 'cache')];
   await mkdir(join(source, 'styles'), { recursive: true });
   await writeFile(join(source, 'main.tsx'), 'document.title = "one";');
-  await writeFile(join(source, 'styles/console.css'), 'body { margin: 0 }');
+  for (const name of ['console', 'docs'])
+    await writeFile(join(source, `styles/${name}.css`), 'body { margin: 0 }');
   await writeFile(join(source, 'icon.svg'), '<svg/>');
   await writeFile(join(source, 'portal.tsx'), 'document.title = "portal";');
   for (const page of ['index.html', 'portal.html'])
@@ -35,7 +36,7 @@ test('a page names its assets by their content, each also compressed', async () 
   }
 });
 
-test('each page has its own script, and the runbooks are beside them', async () => {
+test('each page has its own script, and the documentation is beside them', async () => {
   const folder = await buildConsole(source, cache);
   const scripts = await Promise.all(
     ['index.html', 'portal.html'].map(async (page) => {
@@ -48,7 +49,10 @@ test('each page has its own script, and the runbooks are beside them', async () 
     'one',
     'portal',
   ]);
-  expect(await readFile(join(folder, 'assets/runbook-redis-lost.md'), 'utf8')).toMatch(/^# /);
+  const runbook = join(folder, 'docs/operations/runbooks/redis-lost.html');
+  expect(await readFile(runbook, 'utf8')).toMatch(
+    /<link rel="stylesheet" href="\/assets\/docs-[A-Z0-9]{8}\.css">/,
+  );
 });
 
 test('the same sources are built once, other ones beside them, also by several at a time', async () => {

@@ -5,9 +5,9 @@ import { expect, test } from 'vitest';
 import { RUNBOOKS } from '../src/runbooks/execute-runbook.ts';
 import { readRunbook, unseen } from '../src/runbooks/read-runbook.ts';
 
-const FOLDER = new URL('../../../infra/runbooks/', import.meta.url);
+const FOLDER = new URL('../../../docs/operations/runbooks/', import.meta.url);
 
-test('every page of infra/runbooks is executed, and says what is seen', async () => {
+test('every page of docs/operations/runbooks is executed, and says what is seen', async () => {
   const pages = (await readdir(FOLDER)).filter((file) => file !== 'README.md');
   expect(pages.map((file) => file.replace('.md', '')).toSorted()).toEqual(RUNBOOKS.toSorted());
   for (const page of pages) {

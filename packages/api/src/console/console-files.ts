@@ -13,6 +13,7 @@ import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { notFound } from '../http/problem.ts';
 import { sendStaticFile, staticFile, type StaticFile } from '../serving/static-file.ts';
+import { registerDocsPages } from './docs-pages.ts';
 
 export interface ConsoleFilesEffects {
   readonly database: Database;
@@ -73,8 +74,6 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
-  // Runbooks, to be read as they are.
-  '.md': 'text/plain; charset=utf-8',
 };
 
 /**
@@ -107,6 +106,7 @@ export function registerConsoleFiles(
   { consoleDirectory, database }: ConsoleFilesEffects,
 ): void {
   if (consoleDirectory === undefined) return;
+  registerDocsPages(app, join(consoleDirectory, 'docs'));
   const find = createFinder(consoleDirectory);
   const sendPage = (request: FastifyRequest, reply: FastifyReply, name: string): FastifyReply => {
     const page = find(name);
@@ -155,7 +155,10 @@ function createFinder(directory: string): (path: string) => StaticFile | undefin
 }
 
 function readFiles(directory: string): Map<string, StaticFile> {
-  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' });
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter(
+    // Those are read by `docs-pages.ts`.
+    (name) => !name.startsWith('docs'),
+  );
   return new Map(
     names.flatMap((name) => {
       const contentType = CONTENT_TYPES[extname(name)];

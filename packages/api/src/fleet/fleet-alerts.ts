@@ -24,8 +24,8 @@ interface Rule {
 }
 
 const DAY_SECONDS = 86_400;
-const EVENTS = 'infra/runbooks/events-are-not-processed.md';
-const REDIS = 'infra/runbooks/redis-lost.md';
+const EVENTS = 'docs/operations/runbooks/events-are-not-processed.md';
+const REDIS = 'docs/operations/runbooks/redis-lost.md';
 const OPERATIONS = 'docs/operations/alerts.md';
 
 const inSeconds = (ms: number | null | undefined): number | undefined =>
@@ -69,7 +69,7 @@ export const FLEET_RULES: Readonly<Record<string, Rule>> = {
     summaryOf: (value) => `${value} commit batches failed, and retries did not help`,
   },
   DeliveriesWillBeAbandoned: {
-    runbook: 'infra/runbooks/endpoint-dead-for-days.md',
+    runbook: 'docs/operations/runbooks/endpoint-dead-for-days.md',
     above: 5 * DAY_SECONDS,
     valueOf: ({ lanes }) => inSeconds(lanes.failing.oldestAgeMs),
     summaryOf: (value) =>

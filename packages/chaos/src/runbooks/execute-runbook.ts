@@ -32,7 +32,9 @@ export async function executeRunbook(
 ): Promise<void> {
   const situation = situations[name];
   if (!situation) throw new Error(`no such runbook: ${name}`);
-  const steps = readRunbook(await readFile(join(CHECKOUT, 'infra/runbooks', `${name}.md`), 'utf8'));
+  const steps = readRunbook(
+    await readFile(join(CHECKOUT, 'docs/operations/runbooks', `${name}.md`), 'utf8'),
+  );
   const world = await startWorld(path, { ...situation.world, ...options });
   try {
     world.traffic.start();

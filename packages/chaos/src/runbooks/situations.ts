@@ -1,6 +1,6 @@
 /**
  * The situation of each runbook: how it comes about in a running fleet, what happens while the
- * operator works, and what must hold afterwards. What the operator types is in `infra/runbooks/`.
+ * operator works, and what must hold afterwards. What the operator types is in `docs/operations/runbooks/`.
  */
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';

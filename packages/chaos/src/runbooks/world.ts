@@ -4,7 +4,7 @@
  *
  * What depends on where the processes run (`kubectl`, `docker compose`, `systemctl`) is a word of the
  * shell: `roll SERVICE NAME=VALUE…` is `npm run roll`, as on one machine; `more worker` starts one more.
- * `infra/runbooks/README.md` tells operators so.
+ * `docs/operations/runbooks/README.md` tells operators so.
  */
 import { execFile } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';

@@ -91,11 +91,9 @@ function FleetView() {
   );
 }
 
-/** Where the console's build has put the page. */
-const pageOf = (runbook: string): string => {
-  const [, name = 'alerts'] = /^infra\/runbooks\/([\w-]+)\.md$/.exec(runbook) ?? [];
-  return `/assets/runbook-${name}.md`;
-};
+/** The address of a page of `docs/`, as HTML. */
+const pageOf = (runbook: string): string =>
+  `/docs/pages/${runbook.replace(/^docs\//, '').replace(/\.md$/, '')}`;
 
 function Alerts({ fleet: { alerts } }: { readonly fleet: Fleet }) {
   return (

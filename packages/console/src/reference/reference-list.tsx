@@ -45,7 +45,7 @@ function CallList({
         <h1>Reference</h1>
         <p className="lead">
           As one page without scripts: <a href="/docs/plain">/docs/plain</a>; as OpenAPI 3.1:{' '}
-          <a href="/openapi.json">/openapi.json</a>
+          <a href="/openapi.json">/openapi.json</a>. <a href="/docs/pages">Guides and operations</a>
         </p>
       </header>
       <div className="filters">

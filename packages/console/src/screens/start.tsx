@@ -51,7 +51,8 @@ function Start({ language }: { readonly language: Language }) {
           why a delivery waits.
         </li>
         <li>
-          <a href="/docs">The reference</a> has every call of the API.
+          <a href="/docs">The reference</a> has every call of the API, and{' '}
+          <a href="/docs/pages">the documentation</a> has guides.
         </li>
       </ol>
     </>

@@ -10,7 +10,7 @@ export const ERRORS = {
   BROKER_UNAVAILABLE:
     'The broker (Redis, or Postgres if it carries the queues) did not confirm in time. Intake writes calls to the local disk buffer and retries. Check that the broker runs and answers: docs/operations/outages.md.',
   BROKER_FULL:
-    'Redis has nearly reached its maxmemory, so intake adds no commit batches; workers need the remaining capacity. Intake writes calls to the local disk buffer and refuses them (503) when that is full. Start workers, or find out why they make no progress: infra/runbooks/events-are-not-processed.md.',
+    'Redis has nearly reached its maxmemory, so intake adds no commit batches; workers need the remaining capacity. Intake writes calls to the local disk buffer and refuses them (503) when that is full. Start workers, or find out why they make no progress: docs/operations/runbooks/events-are-not-processed.md.',
   BROKER_LOGIN_REFUSED:
     'Redis refuses the user or password of REDIS_URL. Correct REDIS_URL (percent-encoded) and restart, or correct the user in Redis; processes retry the login. Meanwhile intake writes calls to the local disk buffer.',
   BROKER_UNDURABLE:
@@ -34,9 +34,9 @@ export const ERRORS = {
   SPILL_UNREADABLE:
     'A file of the local disk buffer is damaged. Move it aside as the message says; it may contain acknowledged calls.',
   SECRET_UNREADABLE:
-    'A secret in the database cannot be decrypted with the keys of SEALING_KEYS. Start with the encryption keys that encrypted it; if a key is lost, follow infra/runbooks/sealing-key-lost.md.',
+    'A secret in the database cannot be decrypted with the keys of SEALING_KEYS. Start with the encryption keys that encrypted it; if a key is lost, follow docs/operations/runbooks/sealing-key-lost.md.',
   JOB_HUNG:
-    'One attempt at a commit batch or a delivery queue took longer than WORKER_HUNG_AFTER_MS. The worker exits and another worker acquires the job; no data are lost. Restart the worker, and find out what the database waits for: infra/runbooks/events-are-not-processed.md.',
+    'One attempt at a commit batch or a delivery queue took longer than WORKER_HUNG_AFTER_MS. The worker exits and another worker acquires the job; no data are lost. Restart the worker, and find out what the database waits for: docs/operations/runbooks/events-are-not-processed.md.',
   CLOCK_WRONG:
     'The clock of this machine differs from the clock of Postgres by minutes, so the worker refuses to deliver. No data are lost: other workers acquire its work, or the work waits. Synchronize both machines with a time server, then start the worker again.',
   CALL_OVERTAKEN:

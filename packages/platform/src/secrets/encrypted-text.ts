@@ -27,7 +27,7 @@ export interface EncryptedText {
 }
 
 const PREFIX = 'sealed:';
-const WHERE_LOST = 'if the key is lost, follow infra/runbooks/sealing-key-lost.md';
+const WHERE_LOST = 'if the key is lost, follow docs/operations/runbooks/sealing-key-lost.md';
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;

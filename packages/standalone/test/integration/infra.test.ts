@@ -76,7 +76,7 @@ describe('compose.yaml and the manifests', () => {
 
   test('run in an image that may write where the settings of its services would by themselves', async () => {
     const settingsPage = await readFile(join(ROOT, 'docs/reference/settings.md'), 'utf8');
-    const written = [...settingsPage.matchAll(/^\| `([A-Z_]+)` \| \w+ \| `\.sluice\//gm)];
+    const written = [...settingsPage.matchAll(/^\| `([A-Z_]+)` \| `\.sluice\//gm)];
     expect(written.length).toBeGreaterThan(1);
     const dockerfile = await read('Dockerfile');
     const owned = /chown node:node (.+)/.exec(dockerfile)?.[1]?.split(' ');
@@ -96,7 +96,7 @@ describe('compose.yaml and the manifests', () => {
       for (const [, imported = ''] of text.matchAll(/from '\.\/([\w.-]+)'/g))
         expect(copied, name).toContain(`scripts/${imported}`);
     }
-    // And those that the command line runs are there.
+    // And the image has the scripts of the command line.
     const commands = await readFile(
       join(ROOT, 'packages/command-line/src/commands/script-commands.ts'),
       'utf8',
@@ -147,8 +147,8 @@ describe('against running services', () => {
     'observability/alerts.yaml',
     'observability/grafana/sluice.json',
     'kubernetes/keda/worker.yaml',
-    'runbooks/events-are-not-processed.md',
-    'runbooks/redis-lost.md',
+    '../docs/operations/runbooks/events-are-not-processed.md',
+    '../docs/operations/runbooks/redis-lost.md',
   ])('%s asks for metrics that are exposed', async (path) => {
     const names = namesIn(await read(path));
     expect(names.length).toBeGreaterThan(1);
@@ -164,6 +164,16 @@ describe('against running services', () => {
         pages.some((page) => new RegExp(`^${name}\\{[^}]*${label}[^}]*\\}`, 'm').test(page)),
         text,
       ).toBe(true);
+  });
+
+  test('the reference describes every metric that is exposed', async () => {
+    const page = await readFile(join(ROOT, 'docs/reference/metrics.md'), 'utf8');
+    const described = new Set(
+      [...page.matchAll(/`((?:sluice|nodejs|process)_\w+)`/g)].map(([, name = '']) => name),
+    );
+    const own = [...exposed].filter((name) => /^(sluice|nodejs|process)_/.test(name));
+    expect(own.length).toBeGreaterThan(40);
+    expect(own.filter((name) => !described.has(name))).toEqual([]);
   });
 
   test('every metric of ours tells its unit, or counts', () => {
@@ -199,7 +209,9 @@ describe('against running services', () => {
 
 async function alertRules() {
   const { groups } = parse(await read('observability/alerts.yaml')) as {
-    groups: { rules: { alert: string; annotations: { runbook: string } }[] }[];
+    groups: {
+      rules: { alert: string; labels: { severity: string }; annotations: { runbook: string } }[];
+    }[];
   };
   const rules = groups.flatMap((group) => group.rules);
   expect(rules.length).toBeGreaterThan(4);
@@ -215,6 +227,15 @@ test('every alert has a case for `npm run alerts` in which it fires', async () =
     .filter((each) => each.exp_alerts.length > 0);
   const names = (await alertRules()).map(({ alert }) => alert);
   expect(new Set(fired.map(({ alertname }) => alertname))).toEqual(new Set(names));
+});
+
+test('the page about monitoring lists every alert with its severity', async () => {
+  const page = await readFile(join(ROOT, 'docs/operations/monitoring.md'), 'utf8');
+  const listed = [...page.matchAll(/^\| `([A-Z]\w+)` \| (page|ticket) \|/gm)].map(
+    ([, alert, severity]) => `${alert} ${severity}`,
+  );
+  const rules = (await alertRules()).map(({ alert, labels }) => `${alert} ${labels.severity}`);
+  expect(new Set(listed)).toEqual(new Set(rules));
 });
 
 test('every alert names a runbook that there is', async () => {

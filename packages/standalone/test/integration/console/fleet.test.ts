@@ -27,7 +27,7 @@ test('every process and shard is shown, and what is wrong with the page that say
   const link = page.getByRole('link', { name: 'What to do about OperationsAreParked' });
   await link.waitFor({ timeout: 60_000 });
   const [runbook] = await Promise.all([page.context().waitForEvent('page'), link.click()]);
-  await runbook.getByText(/^# Events are not processed/).waitFor();
+  await runbook.getByRole('heading', { name: /^Events are not processed/ }).waitFor();
   await page.context().close();
 });
 

@@ -64,7 +64,7 @@ test(
     await expectFailedStart(
       { DATABASE_URL: url },
       'SECRET_UNREADABLE',
-      /SEALING_KEYS.*infra\/runbooks\/sealing-key-lost\.md$/,
+      /SEALING_KEYS.*docs\/operations\/runbooks\/sealing-key-lost\.md$/,
     );
   },
   TEST_TIMEOUT_MS,

@@ -70,7 +70,7 @@ test(
       level: 60,
       code: 'JOB_HUNG',
       msg: expect.stringMatching(
-        /^an attempt at the job envelope-a of events-0 .* 6000 ms \(WORKER_HUNG_AFTER_MS\).* another one acquires the job\. Start it again\..*infra\/runbooks\/events-are-not-processed\.md$/,
+        /^an attempt at the job envelope-a of events-0 .* 6000 ms \(WORKER_HUNG_AFTER_MS\).* another one acquires the job\. Start it again\..*docs\/operations\/runbooks\/events-are-not-processed\.md$/,
       ),
     });
     expect(last).not.toHaveProperty('error');
