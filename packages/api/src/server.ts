@@ -29,6 +29,8 @@ import { registerBilling } from './billing-routes.ts';
 import { registerConsoleFiles } from './console/console-files.ts';
 import { registerPortalOpening, registerPortalSession } from './console/portal-session.ts';
 import { registerConsoleSessions } from './console/console-sessions.ts';
+import { registerDeviceApproval } from './console/device-approval.ts';
+import { registerDeviceLogin } from './console/device-login.ts';
 import { registerSecondFactor } from './console/second-factor.ts';
 import { registerSignIn } from './console/sign-in.ts';
 import { createSessionDoor } from './auth/session-door.ts';
@@ -295,6 +297,7 @@ export async function buildServer(
     registerAuditLogs(scope, effects);
     registerAuditLogExports(scope, effects);
     registerConsoleSessions(scope, effects);
+    registerDeviceApproval(scope, effects);
     registerFleet(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {
@@ -305,6 +308,10 @@ export async function buildServer(
     registerProviderSignIn(scope, effects, readSession);
     registerSignOut(scope, effects, readSession);
     registerPortalOpening(scope, effects);
+  });
+  await app.register(async (scope: ApiServer) => {
+    keepNoAnswers(scope);
+    registerDeviceLogin(scope, effects);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);

@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { constants } from 'node:os';
+import { constants, hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AppError, type ErrorCode } from '@sluice/domain/values/errors';
@@ -108,6 +108,7 @@ const program = createProgram({
   profilesFile: profiles,
   readProfiles: () => readProfiles(profiles),
   input: process.stdin,
+  hostName: hostname,
   openBrowser: (url) => openBrowser(process.platform, url),
   runScript: (name, words = []) =>
     new Promise((resolve, reject) => {

@@ -54,6 +54,8 @@ export interface ProgramDependencies {
   readonly profilesFile: string;
   /** Of `login`. */
   readonly input: NodeJS.ReadableStream;
+  /** Of this machine; shown to who lets the program in. */
+  readonly hostName: () => string;
   readonly openBrowser: (url: string) => Promise<void>;
   /** Resolves with the script's exit code. */
   readonly runScript: RunScript<number>;
@@ -117,6 +119,9 @@ export function createProgram(deps: ProgramDependencies): Command {
     profileName: () => options().profile,
     profilesFile: deps.profilesFile,
     input: deps.input,
+    hostName: deps.hostName,
+    signal: deps.signal,
+    pause: waiting.pause,
   });
   addCompletionCommand(program, (script) => terminal().line(script.trimEnd()));
   addScriptCommands(program, async (name, words = []) => {

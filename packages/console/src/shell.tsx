@@ -14,6 +14,7 @@ import { KeyList, Palette } from './parts/palette.tsx';
 import { ScreenFailure } from './parts/screen-failure.tsx';
 import { useKeys } from './parts/use-keys.ts';
 import { Link, type Route, Router, useRouting, useSetQuery } from './routing/router.tsx';
+import { deviceRoute } from './account/device.tsx';
 import { auditRoute } from './account/audit.tsx';
 import { auditEntryRoute } from './account/audit-entry.tsx';
 import { fleetRoute } from './account/fleet.tsx';
@@ -80,6 +81,7 @@ const ROUTES: readonly Route[] = [
   purchaseRoute,
   usageRoute,
   settingsRoute,
+  deviceRoute,
   fleetRoute,
   referenceListRoute,
   referenceRoute,
@@ -97,6 +99,7 @@ const OF_ACCOUNT: ReadonlySet<Route | undefined> = new Set([
   purchaseRoute,
   usageRoute,
   settingsRoute,
+  deviceRoute,
   fleetRoute,
 ]);
 

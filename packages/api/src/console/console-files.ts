@@ -53,12 +53,13 @@ export const SCREEN_PATHS = [
   '/billing/purchases/:run',
   '/billing/usage',
   '/settings',
+  '/device',
   '/fleet',
   '/docs/:tag',
   '/docs/:tag/:operation',
 ] as const;
 
-/** Where an identity provider sends the browser back to (`identity/return-address.ts`). */
+/** Where an identity provider sends the browser back to (`console/return-address.ts`). */
 const RETURN_PATH = '/sign-in/:account_id';
 
 /** As `packages/console/src/portal.tsx` has them. The workspace and the link are in the path: who may show it in a frame is asked by them. */

@@ -30,7 +30,7 @@ import { idInPath, text } from '../http/fields.ts';
 import { notFound, type Problem, validationFailed } from '../http/problem.ts';
 import { reachableAddress } from '../http/url-field.ts';
 import { domainRecordName, domainRecordText, type ReadTextRecords } from './domain-records.ts';
-import { returnOrigin, returnPath } from './return-address.ts';
+import { returnOrigin, returnPath } from '../console/return-address.ts';
 
 export interface IdentityProviderEffects {
   readonly database: Database;

@@ -53,7 +53,7 @@ import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import type { Problem } from '../http/problem.ts';
 import type { ProviderClaims, ProviderClient, ProviderFailure } from './provider-client.ts';
-import { originOfCall, returnOrigin, returnPath } from './return-address.ts';
+import { originOfCall, returnOrigin, returnPath } from '../console/return-address.ts';
 
 export interface ProviderSignInEffects {
   readonly database: Database;

@@ -6,7 +6,7 @@
  * | answers of an `Idempotency-Key` | 7 days | `idempotency.ts` |
  * | counts of calls | a day | longer than any window of a limit |
  * | signups, sign-ins | 7 days | limits look a day back; with a key a start may come again so long |
- * | sessions in the console, sign-ins by an identity provider that were begun, links to the portal | until they are over | their entries of the audit log stay |
+ * | sessions in the console, sign-ins by an identity provider and logins of programs that were begun, links to the portal | until they are over | their entries of the audit log stay |
  * | what the outbox has told | 90 days | as below |
  * | events of the payment provider, worked off | 90 days | it sends one again for 3 days, and has one to send for 30 |
  *
@@ -20,6 +20,7 @@ import { clearIdempotencyKeys } from '@sluice/database/changes/idempotency-keys'
 import { clearOutbox } from '@sluice/database/changes/outbox';
 import { clearConsoleSessions } from '@sluice/database/users/console-sessions';
 import { clearPortalLinks } from '@sluice/database/webhooks/portal-links';
+import { clearDeviceLogins } from '@sluice/database/users/device-logins';
 import { clearProviderSignIns } from '@sluice/database/users/provider-openings';
 import { clearSignIns } from '@sluice/database/users/sign-in-codes';
 import { clearSignups } from '@sluice/database/accounts/signups';
@@ -40,6 +41,7 @@ export async function clearOldRows(database: Database, nowMs: number): Promise<v
   await clearSignIns(database, nowMs - SIGNUPS_KEPT_MS, ROWS_MAX);
   await clearConsoleSessions(database, ROWS_MAX);
   await clearProviderSignIns(database, ROWS_MAX);
+  await clearDeviceLogins(database, ROWS_MAX);
   await clearPortalLinks(database, ROWS_MAX);
   await clearOutbox(database, nowMs - FINISHED_KEPT_MS, ROWS_MAX);
   await clearProviderEvents(database, nowMs - FINISHED_KEPT_MS, ROWS_MAX);

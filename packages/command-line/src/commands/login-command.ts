@@ -1,8 +1,12 @@
-/** `sluice login`: keeps the keys of an installation under a name, after they have opened something. */
+/**
+ * `sluice login`: keeps the keys of an installation under a name. A user lets the program in, by a code that is typed into
+ * the console; or a key or a token is read from standard input, and kept after it has opened something.
+ */
 import { text } from 'node:stream/consumers';
 import { AppError } from '@sluice/domain/values/errors';
 import { Option, type Command } from 'commander';
 import type { ApiClient } from '../connection/api-client.ts';
+import { loginByCode } from '../connection/device-login.ts';
 import { DEFAULT_PROFILE, writeProfile, type Profile } from '../connection/profiles.ts';
 import { writeFields } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
@@ -18,26 +22,33 @@ export interface LoginContext {
   readonly profileName: () => string | undefined;
   readonly profilesFile: string;
   readonly input: NodeJS.ReadableStream;
+  readonly hostName: () => string;
+  readonly signal: AbortSignal;
+  readonly pause: (durationMs: number) => Promise<unknown>;
 }
 
 export function addLoginCommand(context: LoginContext): void {
   const { program, terminal, profilesFile: file } = context;
   program
     .command('login')
-    .option('--with-key', 'an app API key of a workspace')
+    .option('--with-key', 'read an app API key of a workspace from standard input')
     .addOption(
-      new Option('--with-token', 'a token of a service account of --account').conflicts('withKey'),
+      new Option(
+        '--with-token',
+        'read a token of a service account of --account from standard input',
+      ).conflicts('withKey'),
     )
     .description(
-      'reads a secret from standard input and keeps it with --api-url and --intake-url under the name of --profile',
+      'shows a code that you type into the console, and keeps the keys that it gets with --api-url and --intake-url under the name of --profile',
     )
-    .action(async ({ withToken }: { withToken?: true }) => {
+    .action(async ({ withKey, withToken }: { withKey?: true; withToken?: true }) => {
       const name = context.profileName() ?? DEFAULT_PROFILE;
+      if (!withKey && !withToken) return loginAsUser(context, name);
       const secret = (await text(context.input)).trim();
       if (secret === '')
         throw new AppError(
           'COMMAND_MISUSED',
-          'no secret on standard input: sluice login --with-key < FILE',
+          'no secret on standard input: sluice login --with-key < FILE; without an option the console lets you in',
         );
       const api = context.apiWith(secret);
       const account = context.account();
@@ -50,5 +61,30 @@ export function addLoginCommand(context: LoginContext): void {
       const output = terminal();
       output.note(`kept in ${file}; sluice --profile ${name} … uses it`);
       writeFields(output, { profile: name, ...opened });
+      return undefined;
     });
+}
+
+async function loginAsUser(context: LoginContext, name: string): Promise<void> {
+  const output = context.terminal();
+  const addresses = context.addresses();
+  const made = await loginByCode({
+    apiUrl: addresses.apiUrl ?? '',
+    hostName: context.hostName(),
+    signal: context.signal,
+    pause: context.pause,
+    show: ({ uri, code }) => {
+      output.note(`Open ${uri} in a browser where you are signed in, and type the code ${code}`);
+      output.note('It is good for 10 minutes. Nobody else needs it.');
+    },
+  });
+  const { token, key, ...shown } = made;
+  writeProfile(context.profilesFile, name, {
+    ...addresses,
+    token,
+    account: made.account_id,
+    ...(key !== null && { key }),
+  });
+  output.note(`kept in ${context.profilesFile}; sluice --profile ${name} … uses it`);
+  writeFields(output, { profile: name, ...shown });
 }

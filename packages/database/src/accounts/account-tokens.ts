@@ -1,7 +1,8 @@
 /**
  * Tokens of service accounts, for the guard of account routes.
  *
- * A token is in force until it is revoked, has expired by Postgres' clock, or its account is closed. The caller, which
+ * A token is in force until it is revoked, has expired by Postgres' clock, or its account is closed. One of a program that a
+ * user let in also ends when the user is removed or has another role. The caller, which
  * keeps the answer for a moment, checks the expiry against its own clock too.
  */
 import type { Role } from '@sluice/domain/accounts/account';
@@ -32,7 +33,10 @@ const TOKEN = sql`
       on s.account_id = c.account_id and s.service_account_id = c.service_account_id
     join accounts a on a.account_id = c.account_id
    where c.kind = 'service_account' and c.revoked_at is null and a.status <> 'closed'
-     and (c.expires_at is null or c.expires_at > now())`;
+     and (c.expires_at is null or c.expires_at > now())
+     and (c.for_user_id is null or exists (
+           select from users u
+            where u.account_id = c.account_id and u.user_id = c.for_user_id and u.status = 'active' and u.role = s.role))`;
 
 /**
  * The token with this SHA-256. A statement without a tenant, since whose token it is is the question. Indexes:

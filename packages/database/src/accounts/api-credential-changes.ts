@@ -48,6 +48,8 @@ export interface NewCredential {
   readonly isReadOnly: boolean;
   readonly expiresAt: Date | null;
   readonly secret: ShownSecret;
+  /** The user for whom a program acts (`users/device-logins.ts`): it ends with what the user may do. */
+  readonly forUserId?: number;
 }
 
 /**
@@ -61,25 +63,36 @@ export async function createCredential(
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<MadeCredential | 'too_many' | undefined> {
-  return transactOnce(database, origin.call, isMade, async (transaction) => {
-    const { environmentId } = given;
-    if (!(await lockOwner(transaction, accountId, environmentId))) return undefined;
-    const count = await countCredentials(transaction, accountId, environmentId, nowMs);
-    if (count >= CREDENTIAL_COUNT_MAX) return 'too_many';
-    const serviceAccountId =
-      given.role === null
-        ? null
-        : await createServiceAccount(transaction, accountId, given.name, given.role, origin, nowMs);
-    const credential = await insertCredential(
-      transaction,
-      accountId,
-      given,
-      serviceAccountId,
-      origin,
-      nowMs,
-    );
-    return { credential, secret: given.secret };
-  });
+  return transactOnce(database, origin.call, isMade, (transaction) =>
+    makeCredential(transaction, accountId, given, origin, nowMs),
+  );
+}
+
+/** As {@link createCredential}, in a transaction that makes more. */
+export async function makeCredential(
+  transaction: Transaction,
+  accountId: number,
+  given: NewCredential,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<MadeCredential | 'too_many' | undefined> {
+  const { environmentId } = given;
+  if (!(await lockOwner(transaction, accountId, environmentId))) return undefined;
+  const count = await countCredentials(transaction, accountId, environmentId, nowMs);
+  if (count >= CREDENTIAL_COUNT_MAX) return 'too_many';
+  const serviceAccountId =
+    given.role === null
+      ? null
+      : await createServiceAccount(transaction, accountId, given.name, given.role, origin, nowMs);
+  const credential = await insertCredential(
+    transaction,
+    accountId,
+    given,
+    serviceAccountId,
+    origin,
+    nowMs,
+  );
+  return { credential, secret: given.secret };
 }
 
 /** Until the transaction ends nobody else makes a credential there. False if it is not there, or deleted. */
@@ -127,11 +140,11 @@ export async function insertCredential(
   const { rows } = await sql<Credential>`
     insert into api_credentials
       (account_id, environment_id, service_account_id, kind, name, site_id, secret_hash, secret_hint, scopes,
-       ip_allowlist, is_read_only, is_test, created_by_user_id, expires_at, created_at)
+       ip_allowlist, is_read_only, is_test, created_by_user_id, for_user_id, expires_at, created_at)
     values
       (${accountId}, ${given.environmentId}, ${serviceAccountId}, ${given.kind}, ${given.name}, ${given.siteId},
        ${given.secret.hash}, ${given.secret.hint}, ${given.scopes}::text[], ${given.ipAllowlist}::text[],
-       ${given.isReadOnly}, ${given.kind === 'pipelines'}, ${origin.actor.type === 'user' ? origin.actor.userId : null}, ${given.expiresAt},
+       ${given.isReadOnly}, ${given.kind === 'pipelines'}, ${origin.actor.type === 'user' ? origin.actor.userId : null}, ${given.forUserId ?? null}, ${given.expiresAt},
        ${new Date(nowMs)})
     returning ${CREDENTIAL_COLUMNS}`.execute(transaction);
   const credential = rows[0] as Credential;

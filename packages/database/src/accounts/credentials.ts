@@ -15,7 +15,7 @@ export interface AppKey {
 
 /**
  * The key in force with this SHA-256. A statement without a tenant, since whose key it is is the question. No key of
- * a deleted workspace or a closed account. Indexes: `api_credentials_by_secret`, one row, then two primary keys.
+ * a deleted workspace or a closed account, and none of a user who left the workspace or may not manage it any more. Indexes: `api_credentials_by_secret`, one row, then two primary keys.
  */
 export async function findAppKey(
   database: DatabaseOrTransaction,
@@ -29,6 +29,13 @@ export async function findAppKey(
     join accounts a on a.account_id = c.account_id
     where c.kind = 'app' and c.secret_hash = ${secretHash} and coalesce(c.site_id, '') = '' and c.revoked_at is null
       and (c.expires_at is null or c.expires_at > now())
-      and e.deleted_at is null and a.status <> 'closed'`.execute(database);
+      and e.deleted_at is null and a.status <> 'closed'
+      and (c.for_user_id is null or exists (
+            select from users u
+              join memberships m on m.account_id = u.account_id and m.user_id = u.user_id
+             where u.account_id = c.account_id and u.user_id = c.for_user_id and m.environment_id = c.environment_id
+               and u.status = 'active' and (c.is_read_only or u.role = 'account_admin')))`.execute(
+    database,
+  );
   return rows[0];
 }

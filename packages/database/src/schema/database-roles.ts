@@ -125,6 +125,7 @@ const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
     delivery_attempts: 'select, insert',
     delivery_log: 'select, insert',
     delivery_minutes: READ,
+    device_logins: ALL,
     devices: READ,
     envelopes: READ,
     environments: 'select, insert, update',

@@ -76,6 +76,7 @@ import { endpointCredentials } from '../migrations/0066_endpoint_credentials.ts'
 import { identityProviders } from '../migrations/0067_identity_providers.ts';
 import { providerSessions } from '../migrations/0068_provider_sessions.ts';
 import { archivedEventTypes } from '../migrations/0069_archived_event_types.ts';
+import { deviceLogins } from '../migrations/0070_device_logins.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -160,6 +161,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0067_identity_providers': identityProviders,
   '0068_provider_sessions': providerSessions,
   '0069_archived_event_types': archivedEventTypes,
+  '0070_device_logins': deviceLogins,
 };
 
 /**

@@ -76,6 +76,7 @@ export const MIGRATION_NAMES = [
   '0067_identity_providers',
   '0068_provider_sessions',
   '0069_archived_event_types',
+  '0070_device_logins',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -92,6 +92,7 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
   users: OF_INSTALLATION,
   memberships: OF_INSTALLATION,
   identity_provider_domains: OF_INSTALLATION,
+  device_logins: OF_INSTALLATION,
   service_accounts: OF_INSTALLATION,
   account_products: OF_INSTALLATION,
   api_credentials: OF_INSTALLATION,

@@ -98,7 +98,7 @@ export interface NewTokenSession {
   readonly sessionHash: Buffer;
 }
 
-/** Past 20 open ones of the token the oldest ends. @returns `two_factors`: the account requires two, and a token is one. `provider_required`: the account requires its identity provider. `no_token`: it was revoked or rotated meanwhile. */
+/** Past 20 open ones of the token the oldest ends. @returns `two_factors`: the account requires two, and a token is one. `provider_required`: the account requires its identity provider. `no_token`: it was revoked or rotated meanwhile, or it is of a program that acts for a user, who signs in otherwise. */
 export async function openTokenSession(
   database: Database,
   { accountId, credentialId, serviceAccountId, secretHash, sessionHash }: NewTokenSession,
@@ -112,7 +112,7 @@ export async function openTokenSession(
                       where p.account_id = c.account_id and p.is_required) as "isProviderRequired"
         from api_credentials c join accounts a on a.account_id = c.account_id
        where c.account_id = ${accountId} and c.credential_id = ${credentialId} and c.secret_hash = ${secretHash}
-         and c.revoked_at is null and a.status <> 'closed'
+         and c.revoked_at is null and c.for_user_id is null and a.status <> 'closed'
          for no key update of c`.execute(transaction);
     const [token] = rows;
     if (!token) return 'no_token';

@@ -220,7 +220,7 @@ test('a key is kept for its owner alone, after it has opened something, and a pr
     const [exitCode] = (await once(child, 'close')) as [number];
     return { exitCode, text };
   };
-  const login = ['login', '--profile', 'shop', '--api-url', fleet.api.url];
+  const login = ['login', '--with-key', '--profile', 'shop', '--api-url', fleet.api.url];
   expect(await run(login, 'nobody\n')).toMatchObject({ exitCode: 4 });
   const wrong = await run(['--profile', 'shop', 'webhooks', 'list']);
   expect(wrong).toMatchObject({ exitCode: 2, text: expect.stringContaining('no profile shop') });

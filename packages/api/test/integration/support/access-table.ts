@@ -41,6 +41,8 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'POST /v1/account_signup/startup_application',
     'GET /v1/account_signup/startup_partners',
     'POST /v1/service_accounts/oauth/token',
+    'POST /v1/device_logins',
+    'POST /v1/device_logins/token',
     'GET /v1/audit_log_exports/:link',
     'POST /v1/vendor_events',
   ],
@@ -61,7 +63,13 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'POST /console/second_factor/recovery_codes',
     'POST /portal/session',
   ],
-  session: ['GET /console/me', 'GET /console/sessions', 'DELETE /console/sessions/:session_id'],
+  session: [
+    'GET /console/me',
+    'GET /console/sessions',
+    'DELETE /console/sessions/:session_id',
+    'POST /console/device',
+    'POST /console/device/decision',
+  ],
   app_key: [
     'GET /v1/reporting_webhooks',
     'POST /v1/reporting_webhooks',

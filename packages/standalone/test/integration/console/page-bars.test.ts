@@ -73,6 +73,7 @@ beforeAll(async () => {
     '/billing/credits?type=llm',
     '/billing/usage?by=week',
     '/settings',
+    '/device',
     '/fleet',
     '/docs/all?find=webhook',
     '/docs/reporting-webhooks/createReportingWebhook?language=java',

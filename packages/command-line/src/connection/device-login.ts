@@ -1,0 +1,108 @@
+/**
+ * The login of this program by a user, who types a short code into the console (RFC 8628). Until the user has decided it
+ * asks as often as the API says, and no oftener.
+ */
+import { AppError, reasonOf } from '@sluice/domain/values/errors';
+
+export interface DeviceLoginDependencies {
+  readonly apiUrl: string;
+  /** Of this machine. */
+  readonly hostName: string;
+  readonly signal: AbortSignal;
+  /** Ends early once the signal is aborted. */
+  readonly pause: (durationMs: number) => Promise<unknown>;
+  /** Shows the user where to type which code. */
+  readonly show: (login: { readonly uri: string; readonly code: string }) => void;
+}
+
+/** What the user has let the program do. */
+export interface DeviceCredentials {
+  readonly account_id: number;
+  readonly environment_id: number | null;
+  readonly role: string;
+  readonly user: string;
+  readonly token: string;
+  readonly key: string | null;
+  readonly read_only_key: boolean;
+  readonly expires_at: string;
+}
+
+interface Started {
+  readonly device_code: string;
+  readonly user_code: string;
+  readonly verification_uri: string;
+  readonly expires_in: number;
+  readonly interval: number;
+}
+
+/** As the API answers: one of the three, by its status. */
+type Answer = Partial<Started & DeviceCredentials> & Failure;
+
+interface Failure {
+  readonly error?: string;
+  readonly message?: string;
+  readonly interval?: number;
+}
+
+const TIMEOUT_MS = 30_000;
+
+/**
+ * @throws AppError COMMAND_NOT_ALLOWED where the user does not let it in; COMMAND_FAILED where nobody decides in time, or it
+ * is stopped; COMMAND_NOT_REACHED where the API is away.
+ */
+export async function loginByCode(deps: DeviceLoginDependencies): Promise<DeviceCredentials> {
+  const start = await post(deps, '/v1/device_logins', {
+    client_name: machineName(deps.hostName),
+  });
+  if (start.status !== 200) throw refused(start.body);
+  const login = start.body as Started;
+  deps.show({ uri: login.verification_uri, code: login.user_code });
+  let intervalSeconds = login.interval;
+  for (;;) {
+    await deps.pause(intervalSeconds * 1_000);
+    if (deps.signal.aborted)
+      throw new AppError('COMMAND_FAILED', 'stopped before a user had decided');
+    const { status, body } = await post(deps, '/v1/device_logins/token', {
+      device_code: login.device_code,
+    });
+    if (status === 200) return body as DeviceCredentials;
+    if (body.error !== 'authorization_pending' && body.error !== 'slow_down') throw refused(body);
+    intervalSeconds = Math.max(body.interval ?? 0, intervalSeconds);
+  }
+}
+
+/** As the API takes it: one word, which no sentence fits into. */
+const machineName = (hostName: string): string =>
+  hostName
+    .replaceAll(/[^A-Za-z0-9._-]/g, '-')
+    .replace(/^[^A-Za-z0-9]+/, '')
+    .slice(0, 63) || 'unnamed';
+
+async function post(
+  { apiUrl, signal }: DeviceLoginDependencies,
+  path: string,
+  body: object,
+): Promise<{ readonly status: number; readonly body: Answer }> {
+  try {
+    const answer = await fetch(`${apiUrl}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    });
+    return { status: answer.status, body: (await answer.json()) as Answer };
+  } catch (cause) {
+    if (signal.aborted) throw new AppError('COMMAND_FAILED', 'stopped before a user had decided');
+    throw new AppError(
+      'COMMAND_NOT_REACHED',
+      `the API at ${apiUrl} does not answer (${reasonOf(cause)}); is --api-url (SLUICE_API_URL) right?`,
+      { cause },
+    );
+  }
+}
+
+const refused = ({ error, message }: Failure): AppError =>
+  new AppError(
+    error === 'access_denied' ? 'COMMAND_NOT_ALLOWED' : 'COMMAND_FAILED',
+    message ?? 'the API did not begin a login',
+  );

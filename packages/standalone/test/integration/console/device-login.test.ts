@@ -1,0 +1,67 @@
+/** May I use the command line as myself? `sluice login` shows a code, and the user types it into the console. */
+import { readFileSync, statSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { runProgram, SLUICE } from '../program-under-test.ts';
+import { violationsOf } from './accessibility.ts';
+import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+test('a user types the code of sluice login, by the keyboard alone, and the program reads the workspace', async ({
+  onTestFinished,
+}) => {
+  const home = await mkdtemp(join(tmpdir(), 'sluice-home-'));
+  onTestFinished(() => rm(home, { recursive: true }));
+  const settings = { SLUICE_API_URL: world.url, XDG_CONFIG_HOME: home };
+  const program = runProgram(SLUICE, ['login', '--profile', 'mine'], settings);
+  const code = await vi.waitFor(
+    () => {
+      const found = /type the code ([A-Z]{4}-[A-Z]{4})/.exec(program.errors)?.[1];
+      if (found === undefined) throw new Error(program.errors);
+      return found;
+    },
+    { timeout: 60_000, interval: 100 },
+  );
+  expect(program.errors).toContain(`${world.url}/device`);
+
+  const page = await world.newPage();
+  onTestFinished(() => page.context().close());
+  await page.goto(`${world.url}/device`);
+  await world.giveMailedCode(page, (await world.insertUser('member')).email);
+  const field = page.getByLabel('Code of eight letters');
+  await field.waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  await field.fill('BCDF-GHJK');
+  await page.keyboard.press('Enter');
+  await page.getByText('no program waits with this code').waitFor();
+  await field.fill(code.toLowerCase());
+  await page.keyboard.press('Enter');
+  await page.getByText('Its machine calls itself').waitFor();
+  // Whoever presses Enter without reading lets nobody in.
+  const refusal = page.getByRole('button', { name: 'Do not let it in' });
+  expect(await refusal.evaluate((element) => element === document.activeElement)).toBe(true);
+  await page.getByText('Workspace that it may read').waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Enter');
+  await page.getByText('The program is let in.').first().waitFor();
+
+  expect(await program.ended).toBe(0);
+  const file = join(home, 'sluice', 'profiles.json');
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const { mine } = JSON.parse(readFileSync(file, 'utf8'));
+  expect(mine).toMatchObject({ apiUrl: world.url, token: expect.stringMatching(/^sa_/) });
+  for (const text of [program.output, program.errors]) {
+    expect(text).not.toContain(mine.token);
+    expect(text).not.toContain(mine.key);
+  }
+  const listed = runProgram(SLUICE, ['webhooks', 'list', '--profile', 'mine', '--json'], settings);
+  expect({ code: await listed.ended, errors: listed.errors }).toEqual({ code: 0, errors: '' });
+});
