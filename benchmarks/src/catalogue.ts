@@ -7,6 +7,7 @@ import type { Bars } from './bars.ts';
 import { benchBacklog } from './backlog.ts';
 import { benchBatch } from './batch.ts';
 import { benchBilling } from './billing.ts';
+import { benchConsole, CONSOLE_BARS } from './console.ts';
 import { benchDeliver } from './deliver.ts';
 import { benchEndToEnd } from './end-to-end.ts';
 import { benchFairness } from './fairness.ts';
@@ -231,6 +232,14 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     },
     short: ['--rounds', '1', '--seconds', '1', '--runs', '1000000'],
     run: benchBilling,
+  },
+  console: {
+    about:
+      'the web console in Chromium: times of its screens, frames of 100,000 deliveries, memory, the tail at 2,000 lines/s',
+    bars: CONSOLE_BARS,
+    short: ['--rounds', '3', '--seconds', '20'],
+    isApart: true,
+    run: benchConsole,
   },
   soak: {
     about: 'half of what e2e sustains for half an hour: nothing lost, no process grows',

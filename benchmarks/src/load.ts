@@ -29,6 +29,8 @@ export interface Load {
   readonly bodies: readonly string[];
   readonly connections: number;
   readonly durationSeconds: number;
+  /** Of all connections; absent: as many as there are answers. autocannon only. */
+  readonly requestsPerSecond?: number;
 }
 
 export interface LoadResult {
@@ -141,6 +143,7 @@ export async function loadWithAutocannon(load: Load): Promise<LoadResult> {
       program,
       '--json',
       ...['-m', load.method, '-c', String(load.connections), '-d', String(load.durationSeconds)],
+      ...(load.requestsPerSecond === undefined ? [] : ['-R', String(load.requestsPerSecond)]),
       ...headers,
       ...['-b', load.bodies[0] as string, load.url],
     ],

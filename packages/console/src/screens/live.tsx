@@ -148,8 +148,19 @@ function Standing({ tail, isPaused }: { readonly tail: TailView; readonly isPaus
   return (
     <p className="standing">
       <span className={`lamp ${state}`} aria-hidden="true" /> {state} ·{' '}
-      <b className="number">{tail.lineCount}</b> lines · refused{' '}
-      <b className="number">{refused} %</b>
+      <b className="number" data-count="">
+        {tail.lineCount}
+      </b>{' '}
+      lines ·{' '}
+      {tail.droppedCount > 0 && (
+        <>
+          <b className="number" data-count="">
+            {tail.droppedCount}
+          </b>{' '}
+          not shown ·{' '}
+        </>
+      )}
+      refused <b className="number">{refused} %</b>
     </p>
   );
 }
