@@ -126,6 +126,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'billing',
     'charts',
     'tail',
+    'lists',
     'forms',
     'parts',
     'routing',

@@ -3,7 +3,7 @@ import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { actorText, type AuditEntry } from '../sentences/audit-text.ts';

@@ -1,11 +1,9 @@
 /** The applications of the workspace: its customers, each with endpoints of its own. */
-import { useState } from 'react';
-import { useResource } from '../client/resource.ts';
-import { useReach, useSession } from '../client/session.ts';
+import { useSession } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { MadeList } from '../lists/made-list.tsx';
 import { CallSample } from '../parts/samples.tsx';
-import { Empty, Shown } from '../parts/states.tsx';
+import { Empty } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { linkTo, segment } from '../routing/location.ts';
 import { Link, navigate, type Route, useRouting, useSetQuery } from '../routing/router.tsx';
@@ -13,7 +11,6 @@ import { visibleText } from '../sentences/visible-text.ts';
 import { ApplicationForm } from './application-form.tsx';
 import type { Application } from './application.ts';
 
-const INTERVAL_MS = 5_000;
 const PAGE_COUNT = 50;
 
 export const applicationsRoute: Route = {
@@ -23,70 +20,50 @@ export const applicationsRoute: Route = {
   screen: ({ place: { query } }) => <Applications query={query} />,
 };
 
+interface ApplicationPage {
+  readonly applications: readonly Application[];
+  readonly next: string;
+}
+
 function Applications({ query }: { readonly query: Readonly<Record<string, string>> }) {
-  const { workspaceId, capabilities, notAllowed } = useReach();
   const { place } = useRouting();
   const setQuery = useSetQuery();
-  const [isMaking, setIsMaking] = useState(false);
-  const isAllowed = capabilities.includes('workspace.manage');
   const { begins, start } = query;
   const asked = new URLSearchParams({
     limit: String(PAGE_COUNT),
     ...(begins !== undefined && { query: begins }),
     ...(start !== undefined && { start }),
   });
-  const resource = useResource<{ applications: readonly Application[]; next: string }>(
-    `/v1/applications?${asked.toString()}`,
-    { workspaceId, intervalMs: INTERVAL_MS },
-  );
   return (
-    <>
-      <header className="title">
-        <h1>Applications</h1>
-        <p className="lead">
-          Your customers: each has endpoints, secrets, a queue and a portal of its own.
-        </p>
-        <div className="actions">
-          <Link to="/portal-links">Portal links</Link>
-          <button
-            type="button"
-            className="main"
-            disabled={!isAllowed}
-            title={isAllowed ? undefined : notAllowed}
-            onClick={() => setIsMaking(true)}
-          >
-            Make an application
-          </button>
+    <MadeList<ApplicationPage>
+      title="Applications"
+      path={`/v1/applications?${asked.toString()}`}
+      lead="Your customers: each has endpoints, secrets, a queue and a portal of its own."
+      links={<Link to="/portal-links">Portal links</Link>}
+      filters={
+        <div className="filters" role="search" aria-label="Find an application">
+          <FilterText
+            label="Id begins with"
+            value={begins}
+            onChange={(text) => setQuery({ begins: text, start: undefined })}
+          />
         </div>
-      </header>
-      <div className="filters" role="search" aria-label="Find an application">
-        <FilterText
-          label="Id begins with"
-          value={begins}
-          onChange={(text) => setQuery({ begins: text, start: undefined })}
-        />
-      </div>
-      <Shown resource={resource}>
-        {({ applications, next }) => (
-          <>
-            {applications.length > 0 && <ApplicationTable applications={applications} />}
-            {applications.length === 0 && <NoApplication begins={begins} />}
-            <PageButtons
-              start={start}
-              next={next}
-              names={['First', 'Next']}
-              onStart={(to) => setQuery({ start: to }, false)}
-            />
-          </>
-        )}
-      </Shown>
-      {isMaking && (
-        <ApplicationForm
-          onClose={() => setIsMaking(false)}
-          onSaved={({ id }) => navigate(linkTo(`/applications/${segment(id)}`, place.query))}
-        />
-      )}
-    </>
+      }
+      making={{
+        what: 'Make an application',
+        capability: 'workspace.manage',
+        form: ({ onClose }) => (
+          <ApplicationForm
+            onClose={onClose}
+            onSaved={({ id }) => navigate(linkTo(`/applications/${segment(id)}`, place.query))}
+          />
+        ),
+      }}
+      isEmpty={({ applications }) => applications.length === 0}
+      empty={<NoApplication begins={begins} />}
+      table={({ applications }) => <ApplicationTable applications={applications} />}
+      pages={{ start, nextOf: ({ next }) => next }}
+    />
   );
 }
 

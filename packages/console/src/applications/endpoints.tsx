@@ -1,18 +1,18 @@
 /** The endpoints of an application. Each is a webhook: its deliveries, secrets and state are on the webhook's screen. */
-import { useState } from 'react';
-import { useResource } from '../client/resource.ts';
-import { useReach } from '../client/session.ts';
+import { MadeList } from '../lists/made-list.tsx';
 import { Badge } from '../parts/badge.tsx';
-import { PageButtons } from '../parts/page-buttons.tsx';
 import { CallSample } from '../parts/samples.tsx';
-import { Empty, Shown } from '../parts/states.tsx';
+import { Empty } from '../parts/states.tsx';
 import { segment } from '../routing/location.ts';
-import { Link, useSetQuery } from '../routing/router.tsx';
+import { Link } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from '../webhooks/configuration.ts';
 import { WebhookForm } from '../webhooks/webhook-form.tsx';
 
-const INTERVAL_MS = 5_000;
+interface EndpointPage {
+  readonly endpoints: readonly Webhook[];
+  readonly next: string;
+}
 
 export function Endpoints({
   applicationId,
@@ -21,69 +21,37 @@ export function Endpoints({
   readonly applicationId: string;
   readonly start: string | undefined;
 }) {
-  const { workspaceId, capabilities, notAllowed } = useReach();
-  const setQuery = useSetQuery();
-  const [isMaking, setIsMaking] = useState(false);
-  const isAllowed = capabilities.includes('workspace.manage');
   const path = `/v1/applications/${segment(applicationId)}/endpoints`;
-  const resource = useResource<{ endpoints: readonly Webhook[]; next: string }>(
-    start === undefined ? path : `${path}?start=${start}`,
-    { workspaceId, intervalMs: INTERVAL_MS },
-  );
   return (
-    <section aria-labelledby="endpoints">
-      <div className="row">
-        <h2 id="endpoints">Endpoints</h2>
-        <span className="grow" />
-        <button
-          type="button"
-          className="main"
-          disabled={!isAllowed}
-          title={isAllowed ? undefined : notAllowed}
-          onClick={() => setIsMaking(true)}
-        >
-          Make an endpoint
-        </button>
-      </div>
-      <Shown resource={resource} lines={2}>
-        {({ endpoints, next }) => (
-          <>
-            {endpoints.length > 0 ? (
-              <EndpointTable endpoints={endpoints} />
-            ) : (
-              <Empty title="It has no endpoint yet">
-                <p>
-                  An endpoint is an address of this customer that is sent the messages that name it.
-                  Make one here, by a call, or let the customer make it in the portal.
-                </p>
-                <CallSample
-                  label="An endpoint, by a call"
-                  method="POST"
-                  path={path}
-                  body={{ name: 'Orders', endpoint: 'https://example.com/hook' }}
-                />
-              </Empty>
-            )}
-            <PageButtons
-              start={start}
-              next={next}
-              names={['First', 'Next']}
-              onStart={(to) => setQuery({ start: to }, false)}
-            />
-          </>
-        )}
-      </Shown>
-      {isMaking && (
-        <WebhookForm
-          applicationId={applicationId}
-          onClose={() => setIsMaking(false)}
-          onSaved={() => {
-            setIsMaking(false);
-            void resource.reload();
-          }}
-        />
-      )}
-    </section>
+    <MadeList<EndpointPage>
+      isSection
+      title="Endpoints"
+      path={start === undefined ? path : `${path}?start=${start}`}
+      making={{
+        what: 'Make an endpoint',
+        capability: 'workspace.manage',
+        form: ({ onClose, onMade }) => (
+          <WebhookForm applicationId={applicationId} onClose={onClose} onSaved={onMade} />
+        ),
+      }}
+      isEmpty={({ endpoints }) => endpoints.length === 0}
+      empty={
+        <Empty title="It has no endpoint yet">
+          <p>
+            An endpoint is an address of this customer that is sent the messages that name it. Make
+            one here, by a call, or let the customer make it in the portal.
+          </p>
+          <CallSample
+            label="An endpoint, by a call"
+            method="POST"
+            path={path}
+            body={{ name: 'Orders', endpoint: 'https://example.com/hook' }}
+          />
+        </Empty>
+      }
+      table={({ endpoints }) => <EndpointTable endpoints={endpoints} />}
+      pages={{ start, nextOf: ({ next }) => next }}
+    />
   );
 }
 

@@ -1,7 +1,7 @@
 /** Every move of credits, newest first, each with what is left after it. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';

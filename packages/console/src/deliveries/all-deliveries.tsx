@@ -1,7 +1,7 @@
 /** Deliveries of all webhooks, newest first: what was sent about a person, what became of an event, what gets no answer. */
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import type { Delivery } from './delivery.ts';

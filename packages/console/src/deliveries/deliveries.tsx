@@ -1,7 +1,7 @@
 /** The deliveries of a webhook, newest first, and the attempts of the one that is open. */
 import { type Resource, useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { useSetQuery } from '../routing/router.tsx';
 import { useEffect } from 'react';

@@ -1,18 +1,14 @@
 /** The types of the messages that the workspace publishes; in the portal, those that a customer chooses among. */
-import { useState } from 'react';
-import { useResource } from '../client/resource.ts';
 import { useReach, useSession } from '../client/session.ts';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { MadeList, type MadeListProps } from '../lists/made-list.tsx';
 import { CallSample } from '../parts/samples.tsx';
-import { Empty, Shown } from '../parts/states.tsx';
+import { Empty } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
-import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { Link, type Route } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 import { EventTypeForm } from './event-type-form.tsx';
 import type { EventType } from './event-type.ts';
-
-const INTERVAL_MS = 5_000;
 
 export const eventTypesRoute: Route = {
   pattern: '/event-types',
@@ -21,69 +17,35 @@ export const eventTypesRoute: Route = {
   screen: ({ place: { query } }) => <EventTypes start={query['start']} />,
 };
 
+interface EventTypePage {
+  readonly event_types: readonly EventType[];
+  readonly next: string;
+}
+
 function EventTypes({ start }: { readonly start: string | undefined }) {
-  const { workspaceId, capabilities, notAllowed, isPortal } = useReach();
-  const setQuery = useSetQuery();
-  const [isMaking, setIsMaking] = useState(false);
-  const isAllowed = capabilities.includes('workspace.manage');
-  const resource = useResource<{ event_types: readonly EventType[]; next: string }>(
-    `/v1/event_types?${isPortal ? '' : 'include=archived&'}start=${start ?? ''}`,
-    { workspaceId, intervalMs: INTERVAL_MS },
-  );
+  const { isPortal } = useReach();
   return (
-    <>
-      <header className="title">
-        {isPortal && (
-          <p className="above">
-            <Link to="/">Webhooks</Link>
-          </p>
-        )}
-        <h1>Event types</h1>
-        <p className="lead">
-          What messages there are, and what is in their payload.
-          {!isPortal && ' A payload that does not fit the schema of its type is not published.'}
-        </p>
-        {!isPortal && (
-          <div className="actions">
-            <button
-              type="button"
-              className="main"
-              disabled={!isAllowed}
-              title={isAllowed ? undefined : notAllowed}
-              onClick={() => setIsMaking(true)}
-            >
-              Make an event type
-            </button>
-          </div>
-        )}
-      </header>
-      <Shown resource={resource}>
-        {({ event_types: types, next }) => (
-          <>
-            {types.length > 0 && <EventTypeTable types={types} />}
-            {types.length === 0 &&
-              (isPortal ? <Empty title="No event type is described yet" /> : <NoEventType />)}
-            <PageButtons
-              start={start}
-              next={next}
-              names={['First', 'Next']}
-              onStart={(to) => setQuery({ start: to }, false)}
-            />
-          </>
-        )}
-      </Shown>
-      {isMaking && (
-        <EventTypeForm
-          onClose={() => setIsMaking(false)}
-          onSaved={() => {
-            setIsMaking(false);
-            void resource.reload();
-          }}
-        />
-      )}
-    </>
+    <MadeList<EventTypePage>
+      title="Event types"
+      path={`/v1/event_types?${isPortal ? '' : 'include=archived&'}start=${start ?? ''}`}
+      above={isPortal && <Link to="/">Webhooks</Link>}
+      lead={`What messages there are, and what is in their payload.${
+        isPortal ? '' : ' A payload that does not fit the schema of its type is not published.'
+      }`}
+      {...(!isPortal && { making: MAKING })}
+      isEmpty={({ event_types: types }) => types.length === 0}
+      empty={isPortal ? <Empty title="No event type is described yet" /> : <NoEventType />}
+      table={({ event_types: types }) => <EventTypeTable types={types} />}
+      pages={{ start, nextOf: ({ next }) => next }}
+    />
   );
 }
+
+const MAKING: NonNullable<MadeListProps<EventTypePage>['making']> = {
+  what: 'Make an event type',
+  capability: 'workspace.manage',
+  form: ({ onClose, onMade }) => <EventTypeForm onClose={onClose} onSaved={onMade} />,
+};
 
 function EventTypeTable({ types }: { readonly types: readonly EventType[] }) {
   return (

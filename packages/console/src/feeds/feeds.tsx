@@ -1,17 +1,13 @@
 /** The feeds of the workspace: what a webhook is sent, to be read at one's own pace instead. */
-import { useState } from 'react';
-import { useResource } from '../client/resource.ts';
-import { useReach } from '../client/session.ts';
+import { MadeList } from '../lists/made-list.tsx';
 import { CallSample } from '../parts/samples.tsx';
-import { Empty, Shown } from '../parts/states.tsx';
+import { Empty } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { FeedForm } from './feed-form.tsx';
 import { type Feed, keptCountOf } from './feed.ts';
-
-const INTERVAL_MS = 5_000;
 
 export const feedsRoute: Route = {
   pattern: '/feeds',
@@ -21,45 +17,20 @@ export const feedsRoute: Route = {
 };
 
 function Feeds() {
-  const { workspaceId, capabilities, notAllowed } = useReach();
-  const [isMaking, setIsMaking] = useState(false);
-  const isAllowed = capabilities.includes('workspace.manage');
-  const resource = useResource<{ feeds: readonly Feed[] }>('/v1/feeds', {
-    workspaceId,
-    intervalMs: INTERVAL_MS,
-  });
   return (
-    <>
-      <header className="title">
-        <h1>Feeds</h1>
-        <p className="lead">
-          A consumer reads a feed at its own pace, by a cursor, and needs no address of its own.
-        </p>
-        <div className="actions">
-          <button
-            type="button"
-            className="main"
-            disabled={!isAllowed}
-            title={isAllowed ? undefined : notAllowed}
-            onClick={() => setIsMaking(true)}
-          >
-            Make a feed
-          </button>
-        </div>
-      </header>
-      <Shown resource={resource}>
-        {({ feeds }) => (feeds.length === 0 ? <NoFeed /> : <FeedTable feeds={feeds} />)}
-      </Shown>
-      {isMaking && (
-        <FeedForm
-          onClose={() => setIsMaking(false)}
-          onSaved={() => {
-            setIsMaking(false);
-            void resource.reload();
-          }}
-        />
-      )}
-    </>
+    <MadeList<{ feeds: readonly Feed[] }>
+      title="Feeds"
+      path="/v1/feeds"
+      lead="A consumer reads a feed at its own pace, by a cursor, and needs no address of its own."
+      making={{
+        what: 'Make a feed',
+        capability: 'workspace.manage',
+        form: ({ onClose, onMade }) => <FeedForm onClose={onClose} onSaved={onMade} />,
+      }}
+      isEmpty={({ feeds }) => feeds.length === 0}
+      empty={<NoFeed />}
+      table={({ feeds }) => <FeedTable feeds={feeds} />}
+    />
   );
 }
 

@@ -6,7 +6,7 @@ import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { useWork } from '../forms/use-work.ts';
 import { Badge } from '../parts/badge.tsx';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { type Route, useSetQuery } from '../routing/router.tsx';

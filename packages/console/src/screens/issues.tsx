@@ -1,7 +1,7 @@
 /** What was refused or corrected in calls, counted by day. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { FilterText } from '../forms/filter-text.tsx';
 import { JsonView } from '../parts/json-view.tsx';

@@ -1,7 +1,7 @@
 /** One object: its attributes, and the people that are related to it. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';

@@ -4,7 +4,7 @@ import { request, RequestFailed } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Failure, Shown, Waiting } from '../parts/states.tsx';
 import { segment } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';

@@ -4,7 +4,7 @@ import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
 import { formText } from '../forms/form-text.ts';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { linkTo, segment } from '../routing/location.ts';
 import { Link, navigate, type Route, useRouting, useSetQuery } from '../routing/router.tsx';

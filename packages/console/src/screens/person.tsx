@@ -1,7 +1,7 @@
 /** One person: who it is, what is known, and what happened. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
-import { PageButtons } from '../parts/page-buttons.tsx';
+import { PageButtons } from '../lists/page-buttons.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { JsonView } from '../parts/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';

@@ -1,10 +1,9 @@
 /** The webhooks of the workspace, each with the state of its deliveries. */
-import { useState } from 'react';
-import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
+import { MadeList } from '../lists/made-list.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { CallSample } from '../parts/samples.tsx';
-import { Empty, Shown } from '../parts/states.tsx';
+import { Empty } from '../parts/states.tsx';
 import { useIsLocal, useNow } from '../parts/time.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
@@ -20,8 +19,6 @@ export interface ListedWebhook extends Webhook {
   readonly state: LaneState;
 }
 
-const INTERVAL_MS = 5_000;
-
 export const webhooksRoute: Route = {
   pattern: '/webhooks',
   title: () => 'Webhooks',
@@ -30,89 +27,79 @@ export const webhooksRoute: Route = {
 };
 
 export function Webhooks() {
-  const { workspaceId, capabilities, notAllowed, isPortal, eventTypes, isOfApplication } =
-    useReach();
-  const [isMaking, setIsMaking] = useState(false);
-  const isAllowed = capabilities.includes('webhooks.create');
-  const resource = useResource<{ reporting_webhooks: readonly ListedWebhook[] }>(
-    '/v1/reporting_webhooks?include=state',
-    { workspaceId, intervalMs: INTERVAL_MS },
-  );
-  const Form = isPortal ? PortalForm : WebhookForm;
+  const { isPortal, eventTypes, isOfApplication } = useReach();
+  const hasTypes = isOfApplication || eventTypes.some(isPublished);
   return (
-    <>
-      <header className="title">
-        <h1>Webhooks</h1>
-        <div className="actions">
-          {isPortal && (isOfApplication || eventTypes.some(isPublished)) && (
-            <Link to="/event-types">Event types</Link>
-          )}
-          {!isPortal && (
-            <>
-              <Link to="/deliveries">Deliveries of all</Link>
-              <Link to="/portal-links">Portal links</Link>
-            </>
-          )}
-          <button
-            type="button"
-            className="main"
-            disabled={!isAllowed}
-            title={isAllowed ? undefined : notAllowed}
-            onClick={() => setIsMaking(true)}
-          >
-            Make a webhook
-          </button>
-        </div>
-      </header>
-      <Shown resource={resource}>
-        {({ reporting_webhooks: webhooks }) =>
-          webhooks.length === 0 ? (
-            <Empty title="There is no webhook yet">
-              <p>
-                A webhook is an address of yours that is sent what comes in and what happens to
-                people and messages: signed, tried again, in order for each person. Make one here
-                {!isPortal && ', or by a call: this one is sent each order that is placed'}.
-              </p>
-              {!isPortal && (
-                <CallSample
-                  label="A webhook for each order, by a call"
-                  method="POST"
-                  path="/v1/reporting_webhooks"
-                  body={FIRST_WEBHOOK}
-                />
-              )}
-            </Empty>
+    <MadeList<{ reporting_webhooks: readonly ListedWebhook[] }>
+      title="Webhooks"
+      path="/v1/reporting_webhooks?include=state"
+      links={
+        isPortal ? (
+          hasTypes && <Link to="/event-types">Event types</Link>
+        ) : (
+          <>
+            <Link to="/deliveries">Deliveries of all</Link>
+            <Link to="/portal-links">Portal links</Link>
+          </>
+        )
+      }
+      making={{
+        what: 'Make a webhook',
+        capability: 'webhooks.create',
+        form: ({ onClose, onMade }) =>
+          isPortal ? (
+            <PortalForm onClose={onClose} onSaved={onMade} />
           ) : (
-            <table className="list">
-              <caption className="unseen">Webhooks of the workspace</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Name</th>
-                  <th scope="col">Is sent</th>
-                  <th scope="col">State</th>
-                  <th scope="col">Deliveries</th>
-                  <th scope="col">Endpoint</th>
-                </tr>
-              </thead>
-              <tbody>
-                {webhooks.map((webhook) => (
-                  <WebhookRow key={webhook.id} webhook={webhook} />
-                ))}
-              </tbody>
-            </table>
-          )
-        }
-      </Shown>
-      {isMaking && (
-        <Form
-          onClose={() => setIsMaking(false)}
-          onSaved={() => {
-            setIsMaking(false);
-            void resource.reload();
-          }}
+            <WebhookForm onClose={onClose} onSaved={onMade} />
+          ),
+      }}
+      isEmpty={({ reporting_webhooks: webhooks }) => webhooks.length === 0}
+      empty={<NoWebhook />}
+      table={({ reporting_webhooks: webhooks }) => <WebhookTable webhooks={webhooks} />}
+    />
+  );
+}
+
+function NoWebhook() {
+  const { isPortal } = useReach();
+  return (
+    <Empty title="There is no webhook yet">
+      <p>
+        A webhook is an address of yours that is sent what comes in and what happens to people and
+        messages: signed, tried again, in order for each person. Make one here
+        {!isPortal && ', or by a call: this one is sent each order that is placed'}.
+      </p>
+      {!isPortal && (
+        <CallSample
+          label="A webhook for each order, by a call"
+          method="POST"
+          path="/v1/reporting_webhooks"
+          body={FIRST_WEBHOOK}
         />
       )}
-    </>
+    </Empty>
+  );
+}
+
+function WebhookTable({ webhooks }: { readonly webhooks: readonly ListedWebhook[] }) {
+  return (
+    <table className="list">
+      <caption className="unseen">Webhooks of the workspace</caption>
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">Is sent</th>
+          <th scope="col">State</th>
+          <th scope="col">Deliveries</th>
+          <th scope="col">Endpoint</th>
+        </tr>
+      </thead>
+      <tbody>
+        {webhooks.map((webhook) => (
+          <WebhookRow key={webhook.id} webhook={webhook} />
+        ))}
+      </tbody>
+    </table>
   );
 }
 

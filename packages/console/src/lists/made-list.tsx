@@ -1,0 +1,132 @@
+/**
+ * A list of what users make: its title, the button that makes another one, which is locked for who may not, what is shown
+ * while there is none, and its pages. A screen, or a section of one.
+ */
+import { type ReactNode, useId, useState } from 'react';
+import { useResource } from '../client/resource.ts';
+import { type Capability, useReach } from '../client/session.ts';
+import { Shown } from '../parts/states.tsx';
+import { useSetQuery } from '../routing/router.tsx';
+import { PageButtons } from './page-buttons.tsx';
+
+const INTERVAL_MS = 5_000;
+const SECTION_LINES = 2;
+
+export interface MadeListProps<Answer> {
+  readonly title: string;
+  /** Of the list; asked again every 5 seconds. */
+  readonly path: string;
+  readonly isSection?: boolean;
+  readonly lead?: ReactNode;
+  /** The way back, above the title. */
+  readonly above?: ReactNode;
+  /** Beside the button. */
+  readonly links?: ReactNode;
+  readonly filters?: ReactNode;
+  /** Absent: nobody makes one here. */
+  readonly making?: {
+    readonly what: string;
+    readonly capability: Capability;
+    /** The dialog. `onMade` closes it and asks for the list again. */
+    readonly form: (ends: {
+      readonly onClose: () => void;
+      readonly onMade: () => void;
+    }) => ReactNode;
+  };
+  readonly isEmpty: (answer: Answer) => boolean;
+  readonly empty: ReactNode;
+  readonly table: (answer: Answer) => ReactNode;
+  /** Absent: the list has one page. */
+  readonly pages?: {
+    readonly start: string | undefined;
+    readonly nextOf: (answer: Answer) => string;
+  };
+}
+
+export function MadeList<Answer>({
+  title,
+  path,
+  isSection = false,
+  lead,
+  above,
+  links,
+  filters,
+  making,
+  isEmpty,
+  empty,
+  table,
+  pages,
+}: MadeListProps<Answer>) {
+  const { workspaceId, capabilities, notAllowed } = useReach();
+  const setQuery = useSetQuery();
+  const headingId = useId();
+  const [isMaking, setIsMaking] = useState(false);
+  const resource = useResource<Answer>(path, { workspaceId, intervalMs: INTERVAL_MS });
+  const isAllowed = making !== undefined && capabilities.includes(making.capability);
+  const button = making && (
+    <button
+      type="button"
+      className="main"
+      disabled={!isAllowed}
+      title={isAllowed ? undefined : notAllowed}
+      onClick={() => setIsMaking(true)}
+    >
+      {making.what}
+    </button>
+  );
+  const body = (
+    <>
+      {filters}
+      <Shown resource={resource} {...(isSection && { lines: SECTION_LINES })}>
+        {(answer) => (
+          <>
+            {isEmpty(answer) ? empty : table(answer)}
+            {pages && (
+              <PageButtons
+                start={pages.start}
+                next={pages.nextOf(answer)}
+                names={['First', 'Next']}
+                onStart={(to) => setQuery({ start: to }, false)}
+              />
+            )}
+          </>
+        )}
+      </Shown>
+      {isMaking &&
+        making?.form({
+          onClose: () => setIsMaking(false),
+          onMade: () => {
+            setIsMaking(false);
+            void resource.reload();
+          },
+        })}
+    </>
+  );
+  if (isSection)
+    return (
+      <section aria-labelledby={headingId}>
+        <div className="row">
+          <h2 id={headingId}>{title}</h2>
+          <span className="grow" />
+          {button}
+        </div>
+        {body}
+      </section>
+    );
+  return (
+    <>
+      <header className="title">
+        {above && <p className="above">{above}</p>}
+        <h1>{title}</h1>
+        {lead && <p className="lead">{lead}</p>}
+        {(Boolean(links) || button) && (
+          <div className="actions">
+            {links}
+            {button}
+          </div>
+        )}
+      </header>
+      {body}
+    </>
+  );
+}
