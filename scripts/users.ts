@@ -78,7 +78,7 @@ async function invite(database: Database, wanted: Role): Promise<void> {
   );
 }
 
-/** Takes the second factor, and with it all sessions. */
+/** Takes the second factor, and with it all sessions and programs. */
 async function reset(database: Database): Promise<void> {
   const { accountId: ofAccount, user } = await requireUser(database);
   const key = { accountId: ofAccount, userId: user.userId };
@@ -86,17 +86,23 @@ async function reset(database: Database): Promise<void> {
   say(
     { account_id: ofAccount, user_id: user.userId, reset: isReset },
     isReset
-      ? `the second factor of ${printable(email)} is removed, and the sessions are ended`
+      ? `the second factor of ${printable(email)} is removed, and the sessions and programs are ended`
       : `${printable(email)} has no second factor`,
   );
 }
 
 async function endSessions(database: Database): Promise<void> {
   const { accountId: ofAccount, user } = await requireUser(database);
-  const count = await endUserSessions(database, ofAccount, user.userId, BY_OPERATOR, Date.now());
+  const ended = await endUserSessions(database, ofAccount, user.userId, BY_OPERATOR, Date.now());
+  const { sessionCount = 0, programCount = 0 } = ended ?? {};
   say(
-    { account_id: ofAccount, user_id: user.userId, ended: count ?? 0 },
-    `${count ?? 0} sessions of ${printable(email)} are ended`,
+    {
+      account_id: ofAccount,
+      user_id: user.userId,
+      ended: sessionCount,
+      programs_ended: programCount,
+    },
+    `${sessionCount} sessions and ${programCount} programs of ${printable(email)} are ended`,
   );
 }
 

@@ -16,7 +16,7 @@ import { addEventCommands } from './commands/event-commands.ts';
 import { addImportCommands } from './commands/import-commands.ts';
 import { addKeyCommands } from './commands/key-commands.ts';
 import { addLiveCommands } from './commands/live-commands.ts';
-import { addLoginCommand } from './commands/login-command.ts';
+import { addLoginCommand, addLogoutCommand, type LoginContext } from './commands/login-command.ts';
 import { addPeopleCommands } from './commands/people-commands.ts';
 import { addScriptCommands, type RunScript } from './commands/script-commands.ts';
 import { addStatusCommand } from './commands/status-command.ts';
@@ -110,7 +110,7 @@ export function createProgram(deps: ProgramDependencies): Command {
   addLiveCommands(context);
   addOpenCommand({ ...calls, openBrowser: deps.openBrowser });
   addApiCommand({ ...calls, openBrowser: deps.openBrowser });
-  addLoginCommand({
+  const login: LoginContext = {
     program,
     terminal,
     apiWith: (key) => apiWith(key, { keyAdvice: 'give another one' }),
@@ -122,7 +122,9 @@ export function createProgram(deps: ProgramDependencies): Command {
     hostName: deps.hostName,
     signal: deps.signal,
     pause: waiting.pause,
-  });
+  };
+  addLoginCommand(login);
+  addLogoutCommand(login);
   addCompletionCommand(program, (script) => terminal().line(script.trimEnd()));
   addScriptCommands(program, async (name, words = []) => {
     const isJson = options().output === 'json';

@@ -144,9 +144,9 @@ export function registerUserChanges(scope: ApiServer, { database, now }: UserEff
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
       const { user_id: userId } = request.params;
-      const count = await endUserSessions(database, accountId, userId, originOf(request), now());
-      if (count === undefined) return sendProblem(request, reply, notFound('user'));
-      return reply.send({ ended: count });
+      const ended = await endUserSessions(database, accountId, userId, originOf(request), now());
+      if (!ended) return sendProblem(request, reply, notFound('user'));
+      return reply.send({ ended: ended.sessionCount, programs_ended: ended.programCount });
     },
   );
 

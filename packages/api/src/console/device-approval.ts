@@ -1,20 +1,24 @@
 /**
  * The user's half of a program's login (`device-login.ts`): the console shows which program waits with the code that the
  * user has typed, and the user lets it in or does not. Only a user may, in a session of the console: a token would make
- * another of itself, and the demo is everybody's. Codes are counted by user, right ones too.
+ * another of itself, and the demo is everybody's. Codes are counted by user and by account, right ones too.
+ *
+ * The user sees the programs that act for the user, and ends them, whatever role the user has.
  */
 import type { ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
 import { decideDeviceLogin, findWaitingDevice } from '@sluice/database/users/device-logins';
+import { endProgram, listPrograms } from '@sluice/database/users/programs';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { int32 } from '../accounts/account-fields.ts';
-import { accountCallerOf } from '../auth/account-guard.ts';
+import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { type Problem, validationFailed } from '../http/problem.ts';
+import { idInPath } from '../http/fields.ts';
+import { notFound, type Problem, validationFailed } from '../http/problem.ts';
 import { HIDDEN } from './console-call.ts';
 import { hashUserCode } from './device-login.ts';
 
@@ -26,6 +30,8 @@ export interface DeviceApprovalEffects {
 const HOUR_MS = 3_600_000;
 /** Of 25 billion codes: a guess finds nothing. */
 const TRIES_PER_HOUR = 20;
+/** Of all users of an account: an account_admin, who can invite any number of users, does not guess more. */
+const TRIES_PER_HOUR_AND_ACCOUNT = 1_000;
 
 /** As it is printed, in any case, with the dash or without. */
 const userCode = z
@@ -40,20 +46,20 @@ export function registerDeviceApproval(
   scope: ApiServer,
   { database, now }: DeviceApprovalEffects,
 ): void {
-  const tries = new CallLimit({
-    name: 'device code of',
-    countMax: TRIES_PER_HOUR,
-    windowMs: HOUR_MS,
-    now,
-    takeCalls: takeCallsIn(database),
-  });
+  const limitOf = (name: string, countMax: number) =>
+    new CallLimit({ name, countMax, windowMs: HOUR_MS, now, takeCalls: takeCallsIn(database) });
+  const tries = limitOf('device code of', TRIES_PER_HOUR);
+  const triesOfAccount = limitOf('device code of account', TRIES_PER_HOUR_AND_ACCOUNT);
   const config = {
     access: {
       role: 'member',
       refuse: async (request) => {
         const session = sessionOf(request);
         if (!session) return FOR_USERS;
-        const { isExceeded, resetSeconds } = await tries.take(session.userId);
+        const own = await tries.take(session.userId);
+        const { isExceeded, resetSeconds } = own.isExceeded
+          ? own
+          : await triesOfAccount.take(session.accountId);
         return isExceeded ? { ...TOO_MANY, retryAfterSeconds: resetSeconds } : undefined;
       },
     },
@@ -101,6 +107,40 @@ export function registerDeviceApproval(
       return reply.code(204).send();
     },
   );
+
+  const ofUser = {
+    access: { role: 'member', refuse: (request) => (sessionOf(request) ? undefined : FOR_USERS) },
+  } satisfies Parameters<typeof scope.get>[1]['config'] & object;
+
+  scope.get('/console/programs', { config: ofUser, schema: HIDDEN }, async (request, reply) => {
+    const session = sessionOf(request);
+    if (!session) return sendProblem(request, reply, FOR_USERS);
+    const programs = await listPrograms(database, session);
+    return reply.send({
+      programs: programs.map((each) => ({
+        id: each.programId,
+        name: each.name,
+        environment_id: each.environmentId,
+        created_at: each.createdAt.toISOString(),
+        expires_at: each.expiresAt.toISOString(),
+        last_used_at: each.lastUsedAt?.toISOString() ?? null,
+        last_used_ip: each.lastUsedIp,
+      })),
+    });
+  });
+
+  scope.delete(
+    '/console/programs/:program_id',
+    { config: ofUser, schema: { ...HIDDEN, params: z.object({ program_id: idInPath }) } },
+    async (request, reply) => {
+      const session = sessionOf(request);
+      if (!session) return sendProblem(request, reply, FOR_USERS);
+      const { program_id: programId } = request.params;
+      if (!(await endProgram(database, session, programId, originOf(request), now())))
+        return sendProblem(request, reply, notFound('program'));
+      return reply.code(204).send();
+    },
+  );
 }
 
 /** Of a user, who came in as one. */
@@ -140,5 +180,5 @@ const NOT_YOURS: Problem = validationFailed([
 
 const TOO_MANY: Problem = {
   code: 'too_many_attempts',
-  message: `${TRIES_PER_HOUR} codes an hour may be tried; try again later`,
+  message: `a user may try ${TRIES_PER_HOUR} codes an hour, and an account ${TRIES_PER_HOUR_AND_ACCOUNT}; try again later`,
 };

@@ -16,6 +16,7 @@ import {
   pollDeviceLogin,
   startDeviceLogin,
 } from '@sluice/database/users/device-logins';
+import { endProgramOfToken } from '@sluice/database/users/programs';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { hashSecret, newKey, newServiceAccountToken } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
@@ -44,12 +45,14 @@ const SECRET_SIZE_BYTES = 32;
 const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const CODE_LENGTH = 8;
 const DRAWS_MAX = 5;
+const TOKEN_LENGTH_MAX = 1_024;
 
 const startInput = z.strictObject({
   client_name: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a machine, without blanks'),
 });
+const revocationInput = z.strictObject({ token: z.string().min(1).max(TOKEN_LENGTH_MAX) });
 const pollInput = z.strictObject({ device_code: z.string().regex(/^[\w-]{43}$/) });
 
 /** On a scope without a guard, whose answers are not kept. */
@@ -119,6 +122,19 @@ export function registerDeviceLogin(scope: ApiServer, effects: DeviceLoginEffect
         case 'too_many':
           return sendProblem(request, reply, TOO_MANY_CREDENTIALS);
       }
+    },
+  );
+
+  // Whoever has the token may end it, as RFC 7009 has it: a token that is none is no failure.
+  scope.post(
+    '/v1/device_logins/revocation',
+    { schema: { ...HIDDEN, body: revocationInput } },
+    async (request, reply) => {
+      const refusal = await refuse(polls, request);
+      if (refusal) return sendProblem(request, reply, refusal);
+      const hash = hashSecret(request.body.token);
+      const isRevoked = await endProgramOfToken(database, hash, callOf(request), now());
+      return reply.send({ revoked: isRevoked });
     },
   );
 }

@@ -1,13 +1,22 @@
 /**
  * `sluice login`: keeps the keys of an installation under a name. A user lets the program in, by a code that is typed into
- * the console; or a key or a token is read from standard input, and kept after it has opened something.
+ * the console; or a key or a token is read from standard input, and kept after it has opened something. `sluice logout`
+ * ends what a user let in, and removes the name.
  */
 import { text } from 'node:stream/consumers';
 import { AppError } from '@sluice/domain/values/errors';
+import { printable } from '@sluice/domain/values/printable';
 import { Option, type Command } from 'commander';
 import type { ApiClient } from '../connection/api-client.ts';
-import { loginByCode } from '../connection/device-login.ts';
-import { DEFAULT_PROFILE, writeProfile, type Profile } from '../connection/profiles.ts';
+import { endLogin, loginByCode } from '../connection/device-login.ts';
+import {
+  DEFAULT_PROFILE,
+  profileOf,
+  readProfiles,
+  removeProfile,
+  writeProfile,
+  type Profile,
+} from '../connection/profiles.ts';
 import { writeFields } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
@@ -65,6 +74,27 @@ export function addLoginCommand(context: LoginContext): void {
     });
 }
 
+/** `sluice logout`, beside {@link addLoginCommand}. */
+export function addLogoutCommand(context: LoginContext): void {
+  const { program, terminal, profilesFile: file, signal } = context;
+  program
+    .command('logout')
+    .description(
+      'revokes the keys that sluice login got for --profile, and removes the profile from this machine',
+    )
+    .action(async () => {
+      const name = context.profileName() ?? DEFAULT_PROFILE;
+      const { token, apiUrl } = profileOf(readProfiles(file), name, file);
+      const isRevoked =
+        token !== undefined && apiUrl !== undefined && (await endLogin({ apiUrl, signal }, token));
+      removeProfile(file, name);
+      const output = terminal();
+      if (!isRevoked)
+        output.note('No key was revoked: only the keys that a user let in by a code are.');
+      writeFields(output, { profile: name, removed: true, revoked: isRevoked });
+    });
+}
+
 async function loginAsUser(context: LoginContext, name: string): Promise<void> {
   const output = context.terminal();
   const addresses = context.addresses();
@@ -74,7 +104,9 @@ async function loginAsUser(context: LoginContext, name: string): Promise<void> {
     signal: context.signal,
     pause: context.pause,
     show: ({ uri, code }) => {
-      output.note(`Open ${uri} in a browser where you are signed in, and type the code ${code}`);
+      output.note(
+        printable(`Open ${uri} in a browser where you are signed in, and type the code ${code}`),
+      );
       output.note('It is good for 10 minutes. Nobody else needs it.');
     },
   });

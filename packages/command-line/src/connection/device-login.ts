@@ -4,11 +4,14 @@
  */
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 
-export interface DeviceLoginDependencies {
+interface Calls {
   readonly apiUrl: string;
+  readonly signal: AbortSignal;
+}
+
+export interface DeviceLoginDependencies extends Calls {
   /** Of this machine. */
   readonly hostName: string;
-  readonly signal: AbortSignal;
   /** Ends early once the signal is aborted. */
   readonly pause: (durationMs: number) => Promise<unknown>;
   /** Shows the user where to type which code. */
@@ -42,6 +45,7 @@ interface Failure {
   readonly error?: string;
   readonly message?: string;
   readonly interval?: number;
+  readonly revoked?: boolean;
 }
 
 const TIMEOUT_MS = 30_000;
@@ -71,6 +75,18 @@ export async function loginByCode(deps: DeviceLoginDependencies): Promise<Device
   }
 }
 
+/**
+ * Ends this token and the key that was made with it.
+ *
+ * @returns false if it is no token of a login in force: another token stays in force.
+ * @throws AppError COMMAND_NOT_REACHED if the API does not answer; COMMAND_FAILED if it refuses.
+ */
+export async function endLogin(calls: Calls, token: string): Promise<boolean> {
+  const { status, body } = await post(calls, '/v1/device_logins/revocation', { token });
+  if (status !== 200) throw refused(body);
+  return body.revoked === true;
+}
+
 /** As the API takes it: one word, which no sentence fits into. */
 const machineName = (hostName: string): string =>
   hostName
@@ -79,7 +95,7 @@ const machineName = (hostName: string): string =>
     .slice(0, 63) || 'unnamed';
 
 async function post(
-  { apiUrl, signal }: DeviceLoginDependencies,
+  { apiUrl, signal }: Calls,
   path: string,
   body: object,
 ): Promise<{ readonly status: number; readonly body: Answer }> {
@@ -92,7 +108,7 @@ async function post(
     });
     return { status: answer.status, body: (await answer.json()) as Answer };
   } catch (cause) {
-    if (signal.aborted) throw new AppError('COMMAND_FAILED', 'stopped before a user had decided');
+    if (signal.aborted) throw new AppError('COMMAND_FAILED', 'stopped before the API had answered');
     throw new AppError(
       'COMMAND_NOT_REACHED',
       `the API at ${apiUrl} does not answer (${reasonOf(cause)}); is --api-url (SLUICE_API_URL) right?`,
@@ -104,5 +120,5 @@ async function post(
 const refused = ({ error, message }: Failure): AppError =>
   new AppError(
     error === 'access_denied' ? 'COMMAND_NOT_ALLOWED' : 'COMMAND_FAILED',
-    message ?? 'the API did not begin a login',
+    message ?? 'the API refused without a reason',
   );

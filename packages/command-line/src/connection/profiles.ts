@@ -72,7 +72,16 @@ export function profileOf(profiles: Profiles, name: string, file: string): Profi
 
 /** Adds or replaces one. Whoever reads meanwhile reads the former file. */
 export function writeProfile(file: string, name: string, profile: Profile): void {
-  const profiles = { ...readProfiles(file), [name]: profile };
+  write(file, { ...readProfiles(file), [name]: profile });
+}
+
+/** Removes one; nothing happens if there is none of this name. */
+export function removeProfile(file: string, name: string): void {
+  const { [name]: _removed, ...others } = readProfiles(file);
+  write(file, others);
+}
+
+function write(file: string, profiles: Profiles): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const written = `${file}.${randomUUID()}`;
   writeFileSync(written, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });

@@ -126,8 +126,8 @@ function Question({
     >
       <p>
         A program waits that asks to act for <b>{visibleText(user.email)}</b> ({user.role}) in the
-        account <b>{visibleText(account.name)}</b> for 90 days. It can be revoked at any time under
-        Keys.
+        account <b>{visibleText(account.name)}</b> for 90 days. You can end it at any time under
+        Settings.
       </p>
       <dl className="pairs">
         <dt>Its machine calls itself</dt>

@@ -1,4 +1,4 @@
-/** What is the user's own: the second factor and the open sessions; and for an account_admin, that the account requires two factors. */
+/** What is the user's own: the second factor, the open sessions and the programs let in; and for an account_admin, that the account requires two factors. */
 import { type FormEvent, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
@@ -13,6 +13,7 @@ import { Time } from '../parts/time.tsx';
 import { useWork } from '../forms/use-work.ts';
 import type { Route } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
+import { Programs } from './programs.tsx';
 import { RecoveryCodes, SetUp } from './second-factor.tsx';
 import { FOCUSED } from '../parts/focused.ts';
 
@@ -42,6 +43,7 @@ export const settingsRoute: Route = {
 
 function Settings() {
   const { user, account, session, capabilities } = useSession();
+  const isUser = session.way === 'code' || session.way === 'provider';
   return (
     <>
       <header className="title">
@@ -50,9 +52,10 @@ function Settings() {
           {visibleText(user.email)}, {user.role} of {visibleText(account.name)}.
         </p>
       </header>
-      {(session.way === 'code' || session.way === 'provider') && <SecondFactor />}
+      {isUser && <SecondFactor />}
       {capabilities.includes('account.manage') && <AccountSecurity />}
       <Sessions />
+      {isUser && <Programs />}
     </>
   );
 }

@@ -57,10 +57,10 @@ export function UserDetail({
           path={`${path}/sessions`}
           method="DELETE"
           capability="account.manage"
-          done="The sessions are ended"
+          done="The sessions and programs are ended"
           onDone={onChanged}
         >
-          End all sessions
+          End all sessions and programs
         </ActionButton>
         {user.two_factor_enabled && user.id !== session.user.id && (
           <ActionButton

@@ -7,7 +7,7 @@
  * credential_id), unless it says otherwise.
  */
 import { CREDENTIAL_COUNT_MAX, type Role } from '@sluice/domain/accounts/account';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import {
   CREDENTIAL_COLUMNS,
   CREDENTIAL_TYPES,
@@ -50,6 +50,8 @@ export interface NewCredential {
   readonly secret: ShownSecret;
   /** The user for whom a program acts (`users/device-logins.ts`): it ends with what the user may do. */
   readonly forUserId?: number;
+  /** Of a program's key: the token that it was made with. */
+  readonly withCredentialId?: number;
 }
 
 /**
@@ -140,11 +142,13 @@ export async function insertCredential(
   const { rows } = await sql<Credential>`
     insert into api_credentials
       (account_id, environment_id, service_account_id, kind, name, site_id, secret_hash, secret_hint, scopes,
-       ip_allowlist, is_read_only, is_test, created_by_user_id, for_user_id, expires_at, created_at)
+       ip_allowlist, is_read_only, is_test, created_by_user_id, for_user_id,
+       with_credential_id, expires_at, created_at)
     values
       (${accountId}, ${given.environmentId}, ${serviceAccountId}, ${given.kind}, ${given.name}, ${given.siteId},
        ${given.secret.hash}, ${given.secret.hint}, ${given.scopes}::text[], ${given.ipAllowlist}::text[],
-       ${given.isReadOnly}, ${given.kind === 'pipelines'}, ${origin.actor.type === 'user' ? origin.actor.userId : null}, ${given.forUserId ?? null}, ${given.expiresAt},
+       ${given.isReadOnly}, ${given.kind === 'pipelines'}, ${origin.actor.type === 'user' ? origin.actor.userId : null}, ${given.forUserId ?? null},
+       ${given.withCredentialId ?? null}, ${given.expiresAt},
        ${new Date(nowMs)})
     returning ${CREDENTIAL_COLUMNS}`.execute(transaction);
   const credential = rows[0] as Credential;
@@ -224,6 +228,32 @@ export async function revokeCredential(
     await record(transaction, accountId, origin, nowMs, after, ...states);
     return after;
   });
+}
+
+/**
+ * Takes those in force out of force, in the transaction that is the reason. Each has its entry.
+ *
+ * @param which - a condition on columns of `api_credentials`.
+ * @returns how many there were.
+ */
+export async function revokeCredentials(
+  transaction: Transaction,
+  accountId: number,
+  which: RawBuilder<unknown>,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<number> {
+  const { rows } = await sql<Credential>`
+    update api_credentials set revoked_at = ${new Date(nowMs)}
+     where account_id = ${accountId} and ${which} and revoked_at is null
+       and (expires_at is null or expires_at > now())
+    returning ${CREDENTIAL_COLUMNS}`.execute(transaction);
+  for (const after of rows) {
+    const before = { ...after, revokedAt: null };
+    const states = [audited(before, '1'), audited(after, '1')] as const;
+    await record(transaction, accountId, origin, nowMs, after, ...states);
+  }
+  return rows.length;
 }
 
 async function lockCredential(

@@ -6,16 +6,22 @@
  *      └ ten minutes: over
  *
  * The credentials are made when the program asks, so that no secret is kept in between, and by what the user may do then.
- * They are of a user (`for_user_id`): they open nothing once the user is removed, leaves the workspace, or has another role.
+ * They are of a user (`for_user_id`): they open nothing once the user is removed, leaves the workspace, or has another role,
+ * and they end with the user's sessions if all are ended (`programs.ts`).
  * Before a user has decided there is no tenant: these statements find by the primary key and by the unique index of codes.
  */
 import type { Role } from '@sluice/domain/accounts/account';
 import { capabilitiesOf } from '@sluice/domain/accounts/capabilities';
 import { canonicalAddress } from '@sluice/domain/delivery/network-address';
 import { sql } from 'kysely';
-import { makeCredential, type ShownSecret } from '../accounts/api-credential-changes.ts';
+import {
+  makeCredential,
+  type NewCredential,
+  type ShownSecret,
+} from '../accounts/api-credential-changes.ts';
 import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import { makeRoomForProgram } from './programs.ts';
 
 export const DEVICE_LOGIN_MINUTES_MAX = 10;
 export const DEVICE_POLL_SECONDS = 5;
@@ -140,6 +146,7 @@ async function pollIn(
   transaction: Transaction,
   ...[deviceHash, newSecrets, call, nowMs]: PollArguments
 ): Promise<DevicePoll> {
+  const lockedAccountId = await lockOwnersOf(transaction, deviceHash);
   const { rows } = await sql<LockedLogin>`
       select client_name as "clientName", interval_seconds as "intervalSeconds", account_id::int as "accountId",
              user_id as "userId", environment_id as "environmentId", is_approved as "isApproved",
@@ -157,7 +164,8 @@ async function pollIn(
     return { outcome: 'too_soon', intervalSeconds };
   }
   const { accountId, userId } = login;
-  if (login.isApproved === null) {
+  // Decided since the lock: the next question gets it.
+  if (login.isApproved === null || accountId !== lockedAccountId) {
     await sql`
         update device_logins set polled_at = now() where device_hash = ${deviceHash}`.execute(
       transaction,
@@ -173,6 +181,32 @@ async function pollIn(
     { ...call, actor: { type: 'user', userId } },
     nowMs,
   );
+}
+
+/**
+ * Locks the workspace and the account of a login that a user has decided, in the order of locks (`../../README.md`).
+ *
+ * @returns the account; undefined if no user has decided yet.
+ */
+async function lockOwnersOf(
+  transaction: Transaction,
+  deviceHash: Buffer,
+): Promise<number | undefined> {
+  const { rows } = await sql<{ accountId: number | null; environmentId: number | null }>`
+    select account_id::int as "accountId", environment_id as "environmentId"
+      from device_logins where device_hash = ${deviceHash}`.execute(transaction);
+  const { accountId = null, environmentId = null } = rows[0] ?? {};
+  if (accountId === null) return undefined;
+  if (environmentId !== null)
+    await sql`
+      select from environments
+       where account_id = ${accountId} and environment_id = ${environmentId} for no key update`.execute(
+      transaction,
+    );
+  await sql`select from accounts where account_id = ${accountId} for no key update`.execute(
+    transaction,
+  );
+  return accountId;
 }
 
 type PollArguments =
@@ -229,48 +263,40 @@ async function makeCredentials(
   const { role, email, isSandbox, expiresAt } = user;
   const { token, key } = newSecrets(isSandbox);
   const isKeyReadOnly = !capabilitiesOf(role).includes('workspace.manage');
-  const common = {
-    name: `sluice login on ${login.clientName}`,
-    siteId: null,
-    scopes: [],
-    ipAllowlist: [],
-    expiresAt,
-    forUserId: userId,
-  };
-  const made = [
-    await makeCredential(
+  await makeRoomForProgram(transaction, { accountId, userId }, origin, nowMs);
+  const make = async (
+    given: Pick<
+      NewCredential,
+      'kind' | 'role' | 'secret' | 'environmentId' | 'isReadOnly' | 'withCredentialId'
+    >,
+  ): Promise<number> => {
+    const made = await makeCredential(
       transaction,
       accountId,
       {
-        ...common,
-        kind: 'service_account',
-        environmentId: null,
-        role,
-        isReadOnly: false,
-        secret: token,
+        ...given,
+        name: `sluice login on ${login.clientName}`,
+        siteId: null,
+        scopes: [],
+        ipAllowlist: [],
+        expiresAt,
+        forUserId: userId,
       },
       origin,
       nowMs,
-    ),
-    environmentId !== null &&
-      (await makeCredential(
-        transaction,
-        accountId,
-        {
-          ...common,
-          kind: 'app',
-          environmentId,
-          role: null,
-          isReadOnly: isKeyReadOnly,
-          secret: key,
-        },
-        origin,
-        nowMs,
-      )),
-  ];
-  // One without the other would be left over.
-  if (made.includes('too_many')) throw new CredentialsRefused('too_many');
-  if (made.includes(undefined)) throw new CredentialsRefused('denied');
+    );
+    // One without the other would be left over.
+    if (made === 'too_many') throw new CredentialsRefused('too_many');
+    if (!made) throw new CredentialsRefused('denied');
+    return made.credential.credentialId;
+  };
+  const ofAccount = { environmentId: null, role, isReadOnly: false };
+  const tokenId = await make({ ...ofAccount, kind: 'service_account', secret: token });
+  if (environmentId !== null)
+    await make({
+      ...{ kind: 'app', environmentId, role: null, isReadOnly: isKeyReadOnly, secret: key },
+      withCredentialId: tokenId,
+    });
   return {
     outcome: 'approved',
     credentials: {

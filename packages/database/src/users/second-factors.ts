@@ -17,6 +17,7 @@ import {
   endSessionsOfUser,
   forgetFactorOfSessions,
 } from './console-sessions.ts';
+import { endProgramsOfUser } from './programs.ts';
 import { completeSession, type NewSessionSecret } from './session-openings.ts';
 
 interface UserKey {
@@ -179,7 +180,7 @@ export async function giveUpSecondFactor(
 }
 
 /**
- * Takes the factor from a user who has lost it, and ends the user's sessions: the next mailed code leads to a new setup
+ * Takes the factor from a user who has lost it, and ends the user's sessions and programs: the next mailed code leads to a new setup
  * where the account requires one.
  *
  * @param secret - given: only while it is still this one, and also one that is being set up, which opens nothing: that
@@ -198,6 +199,7 @@ export async function resetSecondFactor(
     const deleted = await deleteFactor(transaction, user, secret);
     if (deleted !== 'confirmed') return deleted === 'being_set_up';
     await endSessionsOfUser(transaction, user.accountId, user.userId);
+    await endProgramsOfUser(transaction, user, origin, nowMs);
     await recordEnabled(transaction, user, false, origin, nowMs);
     return true;
   });

@@ -17,6 +17,7 @@ import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 import type { Database, Transaction } from '../connection/connection.ts';
 import { endSessionsOfUser } from './console-sessions.ts';
+import { endProgramsOfUser } from './programs.ts';
 import { findUser, type User } from './users.ts';
 
 export const INVITATION_TOPIC = 'user.invited';
@@ -113,7 +114,7 @@ export async function changeUser(
 }
 
 /**
- * Ends the user's sessions and takes the second factor and the workspaces. `owner`: an account's owner is an active user,
+ * Ends the user's sessions and programs, and takes the second factor and the workspaces. `owner`: an account's owner is an active user,
  * so another one becomes it first.
  */
 export async function removeUser(
@@ -135,13 +136,20 @@ export async function removeUser(
     );
     await endSessionsOfUser(transaction, accountId, userId);
     await replaceMemberships(transaction, accountId, userId, []);
+    // A credential that only fails the check of its user would work again for the next person who is invited by this row.
+    await endProgramsOfUser(transaction, { accountId, userId }, origin, nowMs);
   });
 }
 
+export interface EndedUse {
+  readonly sessionCount: number;
+  readonly programCount: number;
+}
+
 /**
- * Ends all sessions of a user, with one entry of the audit log.
+ * Ends all sessions of a user, with one entry of the audit log, and all programs that the user has let in.
  *
- * @returns how many were open; undefined if there is no such user.
+ * @returns how many were open and in force; undefined if there is no such user.
  */
 export async function endUserSessions(
   database: Database,
@@ -149,12 +157,14 @@ export async function endUserSessions(
   userId: number,
   origin: ChangeOrigin,
   nowMs: number,
-): Promise<number | undefined> {
+): Promise<EndedUse | undefined> {
   return database.transaction().execute(async (transaction) => {
     const user = await findUser(transaction, accountId, userId);
     if (!user) return undefined;
-    const count = await endSessionsOfUser(transaction, accountId, userId);
-    if (count > 0)
+    const sessionCount = await endSessionsOfUser(transaction, accountId, userId);
+    const owner = { accountId, userId };
+    const programCount = await endProgramsOfUser(transaction, owner, origin, nowMs);
+    if (sessionCount > 0)
       await recordChange(
         transaction,
         accountId,
@@ -163,12 +173,12 @@ export async function endUserSessions(
           objectType: 'user',
           objectId: userId,
           objectName: user.email,
-          before: { open_sessions: count },
+          before: { open_sessions: sessionCount },
           after: { open_sessions: 0 },
         },
         nowMs,
       );
-    return count;
+    return { sessionCount, programCount };
   });
 }
 

@@ -136,6 +136,6 @@ test('the sessions that are ended are counted while they are open', async () => 
   const path = `/v1/accounts/${a.accountId}/users/${userId}/sessions`;
   const end = async () => (await world.call('DELETE', path, { cookie: admin })).json();
   // The one that set the factor up, and one that waits for a code.
-  expect(await end()).toEqual({ ended: 2 });
-  expect(await end()).toEqual({ ended: 0 });
+  expect(await end()).toEqual({ ended: 2, programs_ended: 0 });
+  expect(await end()).toEqual({ ended: 0, programs_ended: 0 });
 });

@@ -208,7 +208,7 @@ test('an account_admin ends the sessions of another and resets the factor, but n
   const path = `${usersOf()}/${answer.json().user.id}`;
   const sessions = [await world.signIn(email), await world.signIn(email)];
   const ended = await world.call('DELETE', `${path}/sessions`, { cookie });
-  expect(ended.json()).toEqual({ ended: 2 });
+  expect(ended.json()).toEqual({ ended: 2, programs_ended: 0 });
   for (const own of sessions)
     expectProblem(await world.call('GET', '/console/me', { cookie: own }), 401, 'unauthorized');
   expectProblem(await world.call('DELETE', `${path}/second_factor`, { cookie }), 409, 'conflict');

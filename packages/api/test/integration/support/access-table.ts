@@ -43,6 +43,7 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'POST /v1/service_accounts/oauth/token',
     'POST /v1/device_logins',
     'POST /v1/device_logins/token',
+    'POST /v1/device_logins/revocation',
     'GET /v1/audit_log_exports/:link',
     'POST /v1/vendor_events',
   ],
@@ -69,6 +70,8 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'DELETE /console/sessions/:session_id',
     'POST /console/device',
     'POST /console/device/decision',
+    'GET /console/programs',
+    'DELETE /console/programs/:program_id',
   ],
   app_key: [
     'GET /v1/reporting_webhooks',

@@ -47,6 +47,15 @@ export async function fillAccounts(database: Database, count: number): Promise<v
      overriding system value
      select n, n, n, 'service_account', 'A', sha256(n::text::bytea), 'hint'`,
   );
+  await fill(
+    `insert into api_credentials (account_id, credential_id, service_account_id, kind, name, secret_hash, secret_hint, for_user_id, expires_at)
+     overriding system value
+     select n, n + ${count}, n, 'service_account', 'A', sha256(('program ' || n)::bytea), 'hint', n, now() + interval '90 days'`,
+  );
+  await fill(
+    `insert into device_logins (device_hash, code_hash, client_name, account_id, user_id, environment_id, is_approved)
+     select sha256(('device ' || n)::bytea), sha256(('code ' || n)::bytea), 'a', n, n, n, true`,
+  );
   await fill(`insert into audit_chains (account_id, last_id, last_at) select n, 1, now()`);
   await fill(
     `insert into audit_logs (account_id, audit_log_id, occurred_at, actor_type, user_id, action, object_type, object_id, changes, previous_hash, hash)

@@ -1,9 +1,16 @@
-/** Which way Postgres takes for the statements of sessions and second factors, where each account is one of thousands. */
+/** Which way Postgres takes for the statements of sessions, second factors and programs, where each account is one of thousands. */
 import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { findConsoleSession, findIdToken } from '@sluice/database/users/console-sessions';
+import {
+  clearDeviceLogins,
+  decideDeviceLogin,
+  findWaitingDevice,
+  pollDeviceLogin,
+  startDeviceLogin,
+} from '@sluice/database/users/device-logins';
 import {
   deleteIdentityProvider,
   findProviderOfDomain,
@@ -17,6 +24,7 @@ import {
   takeProviderSignIn,
 } from '@sluice/database/users/provider-openings';
 import { noteDomainProved, takeDueDomains } from '@sluice/database/users/provider-domains';
+import { endProgramOfToken, listPrograms } from '@sluice/database/users/programs';
 import { giveUpSecondFactor, resetSecondFactor } from '@sluice/database/users/second-factors';
 import { endUserSessions, removeUser } from '@sluice/database/users/user-changes';
 import { sql } from 'kysely';
@@ -52,6 +60,7 @@ const PROVIDER = {
   newUserEnvironmentIds: [9],
 } as const;
 const PROOF = { domains: PROVIDER.emailDomains, recordText: 'proof' };
+const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 const HASH_OF_4 = createHash('sha256').update('4').digest();
 
 let database: Database;
@@ -109,6 +118,30 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
       await noteDomainProved(db, DUE);
       expect(await noteDomainMissing(db, DUE, NOW_MS)).toBe(false);
       expect(await noteDomainMissing(db, DUE, NOW_MS)).toBe(true);
+    },
+  ],
+  [
+    'a program that a user lets in',
+    15,
+    async (db) => {
+      const started = { deviceHash: sha256('new device'), codeHash: sha256('new code') };
+      await startDeviceLogin(db, { ...started, clientName: 'a', ipAddr: '10.0.0.1' });
+      expect(await findWaitingDevice(db, started.codeHash)).toBeDefined();
+      const decision = { accountId: 12, userId: 12, environmentId: 12, isApproved: true };
+      expect(await decideDeviceLogin(db, started.codeHash, decision)).toBe(true);
+      const secretOf = (text: string) => ({ hash: sha256(text), hint: 'hint', text });
+      const secrets = { token: secretOf('new token'), key: secretOf('new key') };
+      const asked = [db, started.deviceHash, () => secrets, {}, NOW_MS] as const;
+      expect(await pollDeviceLogin(...asked)).toMatchObject({ outcome: 'approved' });
+      await clearDeviceLogins(db, 10);
+    },
+  ],
+  [
+    'programs that are listed and ended',
+    5,
+    async (db) => {
+      expect(await listPrograms(db, { accountId: 13, userId: 13 })).toHaveLength(1);
+      expect(await endProgramOfToken(db, sha256('program 13'), {}, NOW_MS)).toBe(true);
     },
   ],
   ['an ID token', 1, (db) => findIdToken(db, 4, HASH_OF_4)],

@@ -1,0 +1,99 @@
+/** The programs that act for the user, who has let them in at `/device`, and their end. */
+import { useResource } from '../client/resource.ts';
+import { useSession } from '../client/session.ts';
+import { ActionButton } from '../forms/action-button.tsx';
+import { Shown } from '../parts/states.tsx';
+import { Time } from '../parts/time.tsx';
+import { Link } from '../routing/router.tsx';
+import { visibleText } from '../sentences/visible-text.ts';
+
+interface Program {
+  readonly id: number;
+  readonly name: string;
+  readonly environment_id: number | null;
+  readonly created_at: string;
+  readonly expires_at: string;
+  readonly last_used_at: string | null;
+  readonly last_used_ip: string | null;
+}
+
+export function Programs() {
+  const { workspaces } = useSession();
+  const names = new Map(workspaces.map(({ id, name }) => [id, name]));
+  const resource = useResource<{ programs: readonly Program[] }>('/console/programs', {
+    intervalMs: 30_000,
+  });
+  return (
+    <section className="stack" aria-labelledby="programs">
+      <h2 id="programs">Programs that act for you</h2>
+      <Shown resource={resource} lines={2}>
+        {({ programs }) =>
+          programs.length === 0 ? (
+            <p>
+              None. <code>sluice login</code> in a terminal shows a code, and{' '}
+              <Link to="/device">you type it here</Link>.
+            </p>
+          ) : (
+            <table className="list">
+              <caption className="unseen">Programs that act for you</caption>
+              <thead>
+                <tr>
+                  <th scope="col">Program</th>
+                  <th scope="col">Workspace</th>
+                  <th scope="col">Let in</th>
+                  <th scope="col">Last used</th>
+                  <th scope="col">Expires</th>
+                  <th scope="col">
+                    <span className="unseen">End it</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {programs.map((each) => (
+                  <tr key={each.id}>
+                    <th scope="row" className="clip">
+                      {visibleText(each.name)}
+                    </th>
+                    <td className="clip">
+                      {each.environment_id === null
+                        ? 'none'
+                        : visibleText(
+                            names.get(each.environment_id) ?? `workspace ${each.environment_id}`,
+                          )}
+                    </td>
+                    <td>
+                      <Time atMs={Date.parse(each.created_at)} isWhole />
+                    </td>
+                    <td>
+                      {each.last_used_at === null ? (
+                        <span className="faint">never</span>
+                      ) : (
+                        <>
+                          <Time atMs={Date.parse(each.last_used_at)} isWhole />{' '}
+                          <code>{each.last_used_ip}</code>
+                        </>
+                      )}
+                    </td>
+                    <td>
+                      <Time atMs={Date.parse(each.expires_at)} isWhole />
+                    </td>
+                    <td>
+                      <ActionButton
+                        path={`/console/programs/${each.id}`}
+                        method="DELETE"
+                        done="The program is ended"
+                        onDone={() => void resource.reload()}
+                      >
+                        End
+                      </ActionButton>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )
+        }
+      </Shown>
+    </section>
+  );
+}
