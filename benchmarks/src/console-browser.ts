@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-/** The console's page in Chromium: signed in to the demo, with what it costs. */
+/** The console's page in Chromium, signed in to the demo, and its costs. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,13 +12,13 @@ import {
 } from 'playwright-core';
 
 const NPM_PATH_FILE = join(import.meta.dirname, '../../node_modules/.sluice-chromium/path');
-/** As in the tests: nothing of the browser's own in the background. */
+/** As in the tests: the browser has no background work of its own. */
 const FLAGS = [
   ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'],
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
 ];
 
-/** @throws Error where there is no Chromium. */
+/** @throws Error if there is no Chromium. */
 export async function launchBrowser(): Promise<Browser> {
   const ofNpm = existsSync(NPM_PATH_FILE) ? readFileSync(NPM_PATH_FILE, 'utf8') : undefined;
   const commands = [
@@ -50,7 +50,7 @@ export async function signIn(browser: Browser, url: string): Promise<BrowserCont
 
 export interface PageTimes {
   readonly paintMs: number;
-  /** Until the screen waits for nothing any more. */
+  /** Until all data of the screen is shown. */
   readonly shownMs: number;
   /** Cumulative layout shift, until a second later. */
   readonly shift: number;
@@ -113,7 +113,7 @@ export async function framesDuring(
   await browser.startTracing(page, {
     categories: [
       ...['-*', 'devtools.timeline', 'disabled-by-default-devtools.timeline'],
-      // Where a frame begins.
+      // The begin of each frame.
       'disabled-by-default-devtools.timeline.frame',
     ],
   });

@@ -2,8 +2,8 @@
  * The bars of the web console that need a machine alone: times of its screens, frames of a list of 100,000 deliveries, memory,
  * and the live tail at 2,000 lines a second. Sizes, accessibility and clicks are in `npm test`.
  *
- * Everything shares the machine with the browser, which draws by software: times are upper bounds. Each ratio is what was
- * measured over the bar, so below 1 is within.
+ * Everything shares the machine with the browser, which draws by software: times are upper bounds. Each ratio is a
+ * measured value over its bar, so below 1 is within.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,7 +36,7 @@ const LINES_PER_SECOND = 2_000;
 const CLICK_INTERVAL_MS = 5_000;
 const MB = 2 ** 20;
 
-/** What is measured is divided by these. */
+/** The divisors of the measured values. */
 const LIMITS = {
   'first paint': 500,
   'data shown': 1_000,
@@ -133,7 +133,7 @@ async function startServices(world: World): Promise<string> {
   return url;
 }
 
-/** A webhook that nothing is sent to, with 100,000 deliveries that were. */
+/** An idle webhook with 100,000 finished deliveries. */
 async function fillDeliveries({ database }: World): Promise<number> {
   await replaceWebhooks(database, [endpointOf(0, 9)]);
   const { rows } = await sql<{ webhookId: number }>`
@@ -172,7 +172,7 @@ async function measureScreens(
     '/billing',
   ];
   const times: Record<string, PageTimes[]> = {};
-  // The first round warms what the others find warm.
+  // The first round warms the caches for the others.
   for (let round = 0; round <= rounds; round += 1)
     for (const path of paths) {
       const measured = await timesOf(context, `${url}${path}`);

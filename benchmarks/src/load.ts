@@ -29,7 +29,7 @@ export interface Load {
   readonly bodies: readonly string[];
   readonly connections: number;
   readonly durationSeconds: number;
-  /** Of all connections; absent: as many as there are answers. autocannon only. */
+  /** Of all connections. If absent, each answer starts the next request. autocannon only. */
   readonly requestsPerSecond?: number;
 }
 

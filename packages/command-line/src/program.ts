@@ -54,7 +54,7 @@ export interface ProgramDependencies {
   readonly profilesFile: string;
   /** Of `login`. */
   readonly input: NodeJS.ReadableStream;
-  /** Of this machine; shown to who lets the program in. */
+  /** Of this machine. The console shows it to the user. */
   readonly hostName: () => string;
   readonly openBrowser: (url: string) => Promise<void>;
   /** Resolves with the script's exit code. */

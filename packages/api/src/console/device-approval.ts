@@ -3,7 +3,7 @@
  * user has typed, and the user lets it in or does not. Only a user may, in a session of the console: a token would make
  * another of itself, and the demo is everybody's. Codes are counted by user and by account, right ones too.
  *
- * The user sees the programs that act for the user, and ends them, whatever role the user has.
+ * Users of every role see the programs that act for them, and end them.
  */
 import type { ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
@@ -28,7 +28,7 @@ export interface DeviceApprovalEffects {
 }
 
 const HOUR_MS = 3_600_000;
-/** Of 25 billion codes: a guess finds nothing. */
+/** Of 25 billion codes: a guess has no chance. */
 const TRIES_PER_HOUR = 20;
 /** Of all users of an account: an account_admin, who can invite any number of users, does not guess more. */
 const TRIES_PER_HOUR_AND_ACCOUNT = 1_000;

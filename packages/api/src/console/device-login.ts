@@ -5,8 +5,8 @@
  *   the program asks → a secret for itself, and a code of eight letters for the user → the user types the code in the
  *   console (`device-approval.ts`) → the program, which asks every 5 seconds, gets its credentials, once
  *
- * The code alone opens nothing: whoever types it gives something away and gains nothing. The secret has 256 bits. What
- * the program calls its machine is shown to the user, so it has no blanks: it cannot be a sentence.
+ * The code alone does not open anything: the user who types it gives rights away. The secret has 256 bits. The console
+ * shows the name of the program's machine to the user, so the name has no blanks and cannot be a sentence.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {
@@ -32,7 +32,7 @@ import { callOf, HIDDEN } from './console-call.ts';
 export interface DeviceLoginEffects {
   readonly database: Database;
   readonly now: () => number;
-  /** Where the console is (`CONSOLE_URL`); absent: at the address of the call. */
+  /** The address of the console (`CONSOLE_URL`). If absent, it is the address of the call. */
   readonly consoleUrl?: string;
 }
 
@@ -41,7 +41,7 @@ const STARTS_PER_HOUR_AND_IP = 30;
 /** Ten programs that ask for ten minutes. */
 const POLLS_PER_HOUR_AND_IP = 1_200;
 const SECRET_SIZE_BYTES = 32;
-/** Without vowels, so that no word comes of it, and without what looks alike (RFC 8628 §6.1): 34 bits of eight letters. */
+/** Without vowels, so that no word comes of it, and without letters that look alike (RFC 8628 §6.1): 34 bits of eight letters. */
 const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const CODE_LENGTH = 8;
 const DRAWS_MAX = 5;
@@ -125,7 +125,7 @@ export function registerDeviceLogin(scope: ApiServer, effects: DeviceLoginEffect
     },
   );
 
-  // Whoever has the token may end it, as RFC 7009 has it: a token that is none is no failure.
+  // The bearer of a token may end it. A wrong token is not a failure (RFC 7009).
   scope.post(
     '/v1/device_logins/revocation',
     { schema: { ...HIDDEN, body: revocationInput } },
@@ -178,7 +178,7 @@ const DENIED = refusedWith('access_denied', 'the user did not let the program in
 
 const OVER = refusedWith(
   'expired_token',
-  'this login is over: it is good once, for 10 minutes; begin again',
+  'this login is over, since it is good once and for 10 minutes; begin again',
 );
 
 const TOO_MANY_CREDENTIALS: Problem = {

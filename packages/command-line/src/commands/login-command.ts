@@ -1,7 +1,7 @@
 /**
  * `sluice login`: keeps the keys of an installation under a name. A user lets the program in, by a code that is typed into
  * the console; or a key or a token is read from standard input, and kept after it has opened something. `sluice logout`
- * ends what a user let in, and removes the name.
+ * revokes the keys that a user let the program have, and removes the name.
  */
 import { text } from 'node:stream/consumers';
 import { AppError } from '@sluice/domain/values/errors';
@@ -57,7 +57,7 @@ export function addLoginCommand(context: LoginContext): void {
       if (secret === '')
         throw new AppError(
           'COMMAND_MISUSED',
-          'no secret on standard input: sluice login --with-key < FILE; without an option the console lets you in',
+          'no secret on standard input; give one by sluice login --with-key < FILE, or log in by the console without an option',
         );
       const api = context.apiWith(secret);
       const account = context.account();
@@ -105,9 +105,9 @@ async function loginAsUser(context: LoginContext, name: string): Promise<void> {
     pause: context.pause,
     show: ({ uri, code }) => {
       output.note(
-        printable(`Open ${uri} in a browser where you are signed in, and type the code ${code}`),
+        printable(`Open ${uri} in a browser that is signed in, and type the code ${code}`),
       );
-      output.note('It is good for 10 minutes. Nobody else needs it.');
+      output.note('It is good for 10 minutes. Keep it to yourself.');
     },
   });
   const { token, key, ...shown } = made;

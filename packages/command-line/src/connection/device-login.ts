@@ -1,6 +1,6 @@
 /**
- * The login of this program by a user, who types a short code into the console (RFC 8628). Until the user has decided it
- * asks as often as the API says, and no oftener.
+ * Login of this program by a code that a user types (RFC 8628). Until the user has decided, the program asks the API at
+ * the interval of its answers.
  */
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 
@@ -14,11 +14,11 @@ export interface DeviceLoginDependencies extends Calls {
   readonly hostName: string;
   /** Ends early once the signal is aborted. */
   readonly pause: (durationMs: number) => Promise<unknown>;
-  /** Shows the user where to type which code. */
+  /** Shows the user the address and the code to type there. */
   readonly show: (login: { readonly uri: string; readonly code: string }) => void;
 }
 
-/** What the user has let the program do. */
+/** The rights that the user has given to the program. */
 export interface DeviceCredentials {
   readonly account_id: number;
   readonly environment_id: number | null;
@@ -51,8 +51,8 @@ interface Failure {
 const TIMEOUT_MS = 30_000;
 
 /**
- * @throws AppError COMMAND_NOT_ALLOWED where the user does not let it in; COMMAND_FAILED where nobody decides in time, or it
- * is stopped; COMMAND_NOT_REACHED where the API is away.
+ * @throws AppError COMMAND_NOT_ALLOWED if the user does not let it in; COMMAND_FAILED if the time is over, or the command
+ * is stopped; COMMAND_NOT_REACHED if the API is away.
  */
 export async function loginByCode(deps: DeviceLoginDependencies): Promise<DeviceCredentials> {
   const start = await post(deps, '/v1/device_logins', {

@@ -75,7 +75,7 @@ export function writeProfile(file: string, name: string, profile: Profile): void
   write(file, { ...readProfiles(file), [name]: profile });
 }
 
-/** Removes one; nothing happens if there is none of this name. */
+/** Removes one. An unknown name is ignored. */
 export function removeProfile(file: string, name: string): void {
   const { [name]: _removed, ...others } = readProfiles(file);
   write(file, others);

@@ -1,4 +1,4 @@
-/** The programs that act for the user, who has let them in at `/device`, and their end. */
+/** The programs that act for the user, and their end. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';

@@ -1,4 +1,4 @@
-/** What is the user's own: the second factor, the open sessions and the programs let in; and for an account_admin, that the account requires two factors. */
+/** The user's second factor, open sessions and programs; for an account_admin, two factors of the account. */
 import { type FormEvent, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';

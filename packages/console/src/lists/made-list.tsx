@@ -1,6 +1,6 @@
 /**
- * A list of what users make: its title, the button that makes another one, which is locked for who may not, what is shown
- * while there is none, and its pages. A screen, or a section of one.
+ * A list of objects that users make, as a screen or as a section of one. It has a title, pages, a text for the empty list,
+ * and a button for another object. The button is locked if the user may not make one.
  */
 import { type ReactNode, useId, useState } from 'react';
 import { useResource } from '../client/resource.ts';
@@ -23,7 +23,7 @@ export interface MadeListProps<Answer> {
   /** Beside the button. */
   readonly links?: ReactNode;
   readonly filters?: ReactNode;
-  /** Absent: nobody makes one here. */
+  /** Absent if users cannot make one here. */
   readonly making?: {
     readonly what: string;
     readonly capability: Capability;

@@ -48,7 +48,7 @@ export interface NewCredential {
   readonly isReadOnly: boolean;
   readonly expiresAt: Date | null;
   readonly secret: ShownSecret;
-  /** The user for whom a program acts (`users/device-logins.ts`): it ends with what the user may do. */
+  /** The user for whom a program acts (`users/device-logins.ts`): it ends with the rights of the user. */
   readonly forUserId?: number;
   /** Of a program's key: the token that it was made with. */
   readonly withCredentialId?: number;
@@ -231,7 +231,7 @@ export async function revokeCredential(
 }
 
 /**
- * Takes those in force out of force, in the transaction that is the reason. Each has its entry.
+ * Revokes credentials in force, in the transaction that is the reason. Each revocation has an audit entry.
  *
  * @param which - a condition on columns of `api_credentials`.
  * @returns how many there were.

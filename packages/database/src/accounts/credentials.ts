@@ -15,7 +15,7 @@ export interface AppKey {
 
 /**
  * The key in force with this SHA-256. A statement without a tenant, since whose key it is is the question. No key of
- * a deleted workspace or a closed account, and none of a user who left the workspace or may not manage it any more. Indexes: `api_credentials_by_secret`, one row, then two primary keys.
+ * a deleted workspace or a closed account. The key of a program ends if its user left the workspace or lost the right. Indexes: `api_credentials_by_secret`, one row, then two primary keys.
  */
 export async function findAppKey(
   database: DatabaseOrTransaction,

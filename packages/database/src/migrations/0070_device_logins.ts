@@ -1,4 +1,4 @@
-/** A program is let in by a user, who types its code into the console, and its credentials end with what the user may do. */
+/** Logins of programs by a code, and credentials that act for a user. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
@@ -26,7 +26,7 @@ export const deviceLogins: Migration = {
     await sql`create index device_logins_by_user on device_logins (account_id, user_id)`.execute(
       database,
     );
-    // The user for whom a program acts; null: it acts for the account. A key names the token that it was made with.
+    // The user for whom a program acts, or null if it acts for the account. A key names the token that it was made with.
     await sql`
       alter table api_credentials add column for_user_id int, add column with_credential_id bigint`.execute(
       database,

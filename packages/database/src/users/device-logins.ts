@@ -5,8 +5,8 @@
  *      │                           └→ denied
  *      └ ten minutes: over
  *
- * The credentials are made when the program asks, so that no secret is kept in between, and by what the user may do then.
- * They are of a user (`for_user_id`): they open nothing once the user is removed, leaves the workspace, or has another role,
+ * The credentials are made when the program asks, so that no secret is kept in between, and by the user's rights at that moment.
+ * They are of a user (`for_user_id`): they end once the user is removed, leaves the workspace, or has another role,
  * and they end with the user's sessions if all are ended (`programs.ts`).
  * Before a user has decided there is no tenant: these statements find by the primary key and by the unique index of codes.
  */
@@ -34,12 +34,12 @@ const IS_OPEN = sql`started_at > now() - make_interval(mins => ${DEVICE_LOGIN_MI
 export interface NewDeviceLogin {
   readonly deviceHash: Buffer;
   readonly codeHash: Buffer;
-  /** What the program calls its machine. */
+  /** The name of the program's machine. */
   readonly clientName: string;
   readonly ipAddr: string;
 }
 
-/** @returns false where the code is another program's: draw another. */
+/** @returns false if another program has the code: draw another. */
 export async function startDeviceLogin(
   database: DatabaseOrTransaction,
   { deviceHash, codeHash, clientName, ipAddr }: NewDeviceLogin,
@@ -57,7 +57,7 @@ export interface WaitingDevice {
   readonly startedAt: Date;
 }
 
-/** The program that waits with this code; undefined where there is none, or a user has decided already. */
+/** The program that waits with this code; undefined if it is unknown, over, or decided. */
 export async function findWaitingDevice(
   database: DatabaseOrTransaction,
   codeHash: Buffer,
@@ -71,12 +71,12 @@ export async function findWaitingDevice(
 export interface DeviceDecision {
   readonly accountId: number;
   readonly userId: number;
-  /** One of the user's; null: none. */
+  /** A workspace of the user, or null. */
   readonly environmentId: number | null;
   readonly isApproved: boolean;
 }
 
-/** The first decision stands. @returns false where nothing waits with this code. */
+/** The first decision stands. @returns false if the code is unknown, over, or decided. */
 export async function decideDeviceLogin(
   database: DatabaseOrTransaction,
   codeHash: Buffer,
@@ -98,7 +98,7 @@ export interface DeviceCredentials {
   /** The user whom the program acts for. */
   readonly email: string;
   readonly token: string;
-  /** Of the workspace; null where none was chosen. */
+  /** Of the workspace, if the user chose one. */
   readonly key: string | null;
   readonly isKeyReadOnly: boolean;
   readonly expiresAt: Date;
@@ -121,7 +121,7 @@ interface LockedLogin {
 }
 
 /**
- * What became of the program's wish. Once it is approved the credentials are made, and the login is over.
+ * The state of the program's login. Once it is approved, the credentials are made, and the login is over.
  *
  * @param newSecrets - draws the token and the key.
  */
@@ -223,7 +223,7 @@ export async function clearDeviceLogins(
      where l.device_hash = over.device_hash`.execute(database);
 }
 
-/** Ends the transaction, so that nothing of it stays. The program's next question gets the same answer. */
+/** Rolls the transaction back. The program's next question gets the same answer. */
 class CredentialsRefused extends Error {
   readonly outcome: 'denied' | 'too_many';
 

@@ -2,8 +2,8 @@
  * Programs that act for a user, who has let them in (`device-logins.ts`).
  *
  * A program has a token and, if the user chose a workspace, a key that names the token (`with_credential_id`). The id of
- * the program is the token's. Both end together, each with its entry of the audit log. Index of every statement, unless
- * it says otherwise: `api_credentials_by_user`.
+ * the program is the token's. Both end together, each with its entry of the audit log. Index, unless a
+ * statement names another: `api_credentials_by_user`.
  */
 import { sql } from 'kysely';
 import { revokeCredentials } from '../accounts/api-credential-changes.ts';
@@ -11,7 +11,7 @@ import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 
 /** In force at a time for one user: more than a person has machines. */
-export const PROGRAMS_OF_USER_MAX = 10;
+const PROGRAMS_OF_USER_MAX = 10;
 
 const PROGRAM_ID = sql`coalesce(with_credential_id, credential_id)`;
 
@@ -23,16 +23,16 @@ export interface ProgramOwner {
 export interface Program {
   readonly programId: number;
   readonly name: string;
-  /** The workspace of its key; null: it has none, or the key was revoked. */
+  /** The workspace of its key, if it has one in force. */
   readonly environmentId: number | null;
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** Of the token, since the use of keys is not kept; null: never. */
+  /** Last use of the token. The use of keys is not kept. */
   readonly lastUsedAt: Date | null;
   readonly lastUsedIp: string | null;
 }
 
-/** Those with a token or a key in force, the newest first. At most {@link PROGRAMS_OF_USER_MAX}. */
+/** Programs with a token or a key in force, the newest first. At most {@link PROGRAMS_OF_USER_MAX}. */
 export async function listPrograms(
   database: DatabaseOrTransaction,
   { accountId, userId }: ProgramOwner,
@@ -62,7 +62,7 @@ export async function endProgram(
 }
 
 /**
- * Ends the program that has this token. A statement without a tenant, since whose token it is is the question; index:
+ * Ends the program that has this token. The statement has no tenant, since the token tells it. Index:
  * `api_credentials_by_secret`.
  *
  * @param secretHash - SHA-256 of the token.

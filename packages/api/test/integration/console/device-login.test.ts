@@ -1,4 +1,4 @@
-/** A program that a user lets in by a code, and what an attacker tries at it. */
+/** A program that a user lets in by a code, under attack. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -140,7 +140,7 @@ test('without a workspace the program gets a token alone', async () => {
   expect(await letIn(cookie, null)).toMatchObject({ key: null });
 });
 
-test('a program that the user does not let in is told so, once', async () => {
+test('a program that the user does not let in gets the refusal, once', async () => {
   const login = await start();
   expect((await decide(login.user_code, { approve: false })).statusCode).toBe(204);
   expect(errorOf(await ask(login))).toBe('access_denied');
@@ -162,7 +162,7 @@ test.each<[string, () => Promise<unknown>]>([
         world.api.database,
       ),
   ],
-])('credentials end at once where the user %s', async (_what, change) => {
+])('credentials end at once if the user %s', async (_what, change) => {
   // Another admin stays.
   await world.insertUser(tenant, 'account_admin');
   const { token, key } = await letIn();
@@ -172,7 +172,7 @@ test.each<[string, () => Promise<unknown>]>([
   expect((await world.api.call('GET', '/v1/workspaces', { key: key ?? '' })).statusCode).toBe(401);
 });
 
-test('a key ends where the user leaves the workspace', async () => {
+test('a key ends if the user leaves the workspace', async () => {
   const { token, key } = await letIn();
   await sql`delete from memberships where user_id = ${admin.userId}`.execute(world.api.database);
   expect(await accountStatus(token)).toBe(200);
@@ -197,7 +197,7 @@ test('a login is good once: neither a second question nor a second code gets any
 });
 const login2 = ({ device_code }: Login) => ({ device_code });
 
-test('the first decision stands, whoever has the code too', async () => {
+test('the first decision stands against another user with the code', async () => {
   const login = await start();
   await decide(login.user_code, { approve: false });
   const other = await insertTenant(world.api.database, `other_${++count}`);
@@ -226,7 +226,7 @@ test('a user opens no workspace but their own', async () => {
   expect(errorOf(await ask(login))).toBe('access_denied');
 });
 
-test('what a user may not do any more when the program asks is not given', async () => {
+test('a right that the user has lost before the program asks is not given', async () => {
   const login = await start();
   await decide(login.user_code);
   await sql`update users set status = 'deactivated' where user_id = ${admin.userId}`.execute(
@@ -244,7 +244,7 @@ test('codes are guessed at no higher rate than 20 an hour a user, right ones cou
   expectProblem(await decide(login.user_code), 429, 'too_many_attempts');
 });
 
-test('a secret of a program is not guessed, and a code is none', async () => {
+test('a secret of a program is not guessed, and a code is not a secret', async () => {
   const login = await start();
   await decide(login.user_code);
   for (const device_code of ['A'.repeat(43), `${login.device_code.slice(0, 42)}_`])
@@ -273,7 +273,7 @@ test('a program that asks too fast is slowed down, each time more', async () => 
   expect(errorOf(await callAsProgram('/token', login2(login)))).toBe('authorization_pending');
   const early = await callAsProgram('/token', login2(login));
   expect(early.json()).toMatchObject({ error: 'slow_down', interval: 10 });
-  // Asking too fast gets nothing either where the user has decided.
+  // A question too early is refused also after the decision of the user.
   await decide(login.user_code);
   expect((await callAsProgram('/token', login2(login))).json()).toMatchObject({
     error: 'slow_down',
@@ -301,11 +301,11 @@ test.each([
   '',
   '-ada',
   'a'.repeat(64),
-])('what a program calls itself cannot be a sentence or an address: %j', async (name) => {
+])('the name of a program cannot be a sentence or an address: %j', async (name) => {
   expectProblem(await callAsProgram('', { client_name: name }), 400, 'invalid_request');
 });
 
-test('the screen says whether the program asked from the network of the browser', async () => {
+test('the screen shows whether the program asked from the network of the browser', async () => {
   const ip = world.newIp();
   const login = await start(ip);
   expect((await look(login.user_code, cookie, ip)).json().is_same_network).toBe(true);

@@ -1,4 +1,4 @@
-/** The programs that a user has let in: who sees them, what ends them, and what the audit log keeps. */
+/** The programs that a user has let in: their list, their end, their audit log. */
 import { takeCalls } from '@sluice/database/changes/call-counts';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -129,7 +129,7 @@ test('a program ends itself by its token, once', async () => {
   });
 });
 
-test('the token of a machine, a key and no token at all revoke nothing', async () => {
+test('the token of a machine, a key and a made-up token do not revoke a program', async () => {
   const { key } = await letIn();
   for (const token of [tenant.token, key, 'sa_live_unknown'])
     expect((await callAsProgram('/revocation', { token })).json()).toEqual({ revoked: false });
@@ -137,7 +137,7 @@ test('the token of a machine, a key and no token at all revoke nothing', async (
   expect((await world.api.call('GET', account, { key: tenant.token })).statusCode).toBe(200);
 });
 
-// Whoever has stolen a laptop has its profile too.
+// The thief of a laptop has its profile too.
 test('an end of all sessions of a user ends the programs, and the logins that no program has collected', async () => {
   const member = await world.insertUser(tenant, 'member');
   const session = await world.signIn(member.email);
@@ -166,7 +166,7 @@ test('a reset of the second factor ends the programs', async () => {
   expect(await statusesOf(made)).toEqual([401, 401]);
 });
 
-// The next person who has the address would act by what the former one's machine keeps, or the other way round.
+// The machine of the former user would act for the next one.
 test('the programs of a user who was removed do not come back with an invitation', async () => {
   const member = await world.insertUser(tenant, 'member');
   const made = await letIn(await world.signIn(member.email));
@@ -254,7 +254,7 @@ test('all users of an account together try 1,000 codes an hour', async () => {
 });
 
 // Both lock the account, the login and the credentials: in different orders they would wait for each other.
-test('a program that collects while its user is removed acts for nobody afterwards', async () => {
+test('a program that collects while its user is removed has no rights afterwards', async () => {
   for (let round = 0; round < 5; round += 1) {
     const member = await world.insertUser(tenant, 'member');
     const login = await approved(await world.signIn(member.email));

@@ -1,4 +1,4 @@
-/** Which way Postgres takes for the statements of sessions, second factors and programs, where each account is one of thousands. */
+/** Query plans of sessions, second factors and programs among thousands of accounts. */
 import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';

@@ -1,4 +1,4 @@
-/** May I use the command line as myself? `sluice login` shows a code, and the user types it into the console. */
+/** May I use the command line as myself? `sluice login` shows a code. */
 import { readFileSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ test('a user types the code of sluice login, by the keyboard alone, and the prog
   await field.fill(code.toLowerCase());
   await page.keyboard.press('Enter');
   await page.getByText('Its machine calls itself').waitFor();
-  // Whoever presses Enter without reading lets nobody in.
+  // An Enter without reading refuses the program.
   const refusal = page.getByRole('button', { name: 'Do not let it in' });
   expect(await refusal.evaluate((element) => element === document.activeElement)).toBe(true);
   await page.getByText('Workspace that it may read').waitFor();
