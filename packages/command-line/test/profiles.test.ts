@@ -8,6 +8,7 @@ import {
   type Profiles,
   profilesFile,
   readProfiles,
+  removeProfile,
   writeProfile,
 } from '../src/connection/profiles.ts';
 
@@ -27,6 +28,9 @@ test('a profile is kept beside the others, for its owner alone', () => {
     default: { key: 'c' },
     shop: { key: 'b', apiUrl: 'https://api.example.com' },
   });
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  for (const name of ['default', 'unknown']) removeProfile(file, name);
+  expect(readProfiles(file)).toEqual({ shop: { key: 'b', apiUrl: 'https://api.example.com' } });
   expect(statSync(file).mode & 0o777).toBe(0o600);
   chmodSync(file, 0o640);
   expect(() => readProfiles(file)).toThrow(`chmod 600 ${file}`);

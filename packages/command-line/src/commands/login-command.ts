@@ -87,8 +87,9 @@ export function addLogoutCommand(context: LoginContext): void {
       const { token, apiUrl } = profileOf(readProfiles(file), name, file);
       const isRevoked =
         token !== undefined && apiUrl !== undefined && (await endLogin({ apiUrl, signal }, token));
-      removeProfile(file, name);
+      // The options of the terminal need the profile.
       const output = terminal();
+      removeProfile(file, name);
       if (!isRevoked)
         output.note('No key was revoked: only the keys that a user let in by a code are.');
       writeFields(output, { profile: name, removed: true, revoked: isRevoked });

@@ -14,6 +14,39 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
+test('a user ends a program on the screen of settings, by the keyboard alone', async ({
+  onTestFinished,
+}) => {
+  const page = await world.newPage();
+  onTestFinished(() => page.context().close());
+  await page.goto(`${world.url}/device`);
+  await world.giveMailedCode(page, (await world.insertUser('member')).email);
+  // Against a stranger who sends a code (RFC 8628 §5.4).
+  await page.getByText('If somebody sent you a code, do not type it').waitFor();
+  const post = async (path: string, body: object) =>
+    (
+      await fetch(`${world.url}/v1/device_logins${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+    ).json() as Promise<Record<string, string>>;
+  const login = await post('', { client_name: 'lost-laptop' });
+  await page.getByLabel('Code of eight letters').fill(login['user_code'] ?? '');
+  await page.keyboard.press('Enter');
+  await page.getByText('lost-laptop').waitFor();
+  await page.getByRole('button', { name: 'Let it in', exact: true }).press('Enter');
+  await page.getByText('The program is let in.').first().waitFor();
+  const { token } = await post('/token', { device_code: login['device_code'] });
+  expect(token).toMatch(/^sa_/);
+
+  await page.goto(`${world.url}/settings`);
+  const row = page.getByRole('row', { name: /sluice login on lost-laptop/ });
+  await row.getByRole('button', { name: 'End' }).press('Enter');
+  await row.waitFor({ state: 'detached' });
+  expect(await post('/revocation', { token })).toEqual({ revoked: false });
+});
+
 test('a user types the code of sluice login, by the keyboard alone, and the program reads the workspace', async ({
   onTestFinished,
 }) => {
@@ -62,6 +95,32 @@ test('a user types the code of sluice login, by the keyboard alone, and the prog
     expect(text).not.toContain(mine.token);
     expect(text).not.toContain(mine.key);
   }
-  const listed = runProgram(SLUICE, ['webhooks', 'list', '--profile', 'mine', '--json'], settings);
-  expect({ code: await listed.ended, errors: listed.errors }).toEqual({ code: 0, errors: '' });
+  const run = async (...words: string[]) => {
+    const command = runProgram(SLUICE, [...words, '--profile', 'mine', '--json'], settings);
+    return { code: await command.ended, errors: command.errors, output: command.output };
+  };
+  expect(await run('webhooks', 'list')).toMatchObject({ code: 0, errors: '' });
+
+  // A member has no screen of keys: the own programs are among the settings.
+  await page.goto(`${world.url}/settings`);
+  const programs = page.getByRole('region', { name: 'Programs that act for you' });
+  await programs.getByRole('rowheader', { name: /^sluice login on / }).waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+
+  const left = await run('logout');
+  expect({ ...left, output: JSON.parse(left.output) }).toEqual({
+    code: 0,
+    errors: '',
+    output: { profile: 'mine', removed: true, revoked: true },
+  });
+  expect(await run('webhooks', 'list')).toMatchObject({
+    code: 2,
+    errors: expect.stringContaining('no profile mine'),
+  });
+  const asked = await fetch(`${world.url}/v1/workspaces`, {
+    headers: { authorization: `Bearer ${mine.key}` },
+  });
+  expect(asked.status).toBe(401);
+  await page.reload();
+  await programs.getByText('None.').waitFor();
 });
