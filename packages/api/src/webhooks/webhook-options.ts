@@ -245,12 +245,17 @@ export function showOptions(
     window_max: row.windowMax,
     ordering: row.ordering,
     headers: hintsOf(openHeaders(customHeaders, environmentId, encryptedText)),
-    attribute_filters:
-      attributeFilters?.map(({ field, operator, values }) => ({
-        field,
-        operator,
-        ...(values && { values: [...values] }),
-      })) ?? null,
+    attribute_filters: showFilters(attributeFilters),
     ...showCredentials(row, environmentId, encryptedText),
   };
 }
+
+/** Null: none. */
+export const showFilters = (
+  filters: Webhook['attributeFilters'],
+): z.infer<typeof shownOptions.attribute_filters> =>
+  filters?.map(({ field, operator, values }) => ({
+    field,
+    operator,
+    ...(values && { values: [...values] }),
+  })) ?? null;
