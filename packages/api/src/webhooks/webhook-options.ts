@@ -250,7 +250,7 @@ export function showOptions(
   };
 }
 
-/** Null: none. */
+/** The filters as an answer has them, or null. */
 export const showFilters = (
   filters: Webhook['attributeFilters'],
 ): z.infer<typeof shownOptions.attribute_filters> =>
