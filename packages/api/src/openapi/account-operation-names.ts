@@ -5,12 +5,15 @@ export type OperationNames = Readonly<Record<string, readonly [name: string, ans
 
 export const ACCOUNT_OPERATIONS: OperationNames = {
   'GET /v1/accounts/{account_id}': ['getAccount', 'The account.'],
-  'PUT /v1/accounts/{account_id}': ['updateAccount', 'The account as it is now.'],
+  'PUT /v1/accounts/{account_id}': ['updateAccount', 'The account after the change.'],
   'GET /v1/account_by_environment/{environment_id}': [
     'getAccountByEnvironment',
     'The account of the workspace.',
   ],
-  'POST /v1/accounts/{account_id}/address': ['replaceAccountAddress', 'The account as it is now.'],
+  'POST /v1/accounts/{account_id}/address': [
+    'replaceAccountAddress',
+    'The account after the change.',
+  ],
   'POST /v1/accounts/{account_id}/2fa_required/{action}': [
     'requireTwoFactor',
     'The setting is changed.',
@@ -21,7 +24,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
   ],
   'PUT /v1/accounts/{account_id}/environments/{environment_id}': [
     'updateEnvironment',
-    'The workspace as it is now.',
+    'The workspace after the change.',
   ],
   'GET /v1/accounts/{account_id}/billing/credits/balance': [
     'getCreditBalances',
@@ -149,7 +152,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
   'GET /settings/receipts/{id}': ['getReceipt', 'The receipt as a page.'],
   'PUT /v1/account_signup/partner_application/{partner_id}/status': [
     'decidePartnerApplication',
-    'The partner as it is now.',
+    'The partner after the change.',
   ],
   'GET /v1/accounts/{account_id}/audit_logs': ['listAuditLogs', 'A page of entries, newest first.'],
   'GET /v1/accounts/{account_id}/audit_log/{audit_log_id}': [

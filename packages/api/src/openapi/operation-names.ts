@@ -12,7 +12,7 @@ const WORKSPACE_OPERATIONS: OperationNames = {
   'GET /v1/reporting_webhooks/{webhook_id}': ['getReportingWebhook', 'The webhook.'],
   'PUT /v1/reporting_webhooks/{webhook_id}': [
     'updateReportingWebhook',
-    'The webhook as it is now.',
+    'The webhook after the change.',
   ],
   'DELETE /v1/reporting_webhooks/{webhook_id}': ['deleteReportingWebhook', 'Deleted.'],
   'GET /v1/reporting_webhooks/{webhook_id}/deliveries': [
@@ -21,17 +21,20 @@ const WORKSPACE_OPERATIONS: OperationNames = {
   ],
   'GET /v1/event_types': ['listEventTypes', 'A page of event types.'],
   'GET /v1/event_types/{name}': ['getEventType', 'The event type.'],
-  'PUT /v1/event_types/{name}': ['putEventType', 'The event type as it is now.'],
+  'PUT /v1/event_types/{name}': ['putEventType', 'The event type after the change.'],
   'DELETE /v1/event_types/{name}': ['archiveEventType', 'Archived, or deleted.'],
   'POST /v1/event_types/{name}/check': ['checkPayload', 'Whether the payload fits.'],
   'GET /v1/feeds': ['listFeeds', 'All feeds of the workspace.'],
-  'PUT /v1/feeds/{name}': ['putFeed', 'The feed as it is now.'],
+  'PUT /v1/feeds/{name}': ['putFeed', 'The feed after the change.'],
   'DELETE /v1/feeds/{name}': ['deleteFeed', 'Deleted.'],
   'GET /v1/feeds/{name}': ['readFeed', 'A page of events, or a stream of them.'],
   'POST /v1/applications': ['createApplication', 'The application that was made.'],
   'GET /v1/applications': ['listApplications', 'A page of applications.'],
   'GET /v1/applications/{application_id}': ['getApplication', 'The application.'],
-  'PUT /v1/applications/{application_id}': ['renameApplication', 'The application as it is now.'],
+  'PUT /v1/applications/{application_id}': [
+    'renameApplication',
+    'The application after the change.',
+  ],
   'DELETE /v1/applications/{application_id}': ['deleteApplication', 'Deleted.'],
   'POST /v1/applications/{application_id}/endpoints': [
     'createEndpoint',
@@ -80,11 +83,11 @@ const WORKSPACE_OPERATIONS: OperationNames = {
   ],
   'POST /v1/reporting_webhooks/{webhook_id}/secrets/promote': [
     'promoteWebhookSecret',
-    'The secrets as they are now, without their values.',
+    'The secrets after the change, without their values.',
   ],
   'DELETE /v1/reporting_webhooks/{webhook_id}/secrets/next': [
     'deleteNextWebhookSecret',
-    'The secrets as they are now, without their values.',
+    'The secrets after the change, without their values.',
   ],
   'POST /v1/portal_links': ['createPortalLink', 'The link. Its `url` is shown this once.'],
   'GET /v1/portal_links': ['listPortalLinks', 'A page of links, newest first, without codes.'],
