@@ -13,8 +13,18 @@ import { Marked } from 'marked';
 const ADDRESS = '/docs/pages';
 const EXCERPT_LENGTH_MAX = 240;
 /** A word of a heading, or of the title of its page, counts more than a word of the text. */
-const WEIGHTS = { title: 6, heading: 12, text: 1 };
-const TEXT_WEIGHT_MAX = 4;
+const WEIGHTS = { title: 4, heading: 8, text: 1 };
+const TEXT_COUNT_MAX = 4;
+/** A word counts less in a text that is longer than this many words, as in a table of all messages. */
+const TEXT_LENGTH_WORDS = 120;
+/** Pages that answer fewer questions, by the beginning of their path. Other pages count 1. */
+const PAGE_FACTORS = {
+  'reference/messages': 0.3,
+  'reference/': 0.6,
+  'spec/': 0.5,
+  'design/': 0.5,
+  'contributing/': 0.7,
+};
 
 /** Folder of `docs/` → its name in the list, in the order of readers. */
 const FOLDERS = {
@@ -181,20 +191,23 @@ function sectionsOf(tokens, page, title) {
 function searchIndex(sections) {
   /** @type {Map<string, Map<number, number>>} */
   const weights = new Map();
-  for (const [index, { title, heading, text }] of sections.entries()) {
+  for (const [index, { page, title, heading, text }] of sections.entries()) {
+    const words = wordsOf(text);
+    const factor = factorOf(page);
+    const textFactor = WEIGHTS.text / Math.max(1, Math.sqrt(words.length / TEXT_LENGTH_WORDS));
     /** @type {Map<string, number>} */
-    const inText = new Map();
-    for (const word of wordsOf(text)) inText.set(word, (inText.get(word) ?? 0) + WEIGHTS.text);
+    const counts = new Map();
+    for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
     /** @type {Map<string, number>} */
     const all = new Map();
     const add = (/** @type {string} */ word, /** @type {number} */ weight) =>
-      all.set(word, (all.get(word) ?? 0) + weight);
-    for (const [word, weight] of inText) add(word, Math.min(weight, TEXT_WEIGHT_MAX));
+      all.set(word, (all.get(word) ?? 0) + weight * factor);
+    for (const [word, count] of counts) add(word, Math.min(count, TEXT_COUNT_MAX) * textFactor);
     for (const word of new Set(wordsOf(heading))) add(word, WEIGHTS.heading);
     for (const word of new Set(wordsOf(title))) add(word, WEIGHTS.title);
     for (const [word, weight] of all) {
       const places = weights.get(word) ?? new Map();
-      places.set(index, weight);
+      places.set(index, Math.round(weight * 100) / 100);
       weights.set(word, places);
     }
   }
@@ -204,11 +217,21 @@ function searchIndex(sections) {
   return {
     sections: sections.map(({ text, ...section }) => ({
       ...section,
-      excerpt: text.slice(0, EXCERPT_LENGTH_MAX),
+      excerpt: excerptOf(text),
     })),
     words: Object.fromEntries(words),
   };
 }
+
+/** The beginning, cut at the end of a word. @param {string} text */
+const excerptOf = (text) =>
+  text.length <= EXCERPT_LENGTH_MAX
+    ? text
+    : `${text.slice(0, EXCERPT_LENGTH_MAX).replace(/\s+\S*$/, '')} …`;
+
+/** @param {string} page - an address */
+const factorOf = (page) =>
+  Object.entries(PAGE_FACTORS).find(([path]) => page.startsWith(`${ADDRESS}/${path}`))?.[1] ?? 1;
 
 /** Lower case; a name with underscores also by its parts. @param {string} text @returns {string[]} */
 const wordsOf = (text) =>

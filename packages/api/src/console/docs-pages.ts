@@ -116,10 +116,11 @@ function asPage(text: string): StaticFile {
 
 function renderResults({ index, parts: [start, middle, end] }: Documentation, query: string) {
   const sections = searchPages(index, query);
-  const items = sections.map(
-    ({ page, anchor, heading, title, excerpt }) =>
-      `<li><a href="${escape(page)}#${escape(anchor)}">${escape(heading)}</a> <span>${escape(title)}</span><p>${escape(excerpt)}</p></li>`,
-  );
+  const items = sections.map(({ page, anchor, heading, title, excerpt }) => {
+    const link = `<a href="${escape(page)}#${escape(anchor)}">${escape(heading)}</a>`;
+    const ofPage = title === heading ? '' : ` <span>${escape(title)}</span>`;
+    return `<li>${link}${ofPage}<p>${escape(excerpt)}</p></li>`;
+  });
   const results =
     items.length === 0
       ? `<p role="status">No page has these words.</p>`

@@ -2,8 +2,9 @@
  * The search over the pages of the documentation: sections whose title, heading or text have the words of a query, best
  * first. `scripts/build-docs.mjs` makes the index. Pure.
  *
- * A word of the query counts as found if a word of the section begins with its stem, so `rotate` finds `rotation`. If no
- * section has all words, sections with the most of them are found.
+ * A word of the query counts as found if a word of the section begins with its stem, so `rotate` finds `rotation`. A rare
+ * word counts more than a frequent one. A section is found if it has two thirds of the words that the best one has; each
+ * missing word lowers its place.
  */
 
 /** A heading with the text below it. */
@@ -28,13 +29,15 @@ export interface SearchIndex {
 export const QUERY_LENGTH_MAX = 200;
 const WORD_COUNT_MAX = 8;
 const RESULT_COUNT_MAX = 20;
-/** A word that is written as in the query counts more than one that only begins like it. */
-const EXACT_FACTOR = 2;
+/** The share of words that a section must have, of the most that one has. */
+const WORD_SHARE_MIN = 2 / 3;
+/** A word that is written as in the query, or has its stem, counts more than one that only begins like it. */
+const FACTORS = { exact: 2, stem: 1.5, beginning: 0.5 };
 const STEM_LENGTH_MIN = 3;
 
 /** Words that are in nearly every section. */
 const COMMON = new Set(
-  'a an and are by can do does for from has have how i if in is it my not of on or that the this to what when where which who why with you your'.split(
+  'a after all an and any are at be by can do does for from get got has have how i if in into is it me much my not of on one or should so that the there this to was we what when where which who why will with you your'.split(
     ' ',
   ),
 );
@@ -49,28 +52,31 @@ export function searchPages(index: SearchIndex, query: string): PageSection[] {
   const telling = all.filter((word) => !COMMON.has(word));
   const words = [...new Set(telling.length === 0 ? all : telling)].slice(0, WORD_COUNT_MAX);
   const totals = new Map<number, { count: number; score: number }>();
-  for (const word of words)
-    for (const [section, weight] of weightsOf(index, word)) {
+  for (const word of words) {
+    const weights = weightsOf(index, word);
+    const rarity = Math.log(1 + index.sections.length / Math.max(1, weights.size));
+    for (const [section, weight] of weights) {
       const { count, score } = totals.get(section) ?? { count: 0, score: 0 };
-      totals.set(section, { count: count + 1, score: score + weight });
+      totals.set(section, { count: count + 1, score: score + weight * rarity });
     }
+  }
   const most = Math.max(0, ...[...totals.values()].map(({ count }) => count));
   return [...totals]
-    .filter(([, { count }]) => count === most)
-    .toSorted(
-      ([one, { score }], [other, { score: otherScore }]) => otherScore - score || one - other,
-    )
+    .filter(([, { count }]) => count >= most * WORD_SHARE_MIN)
+    .map(([section, { count, score }]) => [section, score * (count / words.length) ** 2] as const)
+    .toSorted(([one, score], [other, otherScore]) => otherScore - score || one - other)
     .slice(0, RESULT_COUNT_MAX)
     .flatMap(([section]) => index.sections[section] ?? []);
 }
 
-/** The best weight of a word in each section that has it, or a word with its stem. */
+/** The best weight of a word in each section that has it, or a word that begins like it. */
 function weightsOf({ words }: SearchIndex, word: string): Map<number, number> {
   const stem = stemOf(word);
   const best = new Map<number, number>();
   for (const [known, places] of Object.entries(words)) {
     if (!known.startsWith(stem)) continue;
-    const factor = known === word ? EXACT_FACTOR : 1;
+    const isStem = stemOf(known) === stem;
+    const factor = known === word ? FACTORS.exact : isStem ? FACTORS.stem : FACTORS.beginning;
     for (let at = 0; at + 1 < places.length; at += 2) {
       const [section = 0, weight = 0] = [places[at], places[at + 1]];
       best.set(section, Math.max(best.get(section) ?? 0, weight * factor));
