@@ -87,7 +87,7 @@ test('a page that the browser has is not sent again', async () => {
 test('a search finds sections by the stems of its words, and shows its own words as text', async () => {
   await build();
   const found = await get('/docs/pages?q=how+do+I+rotate+signing+keys%3F');
-  // The section with all three words comes first. "Nothing of keys" has too few of them.
+  // The section with all three words comes first. The section "First" has one of them, and is left out.
   expect(
     [...found.body.matchAll(/<li><a href="([^"]+)">/g)].map(([, to]) => to).slice(0, 2),
   ).toEqual([
