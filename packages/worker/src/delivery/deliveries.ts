@@ -141,6 +141,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     confirmFailure: (endedAtMs: number) => clock.confirmFailure(endedAtMs),
     monotonicNow,
     idleTime,
+    laneCount: () => inProgress.count,
     pause: sleep,
     random: Math.random,
     logger,

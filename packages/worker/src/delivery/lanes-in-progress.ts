@@ -23,6 +23,10 @@ export interface GrowingDrain {
 export class LanesInProgress {
   readonly #drains = new Map<string, GrowingDrain>();
 
+  get count(): number {
+    return this.#drains.size;
+  }
+
   add(lane: LaneKey, drain: GrowingDrain): void {
     this.#drains.set(nameOf(lane), drain);
   }

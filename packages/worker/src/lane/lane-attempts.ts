@@ -15,6 +15,7 @@ import { outcomeOf, type HttpOutcome } from '../http/http-outcome.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneEndpoint } from './lane-endpoint.ts';
 import type { LaneLease } from './lane-lease.ts';
+import { busyConcurrencyLimit } from './lane-log.ts';
 
 export interface LaneAttemptsOptions {
   readonly deps: LaneDrainDeps;
@@ -66,7 +67,9 @@ export class LaneAttempts {
     const result = outcomeOf(outcome);
     let verdict: AttemptRecord['outcome'] = 'delivered';
     if (result === 'delivered') {
-      run.succeed(sequence, !deps.idleTime.isShort());
+      const mayGrow =
+        !deps.idleTime.isShort() || run.concurrencyLimit < busyConcurrencyLimit(deps.laneCount());
+      run.succeed(sequence, mayGrow);
     } else {
       const endedAtMs = startedAtMs + durationMs;
       const failure = {

@@ -49,6 +49,8 @@ export interface LaneDrainDeps {
   /** Never set back: what leases and time slices are measured with. */
   readonly monotonicNow: () => number;
   readonly idleTime: IdleTime;
+  /** How many lanes this process drains now. */
+  readonly laneCount: () => number;
   readonly pause: (durationMs: number) => Promise<void>;
   /** 0 ≤ x < 1. */
   readonly random: () => number;

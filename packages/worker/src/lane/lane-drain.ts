@@ -68,7 +68,12 @@ export class LaneDrain {
     const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
     const snapshot = {
       ...claimed,
-      concurrencyLimit: firstConcurrencyLimit(claimed, deps.idleTime.isShort()),
+      concurrencyLimit: firstConcurrencyLimit(
+        claimed,
+        deps.idleTime.isShort(),
+        // It is not among them yet.
+        deps.laneCount() + 1,
+      ),
     };
     this.#run = new LaneRun(snapshot, { ...deps.policy, windowMax });
     this.#log = new LaneLog(deps.store, lane, claimed, deps.isAtEnd);

@@ -46,15 +46,31 @@ export function nextPageSize(
 }
 
 /**
- * A small backlog needs no more connections than it can use again; the concurrency limit grows with each success. In a
- * busy process it begins with one: there a further connection costs as much as it saves.
+ * How many requests of one lane may be in flight in a busy process: some, while it drains few lanes. With one request at a time a
+ * lane waits for each answer. With many lanes a further connection of each costs as much as it saves.
+ *
+ * @param laneCount - lanes that this process drains.
  */
-export function firstConcurrencyLimit(claimed: ClaimedLane, isBusy: boolean): number {
-  if (isBusy) return 1;
+export const busyConcurrencyLimit = (laneCount: number): number =>
+  Math.max(1, Math.floor(FIRST_CONCURRENCY_LIMIT_MIN / Math.max(laneCount, 1)));
+
+/**
+ * A small backlog needs no more connections than it can use again; the concurrency limit grows with each success. In a
+ * busy process it begins with fewer.
+ *
+ * @param laneCount - lanes that this process drains.
+ */
+export function firstConcurrencyLimit(
+  claimed: ClaimedLane,
+  isBusy: boolean,
+  laneCount: number,
+): number {
   const backlog = claimed.lastSequence - claimed.cursor;
   return Math.min(
     claimed.concurrencyLimit,
-    Math.max(FIRST_CONCURRENCY_LIMIT_MIN, Math.ceil(backlog / 8)),
+    isBusy
+      ? busyConcurrencyLimit(laneCount)
+      : Math.max(FIRST_CONCURRENCY_LIMIT_MIN, Math.ceil(backlog / 8)),
   );
 }
 

@@ -5,6 +5,7 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createHttpClient } from '../../../src/http/http-client.ts';
 import type { HttpOutcome } from '../../../src/http/http-outcome.ts';
+import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import { answer, startReceiver } from '../../support/receiver.ts';
 import {
   createGate,
@@ -121,6 +122,33 @@ describe('a healthy lane', () => {
       isHeld: false,
     });
   });
+
+  // One at a time waits for each answer: a busy process sent 20 a second to an endpoint that is 50 ms away.
+  test.each([
+    ['its only lane', 1, 8],
+    ['each of two lanes', 2, 4],
+    ['each of many lanes', 20, 1],
+  ])(
+    'of %s a busy process has as many requests in flight as it has room for',
+    async (_, laneCount, depthMax) => {
+      const world = await createLaneWorld(database);
+      await world.log(60);
+      let inFlight = 0;
+      const depths: number[] = [];
+      world.behave = async () => {
+        depths.push(++inFlight);
+        await new Promise((resolve) => setImmediate(resolve));
+        inFlight--;
+        return OK;
+      };
+      let nowMs = 0;
+      const busy = new IdleTime({ idleMs: () => 0, monotonicNow: () => (nowMs += 20) });
+      const changes = { idleTime: busy, laneCount: () => laneCount };
+      expect(await world.deliverAll(changes)).toEqual({ outcome: 'idle' });
+      expect(world.sent).toHaveLength(60);
+      expect(Math.max(...depths)).toBe(depthMax);
+    },
+  );
 
   test('lets others pass one that is slow, but does not forget it', async () => {
     const world = await createLaneWorld(database);

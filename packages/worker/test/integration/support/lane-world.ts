@@ -207,6 +207,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
       idleMs: () => performance.now(),
       monotonicNow: () => performance.now(),
     }),
+    laneCount: () => 1,
     pause: (durationMs) => new Promise((resolve) => setTimeout(resolve, durationMs)),
     random: () => 0.5,
     logger,
