@@ -87,6 +87,16 @@ export class PendingBatches {
     await this.remove(old.filter((_, index) => found[index] === undefined));
   }
 
+  /** As {@link PendingIndex.removeApplied}. */
+  removeApplied(batches: readonly PendingBatch[]): void {
+    this.#index.removeApplied(batches);
+  }
+
+  /** As {@link PendingIndex.readAhead}. */
+  readAhead(): void {
+    this.#index.readAhead();
+  }
+
   /** As {@link PendingIndex.remove}. */
   remove(batches: readonly PendingBatch[]): Promise<void> {
     return this.#index.remove(batches);

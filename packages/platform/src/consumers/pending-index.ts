@@ -41,6 +41,8 @@ export class PendingIndex {
   /** The flush of which there may be more parts behind the last entry that was read. */
   #cutFlushId: string | undefined;
   #readCount = 0;
+  /** Of batches that are forgotten here. */
+  readonly #refusedLogIds: string[] = [];
   #reading: Promise<boolean> | undefined;
   readonly #waiters = new Set<() => void>();
 
@@ -158,6 +160,25 @@ export class PendingIndex {
     this.forget(batches);
     const logIds = batches.flatMap(({ logId, otherLogIds }) => [logId, ...otherLogIds]);
     if (logIds.length > 0) await this.#log.remove(logIds);
+  }
+
+  /**
+   * As `remove`, for batches whose jobs end next: the broker is not waited for, so that it writes its disk once for both. Removals
+   * that the broker refuses go with the next ones. If the process ends before, readers find an entry without a job, as of a worker that
+   * died.
+   */
+  removeApplied(batches: readonly PendingBatch[]): void {
+    this.forget(batches);
+    const logIds = this.#refusedLogIds.splice(0);
+    for (const { logId, otherLogIds } of batches) logIds.push(logId, ...otherLogIds);
+    if (logIds.length === 0) return;
+    this.#log.remove(logIds).catch(() => void this.#refusedLogIds.push(...logIds));
+  }
+
+  /** Begins to read the log unless a read is under way. A worker that takes a job will ask for its batch. */
+  readAhead(): void {
+    // The next `find` meets the same error.
+    if (!this.#reading) this.#readMore().catch(() => undefined);
   }
 
   /** @returns false if the log has nothing more. */

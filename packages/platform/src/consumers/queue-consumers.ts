@@ -97,6 +97,7 @@ export async function startConsumers(
   });
 
   const pending = new PendingBatches(side.pendingLog, side.readBatches, now);
+  side.onTaking(() => pending.readAhead());
   const failing = new FailingTries(now, hungAfterMs, logger);
   const queues = openWorkers(shardNames, {
     side,

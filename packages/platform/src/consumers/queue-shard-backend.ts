@@ -1,17 +1,23 @@
 /**
- * Wait of a worker for commit batches of a shard in Postgres: BullMQ's own backend with another wait.
+ * Waiting for commit batches of a shard, taking and ending them: BullMQ's own backends with one part changed in each.
  *
- * BullMQ's wait ends as soon as a job waits, whether it may be taken or not. A shard runs one commit batch at a time,
- * so while one worker has it every other would ask, be refused and ask again without a pause: 46 transactions for each
- * commit batch with four workers, growing with their square. This wait ends when the shard is free.
- *
- * The worker that took the last commit batch looks at once; the others leave it the time to take the next one too. So a
- * new commit batch costs the others one look each, and a quarter of a second is lost where the worker that had the
- * shard is gone.
+ * - **Postgres: the wait.** BullMQ's ends as soon as a job waits. While one worker had the shard, every other asked, was refused and
+ *   asked again: 46 transactions for each commit batch with four workers. This wait ends when the shard is free. The worker that
+ *   took the last commit batch looks at once, and the others a quarter of a second later.
+ * - **Redis: the scripts.** BullMQ's look for delays, priorities, rate limits, parents and deduplication, and write job events. The
+ *   script that takes a job gives a sign of another one, so each worker asked twice. All other operations are BullMQ's.
  *
  * Before: `queue.ts` adds. After: `queue-workers.ts`, whose workers of shards have one each.
  */
-import { PostgresConnection, PostgresQueueBackend, type BackendFactory } from 'bullmq';
+import {
+  createRedisBackend,
+  PostgresConnection,
+  PostgresQueueBackend,
+  raw2NextJobData,
+  type BackendFactory,
+  type RedisQueueBackend,
+} from 'bullmq';
+import type { RedisClient } from '../redis/redis-client.ts';
 import { isShardFree } from '../queue/queue-heads.ts';
 import { JOB_CHANNEL, type JobSigns } from './job-signs.ts';
 
@@ -21,7 +27,7 @@ type Found = Awaited<ReturnType<PostgresQueueBackend['waitForJob']>>;
 const OTHERS_LOOK_AFTER_MS = 250;
 
 class ShardBackend extends PostgresQueueBackend {
-  /** True while we know of nobody who took a commit batch after us. */
+  /** True until another worker takes a commit batch after us. */
   #isOurs = true;
   readonly #signs: JobSigns;
   #isInterrupted = false;
@@ -65,7 +71,7 @@ class ShardBackend extends PostgresQueueBackend {
             look = undefined;
             isShardFree(this.connection.pool, this.queueName).then(
               (isFree) => isFree && end({ member: this.queueName, score: 0 }),
-              // Whoever takes a job then meets the error.
+              // The next worker that takes a job meets the error.
               () => end(null),
             );
           },
@@ -94,7 +100,7 @@ class ShardBackend extends PostgresQueueBackend {
     await super.reconnectBlocking();
   }
 
-  /** Says that the shard is free, when a worker ends its last commit batch and does not take the next one. */
+  /** Publishes that the shard is free, when a worker ends its last commit batch and does not take the next one. */
   override async close(isForced?: boolean): Promise<void> {
     this.#endWait();
     if (!isForced && !this.closing) {
@@ -111,3 +117,111 @@ export const createShardBackend =
   (signs: JobSigns): BackendFactory<PostgresQueueBackend, Connection> =>
   (name, options) =>
     new ShardBackend(signs, new PostgresConnection(options.connection), name, options);
+
+/**
+ * Takes the next job, as BullMQ's `moveToActive` leaves it but for its counters. A job without its hash was
+ * deleted by hand and is dropped. KEYS: the waiting jobs, the active jobs, settings, BullMQ's prefix of all keys of the queue.
+ * Of ARGV the first two: the lock's token and how long it lasts, milliseconds.
+ */
+const TAKE = `
+  local function take()
+    local isPaused, concurrency = unpack(redis.call('HMGET', KEYS[3], 'paused', 'concurrency'))
+    if isPaused then return end
+    if concurrency and redis.call('LLEN', KEYS[2]) >= tonumber(concurrency) then return end
+    while true do
+      local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
+      if not id then return end
+      local job = redis.call('HGETALL', KEYS[4] .. id)
+      if #job > 0 then
+        redis.call('SET', KEYS[4] .. id .. ':lock', ARGV[1], 'PX', ARGV[2])
+        return {job, id}
+      end
+      redis.call('LREM', KEYS[2], 1, id)
+    end
+  end`;
+const TAKE_SCRIPT = `${TAKE}
+  return take()`;
+/**
+ * Ends a job under its lock, as BullMQ's `moveToFinished` does for a job that is not kept, and takes the next one if it is to.
+ * Answers with BullMQ's codes if the job is not the caller's: -1 no such job, -2 no lock, -6 the lock of another, -3 not in
+ * progress. KEYS: as above, and the marks of the check of stalled jobs. ARGV: as above, the job's id, whether to take the next.
+ */
+const END_SCRIPT = `${TAKE}
+  local job = KEYS[4] .. ARGV[3]
+  if redis.call('EXISTS', job) == 0 then return -1 end
+  local token = redis.call('GET', job .. ':lock')
+  if token ~= ARGV[1] then return token and -6 or -2 end
+  redis.call('SREM', KEYS[5], ARGV[3])
+  local removed = redis.call('LREM', KEYS[2], -1, ARGV[3])
+  if removed < 1 then
+    redis.call('DEL', job .. ':lock')
+    return -3
+  end
+  redis.call('DEL', job, job .. ':lock')
+  if ARGV[4] == '1' then return take() end`;
+
+type TakenJob = [job: (string | number)[], id: string] | null;
+
+interface ShardScripts {
+  takeShardJob(...given: (string | number)[]): Promise<TakenJob>;
+  endShardJob(...given: (string | number)[]): Promise<TakenJob | number>;
+}
+
+/** An answer without a job, in BullMQ's form. */
+const NOTHING_TAKEN = [0, 0, 0, 0];
+
+/**
+ * For workers of queues whose global concurrency is 1 and whose jobs are commit batches.
+ *
+ * @param redis - the connection for commands.
+ * @param onTaking - called as a worker asks for a job; its own commands leave in the same write.
+ */
+export function createRedisShardBackend(
+  redis: RedisClient,
+  onTaking: () => void,
+): BackendFactory<RedisQueueBackend> {
+  redis.defineCommand('takeShardJob', { lua: TAKE_SCRIPT, numberOfKeys: 4 });
+  redis.defineCommand('endShardJob', { lua: END_SCRIPT, numberOfKeys: 5 });
+  const scripts = redis as unknown as ShardScripts;
+  return (name, options, factoryOptions) => {
+    const backend = createRedisBackend(name, options, factoryOptions);
+    const { keys } = backend;
+    const queueKeys = [keys['wait'], keys['active'], keys['meta'], keys['']] as string[];
+    const stalledKey = keys['stalled'] as string;
+    const { lockDuration = 0 } = options as { lockDuration?: number };
+    const nextOf = (taken: TakenJob): ReturnType<typeof raw2NextJobData> | typeof NOTHING_TAKEN => {
+      if (!taken) return NOTHING_TAKEN;
+      const [job, id] = taken;
+      // The lock lasts from now. Only BullMQ in this process reads it, so Redis does not keep it.
+      return raw2NextJobData([[...job, 'processedOn', Date.now()], id, 0, 0]);
+    };
+    return Object.assign(backend, {
+      async moveToActive(token: string) {
+        const taking = scripts.takeShardJob(...queueKeys, token, lockDuration);
+        onTaking();
+        return nextOf(await taking);
+      },
+      async moveToCompleted(
+        { id = '' }: { readonly id?: string },
+        _: unknown,
+        __: unknown,
+        token: string,
+        takesNext: boolean,
+      ) {
+        const finishedOn = Date.now();
+        const isNextWanted = takesNext && !backend.closing ? '1' : '0';
+        const ended = await scripts.endShardJob(
+          ...queueKeys,
+          stalledKey,
+          token,
+          lockDuration,
+          id,
+          isNextWanted,
+        );
+        if (typeof ended === 'number')
+          throw backend.finishedErrors({ code: ended, jobId: id, command: 'end', state: 'active' });
+        return { result: isNextWanted === '1' ? nextOf(ended) : 0, finishedOn };
+      },
+    });
+  };
+}

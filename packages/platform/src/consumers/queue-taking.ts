@@ -13,7 +13,7 @@ import {
 } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
 import { postgresHeads, redisHeads, type ReadHeads } from '../queue/queue-heads.ts';
-import { createShardBackend } from './queue-shard-backend.ts';
+import { createRedisShardBackend, createShardBackend } from './queue-shard-backend.ts';
 import {
   postgresBatches,
   postgresWaiting,
@@ -42,6 +42,8 @@ export interface TakingSide {
   readonly openShardWorker: OpenWorker;
   waitingIn(shardQueue: string): WaitingCommitBatches;
   readonly pendingLog: PendingLog;
+  /** Calls `listener` when a worker of a shard begins to take a job that it was given a sign of. */
+  onTaking(listener: () => void): void;
   /** Batches of any shards that are still queued, taken or not. */
   readonly readBatches: ReadBatches;
   readonly readHeads: ReadHeads;
@@ -84,9 +86,10 @@ class ShardWorker extends Worker {
     name: string,
     process: Processor,
     options: WorkerOptions,
+    openBackend: ReturnType<typeof createRedisShardBackend>,
     giveSign: () => Promise<unknown>,
   ) {
-    super(name, process, options);
+    super(name, process, options, openBackend);
     this.#giveSign = giveSign;
   }
 
@@ -110,8 +113,10 @@ function takeFromRedis(
   const keyOf = (name: string, part: string) => `${redisPrefix(prefix, name)}:${name}:${part}`;
   const openWorker: OpenWorker = (name, process, options) =>
     new Worker(name, process, { ...options, ...connectionOf(name) });
+  let onTaking = (): void => {};
+  const openBackend = createRedisShardBackend(redis, () => onTaking());
   const openShardWorker: OpenWorker = (name, process, options) =>
-    new ShardWorker(name, process, { ...options, ...connectionOf(name) }, () =>
+    new ShardWorker(name, process, { ...options, ...connectionOf(name) }, openBackend, () =>
       redis.zadd(keyOf(name, 'marker'), 0, '0'),
     );
   return {
@@ -121,6 +126,7 @@ function takeFromRedis(
     openShardWorker,
     waitingIn: (name) => redisWaiting(redis, (part) => keyOf(name, part)),
     pendingLog: redisPendingLog(redis, pendingLogKey(prefix)),
+    onTaking: (listener) => void (onTaking = listener),
     readBatches: redisBatches(redis, (shard, id) => keyOf(shardQueueName(shard), id)),
     readHeads: redisHeads(redis, keyOf),
     waitMsMax: blockingMsMax(redis),
@@ -161,6 +167,7 @@ function takeFromPostgres(
     openShardWorker: openWith(ofShards.Worker),
     waitingIn: (name) => postgresWaiting(pool, name),
     pendingLog: postgresPendingLog(pool),
+    onTaking: () => {},
     readBatches: postgresBatches(pool),
     readHeads: postgresHeads(pool),
     waitMsMax: blockingMsMax(undefined),

@@ -107,7 +107,7 @@ describe('a batch that is applied', () => {
     expect(log.removed).toEqual(['1-0']);
   });
 
-  test('leaves the log also where another shard of the process found it applied before', async () => {
+  test('leaves the log also if another shard of the process found it applied before', async () => {
     const log = memoryLog([batch(1, 0, [7])]);
     const index = indexOf(log);
     const found = await logged(index, 'b1');
@@ -126,6 +126,43 @@ describe('a batch that is applied', () => {
     expect(await earlierOf(index, 'b3', [7])).toEqual(['b2']);
     expect(index.size).toBe(2);
   });
+});
+
+test('an applied batch is forgotten at once, and leaves a log that refused it with the next one', async () => {
+  const log = memoryLog([batch(1, 0, [7]), batch(2, 1, [7]), batch(3, 1, [7])]);
+  let isAway = true;
+  const refusing = {
+    ...log,
+    remove: (ids: readonly string[]) =>
+      isAway ? Promise.reject(new Error('away')) : log.remove(ids),
+  };
+  const index = indexOf(refusing);
+  await index.find('b3');
+  index.removeApplied([await logged(index, 'b1')]);
+  expect(await earlierOf(index, 'b2', [7])).toEqual([]);
+  isAway = false;
+  index.removeApplied([await logged(index, 'b2')]);
+  expect(log.removed).toEqual(['1-0', '2-0']);
+});
+
+test('a read ahead saves the read of the batch, and its failure waits for the next read', async () => {
+  const log = memoryLog([batch(1, 0, [7])]);
+  let readCount = 0;
+  let isAway = false;
+  const counted: PendingLog = {
+    ...log,
+    read(...given) {
+      readCount++;
+      return isAway ? Promise.reject(new Error('away')) : log.read(...given);
+    },
+  };
+  const index = indexOf(counted);
+  index.readAhead();
+  expect(await index.find('b1')).toBeDefined();
+  expect(readCount).toBe(1);
+  isAway = true;
+  index.readAhead();
+  await expect(index.find('b2')).rejects.toThrow('away');
 });
 
 test('a batch that was added twice keeps the place of its first copy, and both copies leave the log', async () => {

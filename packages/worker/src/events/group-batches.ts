@@ -135,8 +135,8 @@ export async function applyGroup(
     logged,
   });
   if (outcome.outcome !== 'applied') return undefined;
-  const woken = deps.lanes?.wake(outcome.lanes, askedAtMs);
-  await Promise.all([woken, pending.remove([...logged.values()])]);
+  pending.removeApplied([...logged.values()]);
+  await deps.lanes?.wake(outcome.lanes, askedAtMs);
   return shards.map((shard) => ({
     ...outcome,
     envelopes: shard.batches.length,

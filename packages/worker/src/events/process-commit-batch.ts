@@ -82,13 +82,8 @@ export async function processCommitBatch(
       const logged = await findLogged(pending, run.envelopes);
       const askedAtMs = deps.lanes?.monotonicNow() ?? 0;
       const outcome = await processRun(deps, run, pending, logged);
-      const woken =
-        outcome.outcome === 'applied' ? deps.lanes?.wake(outcome.lanes, askedAtMs) : undefined;
-      // Side by side: each waits for the broker's disk.
-      await Promise.all([
-        woken,
-        pending?.remove(appliedOf(run, outcome).flatMap((each) => logged.get(each) ?? [])),
-      ]);
+      pending?.removeApplied(appliedOf(run, outcome).flatMap((each) => logged.get(each) ?? []));
+      if (outcome.outcome === 'applied') await deps.lanes?.wake(outcome.lanes, askedAtMs);
       if (run.isLast) return sumOf([...done, outcome], together.length);
       done.push(outcome);
       const applied = new Set(run.envelopes);

@@ -2,7 +2,7 @@
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { identify, track } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { isContained } from '../../../src/events/apply-in-transaction.ts';
 import { applyGroup } from '../../../src/events/group-batches.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
@@ -44,8 +44,10 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     ]);
     expect(await world.eventNames(environmentId)).toHaveLength(5);
     expect(await transactionsOf()).toBe(1);
-    const left = world.newPending();
-    for (const { id } of batches) expect(await left.find(id)).toBeUndefined();
+    await vi.waitFor(async () => {
+      const left = world.newPending();
+      for (const { id } of batches) expect(await left.find(id)).toBeUndefined();
+    });
   });
 
   test('batches about one person are applied in the order of the log, whatever the order in which they came', async () => {
