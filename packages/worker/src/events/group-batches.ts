@@ -6,6 +6,9 @@
  * each other, since each holds the webhook's lane until its commit (`database/src/delivery/deliveries.ts`). At 500 events a
  * second to one webhook 16 shards committed one or two events each, one after another.
  *
+ * Small transactions follow each other. Of two at a time that report to one webhook the second waits for the lane anyway, and
+ * each has half of the batches: twice the statements for the same events.
+ *
  * It trades the independence of shards for that, and gives it back where it is needed. Nothing is waited for in a group:
  * what has to come after a batch of somebody else, what fails and what was applied before is applied by itself
  * (`process-commit-batch.ts`), so that its neighbours are unharmed. And a transaction that hangs, as behind a lock, holds up
@@ -38,10 +41,11 @@ export interface BatchGroupsOptions {
 /** A larger one fills a transaction by itself. */
 const SHARD_OPERATIONS_MAX = 64;
 const GROUP_OPERATIONS_MAX = 256;
-/** Two: one reads while the other waits for the disk. */
+/** At most, and a second one only for so many operations. */
 const TRANSACTIONS_AT_A_TIME = 2;
+const SECOND_OPERATIONS_MIN = 64;
 /** One that takes longer waits for somebody; the next ones do not wait for it. */
-const SLOW_AFTER_MS = 25;
+const SLOW_AFTER_MS = 100;
 
 interface Waiting extends ShardBatches {
   readonly operationCount: number;
@@ -70,7 +74,7 @@ export class BatchGroups {
 
   #schedule(): void {
     if (this.#isScheduled || this.#waiting.length === 0) return;
-    if (this.#transactionCount >= TRANSACTIONS_AT_A_TIME) return;
+    if (!this.#mayBegin) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
@@ -88,6 +92,14 @@ export class BatchGroups {
       void this.#apply(group).finally(end);
       this.#schedule();
     });
+  }
+
+  get #mayBegin(): boolean {
+    if (this.#transactionCount === 0) return true;
+    if (this.#transactionCount >= TRANSACTIONS_AT_A_TIME) return false;
+    return (
+      this.#waiting.reduce((sum, each) => sum + each.operationCount, 0) >= SECOND_OPERATIONS_MIN
+    );
   }
 
   #take(): Waiting[] {

@@ -50,18 +50,29 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-test('a lone batch waits for nobody, and what comes while two transactions are under way is the next one', async () => {
+test('a lone batch waits for nobody, and what comes while its transaction is under way is the next one', async () => {
   const first = groups.process(shardOf('a'));
   await settle();
-  void groups.process(shardOf('b'));
+  for (const id of ['b', 'c', 'd']) void groups.process(shardOf(id));
   await settle();
-  for (const id of ['c', 'd', 'e']) void groups.process(shardOf(id));
-  await settle();
-  expect(transactions.map(({ ids }) => ids)).toEqual([['a'], ['b']]);
+  expect(transactions.map(({ ids }) => ids)).toEqual([['a']]);
   transactions[0]?.end();
   expect(await first).toBe(TOGETHER);
   await settle();
-  expect(transactions.map(({ ids }) => ids)).toEqual([['a'], ['b'], ['c', 'd', 'e']]);
+  expect(transactions.map(({ ids }) => ids)).toEqual([['a'], ['b', 'c', 'd']]);
+});
+
+test('a second transaction begins beside the first once it has many operations, and never a third', async () => {
+  void groups.process(shardOf('a'));
+  await settle();
+  void groups.process(shardOf('b', 63));
+  await settle();
+  expect(transactions.map(({ ids }) => ids)).toEqual([['a']]);
+  void groups.process(shardOf('c'));
+  await settle();
+  for (const id of ['d', 'e', 'f']) void groups.process(shardOf(id, 60));
+  await settle();
+  expect(transactions.map(({ ids }) => ids)).toEqual([['a'], ['b', 'c']]);
 });
 
 test('a large batch goes by itself, and no transaction takes more than its bound', async () => {
@@ -89,22 +100,20 @@ test.each([
   expect(alone).toEqual(['a', 'b']);
 });
 
-test('transactions that hang hold up the next ones for a moment only', async () => {
-  for (const id of ['a', 'b']) {
-    void groups.process(shardOf(id));
-    await settle();
-  }
-  void groups.process(shardOf('c'));
+test('a transaction that hangs holds up the next ones for a moment only', async () => {
+  void groups.process(shardOf('a'));
+  await settle();
+  void groups.process(shardOf('b'));
+  await vi.advanceTimersByTimeAsync(90);
+  expect(transactions).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(20);
-  expect(transactions).toHaveLength(2);
-  await vi.advanceTimersByTimeAsync(10);
-  expect(transactions.at(-1)?.ids).toEqual(['c']);
-  // Those that hang count no more when they end.
+  expect(transactions.at(-1)?.ids).toEqual(['b']);
+  // The one that hangs counts no more when it ends.
   for (const transaction of transactions) transaction.end();
   await settle();
-  for (const id of ['d', 'e', 'f']) {
+  for (const id of ['c', 'd', 'e']) {
     void groups.process(shardOf(id));
     await settle();
   }
-  expect(transactions.slice(3).map(({ ids }) => ids)).toEqual([['d'], ['e']]);
+  expect(transactions.slice(2).map(({ ids }) => ids)).toEqual([['c']]);
 });
