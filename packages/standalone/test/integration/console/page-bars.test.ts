@@ -123,6 +123,46 @@ test.each([
   await page.context().close();
 });
 
+test('no screen cuts text of twice the size, with forced colours and without motion', async () => {
+  const page = await world.demoPage({
+    ...{ forcedColors: 'active', reducedMotion: 'reduce' },
+    viewport: { width: 1280, height: 800 },
+  });
+  // As a user sets it in the browser, whose standard is 16.
+  const browser = await page.context().newCDPSession(page);
+  await browser.send('Page.setFontSizes', { fontSizes: { standard: 32, fixed: 26 } });
+  const found: object[] = [];
+  for (const path of paths) {
+    await page.goto(`${world.url}${path}`);
+    await isShown(page);
+    const seen = await page.evaluate(() => ({
+      fontSize: getComputedStyle(document.documentElement).fontSize,
+      overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      cut: [...document.querySelectorAll('body *')]
+        .filter((element) => {
+          const { overflowX, overflowY, textOverflow } = getComputedStyle(element);
+          const hides = (overflow: string) => overflow === 'hidden' || overflow === 'clip';
+          // Of one pixel are the texts for screen readers. A field scrolls what it contains.
+          if (element.clientHeight <= 1 || textOverflow === 'ellipsis') return false;
+          if (element instanceof HTMLInputElement) return false;
+          return (
+            (hides(overflowX) && element.scrollWidth > element.clientWidth + 1) ||
+            (hides(overflowY) && element.scrollHeight > element.clientHeight + 1)
+          );
+        })
+        .map((element) => `${element.tagName}.${element.className}`),
+      moving: document.getAnimations().length,
+    }));
+    const violations = await violationsOf(page);
+    if (seen.fontSize !== '30px' || seen.overflow > 0 || seen.moving > 0)
+      found.push({ path, ...seen });
+    else if (seen.cut.length > 0 || violations.length > 0)
+      found.push({ path, cut: seen.cut, violations });
+  }
+  expect(found).toEqual([]);
+  await page.context().close();
+});
+
 test('a reload of any address shows the same text', async () => {
   const page = await world.demoPage();
   // Live, the start and the ages of the fleet begin anew; an event that is not there has nothing.
