@@ -130,17 +130,23 @@ function Question({
         Settings.
       </p>
       <dl className="pairs">
-        <dt>Its machine calls itself</dt>
-        <dd>{visibleText(device.client_name)}</dd>
-        <dt>It asked from</dt>
-        <dd>
-          {device.ip_addr ?? 'an unknown address'}
-          {device.is_same_network ? ', as this browser' : ''}
-        </dd>
-        <dt>It asked at</dt>
-        <dd>
-          <Time atMs={Date.parse(device.started_at)} />
-        </dd>
+        <div>
+          <dt>Its machine calls itself</dt>
+          <dd>{visibleText(device.client_name)}</dd>
+        </div>
+        <div>
+          <dt>It asked from</dt>
+          <dd>
+            {device.ip_addr ?? 'an unknown address'}
+            {device.is_same_network ? ', as this browser' : ''}
+          </dd>
+        </div>
+        <div>
+          <dt>It asked at</dt>
+          <dd>
+            <Time atMs={Date.parse(device.started_at)} />
+          </dd>
+        </div>
       </dl>
       {!device.is_same_network && (
         <p className="refusal" role="alert">
