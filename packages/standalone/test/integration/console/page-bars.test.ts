@@ -1,6 +1,6 @@
 /**
- * Bars of every page: accessible in light and dark, wide and narrow; nothing asked of others; small; the same after a
- * reload; signed out at once.
+ * Bars of every page. It is small and accessible in light and dark, wide and narrow, and asks only its own host. A reload
+ * shows the same, and a sign-out takes effect at once.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -142,7 +142,7 @@ test('no screen cuts text of twice the size, with forced colours and without mot
         .filter((element) => {
           const { overflowX, overflowY, textOverflow } = getComputedStyle(element);
           const hides = (overflow: string) => overflow === 'hidden' || overflow === 'clip';
-          // Of one pixel are the texts for screen readers. A field scrolls what it contains.
+          // Of one pixel are the texts for screen readers. A field scrolls its text.
           if (element.clientHeight <= 1 || textOverflow === 'ellipsis') return false;
           if (element instanceof HTMLInputElement) return false;
           return (
