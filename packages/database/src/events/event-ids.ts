@@ -71,8 +71,8 @@ function columnsOf(claims: readonly EventClaim[]) {
         unnest(${integerColumn(ordered, (claim) => claim.environmentId)}::int[]),
         unnest(${textColumn(ordered, (claim) => claim.eventId)}::text[]),
         unnest(${timestampColumn(ordered, (claim) => claim.receivedAtMs)}::timestamptz[]),
-        unnest(${bigintColumn(ordered, (claim) => claim.envelopeNumber)}::bigint[]),
-        unnest(${textColumn(ordered, (claim) => claim.source)}::text[])`;
+        unnest(${bigintColumn(ordered, (claim) => claim.envelopeNumber ?? null)}::bigint[]),
+        unnest(${textColumn(ordered, (claim) => claim.source ?? null)}::text[])`;
 }
 
 function byKey(one: EventKey, other: EventKey): number {

@@ -12,9 +12,10 @@
  * Part of step 9 of the walk, called by `worker/src/events/load-state.ts`. Pure.
  */
 import { typeOfQueued, type QueuedOperation } from '../operations/packed-event.ts';
-import type { IdentifierRow } from './loaded-state.ts';
+import type { IdentifierKey, IdentifierRow } from './loaded-state.ts';
 import { identifierText } from '../operations/state-keys.ts';
 import type { NeededIdentifier, StateNeeds } from './state-needs.ts';
+import { IdentifierMap } from './tenant-map.ts';
 
 /**
  * How a commit batch stands to merges of people: it `merges`, it `reads` who people are and keeps merges off meanwhile,
@@ -44,27 +45,38 @@ export function identifiersToHold(
   found: readonly IdentifierRow[],
   otherPeople: Iterable<number>,
 ): NeededIdentifier[] {
-  const owners = new Map<string, number | null>();
+  const owners = new IdentifierMap<number | null>();
   for (const { environmentId, kind, value, personId } of found)
-    owners.set(identifierText(environmentId, kind, value), personId);
+    owners.set(environmentId, kind, value, personId);
+  const ownerOf = ({ environmentId, kind, value }: IdentifierKey): number | null | undefined =>
+    owners.get(environmentId, kind, value);
 
   // Nobody has it: operations that would make or attach it must meet each other.
-  const held = new Set<string>();
-  for (const { environmentId, kind, value, needsPerson } of needs.identifiers) {
-    const text = identifierText(environmentId, kind, value);
-    if (needsPerson || owners.get(text) == null) held.add(text);
-  }
-  // An anonymous id that the person has already is not given to them again.
-  for (const { person, anonymousId } of needs.links) {
-    if (person !== undefined && owners.get(person) === owners.get(anonymousId)) continue;
-    if (person !== undefined) held.add(person);
-    held.add(anonymousId);
-  }
+  const held = new Set(
+    needs.identifiers.filter((each) => each.needsPerson || ownerOf(each) == null),
+  );
+  for (const each of linkedAnew(needs, ownerOf)) held.add(each);
   const changedPeople = new Set<number | null | undefined>(otherPeople);
-  for (const text of held) changedPeople.add(owners.get(text) ?? undefined);
+  for (const each of held) changedPeople.add(ownerOf(each) ?? undefined);
   changedPeople.delete(undefined);
-  return needs.identifiers.filter(({ environmentId, kind, value }) => {
-    const text = identifierText(environmentId, kind, value);
-    return held.has(text) || changedPeople.has(owners.get(text));
+  // Most batches: events of known people.
+  if (held.size === 0 && changedPeople.size === 0) return [];
+  return needs.identifiers.filter((each) => held.has(each) || changedPeople.has(ownerOf(each)));
+}
+
+/** Both identifiers of each link that is not there: an anonymous id that the person has already is not given to them again. */
+function linkedAnew(
+  { identifiers, links }: Pick<StateNeeds, 'identifiers' | 'links'>,
+  ownerOf: (key: IdentifierKey) => number | null | undefined,
+): NeededIdentifier[] {
+  if (links.length === 0) return [];
+  const byText = new Map(
+    identifiers.map((each) => [identifierText(each.environmentId, each.kind, each.value), each]),
+  );
+  return links.flatMap(({ person, anonymousId }) => {
+    const named = person === undefined ? undefined : byText.get(person);
+    const anonymous = byText.get(anonymousId);
+    const isLinked = named && ownerOf(named) === (anonymous && ownerOf(anonymous));
+    return isLinked ? [] : [named, anonymous].filter((each) => each !== undefined);
   });
 }

@@ -135,9 +135,9 @@ export interface EventKey {
 /** An event id to be taken, with what its trace tells. */
 export interface EventClaim extends EventKey {
   readonly receivedAtMs: number;
-  readonly source: string | null;
+  readonly source?: string | undefined;
   /** Of the commit batch that brought it. */
-  readonly envelopeNumber: number | null;
+  readonly envelopeNumber?: number | undefined;
 }
 
 /** Who wants the incoming events of these operations. */

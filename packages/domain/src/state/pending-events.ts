@@ -9,46 +9,35 @@ import { eventText } from '../operations/state-keys.ts';
 /** How old an event may be and still become the person's (`ingestion-conventions.md` §1.4, §1.6). */
 export const ATTACHED_AGE_MS_MAX = 30 * 24 * 60 * 60 * 1000;
 
-/** An event as it comes, before it is anybody's. */
-export type NewEvent = Omit<EventRow, 'personId' | 'processedAtMs'>;
-
-interface PendingEvent extends NewEvent {
-  person: PersonState | undefined;
+/** An event as it comes, without a person. It becomes the row of the event: most operations are events. */
+export type NewEvent = Omit<EventRow, 'personId' | 'processedAtMs'> & {
+  personId: number | null;
   processedAtMs: number | null;
-}
+};
 
 interface PendingAttachment extends Omit<AnonymousAttachment, 'personId'> {
   readonly person: PersonState;
 }
 
 export class PendingEvents {
-  readonly #events: PendingEvent[] = [];
-  readonly #waiting = new Map<string, PendingEvent[]>();
+  readonly #events: NewEvent[] = [];
+  /** Whose each event is, at its place among the events. */
+  readonly #people: (PersonState | undefined)[] = [];
+  /** Places of events by `eventText` of their anonymous id. */
+  readonly #waiting = new Map<string, number[]>();
   readonly #attachments: PendingAttachment[] = [];
   readonly #attachedAnonymousIds = new Set<string>();
 
   /** Without a person it waits under its anonymous id, if it has one. */
   add(event: NewEvent, person: PersonState | undefined, nowMs: number): void {
-    const pending: PendingEvent = {
-      environmentId: event.environmentId,
-      eventId: event.eventId,
-      kind: event.kind,
-      anonymousId: event.anonymousId,
-      name: event.name,
-      data: event.data,
-      occurredAtMs: event.occurredAtMs,
-      receivedAtMs: event.receivedAtMs,
-      envelopeNumber: event.envelopeNumber,
-      flushIndex: event.flushIndex,
-      processedAtMs: person ? nowMs : null,
-      person,
-    };
-    this.#events.push(pending);
+    if (person) event.processedAtMs = nowMs;
+    const place = this.#events.push(event) - 1;
+    this.#people.push(person);
     if (person || event.anonymousId === null) return;
     const text = eventText(event.environmentId, event.anonymousId);
     const waiting = this.#waiting.get(text);
-    if (waiting) waiting.push(pending);
-    else this.#waiting.set(text, [pending]);
+    if (waiting) waiting.push(place);
+    else this.#waiting.set(text, [place]);
   }
 
   /**
@@ -70,10 +59,10 @@ export class PendingEvents {
       this.#attachedAnonymousIds.add(text);
       this.#attachments.push({ environmentId, anonymousId, sinceMs, processedAtMs, person });
     }
-    const waiting = this.#waiting.get(text) ?? [];
-    for (const event of waiting) {
-      if (event.occurredAtMs < sinceMs) continue;
-      event.person = person;
+    for (const place of this.#waiting.get(text) ?? []) {
+      const event = this.#events[place];
+      if (!event || event.occurredAtMs < sinceMs) continue;
+      this.#people[place] = person;
       event.processedAtMs = processedAtMs;
     }
     this.#waiting.delete(text);
@@ -82,9 +71,10 @@ export class PendingEvents {
   /** Leaves older events with a person who is about to be merged, as is done with stored events. */
   leaveBehind(from: PersonState, sinceMs: number): void {
     const before: PersonState = { ...from };
-    for (const event of this.#events) {
+    for (const [place, event] of this.#events.entries()) {
+      const person = this.#people[place];
       const isOld = event.occurredAtMs < sinceMs || event.receivedAtMs < sinceMs;
-      if (isOld && event.person && followMerges(event.person) === from) event.person = before;
+      if (isOld && person && followMerges(person) === from) this.#people[place] = before;
     }
   }
 
@@ -95,20 +85,12 @@ export class PendingEvents {
     }));
   }
 
-  rows(): EventRow[] {
-    return this.#events.map((event) => ({
-      environmentId: event.environmentId,
-      eventId: event.eventId,
-      kind: event.kind,
-      anonymousId: event.anonymousId,
-      name: event.name,
-      data: event.data,
-      occurredAtMs: event.occurredAtMs,
-      receivedAtMs: event.receivedAtMs,
-      envelopeNumber: event.envelopeNumber,
-      flushIndex: event.flushIndex,
-      processedAtMs: event.processedAtMs,
-      personId: event.person ? followMerges(event.person).personId : null,
-    }));
+  /** The events, each its person's by now. */
+  rows(): readonly EventRow[] {
+    for (const [place, person] of this.#people.entries()) {
+      const event = this.#events[place];
+      if (event && person) event.personId = followMerges(person).personId;
+    }
+    return this.#events;
   }
 }

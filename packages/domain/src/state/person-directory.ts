@@ -14,11 +14,7 @@
  */
 import { AppError } from '../values/errors.ts';
 import type { PersonIdentifier } from '../operations/operation.ts';
-import {
-  identifierText,
-  storedValue,
-  type StoredIdentifierKind,
-} from '../operations/state-keys.ts';
+import { storedValue, type StoredIdentifierKind } from '../operations/state-keys.ts';
 import type {
   IdentifierKey,
   IdentifierRow,
@@ -27,6 +23,7 @@ import type {
   RowChanges,
 } from './loaded-state.ts';
 import { personIdOf, svcId } from '../values/svc-id.ts';
+import { IdentifierMap } from './tenant-map.ts';
 
 export interface PersonState extends PersonKey {
   /** Undefined for people that only events name: they exist, and nothing more need be known. */
@@ -55,7 +52,7 @@ interface Entry {
 }
 
 export class PersonDirectory {
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new IdentifierMap<Entry>();
   /** Those whose row may have to be written. */
   readonly #touched = new Set<Entry>();
   readonly #people = new Map<number, PersonState>();
@@ -67,11 +64,7 @@ export class PersonDirectory {
         row.personId === null
           ? undefined
           : (this.#people.get(row.personId) ?? this.#addUnloaded(row, row.personId));
-      this.#entries.set(identifierText(row.environmentId, row.kind, row.value), {
-        key: row,
-        stored: row,
-        owner,
-      });
+      this.#entries.set(row.environmentId, row.kind, row.value, { key: row, stored: row, owner });
     }
   }
 
@@ -90,9 +83,7 @@ export class PersonDirectory {
   }
 
   resolveStored(environmentId: number, kind: StoredIdentifierKind, value: string): Resolution {
-    const owner = this.#entries.get(
-      identifierText(environmentId, kind, storedValue(kind, value)),
-    )?.owner;
+    const owner = this.#entries.get(environmentId, kind, storedValue(kind, value))?.owner;
     return owner ? resolutionOf(owner) : UNKNOWN;
   }
 
@@ -130,13 +121,13 @@ export class PersonDirectory {
 
   /** True if anonymous events may be waiting in the database. */
   isStoredAnonymousId(environmentId: number, anonymousId: string): boolean {
-    const entry = this.#entries.get(identifierText(environmentId, 'anonymous_id', anonymousId));
+    const entry = this.#entries.get(environmentId, 'anonymous_id', anonymousId);
     return entry?.stored !== undefined && entry.stored.personId === null;
   }
 
   /** True if calls were taken under an anonymous id that is nobody's. */
   isKnownVisitor(environmentId: number, anonymousId: string): boolean {
-    const entry = this.#entries.get(identifierText(environmentId, 'anonymous_id', anonymousId));
+    const entry = this.#entries.get(environmentId, 'anonymous_id', anonymousId);
     return (
       entry !== undefined &&
       entry.owner === undefined &&
@@ -182,11 +173,10 @@ export class PersonDirectory {
 
   #entryOf(environmentId: number, kind: StoredIdentifierKind, given: string): Entry {
     const value = storedValue(kind, given);
-    const text = identifierText(environmentId, kind, value);
-    let entry = this.#entries.get(text);
+    let entry = this.#entries.get(environmentId, kind, value);
     if (!entry) {
       entry = { key: { environmentId, kind, value }, stored: undefined, owner: undefined };
-      this.#entries.set(text, entry);
+      this.#entries.set(environmentId, kind, value, entry);
     }
     return entry;
   }
@@ -214,8 +204,7 @@ export class PersonDirectory {
         if (given === null) continue;
         const value = storedValue(kind, given);
         const key = { environmentId, kind, value };
-        const text = identifierText(environmentId, kind, value);
-        this.#entries.set(text, {
+        this.#entries.set(environmentId, kind, value, {
           key,
           stored: { ...key, personId, suppressed: false },
           owner: person,

@@ -25,6 +25,7 @@ import type {
   PersonKey,
 } from './loaded-state.ts';
 import { objectNumberOf, personIdOf } from '../values/svc-id.ts';
+import { IdentifierMap, TenantMap } from './tenant-map.ts';
 
 export interface NeededIdentifier extends IdentifierKey {
   /** False if only events name it: they need to know who it is, not how they are. */
@@ -87,11 +88,13 @@ export class NeedsDraft {
   releasesIdentifiers = false;
   #newNumbersMax = 0;
   readonly #attributesOf = new Set<number>();
-  readonly #identifiers = new Map<string, NeededIdentifier>();
+  readonly #identifiers: NeededIdentifier[] = [];
+  readonly #byIdentifier = new IdentifierMap<NeededIdentifier>();
   readonly #links: IdentifierLink[] = [];
   readonly #objectNames = new Map<string, ObjectName>();
   readonly #messageDeliveries = new Map<string, MessageDeliveryKey>();
-  readonly #events = new Map<string, EventClaim>();
+  readonly #events: EventClaim[] = [];
+  readonly #eventIds = new TenantMap<EventClaim>();
 
   person(environmentId: number, identifier: PersonIdentifier, needsPerson: boolean): void {
     if (identifier.kind === 'svc_id') {
@@ -110,10 +113,14 @@ export class NeedsDraft {
   ): void {
     this.#newNumbersMax++;
     const value = storedValue(kind, given);
-    const text = identifierText(environmentId, kind, value);
-    const known = this.#identifiers.get(text);
-    if (!known) this.#identifiers.set(text, { environmentId, kind, value, needsPerson });
-    else if (needsPerson) known.needsPerson = true;
+    const known = this.#byIdentifier.get(environmentId, kind, value);
+    if (known) {
+      if (needsPerson) known.needsPerson = true;
+      return;
+    }
+    const needed = { environmentId, kind, value, needsPerson };
+    this.#byIdentifier.set(environmentId, kind, value, needed);
+    this.#identifiers.push(needed);
   }
 
   /** An event gives a person an anonymous id, under which a later operation may mean them. */
@@ -154,16 +161,10 @@ export class NeedsDraft {
 
   /** The first of an id is the one that counts. */
   event(operation: TrackEvent | ReportMetric | PublishMessage): void {
-    const { environmentId, eventId, receivedAtMs } = operation;
-    const text = eventText(environmentId, eventId);
-    if (!this.#events.has(text))
-      this.#events.set(text, {
-        environmentId,
-        eventId,
-        receivedAtMs,
-        source: operation.source ?? null,
-        envelopeNumber: operation.envelopeNumber ?? null,
-      });
+    const { environmentId, eventId } = operation;
+    if (this.#eventIds.get(environmentId, eventId)) return;
+    this.#eventIds.set(environmentId, eventId, operation);
+    this.#events.push(operation);
   }
 
   messageDelivery(environmentId: number, deliveryId: string): void {
@@ -175,22 +176,18 @@ export class NeedsDraft {
 
   /** Each identifier, as `identifierText`. */
   names(): readonly string[] {
-    return [...this.#identifiers.keys()];
+    return this.#identifiers.map(textOf);
   }
 
   finish(releasing: ReadonlySet<string>): StateNeeds {
-    for (const { person, anonymousId } of this.#links) {
-      const named = person === undefined ? undefined : this.#identifiers.get(person);
-      if (named && this.#identifiers.get(anonymousId)?.needsPerson === true)
-        named.needsPerson = true;
-    }
+    if (this.#links.length > 0) this.#needLinkedPeople();
     return {
-      identifiers: [...this.#identifiers.values()],
+      identifiers: this.#identifiers,
       people: this.people,
       objectNames: [...this.#objectNames.values()],
       objects: this.objects,
       messageDeliveries: [...this.#messageDeliveries.values()],
-      events: [...this.#events.values()],
+      events: this.#events,
       links: this.#links,
       halves: this.halves,
       attributesOf: [...this.#attributesOf],
@@ -203,4 +200,15 @@ export class NeedsDraft {
       newNumbersMax: this.#newNumbersMax,
     };
   }
+
+  #needLinkedPeople(): void {
+    const byText = new Map(this.#identifiers.map((each) => [textOf(each), each]));
+    for (const { person, anonymousId } of this.#links) {
+      const named = person === undefined ? undefined : byText.get(person);
+      if (named && byText.get(anonymousId)?.needsPerson === true) named.needsPerson = true;
+    }
+  }
 }
+
+const textOf = ({ environmentId, kind, value }: IdentifierKey): string =>
+  identifierText(environmentId, kind, value);

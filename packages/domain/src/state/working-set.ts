@@ -31,6 +31,7 @@ import type { OrderPlace } from '../operations/order-place.ts';
 import { eventText, identifierText, objectText } from '../operations/state-keys.ts';
 import { objectNumberOf, svcObjectId } from '../values/svc-id.ts';
 import { Deletions } from './replayed-calls.ts';
+import { TenantMap } from './tenant-map.ts';
 import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
 
 /** What the apply step takes from the world. */
@@ -61,7 +62,7 @@ export class WorkingSet {
   readonly #objects: TrackedRows<ObjectRow>;
   readonly #objectsByName = new Map<string, ObjectRow>();
   readonly #deletedObjects = new Set<number>();
-  readonly #takenEvents: Set<string>;
+  readonly #takenEvents = new TenantMap<true>();
   readonly #events = new PendingEvents();
   readonly #moves: { from: PersonState; sinceMs: number }[] = [];
   readonly #reports: ReportingEvent[] = [];
@@ -92,16 +93,14 @@ export class WorkingSet {
     );
     this.#objects = new TrackedRows((row) => String(row.objectNumber), state.objects);
     for (const row of state.objects) this.#objectsByName.set(nameOf(row), row);
-    this.#takenEvents = new Set(
-      state.takenEvents.map((key) => eventText(key.environmentId, key.eventId)),
-    );
+    for (const { environmentId, eventId } of state.takenEvents)
+      this.#takenEvents.set(environmentId, eventId, true);
   }
 
   /** Takes an event id; false if it is already taken. */
   takeEventId(environmentId: number, eventId: string): boolean {
-    const text = eventText(environmentId, eventId);
-    if (this.#takenEvents.has(text)) return false;
-    this.#takenEvents.add(text);
+    if (this.#takenEvents.get(environmentId, eventId)) return false;
+    this.#takenEvents.set(environmentId, eventId, true);
     return true;
   }
 
@@ -152,7 +151,7 @@ export class WorkingSet {
     }
   }
 
-  /** Adds a client's event. Without a person it waits under its anonymous id, if it has one. */
+  /** Adds a client's event, which is changed until it is written. Without a person it waits under its anonymous id, if it has one. */
   addEvent(event: NewEvent, person: PersonState | undefined): void {
     this.#events.add(event, person, this.effects.nowMs);
   }
@@ -167,8 +166,23 @@ export class WorkingSet {
   ): void {
     const { environmentId, receivedAtMs, envelopeNumber, flushIndex } = operation;
     const eventId = this.effects.newId();
-    const when = { occurredAtMs: receivedAtMs, receivedAtMs, envelopeNumber, flushIndex };
-    this.addEvent({ environmentId, eventId, kind, anonymousId: null, name, data, ...when }, person);
+    this.addEvent(
+      {
+        environmentId,
+        eventId,
+        kind,
+        personId: null,
+        anonymousId: null,
+        name,
+        data,
+        occurredAtMs: receivedAtMs,
+        receivedAtMs,
+        processedAtMs: null,
+        envelopeNumber,
+        flushIndex,
+      },
+      person,
+    );
   }
 
   /** Adds an entry about a relationship to the person's history. */
