@@ -154,7 +154,7 @@ function takeFromPostgres(
   const connection = { connection: pool };
   const plain = withBackend(createPostgresBackend);
   const signs = new JobSigns(pool);
-  const ofShards = withBackend(createShardBackend(signs));
+  const ofShards = withBackend(createShardBackend(signs, pool));
   // Typed as if for Redis: BullMQ has no other type for any worker.
   const openWith =
     (workerClass: unknown): OpenWorker =>
