@@ -33,7 +33,7 @@ import {
 } from './http/request-head.ts';
 import type { ServerState } from './http/server-state.ts';
 import { SILENCE_TICK_MS, SilentConnections } from './http/silent-connections.ts';
-import { TinyChunks } from './http/body-pieces.ts';
+import { BodyReads } from './http/body-pieces.ts';
 import type { FastPath } from './calls/fast-path.ts';
 import { RepeatedKeyLooks } from './calls/repeated-key.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
@@ -92,6 +92,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     ownerOf: options.ownerOf,
     demoGate: new DemoGate(options.demoHosts),
     repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
+    bodyReads: new BodyReads(() => performance.now()),
   };
 
   const silent = new SilentConnections();
@@ -165,7 +166,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
   });
   for (const [pattern, methods] of methodsByPattern(options)) {
     app.any(pattern, (res, req) => {
-      refuse(res, req, {
+      refuse(res, req, state, {
         status: '405 Method Not Allowed',
         allow: methods,
         body: problem(405, 'method_not_allowed', `use ${methods}`),
@@ -173,7 +174,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     });
   }
   app.any('/*', (res, req) => {
-    refuse(res, req, {
+    refuse(res, req, state, {
       status: '404 Not Found',
       body: problem(404, 'not_found', 'there is no such path'),
     });
@@ -303,22 +304,27 @@ function isRefusedForFraming(res: HttpResponse, head: Head, method?: 'HEAD' | 'O
 function refuse(
   res: HttpResponse,
   req: HttpRequest,
+  { bodyReads }: ServerState,
   { status, allow, body }: { status: string; allow?: string; body: string },
 ): void {
   const isHead = req.getMethod() === 'head';
   if (isRefusedForFraming(res, readHead(req), isHead ? 'HEAD' : undefined)) return;
   let sizeBytes = 0;
   let isOver = false;
-  const tinyChunks = new TinyChunks();
-  res.onAborted(() => void (isOver = true));
+  const read = bodyReads.open(res);
+  res.onAborted(() => {
+    isOver = true;
+    read.close();
+  });
   res.onData((chunk, isLast) => {
-    if (!isOver && !isLast && tinyChunks.isFlood(chunk.byteLength)) {
+    if (!isOver && !isLast && read.isFlood(chunk.byteLength)) {
       res.close();
       return;
     }
     sizeBytes += chunk.byteLength;
     if (isOver || !(isLast || sizeBytes > DISCARDED_SIZE_BYTES_MAX)) return;
     isOver = true;
+    read.finish();
     res.cork(() => {
       writeHead(res, status, true);
       if (allow !== undefined) res.writeHeader('Allow', allow);

@@ -4,13 +4,17 @@
  * Small ones are put together: a chunk may have one byte, and kept by itself it would hold 200 bytes of memory. A body of
  * 4 MB in such chunks was 1 GB.
  *
- * Before: `exchange.ts`, `stream/stream-bytes.ts`, with what the socket brings.
+ * `BodyReads` bounds the time that parts of bodies take in a turn of the event loop.
+ *
+ * Before: `exchange.ts`, `stream/stream-bytes.ts`, with the bytes of the socket.
  */
 import type { CallCounter } from '../calls/count-calls.ts';
 import type { NextTurn } from '../calls/read-body.ts';
 
-/** As much capacity a piece has that is made of small ones. */
+/** As much capacity the first piece has that is made of small ones. */
 const PIECE_SIZE_BYTES = 4_096;
+/** Of a large body: to make a piece of any size takes some 10 µs. */
+const LARGE_PIECE_SIZE_BYTES = 65_536;
 /** Counted between two looks at the clock, in some 0.2 ms. */
 const STEP_SIZE_BYTES = 65_536;
 const NO_BYTES = new Uint8Array();
@@ -36,7 +40,7 @@ export class BodyPieces {
 
   /**
    * @param bytes - are copied.
-   * @returns false where there is no capacity for them.
+   * @returns false if there is no capacity for them.
    */
   add(bytes: Uint8Array): boolean {
     if (this.#capacity?.take(bytes.length) === false) return false;
@@ -49,7 +53,8 @@ export class BodyPieces {
     const rest = this.#fillOpen(bytes);
     if (rest.length >= PIECE_SIZE_BYTES) this.#pieces.push(new Uint8Array(rest));
     else if (rest.length > 0) {
-      this.#open = new Uint8Array(PIECE_SIZE_BYTES);
+      const isLarge = this.#sizeBytes > LARGE_PIECE_SIZE_BYTES;
+      this.#open = new Uint8Array(isLarge ? LARGE_PIECE_SIZE_BYTES : PIECE_SIZE_BYTES);
       this.#open.set(rest);
       this.#openSizeBytes = rest.length;
       this.#pieces.push(this.#open);
@@ -116,7 +121,7 @@ export class BodyPieces {
 
   #fillOpen(bytes: Uint8Array): Uint8Array {
     if (this.#open === undefined) return bytes;
-    const spareSizeBytes = PIECE_SIZE_BYTES - this.#openSizeBytes;
+    const spareSizeBytes = this.#open.length - this.#openSizeBytes;
     if (bytes.length < spareSizeBytes) {
       this.#open.set(bytes, this.#openSizeBytes);
       this.#openSizeBytes += bytes.length;
@@ -125,7 +130,7 @@ export class BodyPieces {
     const some = bytes.subarray(0, spareSizeBytes);
     this.#open.set(some, this.#openSizeBytes);
     this.#openSizeBytes += some.length;
-    if (this.#openSizeBytes === PIECE_SIZE_BYTES) this.#open = undefined;
+    if (this.#openSizeBytes === this.#open.length) this.#open = undefined;
     return bytes.subarray(spareSizeBytes);
   }
 
@@ -135,37 +140,172 @@ export class BodyPieces {
   }
 }
 
-/** A smaller chunk takes more time to hand over than to read; hardly a line of a stream is so short. */
-const TINY_CHUNK_SIZE_BYTES_MAX = 32;
-/** Of all connections in one turn of the event loop: handed over in some 4 ms. */
-const TINY_CHUNKS_A_TURN_MAX = 2_048;
-/** A connection that brings no more in a turn is not the one that floods. */
-const OWN_TINY_CHUNKS_A_TURN_MIN = 256;
+/** Stops and starts the reading of a connection. */
+export interface Throttle {
+  pause(): void;
+  resume(): void;
+}
+
+/** Of uWebSockets.js. */
+interface Connection {
+  pause(): unknown;
+  resume(): unknown;
+}
+
+/** A chunk of so many bytes costs twice as much as an empty one: uWebSockets.js takes 0.7 µs to hand one over. */
+const CHUNK_SIZE_BYTES_OF_DOUBLE_COST = 1_024;
+/** In empty chunks, as each cost here: 4 ms. */
+const TURN_COST_MAX = 6_000;
+/** Of a new connection at once: a body of 4 MB in chunks of 200 bytes. */
+const FIRST_ALLOWANCE = 24_000;
+/** An HTTP client takes 5 µs or more to make a line and its chunk. */
+const ALLOWANCE_PER_MS = 200;
+/** As much as the kernel keeps of a connection, in chunks of 200 bytes: up to 32 MB. */
+const ALLOWANCE_MAX = 150_000;
+/** Hardly a client sends shorter lines in chunks of their own. */
+const TINY_CHUNK_SIZE_BYTES_MAX = 160;
+/** Of the allowance. */
+const TINY_CHUNK_COST = 4;
 
 /**
- * The small chunks of one connection. uWebSockets.js calls back for each chunk, and reads on in the same turn of the event loop
- * for as long as bytes come: in chunks of one byte, 2 MB were 380,000 calls and ten senders kept every other connection waiting
- * for more than a minute. A pause does not end that; a cut does.
+ * Shares the event loop between connections whose bodies come in parts. uWebSockets.js calls back for each chunk and reads
+ * a connection on in the same turn of the event loop, as long as its bytes fill 512 KB. A pause does not end that. But it keeps
+ * the bytes of another connection for the next turn, also if they are there already.
+ *
+ * ```
+ *   turn 1:  connection A, over TURN_COST_MAX ─▶ pause B, C, D      turn 2:  B …      turn 3:  C …
+ * ```
+ *
+ * A connection that goes beyond the allowance alone is cut. The allowance grows faster than a client makes chunks: ten
+ * senders of prepared chunks of 32 bytes kept every other connection waiting for seconds.
  */
-export class TinyChunks {
-  static #turn = 0;
-  static #countOfAll = 0;
-  static readonly #endTurn = (): void => {
-    TinyChunks.#turn++;
-    TinyChunks.#countOfAll = 0;
-  };
-  #lastTurn = -1;
-  #count = 0;
+export class BodyReads {
+  readonly #monotonicNow: () => number;
+  /** Read last is last. */
+  readonly #open = new Set<BodyRead>();
+  #turn = 0;
+  #turnCost = 0;
 
-  /** @returns true if the connection is to be cut: it brings too many of them in this turn. */
+  /** @param monotonicNow - milliseconds that never go back. */
+  constructor(monotonicNow: () => number) {
+    this.#monotonicNow = monotonicNow;
+  }
+
+  /**
+   * From the first part of a body on. The caller closes or finishes it.
+   *
+   * @param onResumed - called after each resume.
+   */
+  open(connection: Connection, onResumed?: () => void): BodyRead {
+    const read = new BodyRead(connection, {
+      onResumed,
+      isFull: () => this.#turnCost > TURN_COST_MAX,
+      monotonicNow: this.#monotonicNow,
+      spend: (cost) => this.#spend(read, cost),
+      close: () => void this.#open.delete(read),
+    });
+    this.#open.add(read);
+    if (this.#turnCost > TURN_COST_MAX) read.holdBack();
+    return read;
+  }
+
+  #spend(read: BodyRead, cost: number): void {
+    if (this.#turnCost === 0) setImmediate(this.#endTurn);
+    const wasFull = this.#turnCost > TURN_COST_MAX;
+    this.#turnCost += cost;
+    if (read.lastTurn !== this.#turn && this.#open.delete(read)) this.#open.add(read);
+    read.lastTurn = this.#turn;
+    if (wasFull || this.#turnCost <= TURN_COST_MAX) return;
+    for (const other of this.#open) if (other !== read) other.holdBack();
+  }
+
+  readonly #endTurn = (): void => {
+    this.#turn++;
+    this.#turnCost = 0;
+    for (const read of this.#open) read.goOn();
+  };
+}
+
+interface TurnOfReads {
+  readonly onResumed: (() => void) | undefined;
+  /** The turn has no time left for further connections. */
+  readonly isFull: () => boolean;
+  readonly monotonicNow: () => number;
+  readonly spend: (cost: number) => void;
+  readonly close: () => void;
+}
+
+/** The reading of one connection. Its owner pauses and resumes it here alone. */
+export class BodyRead implements Throttle {
+  readonly #connection: Connection;
+  readonly #turn: TurnOfReads;
+  #isWanted = true;
+  #isHeldBack = false;
+  #allowance = FIRST_ALLOWANCE;
+  #grownAtMs: number;
+  /** Of `BodyReads`. */
+  lastTurn = -1;
+
+  constructor(connection: Connection, turn: TurnOfReads) {
+    this.#connection = connection;
+    this.#turn = turn;
+    this.#grownAtMs = turn.monotonicNow();
+  }
+
+  /**
+   * Counts a chunk that has come.
+   *
+   * @returns true if the connection is to be cut: it brings more than a client can make, and the turn is over.
+   */
   isFlood(chunkSizeBytes: number): boolean {
-    if (chunkSizeBytes >= TINY_CHUNK_SIZE_BYTES_MAX) return false;
-    if (++TinyChunks.#countOfAll === 1) setImmediate(TinyChunks.#endTurn);
-    if (this.#lastTurn !== TinyChunks.#turn) this.#count = 0;
-    this.#lastTurn = TinyChunks.#turn;
-    this.#count++;
-    return (
-      this.#count > OWN_TINY_CHUNKS_A_TURN_MIN && TinyChunks.#countOfAll > TINY_CHUNKS_A_TURN_MAX
-    );
+    const cost = 1 + chunkSizeBytes / CHUNK_SIZE_BYTES_OF_DOUBLE_COST;
+    this.#turn.spend(cost);
+    this.#allowance -= chunkSizeBytes < TINY_CHUNK_SIZE_BYTES_MAX ? TINY_CHUNK_COST : cost;
+    if (this.#allowance >= 0 || !this.#turn.isFull()) return false;
+    const nowMs = this.#turn.monotonicNow();
+    const grown = this.#allowance + (nowMs - this.#grownAtMs) * ALLOWANCE_PER_MS;
+    this.#grownAtMs = nowMs;
+    this.#allowance = Math.min(ALLOWANCE_MAX, grown);
+    return this.#allowance < 0;
+  }
+
+  /** May be called again, as often as the connection must be marked as in use. */
+  pause(): void {
+    this.#isWanted = false;
+    this.#connection.pause();
+  }
+
+  /** Bytes come again from now on, or from the next turn. */
+  resume(): void {
+    this.#isWanted = true;
+    if (this.#turn.isFull()) this.#isHeldBack = true;
+    else this.#resumeNow();
+  }
+
+  /** Until `goOn`. */
+  holdBack(): void {
+    this.#isHeldBack = true;
+    if (this.#isWanted) this.#connection.pause();
+  }
+
+  goOn(): void {
+    if (this.#isHeldBack && this.#isWanted) this.#resumeNow();
+    this.#isHeldBack = false;
+  }
+
+  #resumeNow(): void {
+    this.#connection.resume();
+    this.#turn.onResumed?.();
+  }
+
+  /** Before the answer: the next request of the connection shall be read. */
+  finish(): void {
+    this.close();
+    this.goOn();
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    this.#turn.close();
   }
 }

@@ -3,8 +3,7 @@
  * outcome is written. The rules of uWebSockets.js are kept here: a chunk is detached once `onData`
  * returns, `res` is not touched after an abort, writes are corked.
  *
- * A class with few closures rather than functions with many: at 80,000 calls/s each closure is 1 %
- * of the core.
+ * A class with few closures: at 80,000 calls a second each closure is 1 % of the core.
  *
  * Before: `server.ts`. After: `fast-path.ts`, and where that declines `accept.ts`.
  */
@@ -14,7 +13,7 @@ import { answerOf, BASIC_CHALLENGE, countRefused, type Answer } from './answer.t
 import type { Call } from '../calls/calls.ts';
 import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
-import { BodyPieces, TinyChunks } from './body-pieces.ts';
+import { BodyPieces, type BodyRead } from './body-pieces.ts';
 import { inflateInTurn } from './inflate-in-turn.ts';
 import { DISCARDED_SIZE_BYTES_MAX, OversizedBody } from './oversized-body.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
@@ -43,16 +42,15 @@ export type Accept = (submission: Submission, answer: AnswerCall) => void | Prom
  * A call whose next chunk has not come by then is cut: uWebSockets.js takes a chunk extension for the digits of a size,
  * and would wait for a body that never comes until the connection's time is up.
  *
- * uWebSockets.js also takes chunks that end with other bytes than CRLF, and does not say so. Another reader of the
- * connection could see another end of the body, so the connection ends with the answer to a call that came in chunks.
+ * uWebSockets.js also takes chunks that do not end with CRLF. Another reader of the connection could see another end of
+ * the body, so the connection ends with the answer to a call that came in chunks.
  */
 const CHUNK_WAIT_MS_MAX = 3_000;
 
-/** A larger body waits for a turn of its own: it takes milliseconds to read. */
+/** A larger body waits for a turn of its own. */
 const SMALL_BODY_SIZE_BYTES_MAX = 64 * 1_024;
 /**
- * A larger one that does not take the fast path shares a turn: 64 KB of nested arrays take 6 ms, and forty senders may have
- * theirs in one iteration of the event loop.
+ * A larger one that does not take the fast path shares a turn: 64 KB of nested arrays take 6 ms.
  */
 const TINY_BODY_SIZE_BYTES_MAX = 8 * 1_024;
 
@@ -60,7 +58,7 @@ const TINY_BODY_SIZE_BYTES_MAX = 8 * 1_024;
 export class Exchange implements FastPathCaller {
   readonly call: Call;
   readonly authorization: string;
-  /** Not the head itself: it would live until the answer, and be copied by the collector. */
+  /** The head itself would be copied by the collector. */
   readonly #mayUseDemo: boolean;
   readonly isStrict: boolean;
   readonly #res: ResponseWriter;
@@ -72,9 +70,9 @@ export class Exchange implements FastPathCaller {
   readonly #isCrossOrigin: boolean;
   readonly #isChunked: boolean;
   #chunkTimer: NodeJS.Timeout | undefined;
-  /** What came so far, where the body did not come in one piece. */
+  /** Both are set where the body does not come in one piece. */
   #pieces: BodyPieces | undefined;
-  #tinyChunks: TinyChunks | undefined;
+  #bodyRead: BodyRead | undefined;
   /** Ends a compressed body's wait for its turn; undefined where it does not wait. */
   #stopWaiting: (() => void) | undefined;
   /** Set once the body is too large. */
@@ -90,7 +88,7 @@ export class Exchange implements FastPathCaller {
   #answer: Answer | undefined;
   standing: RateStanding | undefined;
 
-  /** The exchange whose answer is being corked: `cork` calls back before it returns, so one function serves all. */
+  /** The exchange whose answer is being corked: `cork` calls back before it returns. */
   static #corked: Exchange | undefined;
   static readonly #writeCorked = (): void => {
     const exchange = Exchange.#corked;
@@ -131,6 +129,7 @@ export class Exchange implements FastPathCaller {
     this.#isAborted = true;
     this.#state.inFlightCount--;
     clearTimeout(this.#chunkTimer);
+    this.#bodyRead?.close();
     this.#pieces?.clear();
     this.#stopWaiting?.();
   }
@@ -147,10 +146,8 @@ export class Exchange implements FastPathCaller {
       else this.#chunkTimer.refresh();
     }
     if (this.#isSubmitted) return;
-    if (!isLast && (this.#tinyChunks ??= new TinyChunks()).isFlood(chunk.byteLength)) {
-      this.#res.close();
-      return;
-    }
+    const isFlood = !isLast && this.#reading().isFlood(chunk.byteLength);
+    if (isFlood) return void this.#res.close();
     this.#sizeBytes += chunk.byteLength;
     if (this.#sizeBytes > this.call.sizeBytesMax) {
       this.#discard(chunk, isLast);
@@ -161,6 +158,12 @@ export class Exchange implements FastPathCaller {
     } else {
       this.#read(this.#pieces.joinedWith(new Uint8Array(chunk)));
     }
+  }
+
+  #reading(): BodyRead {
+    // The sender could send nothing meanwhile: its next chunk has all of its time.
+    const resumed = (): void => void this.#chunkTimer?.refresh();
+    return (this.#bodyRead ??= this.#state.bodyReads.open(this.#res, resumed));
   }
 
   #keptPieces(): BodyPieces {
@@ -191,12 +194,8 @@ export class Exchange implements FastPathCaller {
       isCountable: this.call.isBatch && readContentEncoding(this.#contentEncoding) === 'identity',
       nextTurn: () => this.#nextTurn(),
       willWait: () => void this.#state.heldCount++,
-      pause: () => void this.#res.pause(),
-      resume: () => {
-        this.#res.resume();
-        // The sender could send nothing meanwhile: its next chunk has all of its time.
-        if (!this.#isSubmitted) this.#chunkTimer?.refresh();
-      },
+      pause: () => this.#bodyRead?.pause(),
+      resume: () => this.#bodyRead?.resume(),
       ended: (callCount) => void this.#submit(tooLarge(callCount)),
     });
   }
@@ -329,6 +328,7 @@ export class Exchange implements FastPathCaller {
   #send(answer: Answer): void {
     if (this.#isAborted) return;
     this.#state.inFlightCount--;
+    this.#bodyRead?.finish();
     this.#answer = answer;
     countRefused(this.#state.refusedCounts, answer.status);
     Exchange.#corked = this;

@@ -4,6 +4,7 @@
  * Made by `server.ts`; used by `exchange.ts` and `stream/stream-exchange.ts`.
  */
 import type { DemoGate } from '../auth/demo-gate.ts';
+import type { BodyReads } from './body-pieces.ts';
 import type { RepeatedKeyLooks } from '../calls/repeated-key.ts';
 import type { InflationState } from './inflate-in-turn.ts';
 
@@ -20,6 +21,7 @@ export interface ServerState extends InflationState {
   readonly streams: Set<{ stop(): void }>;
   readonly demoGate: DemoGate;
   readonly repeatedKeys: RepeatedKeyLooks;
+  readonly bodyReads: BodyReads;
   /** The workspace whose credentials the `Authorization` header has; 0: none's. */
   readonly ownerOf: (authorization: string) => number;
 }

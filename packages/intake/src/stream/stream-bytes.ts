@@ -21,17 +21,12 @@ import {
   type Inflate,
   type InflateRaw,
 } from 'node:zlib';
-import { BodyPieces } from '../http/body-pieces.ts';
+import { BodyPieces, type Throttle } from '../http/body-pieces.ts';
 import { isZlibWrapped, trailingBytes } from '../calls/inflate-body.ts';
 import type { HeldByStream } from './held-bytes.ts';
 
 /** `complete`: the sender said that it was all. `cut`: the connection ended. `stopping`: we end. `idle`: nothing came for too long. */
 export type BytesEnd = 'complete' | 'cut' | 'stopping' | 'idle';
-
-export interface Throttle {
-  pause(): void;
-  resume(): void;
-}
 
 /** How often the connection is marked as in use: uWebSockets.js ends one that is silent for 10 s. */
 const KEEP_ALIVE_INTERVAL_MS = 4_000;

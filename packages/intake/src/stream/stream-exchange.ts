@@ -11,7 +11,7 @@
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
-import { TinyChunks } from '../http/body-pieces.ts';
+import type { BodyRead } from '../http/body-pieces.ts';
 import type { ServerState } from '../http/server-state.ts';
 import { writeHead, type ResponseWriter } from '../http/write-head.ts';
 import { readContentEncoding } from '../calls/read-body.ts';
@@ -69,6 +69,7 @@ export class StreamExchange {
   readonly #isStrict: boolean;
   readonly #isCrossOrigin: boolean;
   readonly #isChunked: boolean;
+  readonly #read: BodyRead;
   readonly #bytes: StreamBytes;
   #hasHead = false;
   #isAborted = false;
@@ -101,25 +102,24 @@ export class StreamExchange {
     this.#query = query;
     this.#state = state;
     this.#options = options;
-    this.#bytes = new StreamBytes(
-      {
-        pause: () => void (this.#isAborted || res.pause()),
-        resume: () => void (this.#isAborted || res.resume()),
-      },
-      options.idleTimeoutMs,
-      options.held.open(),
-    );
+    this.#read = state.bodyReads.open({
+      pause: () => void (this.#isAborted || res.pause()),
+      resume: () => void (this.#isAborted || res.resume()),
+    });
+    this.#bytes = new StreamBytes(this.#read, options.idleTimeoutMs, options.held.open());
   }
 
   /** `framing`: why the request's body has no certain end, where it has none. */
   receive(framing: string | undefined): void {
     this.#res.onAborted(() => {
       this.#isAborted = true;
+      this.#read.close();
       this.#bytes.finish('cut');
       this.#wakeWriter?.();
       this.#wakeLinger?.();
     });
     if (framing !== undefined) {
+      this.#read.close();
       this.#trace?.end(400, {});
       this.#isAborted = true;
       this.#res.cork(() => {
@@ -128,10 +128,9 @@ export class StreamExchange {
       });
       return;
     }
-    const tinyChunks = new TinyChunks();
     this.#res.onData((chunk, isLast) => {
       const isFlood =
-        (!isLast && tinyChunks.isFlood(chunk.byteLength)) ||
+        (!isLast && this.#read.isFlood(chunk.byteLength)) ||
         !this.#bytes.push(new Uint8Array(chunk), isLast);
       if (isFlood && !this.#isAborted) this.#res.close();
       if (!isLast) return;
@@ -280,6 +279,7 @@ export class StreamExchange {
    */
   #finish(): void {
     if (this.#isAborted) return;
+    this.#read.finish();
     this.#isAborted = true;
     if (this.#isReceived) this.#res.cork(() => this.#res.end('', false));
     else this.#res.close();
@@ -292,7 +292,7 @@ export class StreamExchange {
   async #linger(): Promise<void> {
     if (this.#isAborted || this.#isReceived) return;
     this.#bytes.discard();
-    this.#res.resume();
+    this.#read.resume();
     await this.#untilReceived();
   }
 
@@ -322,6 +322,7 @@ export class StreamExchange {
     this.#bytes.discard();
     await this.#untilReceived();
     if (this.#isAborted) return;
+    this.#read.finish();
     this.#isAborted = true;
     this.#res.cork(() => {
       writeHead(this.#res, status, this.#isCrossOrigin);

@@ -1,12 +1,13 @@
 /** What compressed bodies may hold of memory, before anybody knows whose they are. */
 import { setImmediate as iteration } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { routes, type Call } from '../../src/calls/calls.ts';
 import { Exchange, type Accept } from '../../src/http/exchange.ts';
 import type { ServerState } from '../../src/http/server-state.ts';
 import type { ResponseWriter } from '../../src/http/write-head.ts';
 import { FairQueue } from '../../src/http/fair-queue.ts';
+import { BodyReads } from '../../src/http/body-pieces.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';
@@ -32,6 +33,7 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   turns: new Turns(() => performance.now()),
   demoGate: new DemoGate([]),
   repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
+  bodyReads: new BodyReads(() => performance.now()),
   ownerOf: (authorization) => Number(authorization),
 });
 
@@ -226,39 +228,58 @@ test('a body in chunks of one byte holds little more memory than its size', asyn
   expect(state.collected.totalSize).toBe(0);
 });
 
-describe('tiny chunks', () => {
-  const tiny = new Uint8Array(31).buffer;
-  const longer = new Uint8Array(32).buffer;
-  const open = () => begin(stateWith(MEBIBYTE), '', () => undefined);
-  const receive = (caller: ReturnType<typeof open>, chunk: ArrayBuffer, count: number) => {
-    for (let n = 0; n < count; n++) caller.receive(chunk, false);
+describe('chunks of bodies that come in parts', () => {
+  const line = new Uint8Array(200).buffer;
+  const tiny = new Uint8Array(32).buffer;
+  /** By a clock that stands still. */
+  const opener = (now = () => 0) => {
+    const state = { ...stateWith(64 * MEBIBYTE), bodyReads: new BodyReads(now) };
+    return () => begin(state, '', () => undefined);
   };
-  // The count is of a turn of the event loop.
-  beforeEach(() => iteration());
+  const receive = (caller: ReturnType<typeof begin>, chunk: ArrayBuffer, count: number) => {
+    for (let n = 0; n < count && !caller.isCut; n++) caller.receive(chunk, false);
+  };
 
-  test('that come 2,048 in a turn are read, with one more the connection is cut', () => {
-    const caller = open();
-    receive(caller, tiny, 2_048);
-    expect(caller.isCut).toBe(false);
-    receive(caller, tiny, 1);
-    expect(caller.isCut).toBe(true);
-  });
-
-  test('are bounded for all connections of a turn together, and one that brings few is never cut', async () => {
-    const many = Array.from({ length: 40 }, open);
-    for (const caller of many) receive(caller, tiny, 256);
-    expect(many.some(({ isCut }) => isCut)).toBe(false);
-    const flood = open();
-    receive(flood, tiny, 257);
-    expect(flood.isCut).toBe(true);
+  test('of one connection keep the others waiting for one turn of the event loop', async () => {
+    const open = opener();
+    const first = open();
+    const second = open();
+    receive(first, line, 1);
+    receive(second, line, 1);
     await iteration();
-    for (const caller of many) receive(caller, tiny, 51);
-    expect(many.some(({ isCut }) => isCut)).toBe(false);
+    receive(first, line, 4_000);
+    expect(second.isPaused).toBe(false);
+    receive(first, line, 2_000);
+    expect([first.isPaused, second.isPaused]).toEqual([false, true]);
+    // One that begins in this turn waits too.
+    const third = open();
+    receive(third, line, 1);
+    expect(third.isPaused).toBe(true);
+    await iteration();
+    expect([second.isPaused, third.isPaused]).toEqual([false, false]);
   });
 
-  test('are not those of 32 bytes and more', () => {
-    const caller = open();
-    receive(caller, longer, 20_000);
+  test('end the connection where they are more than a client can make, of any size', async () => {
+    for (const [chunk, countMax] of [
+      [line, 25_000],
+      [tiny, 6_000],
+      [new Uint8Array(0).buffer, 6_000],
+    ] as const) {
+      const caller = opener()();
+      receive(caller, chunk, countMax + 1);
+      expect(caller.isCut).toBe(true);
+      await iteration();
+    }
+  });
+
+  test('that came while the process could not read them are read', async () => {
+    let nowMs = 0;
+    const caller = opener(() => nowMs)();
+    receive(caller, line, 1);
+    await iteration();
+    nowMs += 1_000;
+    // Lines at 100,000 a second.
+    receive(caller, line, 15_000);
     expect(caller.isCut).toBe(false);
   });
 });

@@ -171,12 +171,12 @@ function expectProblem({ status, headers, body }: Answer): void {
   expect(body).not.toMatch(/\\n\s*at |node_modules|file:\/\//);
 }
 
-/** More chunks below 32 bytes than one connection may send at once while others do (`docs/operations/proxy.md`). */
+/** More chunks below 160 bytes than one connection may send at once (`docs/operations/proxy.md`). */
 function isFlood({ body, chunkSizes }: AnyRequest): boolean {
   if (chunkSizes === undefined) return false;
-  const tinyShare = chunkSizes.filter((size) => size < 32).length / chunkSizes.length;
+  const tinyShare = chunkSizes.filter((size) => size < 160).length / chunkSizes.length;
   const meanSizeBytes = chunkSizes.reduce((sum, size) => sum + size, 0) / chunkSizes.length;
-  return (tinyShare * body.length) / meanSizeBytes > 256;
+  return (tinyShare * body.length) / meanSizeBytes > 6_000;
 }
 
 function expectDocumented(request: AnyRequest, answer: Answer): void {
