@@ -11,8 +11,8 @@ export type MakeCall = (number: number) => SentCall;
 /** An item of a batch, for either API. */
 export type MakeBody = (number: number) => Body;
 
-/** Numbers of a batch's items begin at 100 times the number of the call. */
-const ITEMS_PER_CALL = 100;
+/** Items begin at 1,000 times the number of their call. A sequence has at most 200 calls, so no item has the number of a call. */
+const ITEMS_PER_CALL = 1_000;
 const BATCH_ITEMS_MAX = 5;
 /** A stream is no one call: each line in flight allows more states. */
 const STREAM_LINES_MAX = 3;
