@@ -78,7 +78,7 @@ const problemBody = z
   })
   .meta({ id: 'Problem', description: 'What went wrong, readable by every known client.' });
 
-export const problemResponse = (description: string) => ({
+const problemResponse = (description: string) => ({
   description,
   content: { 'application/problem+json': { schema: problemBody } },
 });

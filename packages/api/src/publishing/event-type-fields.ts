@@ -28,10 +28,6 @@ export const eventTypeSchema = z
       path: pathOf(pointer),
     });
     return z.NEVER;
-  })
-  .meta({
-    description:
-      'JSON Schema of the payloads (draft 2020-12, the keywords of the guide). Null or absent: any payload.',
   });
 
 /** Into the schema, whose keys the request's own path names with dots. */

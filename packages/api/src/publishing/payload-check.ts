@@ -13,28 +13,13 @@ import { z } from 'zod';
 import { environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import { eventTypeName, eventTypeSchema } from './event-type-fields.ts';
 
-const body = z
-  .strictObject({
-    payload: z
-      .custom<JsonObject>((payload) => isJsonObject(payload), 'must be an object')
-      .meta({ type: 'object' }),
-    /** In place of the stored one. */
-    schema: eventTypeSchema,
-  })
-  .meta({ id: 'PayloadToCheck', requestExamples: [{ payload: { total: 100 } }] });
-const verdict = z.object({
-  fits: z.boolean(),
-  version: z.int().nullable().meta({ description: 'Null: the schema of the call was checked.' }),
-  errors: z.array(
-    z.object({
-      pointer: z.string().meta({ description: 'JSON pointer into the payload (RFC 6901).' }),
-      message: z.string(),
-    }),
-  ),
+const body = z.strictObject({
+  payload: z.custom<JsonObject>((payload) => isJsonObject(payload), 'must be an object'),
+  /** In place of the stored one. */
+  schema: eventTypeSchema,
 });
 
 export function registerPayloadCheck(
@@ -45,14 +30,7 @@ export function registerPayloadCheck(
     '/v1/event_types/:name/check',
     {
       config: { capability: 'workspace.read' },
-      schema: {
-        tags: ['event types'],
-        summary: 'Check a payload',
-        description: 'Says whether publishing would take the payload. Publishes nothing.',
-        params: z.object({ name: eventTypeName }),
-        body,
-        response: { 200: verdict, ...badRequest, ...missing, ...badBody, ...commonFailures },
-      },
+      schema: { hide: true, params: z.object({ name: eventTypeName }), body },
     },
     async (request, reply) => {
       const { payload, schema: draft } = request.body;
@@ -74,7 +52,7 @@ export function registerPayloadCheck(
 }
 
 /** As publishing holds a payload to a schema. One that this version cannot read holds nothing, as there. */
-function violationsOf(schema: string | null, payload: JsonObject): Violation[] {
+function violationsOf(schema: string | null, payload: JsonObject): readonly Violation[] {
   const read = schema === null ? undefined : readSchema(JSON.parse(schema) as Json);
   if (read?.outcome !== 'read') return [];
   const checked = validatePayload(read.schema, payload, new StepBudget(MESSAGE_STEP_COUNT_MAX));
@@ -82,7 +60,7 @@ function violationsOf(schema: string | null, payload: JsonObject): Violation[] {
     case 'valid':
       return [];
     case 'invalid':
-      return [...checked.violations];
+      return checked.violations;
     case 'too_complex':
       return [{ pointer: '', message: 'is too much work to check' }];
   }
