@@ -152,8 +152,8 @@ function cursorOf(...given: Parameters<typeof readUsageCursor>): UsageCursor {
     case 'mismatch':
       throw new RequestRefused({
         code: 'cursor_mismatch',
-        message: 'the cursor belongs to other filters; send the same filters, or no cursor',
-        details: [cursorDetail('was given for other filters')],
+        message: 'cursor belongs to other filters; send the same filters, or no cursor',
+        details: [cursorDetail('belongs to other filters; send the same filters, or no cursor')],
       });
   }
 }

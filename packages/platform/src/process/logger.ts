@@ -4,8 +4,12 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 export type { Logger };
 
 const CAUSE_DEPTH_MAX = 5;
-/** A reader of the log that stands still delays the end of a process by this at most. */
-const LAST_LINE_MS_MAX = 1_000;
+/**
+ * A reader of the log that stands still delays the end of a process by a second. It is counted in ten parts: a process that is
+ * held up for a second has still had no time to write.
+ */
+const LAST_LINE_PART_MS = 100;
+const LAST_LINE_PART_COUNT = 10;
 
 /** One for all loggers of a process: lines are written in the order in which they were logged, by another thread. */
 const output = pino.destination(1);
@@ -19,15 +23,19 @@ export const createLogger = (service: string, level: string): Logger =>
  *
  * pino's own `fatal` writes at once, and so before lines that the other thread still has.
  *
- * @param onWritten - called once that line and all lines before it are written, after 1 s at the latest.
+ * @param onWritten - called once that line and all lines before it are written, or after 1 s.
  */
 export function logLast(service: string, fields: object, message: string, onWritten: () => void) {
   const end = (): void => {
-    clearTimeout(deadline);
+    clearInterval(parts);
     output.off('drain', end);
     onWritten();
   };
-  const deadline = setTimeout(end, LAST_LINE_MS_MAX);
+  let partCount = 0;
+  const parts = setInterval(() => {
+    partCount += 1;
+    if (partCount === LAST_LINE_PART_COUNT) end();
+  }, LAST_LINE_PART_MS);
   output.once('drain', end);
   const inOrder = { write: (line: string) => void output.write(line) };
   loggerTo(inOrder, service, 'fatal').fatal(fields, message);
