@@ -66,7 +66,11 @@ import { webhookOptions } from './process/webhook-settings.ts';
 import { WorkerClock } from './process/worker-clock.ts';
 import { WorkerPresence } from './process/worker-presence.ts';
 
-const { settings, logger, lifecycle, fail } = await beginProcess(process, 'worker', workerSettings);
+const { settings, logger, lifecycle, fail, abandon } = await beginProcess(
+  process,
+  'worker',
+  workerSettings,
+);
 if (settings.REDIS_URL !== undefined)
   void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
 const monotonicNow = () => performance.now();
@@ -219,14 +223,12 @@ const started = await startConsumers(broker, {
   wakeLane: deliveries.wakeLane,
   onHung(queue, jobId) {
     // The restarted process gets fresh connections; another worker takes the job meanwhile.
-    fail(
+    abandon(
       new AppError(
         'JOB_HUNG',
         `an attempt at the job ${jobId} of ${queue} has not ended within ${settings.WORKER_HUNG_AFTER_MS} ms (WORKER_HUNG_AFTER_MS) and cannot be ended from outside. This worker ends, and another one acquires the job. Start it again. If that happens again, find out what Postgres waits for: docs/operations/runbooks/events-are-not-processed.md`,
       ),
     );
-    // A stop that is under way does not wait for it either.
-    process.exit(1);
   },
 });
 lifecycle.defer('consumers', () => started.close());

@@ -20,6 +20,8 @@ interface BegunProcess<Settings> {
   readonly lifecycle: Lifecycle;
   /** Ends the process with a caught error as if nobody had caught it. */
   readonly fail: (error: unknown) => void;
+  /** The same, and a stop that is under way is not waited for: what is in progress cannot end. */
+  readonly abandon: (error: unknown) => void;
 }
 
 /**
@@ -45,7 +47,8 @@ export async function beginProcess<
   const drainTimeoutMs = settings.DRAIN_TIMEOUT_MS;
   end.add({ name: service, logger, lifecycle, drainTimeoutMs });
   const fail = (error: unknown): void => end.fail(service, error);
-  return { settings, logger, lifecycle, fail };
+  const abandon = (error: unknown): void => end.abandon(service, error);
+  return { settings, logger, lifecycle, fail, abandon };
 }
 
 function warnOfMisspelt(logger: Logger, schema: z.ZodType, environment: Environment): void {

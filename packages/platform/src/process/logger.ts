@@ -4,12 +4,8 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 export type { Logger };
 
 const CAUSE_DEPTH_MAX = 5;
-/**
- * A reader of the log that stands still delays the end of a process by a second. It is counted in ten parts: a process that is
- * held up for a second has still had no time to write.
- */
-const LAST_LINE_PART_MS = 100;
-const LAST_LINE_PART_COUNT = 10;
+/** A reader of the log that stands still delays the end of a process so long. */
+const LAST_LINE_DEADLINE_MS = 1_000;
 
 /** One for all loggers of a process: lines are written in the order in which they were logged, by another thread. */
 const output = pino.destination(1);
@@ -27,15 +23,11 @@ export const createLogger = (service: string, level: string): Logger =>
  */
 export function logLast(service: string, fields: object, message: string, onWritten: () => void) {
   const end = (): void => {
-    clearInterval(parts);
+    clearTimeout(deadline);
     output.off('drain', end);
     onWritten();
   };
-  let partCount = 0;
-  const parts = setInterval(() => {
-    partCount += 1;
-    if (partCount === LAST_LINE_PART_COUNT) end();
-  }, LAST_LINE_PART_MS);
+  const deadline = setTimeout(end, LAST_LINE_DEADLINE_MS);
   output.once('drain', end);
   const inOrder = { write: (line: string) => void output.write(line) };
   loggerTo(inOrder, service, 'fatal').fatal(fields, message);

@@ -73,6 +73,11 @@ export class ProcessEnd {
       this.#exitCode = 1;
       return;
     }
+    this.abandon(name, error);
+  }
+
+  /** The same for an error because of which work in progress cannot end: a stop that is under way does not wait for it. */
+  abandon(name: string, error: unknown): void {
     // The first one is the cause; others may come of it until its line is written.
     if (this.#hasFailed) return;
     this.#hasFailed = true;

@@ -95,6 +95,16 @@ test('a stop that takes too long is cut, and says so', async () => {
   expect(code).toBe(1);
 });
 
+test('a stop does not wait for what cannot end, and that is the last line', async () => {
+  const { code, lines } = await run({ ENDING: 'abandoned', DRAIN_TIMEOUT_MS: '600000' });
+  expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
+    [30, expect.stringMatching(/^stopping/)],
+    [50, 'it cannot end'],
+    [60, 'start it again'],
+  ]);
+  expect(code).toBe(1);
+});
+
 const INTAKE_STOPS = ['intake', expect.stringMatching(/^stopping/)];
 const WORKER_STOPS = ['worker', expect.stringMatching(/^stopping/)];
 

@@ -5,7 +5,7 @@ import { beginProcess } from '@sluice/platform/process/begin-process';
 import { platformSettings } from '@sluice/platform/settings/config';
 import { z } from 'zod';
 
-const { settings, logger, lifecycle, fail } = await beginProcess(
+const { settings, logger, lifecycle, fail, abandon } = await beginProcess(
   process,
   'small',
   platformSettings.extend({
@@ -19,6 +19,7 @@ const { settings, logger, lifecycle, fail } = await beginProcess(
       'told',
       'stopped',
       'stuck',
+      'abandoned',
     ]),
   }),
 );
@@ -48,6 +49,14 @@ switch (settings.ENDING) {
     break;
   case 'stuck':
     lifecycle.defer('what cannot be closed', () => new Promise(() => {}));
+    process.kill(process.pid, 'SIGTERM');
+    break;
+  case 'abandoned':
+    lifecycle.defer('what cannot be closed', () => {
+      logger.error('it cannot end');
+      abandon(new AppError('JOB_HUNG', 'start it again'));
+      return new Promise(() => {});
+    });
     process.kill(process.pid, 'SIGTERM');
     break;
   case 'stopped': {
