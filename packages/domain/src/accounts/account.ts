@@ -8,12 +8,12 @@ export const ROLES = ['member', 'billing_admin', 'account_admin'] as const;
 
 export type Role = (typeof ROLES)[number];
 
-/** What a role alone never allows. `partners:write` and `fleet:read` are for the operator's own staff. */
+/** Rights that no role includes. `partners:write` and `fleet:read` are for the operator's own staff. */
 export const SCOPES = ['usage:write', 'partners:write', 'fleet:read'] as const;
 
 export type Scope = (typeof SCOPES)[number];
 
-/** True if `role` may do what `needed` may. */
+/** True if `role` includes the rights of `needed`. */
 export function includesRole(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed);
 }

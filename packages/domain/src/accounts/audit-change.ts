@@ -1,9 +1,9 @@
 /**
  * Audit log fields of a change, from the states before and after. Also the text that is hashed.
  *
- * Invariant: replaying the changes of an object's entries in order, from nothing, gives its present
- * state, secrets aside. So a creation lists every field that is not null, a deletion every field
- * that was, and an update the fields that differ, each whole.
+ * Invariant: replaying the changes of an object's entries in order, from an empty state, gives its present state,
+ * except for secrets. So a creation lists every field that is not null, a deletion every field that was not null, and
+ * an update the fields that differ, each whole.
  *
  * After: `database/src/changes/record-change.ts`, which links the entries into a chain.
  */
@@ -27,18 +27,18 @@ export interface AttributeChange {
   readonly redacted: boolean;
 }
 
-/** Stands where a secret was or is. */
+/** Replaces the value of a secret, before and after the change. */
 export const REDACTED = '[redacted]';
 
-/** What happened, told by which of the two states exist. */
+/** The kind of change: `before` is null at a creation, `after` is null at a deletion. */
 export function auditAction(before: unknown, after: unknown): AuditAction {
   if (before === null) return 'created';
   return after === null ? 'deleted' : 'updated';
 }
 
 /**
- * The fields that differ, in the registry's order. Dates are written as RFC 3339, what Postgres cannot hold
- * is replaced.
+ * The fields that differ, in the registry's order. Dates are written as RFC 3339. Characters that Postgres cannot store
+ * are replaced.
  *
  * @throws AppError BUG on a field that the registry does not have.
  */

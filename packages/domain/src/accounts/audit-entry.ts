@@ -1,7 +1,7 @@
 /**
- * An entry of the audit log as it is read, and as it is shown: in the API, and as a line of an export
- * (`account-conventions.md` §4.4). One shape for both, so that a line of an NDJSON export is the API's
- * answer for that entry, from which its hash can be made again.
+ * An entry of the audit log, as it is read. It is shown by the API and as a line of an export (`account-conventions.md`
+ * §4.4). Both have one shape: a line of an NDJSON export is the API's answer for that entry. Its hash can be computed
+ * again from it.
  *
  * Before: `database/src/audit/audit-log-reads.ts`.
  */
@@ -20,7 +20,7 @@ export interface AuditLogEntry {
   readonly actorType: AuditActorType;
   readonly userId: number | null;
   readonly serviceAccountId: number | null;
-  /** Of the user, the service account, the link to the portal or the credential; null if none of them is known. */
+  /** Of the user, the service account, the link to the portal or the credential; null if all of them are unknown. */
   readonly actorName: string | null;
   readonly actorEmail: string | null;
   readonly ipAddr: string | null;

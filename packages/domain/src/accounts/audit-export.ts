@@ -40,7 +40,7 @@ const COLUMNS: Readonly<Record<string, (entry: WholeAuditLogEntry) => Cell>> = {
   hash: (entry) => entry.hash,
 };
 
-/** What stands before the first entry. */
+/** The text before the first entry. */
 export function exportHead(format: ExportFormat): string {
   return format === 'csv' ? csvLine(Object.keys(COLUMNS)) : '';
 }

@@ -109,7 +109,7 @@ export const AUDIT_OBJECTS = {
       window_max: 'shown',
       ordering: 'shown',
       headers: 'secret',
-      // Names, and of each value what a reader knows it by.
+      // Names, and a hint of each value by which a reader recognises it.
       header_hints: 'shown',
       endpoint_credentials: 'secret',
       // Fingerprints of certificates, and of OAuth2 all but the secret.
@@ -219,7 +219,7 @@ export const AUDIT_OBJECTS = {
     label: 'Event type',
     fields: { description: 'shown', version: 'shown', schema: 'shown', archived: 'shown' },
   },
-  /** A code that is no good was given for a user, or what an identity provider said of one was refused. */
+  /** A user entered a wrong code, or the claims of an identity provider about a user were refused. */
   failed_sign_in: {
     label: 'Failed sign-in',
     fields: { user_id: 'shown', factor: 'shown' },

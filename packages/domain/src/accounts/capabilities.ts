@@ -7,7 +7,7 @@ import { includesRole, type Role } from './account.ts';
 /** Capability → the lowest role that has it. */
 export const CAPABILITIES = {
   'workspace.read': 'member',
-  /** To send a delivery again, to try a blocked one now, to send a test. None of it loses anything. */
+  /** To send a delivery again, to try a blocked one now, to send a test. All of these keep every delivery. */
   'deliveries.retry': 'member',
   /** A delivery that is skipped is not sent again by itself. */
   'deliveries.skip': 'account_admin',
@@ -16,7 +16,7 @@ export const CAPABILITIES = {
   'webhooks.edit': 'account_admin',
   /** The secrets that a webhook signs with. */
   'webhooks.rotate': 'account_admin',
-  /** Whatever else changes a workspace: imports, webhooks that are deleted, links to the portal. */
+  /** All other changes of a workspace: imports, deletion of webhooks, links to the portal. */
   'workspace.manage': 'account_admin',
   'billing.buy': 'billing_admin',
   'account.manage': 'account_admin',

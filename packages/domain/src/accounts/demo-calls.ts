@@ -6,9 +6,9 @@
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /**
- * @param host - the header `Host`; empty if there is none.
- * @param isForwarded - whether there is an `X-Forwarded-For`.
- * @param demoHosts - names, in lower case and without ports, that are let in however the call came (`DEMO_HOSTS`).
+ * @param host - the header `Host`; empty if the call has no such header.
+ * @param isForwarded - whether the call has an `X-Forwarded-For`.
+ * @param demoHosts - names, in lower case and without ports, that are always allowed (`DEMO_HOSTS`).
  */
 export function mayUseDemo(
   host: string,
@@ -23,6 +23,6 @@ export const isOfThisMachine = (host: string): boolean => LOOPBACK.test(nameOf(h
 
 const nameOf = (host: string): string => host.toLowerCase().replace(/:\d*$/, '');
 
-/** What such a call is answered. */
+/** The answer to a call that {@link mayUseDemo} refuses. */
 export const DEMO_ELSEWHERE_MESSAGE =
   'the tokens of the demo work only for direct calls to this machine; to allow another host, name it in DEMO_HOSTS';

@@ -1,11 +1,11 @@
 /**
  * Trusted claims of an identity provider about a person. Its signature, audience, times and nonce were checked before.
  *
- * The email leads to a user the first time, so it must be verified, and of a domain that the account has proved to be its
- * own. Microsoft Entra says `xms_edov` in place of `email_verified`: true where the directory has proved the domain. Without
- * either an administrator of any directory could name any address. From any other provider `xms_edov` says nothing: it may
- * be an attribute that its users fill themselves. Google vouches for any address that was verified once,
- * also of an account that is not the domain's (`hd` names whose it is), and would go on after its person has left.
+ * The email leads to a user the first time, so it must be verified, and of a domain that the account has proved to be
+ * its own. Microsoft Entra sends `xms_edov` in place of `email_verified`: true if the directory has proved the domain.
+ * Without either an administrator of any directory could name any address. From any other provider `xms_edov` has no
+ * meaning: it may be an attribute that its users fill themselves. Google vouches for any address that was verified
+ * once. That includes accounts outside the domain (`hd` names the domain of an account), and people who have left it.
  */
 
 /** The claims that count, as the provider sent them. */
@@ -24,13 +24,15 @@ export type ClaimsVerdict =
 export const clientSecretContext = (accountId: number): string =>
   `identity provider of account ${accountId}`;
 
-/** @returns in lower case; empty where there is none. */
+/** @returns in lower case; empty if the text has no domain. */
 export const domainOfEmail = (email: string): string =>
   email.slice(email.lastIndexOf('@') + 1).toLowerCase();
 
 /** With the slash that an issuer may be written with. */
 const GOOGLE = /^https:\/\/accounts\.google\.com\/?$/;
-/** The worldwide cloud of Microsoft Entra, that of the government of the United States, and the one in China. */
+/**
+ * The clouds of Microsoft Entra: the worldwide one, the one for the government of the United States, the one in China.
+ */
 const ENTRA =
   /^https:\/\/login\.(?:microsoftonline\.com|microsoftonline\.us|partner\.microsoftonline\.cn)\//;
 
@@ -41,7 +43,7 @@ export function judgeClaims(
 ): ClaimsVerdict {
   if (typeof email !== 'string' || !email.includes('@'))
     return { outcome: 'refused', reason: 'no_email' };
-  // An address that the provider says is not verified stays so, whose ever its domain is.
+  // An address that the provider reports as not verified stays so, even if the account owns its domain.
   const isOwn = isVerified === undefined && ENTRA.test(issuer) && isSaid(isOwned);
   if (!isSaid(isVerified) && !isOwn) return { outcome: 'refused', reason: 'unverified' };
   const domains = [domainOfEmail(email), ...(GOOGLE.test(issuer) ? [hostedDomain] : [])];

@@ -1,18 +1,19 @@
 /**
- * The portal: a page for the engineers of a customer, opened by a link that shows a set of webhooks and nothing else
- * (`database/src/webhooks/portal-links.ts`). What a link allows, for how long, and how its page looks.
+ * The portal: a page for the engineers of a customer. A link opens it and shows a set of webhooks, and no other part of
+ * the workspace (`database/src/webhooks/portal-links.ts`). This file has the rights of a link, its times and its
+ * appearance.
  *
  * Pure.
  */
 import type { Capability } from './capabilities.ts';
 
 /**
- * What a link may allow, and the capabilities that this is. A portal session has no role: it has these, and of routes only
- * those that are open to the portal.
+ * The rights of a link, each with its capabilities. A portal session has these in place of a role. It can call only the
+ * routes that are open to the portal.
  */
 export const PORTAL_CAPABILITIES = {
   view: ['workspace.read'],
-  /** The endpoint, the name and the headers of a webhook; to pause it; to skip what blocks it. */
+  /** The endpoint, the name and the headers of a webhook; to pause it; to skip the delivery that blocks it. */
   edit: ['webhooks.edit', 'deliveries.skip'],
   resend: ['deliveries.retry', 'deliveries.replay'],
   rotate: ['webhooks.rotate'],
@@ -31,10 +32,15 @@ export const PORTAL_SECONDS_MAX = 7 * 86_400;
 /** Links of a workspace that are not over. Each opened page of a customer is one: ten thousand pages at a time. */
 export const PORTAL_LINK_COUNT_MAX = 10_000;
 export const PORTAL_WEBHOOK_COUNT_MAX = 100;
-/** Webhooks of a link from which on none is made in the portal: a workspace's number of them is shared by its customers. */
+/**
+ * Number of a link's webhooks from which the portal creates no more: all customers of a workspace share its webhooks.
+ */
 export const PORTAL_MADE_COUNT_MAX = 20;
 
-/** Whom the workspace reads of where something was done in the portal: no key's and no user's name. */
+/**
+ * The name of a change's author, as the workspace reads it, if it was made in the portal. It is neither a key nor a
+ * user.
+ */
 export const nameInPortal = (label: string): string => `${label} in the portal`;
 
 /** How a link's page looks. */

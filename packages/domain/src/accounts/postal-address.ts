@@ -1,6 +1,6 @@
 /**
- * The address of an account, and what one needs country by country: ISO 3166-1 alpha-2 codes, who has states, who has no
- * postal codes.
+ * The address of an account, and the parts that each country requires. Countries are ISO 3166-1 alpha-2 codes, with
+ * lists of the ones that have states and the ones without postal codes.
  */
 
 /** As the API takes and shows it, and as it is kept. */
@@ -31,7 +31,7 @@ const COUNTRIES: ReadonlySet<string> = new Set(
 /** Mail does not arrive without the state or province. */
 const HAVE_STATES: ReadonlySet<string> = new Set(['AU', 'BR', 'CA', 'CN', 'IN', 'MX', 'US']);
 
-/** No postal codes, or none that anybody uses. */
+/** Countries without postal codes, or without ones in use. */
 const HAVE_NO_POSTAL_CODES: ReadonlySet<string> = new Set(
   (
     'AE AG AN AO AW BF BI BJ BO BS BW BZ CD CF CG CI CK CM DJ DM ER FJ GA GD GH GM GQ GY HK IE JM KI KM KN KP LC ML ' +
@@ -41,7 +41,7 @@ const HAVE_NO_POSTAL_CODES: ReadonlySet<string> = new Set(
 
 export const isCountry = (code: string): boolean => COUNTRIES.has(code);
 
-/** Which of the two must be given in this country. */
+/** The parts of the two that an address of this country must have. */
 export function requiredParts(country: string): readonly ('state' | 'postal_code')[] {
   return [
     ...(HAVE_STATES.has(country) ? (['state'] as const) : []),

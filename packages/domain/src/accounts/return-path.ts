@@ -1,6 +1,8 @@
 /**
- * The screen to which a sign-in by an identity provider leads back. It comes from the address bar, which a link of anybody
- * may have filled, so only a path of our own is taken: no scheme, no host, and nothing that a browser turns into one.
+ * The screen that opens after a sign-in by an identity provider.
+ *
+ * It comes from the address bar, which a foreign link may have filled. So only a path of our own is accepted: without
+ * scheme and host, and without characters that a browser reads as one.
  */
 
 const LENGTH_MAX = 2_000;
@@ -8,10 +10,12 @@ const LENGTH_MAX = 2_000;
 const PATH = /^(?:\/|(?:\/[\w.~%!$&'()*+,;=:@-]+)+)(?:\?[\w.~%!$&'()*+,;=:@/?-]*)?$/;
 /** A browser resolves them, also when they are encoded. */
 const DOTS = /\/(?:\.|%2e){1,2}(?=[/?]|$)/i;
-/** Where providers lead back to, and the pages of others. */
+/** The paths that providers redirect to, and pages outside the console. */
 const OTHER_PAGES = /^\/(?:sign-in|portal|console|v1|assets)(?:[/?]|$)/;
 
-/** @returns the path with its query, or null where it is none of ours: then the first screen is shown. */
+/**
+ * @returns the path with its query, or null if it is not one of the console. The console then shows the first screen.
+ */
 export function safeReturnPath(text: string): string | null {
   const isOurs =
     text.length <= LENGTH_MAX && PATH.test(text) && !DOTS.test(text) && !OTHER_PAGES.test(text);

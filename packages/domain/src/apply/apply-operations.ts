@@ -1,9 +1,9 @@
 /**
- * Applies operations: what they mean for the rows that are there. Pure: the loaded state in, the changes out.
+ * Applies operations to the loaded state and returns the changes. Pure.
  *
  * Step 9 of the walk, between the loading of state and the writing of the changes, both by
- * `worker/src/events/process-commit-batch.ts`. Operations apply in order, each to what the ones before it left,
- * so applying them together gives the same rows as applying them one commit batch after the other.
+ * `worker/src/events/process-commit-batch.ts`. Operations apply in order, each to the state after the ones before it.
+ * So applying them together gives the same rows as applying them one commit batch after the other.
  */
 import { unknownOperation } from '../values/errors.ts';
 import { addDevice, deleteDevice } from './change-devices.ts';
@@ -118,7 +118,7 @@ function changeObjectRelationships(set: WorkingSet, operation: ChangeObjectRelat
   if (!operation.named) reportObject(set, operation);
 }
 
-/** The half of the person tells of it. */
+/** The half of the person records the issue. */
 function isRefusedByPerson(
   set: WorkingSet,
   { environmentId, named = [] }: ChangeObjectRelationships,

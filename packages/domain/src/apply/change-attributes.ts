@@ -2,9 +2,9 @@
  * Effect of an identify on a person: identifiers, attributes, the `unsubscribed` flag, the subscription preferences,
  * and the reports for webhooks.
  *
- * `customer_unsubscribed` when the flag becomes true, `customer_subscribed` when it stops being true
- * or is said to be false for the first time, `customer_subscription_preferences_changed` when the
- * stored preferences are others than before. Saying the same again reports nothing.
+ * `customer_unsubscribed` when the flag becomes true, `customer_subscribed` when it stops being true or a call sets it
+ * to false for the first time, `customer_subscription_preferences_changed` when the stored preferences change. A call
+ * that repeats the stored values causes no report.
  */
 import { leavesOf, recordPlaces } from '../state/attribute-places.ts';
 import {
@@ -32,7 +32,7 @@ const IGNORED: ReadonlySet<string> = new Set(['svc_id', 'cio_id', 'anonymous_id'
  * Applies the attributes of one call to a person.
  *
  * @param mayReplaceIdentifiers - the call came under the person's svc_id.
- * @param changes - what the call changed before.
+ * @param changes - earlier changes of the same call.
  * @returns all that the call changed, name → `{from, to}`.
  */
 export function changeAttributes(

@@ -27,7 +27,7 @@ export function addDevice(set: WorkingSet, operation: AddDevice): void {
   });
 }
 
-/** Deletes a device; nothing happens where the person has none of that token. */
+/** Deletes a device. If the person has no device with that token, the call has no effect. */
 export function deleteDevice(set: WorkingSet, operation: DeleteDevice): void {
   if (isVisitor(set, operation.environmentId, operation.person))
     return forgetKept(set, operation, operation.person.value, 'devices', operation.token);

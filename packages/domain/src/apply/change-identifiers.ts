@@ -1,9 +1,9 @@
 /**
  * Rules for new identifiers of a person: `ingestion-conventions.md` §1.2.
  *
- * A free identifier is given where the person has none of its kind. One that is set is replaced or removed only by a
- * call under the person's svc_id, and one that belongs to somebody else is never taken over; other attempts are
- * refused and recorded with the people they concern. Nothing is guessed.
+ * A person without an identifier of a kind receives a free one of that kind. Only a call under the person's svc_id
+ * replaces or removes an identifier that is set. An identifier of another person is never taken over. Other attempts
+ * are refused and recorded with the people they concern. The rules never guess.
  */
 import { isPhone } from '../parsing/identifiers.ts';
 import { isRemoval, noteChange } from '../state/merge-attributes.ts';
@@ -16,7 +16,7 @@ import type { WorkingSet } from '../state/working-set.ts';
 
 export type NamedKind = 'id' | 'email' | 'phone';
 
-/** A phone identifies only those who came in under it; anybody else's is an ordinary attribute. */
+/** A phone identifies only people who were created under it; for anybody else it is an ordinary attribute. */
 export function isIdentifierOf(person: LoadedPerson, attribute: string): attribute is NamedKind {
   return (
     attribute === 'id' ||

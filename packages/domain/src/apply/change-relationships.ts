@@ -1,9 +1,8 @@
 /**
  * Relationships between people and objects, and the objects that they make. A call may come from either side.
  *
- * Adding makes what is not there: the object, and a person named by id, email or phone. An object
- * named by its svc object id, and a person by svc_id or anonymous id, must be there. Adding again merges the
- * attributes.
+ * Adding makes the missing side: the object, and a person named by id, email or phone. An object named by its svc
+ * object id, and a person named by svc_id or anonymous id, must exist. Adding again merges the attributes.
  */
 import { mergeAttributes } from '../state/merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
@@ -23,8 +22,8 @@ import { canBeMade, canBeMadeObject } from '../operations/can-be-made.ts';
 import { relationshipText, type WorkingSet } from '../state/working-set.ts';
 
 /**
- * What is done to relationships. `isHalf`: the other half makes the other side, or records that it is missing. What
- * cannot be made is recorded by the half of what the call is about.
+ * A change of relationships. With `isHalf` a second operation for the other side makes that side, or records that it is
+ * missing. If a side cannot be made, the half whose call is about that side records it.
  */
 interface Change<Entry> {
   readonly action: 'add' | 'delete';
@@ -77,7 +76,7 @@ export function changePeopleOfObject(
   }
 }
 
-/** Adds or deletes relationships of a visitor, whose anonymous id is nobody's. */
+/** Adds or deletes relationships of a visitor, whose anonymous id has no owner. */
 export function changeObjectsOfVisitor(
   set: WorkingSet,
   operation: Operation,
@@ -102,7 +101,7 @@ function changeRelationshipOfVisitor(
   else forgetKept(set, operation, person.value, 'relationships', String(object.objectNumber));
 }
 
-/** The object, made where it is not there; undefined, and recorded, for a svc object id that nothing has. */
+/** The object, made if it is missing; undefined, and recorded, if no object has the svc object id. */
 export function findOrCreateObject(
   set: WorkingSet,
   operation: Operation,
@@ -126,7 +125,7 @@ export function findOrCreateObject(
   return created;
 }
 
-/** The object; recorded where there is none. */
+/** The object; undefined, and recorded, if it is missing. */
 export function findObject(
   set: WorkingSet,
   operation: Operation,

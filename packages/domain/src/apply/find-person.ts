@@ -1,7 +1,6 @@
 /**
- * The person that an operation names: found, made on first sight, or recorded as suppressed or
- * unknown. Shared by all rules of the apply step that name somebody; what an identify may do besides is
- * in `upsert-person.ts`.
+ * The person that an operation names: found, made on first sight, or recorded as suppressed or unknown. All rules of
+ * the apply step that name a person share it; the further effects of an identify are in `upsert-person.ts`.
  */
 import { giveIdentifier, type NamedKind } from './change-identifiers.ts';
 import type { JsonObject } from '../values/json.ts';
@@ -11,8 +10,8 @@ import type { LoadedPerson, Resolution } from '../state/person-directory.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /**
- * The person that an operation means, made where they are not there; undefined, and recorded, where
- * the identifier is suppressed or cannot make anybody (a svc_id, an anonymous id).
+ * The person that an operation means, made if they are missing. Undefined, and recorded, if the identifier is
+ * suppressed or cannot make a person (a svc_id, an anonymous id).
  */
 export function findOrCreatePerson(
   set: WorkingSet,
@@ -38,7 +37,7 @@ export function findOrCreatePerson(
   return { outcome: 'found', person };
 }
 
-/** The person that an operation means; recorded where there is none. */
+/** The person that an operation means; recorded if the person is missing. */
 export function findPerson(
   set: WorkingSet,
   operation: Operation,
@@ -64,7 +63,7 @@ export function recordSuppressed(
   });
 }
 
-/** Records that an identifier is nobody's. */
+/** Records that an identifier has no person. */
 export function recordNotFound(
   set: WorkingSet,
   operation: Operation,
@@ -90,7 +89,7 @@ export function createPerson(
   return person;
 }
 
-/** Somebody new, whom nothing names yet. */
+/** Adds a new person, without identifiers. */
 export function addPerson(
   set: WorkingSet,
   { environmentId, receivedAtMs }: Operation,

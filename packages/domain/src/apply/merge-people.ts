@@ -1,9 +1,9 @@
 /**
  * Merge (`ingestion-conventions.md` §1.6): the secondary becomes part of the primary, for good.
  *
- * The primary keeps all it has; what it lacks it takes from the secondary: attributes, identifiers of
- * a kind it has none of, devices, relationships, manual segments, anonymous ids, messages and the
- * events of 30 days. The secondary's other identifiers are free again.
+ * The primary keeps all it has. It takes from the secondary the things that it lacks: attributes, identifiers of new
+ * kinds, devices, relationships, manual segments, anonymous ids, messages and the events of 30 days. The secondary's
+ * other identifiers are free again.
  */
 import { STORED_ATTRIBUTE_COUNT_MAX } from '../state/merge-attributes.ts';
 import { changeIdentifier, type NamedKind } from './change-identifiers.ts';
@@ -21,8 +21,8 @@ import { relationshipText, deviceText, type WorkingSet } from '../state/working-
 const NAMED_KINDS: readonly NamedKind[] = ['id', 'email', 'phone'];
 
 /**
- * Merges two people. If either does not exist nothing happens, and that is recorded. An alias of a visitor is an
- * identification; an alias for an id that nobody has gives it to the person.
+ * Merges two people. If either does not exist, the merge is recorded as an issue and has no effect. An alias of a
+ * visitor is an identification. An alias for an id without an owner gives the id to the person.
  */
 export function mergePeople(set: WorkingSet, operation: MergePeople): void {
   const { environmentId } = operation;
@@ -38,7 +38,7 @@ export function mergePeople(set: WorkingSet, operation: MergePeople): void {
   merge(set, operation, loaded(primary.person), loaded(secondary.person));
 }
 
-/** The anonymous id that the secondary means, if it is nobody's; undefined if a person is meant. */
+/** The anonymous id that the secondary means, if it has no owner; undefined if a person is meant. */
 function visitorOf(
   set: WorkingSet,
   { environmentId, secondary, isAlias }: MergePeople,
@@ -134,7 +134,7 @@ function fill(kept: JsonObject, from: JsonObject): JsonObject {
   return filled;
 }
 
-/** What the primary takes from the secondary was written when the secondary's was. */
+/** A value that the primary takes from the secondary keeps the place of the secondary's write. */
 function joinPlaces(
   { attributes, unsubscribed, attributePlaces }: PersonRow,
   { attributePlaces: from }: PersonRow,

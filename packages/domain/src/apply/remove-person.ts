@@ -1,9 +1,9 @@
 /**
  * Delete, suppress and unsuppress (`ingestion-conventions.md` §1.6).
  *
- * Deleting frees the identifiers: a later identify makes a new person. Suppressing blocks them, all
- * that the person had, until one of them is unsuppressed; what was deleted does not come back. The
- * history stays under the person's number, which nobody gets again, until retention drops it.
+ * Deleting frees the identifiers: a later identify makes a new person. Suppressing blocks all identifiers of the person
+ * until one of them is unsuppressed; deleted data does not come back. The history stays under the person's number until
+ * retention drops it. The number is never used again.
  */
 import { addPerson, findPerson } from './find-person.ts';
 import type { DeletePerson, SuppressPerson, UnsuppressPerson } from '../operations/operation.ts';
@@ -11,7 +11,7 @@ import { reportPersonDeletion } from '../reports/incoming-report.ts';
 import type { PersonState } from '../state/person-directory.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
-/** Deletes a person; recorded where there is none. */
+/** Deletes a person; recorded if the person is missing. */
 export function deletePerson(set: WorkingSet, operation: DeletePerson): void {
   const resolution = findPerson(set, operation, operation.person);
   if (resolution.outcome !== 'found') return;
@@ -21,7 +21,7 @@ export function deletePerson(set: WorkingSet, operation: DeletePerson): void {
   resolution.person.fate = 'removed';
 }
 
-/** Deletes the person and blocks their identifiers; an identifier that is nobody's is blocked too. */
+/** Deletes the person and blocks their identifiers; an identifier without a person is blocked too. */
 export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void {
   const { environmentId } = operation;
   const { kind, value } = operation.person;
@@ -48,7 +48,7 @@ export function unsuppressPerson(set: WorkingSet, operation: UnsuppressPerson): 
   if (resolution.outcome === 'suppressed') resolution.person.fate = 'removed';
 }
 
-/** What waited under an anonymous id stays under the number, as a person's history does: it never becomes somebody's. */
+/** The kept data of an anonymous id stay under the number, like a person's history: no person receives them. */
 function endVisitor(
   set: WorkingSet,
   { environmentId, receivedAtMs }: SuppressPerson,

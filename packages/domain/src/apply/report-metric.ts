@@ -1,9 +1,10 @@
 /**
- * Turns a reported metric of a message into a reporting event (`ingestion-conventions.md` §1.6, §3.4). The message's
- * data are stored for later calls that name it.
+ * Turns a reported metric of a message into a reporting event.
  *
- * The channel is that of the delivery where it is known, else the one in the call, else email. The
- * person is the one behind the delivery, else whoever has the recipient's email.
+ * Rules: `ingestion-conventions.md` §1.6, §3.4. The message's data are stored for later calls that name it.
+ *
+ * The channel is the one of the delivery if it is known, else the one in the call, else email. The person is the one
+ * behind the delivery, else the one with the recipient's email.
  */
 import { unsubscribe } from './change-attributes.ts';
 import type { JsonObject } from '../values/json.ts';
@@ -29,7 +30,7 @@ const FAILURES: ReadonlySet<string> = new Set([
   'undeliverable',
 ]);
 
-/** Applies one reported metric; recorded where the channel has no such metric. */
+/** Applies one reported metric; recorded if the channel has no such metric. */
 export function reportMetric(set: WorkingSet, operation: ReportMetric): void {
   const { environmentId, deliveryId, metric, receivedAtMs } = operation;
   const known = set.messageDeliveries.get(eventText(environmentId, deliveryId));
@@ -76,7 +77,7 @@ export function reportMetric(set: WorkingSet, operation: ReportMetric): void {
   });
 }
 
-/** Unsubscribes the person behind a message; recorded where the message or the person is not known. */
+/** Unsubscribes the person behind a message; recorded if the message or the person is unknown. */
 export function unsubscribeDelivery(set: WorkingSet, operation: UnsubscribeDelivery): void {
   const { environmentId, deliveryId } = operation;
   const known = set.messageDeliveries.get(eventText(environmentId, deliveryId));
@@ -112,7 +113,7 @@ function personBehind(
   return owner.outcome === 'found' ? loaded(owner.person) : undefined;
 }
 
-/** The members of `ingestion-conventions.md` §4.3 and §4.4 that a metric call can tell. */
+/** The members of `ingestion-conventions.md` §4.3 and §4.4 that a metric call contains. */
 function dataOf(
   operation: ReportMetric,
   channel: MessageChannel,

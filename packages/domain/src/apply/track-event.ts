@@ -1,7 +1,9 @@
 /**
- * Events (`ingestion-conventions.md` §1.4): counted once, given to the person they name, who is made
- * on first sight. An anonymous one waits under its anonymous id, without a processing time, until an
- * identify names that id; an invite (nobody, no anonymous id) waits for nobody.
+ * Events (`ingestion-conventions.md` §1.4), each counted once.
+ *
+ * An event belongs to the person that it names, who is made on first sight. An anonymous one waits under its anonymous
+ * id, without a processing time, until an identify names that id. An invite has no person and no anonymous id, so it
+ * does not wait.
  */
 import { identifyVisitor } from './visitors.ts';
 import { findOrCreatePerson } from './find-person.ts';

@@ -22,7 +22,7 @@ export function identifyObject(set: WorkingSet, operation: IdentifyObject): void
   reportObject(set, operation, !isOlder);
 }
 
-/** Deletes an object; recorded where there is none. */
+/** Deletes an object; recorded if it is missing. */
 export function deleteObject(set: WorkingSet, operation: DeleteObject): void {
   const object = findObject(set, operation, operation.object);
   if (!object) return;

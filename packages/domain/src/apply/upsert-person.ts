@@ -1,18 +1,15 @@
 /**
- * Identify: whom a call means, creating them on first sight, and then what it changes in them
- * (`ingestion-conventions.md` §1.2, §1.3).
+ * Identify: the person that a call means, and the call's changes (`ingestion-conventions.md` §1.2, §1.3).
  *
  * ```
  * the call's identifier is known ───────────────▶ that person
  * unknown, the body names somebody without one ─▶ that person, who receives it
- * unknown svc_id, or `_update` ─────────────────▶ recorded, nothing is done
+ * unknown svc_id, or `_update` ─────────────────▶ recorded, no effect
  * unknown otherwise ────────────────────────────▶ a new person
- * an identifier is suppressed ──────────────────▶ recorded, nothing is done
+ * an identifier is suppressed ──────────────────▶ recorded, no effect
  * ```
- *
- * If the body names somebody who already has another identifier of the call's kind, they are two
- * people: a new one is made and the body's identifier refused, so that nobody's attributes are
- * written over somebody else's.
+ * If the body names a person with another identifier of the call's kind, they are two people. A new one is made and the
+ * body's identifier is refused, so that the call overwrites no other person's attributes.
  */
 import { noteChange } from '../state/merge-attributes.ts';
 import { changeAttributes, recordWrite } from './change-attributes.ts';
@@ -29,7 +26,7 @@ import { isOlderWrite } from '../value-rules/time-rule.ts';
 import { reportIdentify } from '../reports/incoming-report.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
-/** The part of an identify that says whom and what, for calls that identify among other things. */
+/** The part of an identify with the person and the changes, for calls that identify among other things. */
 export type Identification = Omit<IdentifyPerson, 'type' | 'environmentId' | 'receivedAtMs'>;
 
 interface Target {
@@ -127,7 +124,7 @@ function findTarget(
   return { person, isNew: true, changes: noteChange(undefined, madeKind, null, made.value) };
 }
 
-/** Somebody whom the body names and who has no identifier of the call's kind. */
+/** Finds a person that the body names and that has no identifier of the call's kind. */
 function findReceiver(
   set: WorkingSet,
   environmentId: number,
@@ -144,8 +141,8 @@ function findReceiver(
 }
 
 /**
- * An anonymous id alone creates nobody; an id or email in the body does. If the body names neither, all that the call
- * says waits with the anonymous events for the person it turns out to be.
+ * An anonymous id alone creates no person; an id or email in the body does. If the body names neither, the call's data
+ * wait with the anonymous events for the person that is identified later.
  */
 function keepForVisitor(set: WorkingSet, operation: Operation, call: Identification): void {
   const { person, attributes, attributesAtMs, relationships } = call;
@@ -154,7 +151,7 @@ function keepForVisitor(set: WorkingSet, operation: Operation, call: Identificat
   if (isKept) reportIdentify(set, operation, call, undefined);
 }
 
-/** Those that become the person's. */
+/** The anonymous ids that become the person's. */
 function* anonymousIdsOf({ person, anonymousId, attributes }: Identification): Generator<string> {
   if (person.kind === 'anonymous_id') yield person.value;
   const named = anonymousId ?? identifierIn(attributes['anonymous_id']);

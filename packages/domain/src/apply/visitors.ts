@@ -1,13 +1,14 @@
 /**
- * Anonymous visitors: what they do is kept under their anonymous id, and takes effect once the id is somebody's.
+ * Anonymous visitors: their data are kept until their anonymous id has an owner.
  *
  * ```
- *   identify, group, device under an anonymous id that is nobody's ──▶ kept (`state/visitor-profile.ts`)
- *   identify, event or alias that names a person and that id       ──▶ applied to the person, reported, forgotten
+ *   identify, group, device under an anonymous id without owner  ──▶ kept (`state/visitor-profile.ts`)
+ *   identify, event or alias that names a person and that id     ──▶ applied to the person, reported, forgotten
  * ```
  *
  * A trait never replaces a value that the person was given later (`state/attribute-places.ts`). A relationship or
- * device that the person has stays as it is, as at a merge. Nothing is in the person's history before it takes effect.
+ * device that the person has stays as it is, as at a merge. The person's history begins to show the data when they take
+ * effect.
  */
 import { setKey, type JsonObject } from '../values/json.ts';
 import type { AddDevice, Operation, PersonIdentifier } from '../operations/operation.ts';
@@ -44,10 +45,10 @@ import { deviceText, relationshipText, type WorkingSet } from '../state/working-
 import { changeAttributes } from './change-attributes.ts';
 
 /**
- * Makes an anonymous id the person's, with its events and what was kept under it. One that is somebody else's stays
- * theirs and is recorded; one whose owner is suppressed stays blocked.
+ * Makes an anonymous id the person's, with its events and the kept data. An id of another person stays theirs and is
+ * recorded; an id whose owner is suppressed stays blocked.
  *
- * @param changes - what the call changed before.
+ * @param changes - earlier changes of the same call.
  * @returns all that the call changed, name → `{from, to}`; the caller notes it in the history.
  */
 export function attachAnonymousId(
@@ -79,7 +80,7 @@ export function attachAnonymousId(
   return visitor ? adopt(set, operation, loaded(person), visitor, changes) : changes;
 }
 
-/** As {@link attachAnonymousId}, where nothing else of the call is in the history. */
+/** As {@link attachAnonymousId}, for a call that has no other change for the history. */
 export function identifyVisitor(
   set: WorkingSet,
   operation: Operation,
@@ -90,7 +91,7 @@ export function identifyVisitor(
   if (changes) set.addActivity(person, operation, 'attribute_change', null, changes);
 }
 
-/** True for an anonymous id that is nobody's: what a call says under it is kept. */
+/** True for an anonymous id without an owner: the data of a call under it are kept. */
 export function isVisitor(
   set: WorkingSet,
   environmentId: number,
@@ -102,7 +103,9 @@ export function isVisitor(
   );
 }
 
-/** Keeps attributes of a call under an anonymous id that is nobody's; false, and recorded, where newer ones are kept. */
+/**
+ * Keeps attributes of a call under an anonymous id without an owner; false, and recorded, if the kept ones are newer.
+ */
 export function keepAttributes(
   set: WorkingSet,
   operation: Operation,
@@ -181,7 +184,7 @@ export function keepDevice(set: WorkingSet, operation: AddDevice, anonymousId: s
   else refuseExcess(set, operation, 'devices', [token]);
 }
 
-/** Applies what was kept to the person, and forgets it. */
+/** Applies the kept data to the person, and forgets them. */
 function adopt(
   set: WorkingSet,
   operation: Operation,
@@ -211,7 +214,7 @@ function adoptAttributes(
         timestampMs !== undefined && attributesAtMs !== null && timestampMs < attributesAtMs;
       return !isOld && (placeOfLeaf(attributePlaces, name) ?? '') <= place;
     })
-    // A removed group first, then what was set in it again.
+    // A removed group comes first, then the values that were set in it again.
     .toSorted(([, one], [, other]) => (one.place < other.place ? -1 : 1));
   if (entries.length === 0) return changes;
   const patch: JsonObject = {};

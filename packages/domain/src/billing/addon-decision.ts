@@ -1,6 +1,8 @@
 /**
- * Outcome of each price of an add-on purchase (`account-billing.md` §4, add-on purchase rules 1–3). All or no prices:
- * one refused price refuses the purchase, and no price is charged.
+ * Outcome of each price of an add-on purchase (`account-billing.md` §4).
+ *
+ * Add-on purchase rules 1–3. All or no prices are bought: one refused price refuses the purchase, and no price is
+ * charged.
  */
 import type { Catalogue, Interval } from './catalogue.ts';
 
@@ -21,13 +23,13 @@ export type AddonDecision =
       readonly skus: readonly string[];
     };
 
-/** A price that the account has bought once, and what add-on it is of; null if that is not known any more. */
+/** A price that the account has bought once, and its add-on; the add-on is null if it is not known any more. */
 export interface BoughtAddon {
   readonly sku: string;
   readonly addon: string | null;
 }
 
-/** Two prices of one add-on, in the order in which they are named; undefined if there are none. */
+/** Two prices of one add-on, in the order in which they are named; undefined if each add-on is named once. */
 export function findTwoPrices(
   catalogue: Pick<Catalogue, 'addons'>,
   skus: readonly string[],
@@ -44,7 +46,7 @@ export function findTwoPrices(
   return undefined;
 }
 
-/** Prices that are held and of which nobody knows the add-on: any other may be the same one, charged beside it. */
+/** Held prices of unknown add-ons. Any other price may be of the same add-on, and would be charged beside it. */
 export function unknownAddons(
   catalogue: Catalogue,
   held: ReadonlySet<string>,
@@ -57,7 +59,7 @@ export function unknownAddons(
 }
 
 /**
- * A price that is already held is a no-op even where it is retired or on another cycle, so this is checked first.
+ * A price that is already held is a no-op even if it is retired or on another cycle, so this is checked first.
  *
  * @param held - prices on the subscription now.
  * @param bought - earlier, perhaps at prices that the catalogue has no more.
@@ -73,7 +75,7 @@ export function decideAddons(
   const addonOf = new Map<string, string | null>(
     [...bought, ...catalogue.addons].map((each) => [each.sku, each.addon]),
   );
-  // For two prices of one add-on in one purchase: the second is another price of what the first already brings.
+  // For two prices of one add-on in one purchase: the first already brings the add-on of the second.
   const taken = new Map<string, string>();
   for (const sku of held) {
     const addon = addonOf.get(sku);
@@ -94,7 +96,7 @@ export function decideAddons(
     return { sku, result: 'added', reason: null };
   });
   if (items.some((item) => item.result === 'refused')) {
-    // Nothing is added, so no price may be reported as added.
+    // The refused purchase adds no price, so no price may be reported as added.
     return { outcome: 'refused', items: items.filter((item) => item.result !== 'added') };
   }
   const added = items.filter((item) => item.result === 'added').map((item) => item.sku);

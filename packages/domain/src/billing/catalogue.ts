@@ -67,12 +67,13 @@ export interface Coupon {
   /** It may be named until then. */
   readonly expiresAtMs: number | null;
   /**
-   * Of a subscription's invoices: the first one, those of so many months, or all. The payment provider takes it off.
+   * The invoices of a subscription that it reduces: the first, so many months of them, or all. The payment provider
+   * deducts it.
    */
   readonly duration: 'once' | 'repeating' | 'forever';
   /** Of `repeating`; null otherwise. */
   readonly durationMonths: number | null;
-  /** How often it may be used, by all customers together; null: as often as they like. The payment provider counts. */
+  /** Number of uses by all customers together, at most; null if unlimited. The payment provider counts. */
   readonly redemptionCountMax: number | null;
 }
 
@@ -84,11 +85,11 @@ export interface Catalogue {
   readonly packs: readonly Pack[];
   readonly credits: Readonly<Record<CreditType, CreditOffer>>;
   readonly coupons: readonly Coupon[];
-  /** Of a profile beyond those that are included: minor units a month, as decimal digits such as `0.04`. */
+  /** Of a profile beyond the included ones: minor units a month, as decimal digits such as `0.04`. */
   readonly profileAmountDecimal: string;
 }
 
-/** What one purchase of credits is: how many, of what, for how much. */
+/** Number, kind and price of the credits of one purchase. */
 export interface CreditPurchase {
   readonly kind: CreditKind;
   readonly quantity: number;
@@ -119,7 +120,7 @@ export function priceCredits(
   };
 }
 
-/** Prices a pack of inbox previews; undefined if there is none of that name. */
+/** Prices a pack of inbox previews; undefined if the name is unknown. */
 export function pricePack(catalogue: Catalogue, packId: string): CreditPurchase | undefined {
   const pack = catalogue.packs.find((each) => each.id === packId);
   if (!pack) return undefined;

@@ -1,6 +1,8 @@
 /**
- * Compares our ledger of purchases with the payment provider's, entry by entry: whatever the payment provider was paid
- * must be a purchase that succeeded and was granted once, and nothing may be collectable for one that did not succeed.
+ * Compares our ledger of purchases with the payment provider's, entry by entry.
+ *
+ * Each payment at the payment provider must be a purchase that succeeded and was granted once. A purchase without
+ * success must have no invoice that can be collected.
  *
  * A purchase under way may differ by the step that it is in. Pure; `scripts/verify.ts` reads both.
  */
@@ -17,7 +19,7 @@ export interface BookedPurchase {
   readonly charged: Money | null;
   /** A bank has still to pay for it, or the payment provider has given that up. */
   readonly isAwaited: boolean;
-  /** In minor units: of its price, what has gone back to the customer. */
+  /** In minor units: the part of its price that has gone back to the customer. */
   readonly returned: number;
   /** Credits, for a purchase of credits; null for another. */
   readonly quantity: number | null;
@@ -32,11 +34,11 @@ export interface BilledInvoice {
   readonly runId: string | null;
   readonly subscriptionId: string | null;
   /**
-   * In minor units: what was taken by the payments of which something was asked back; 0 if there are none. The rest
-   * of the total came from the customer's balance.
+   * In minor units: the sum of the payments that were refunded or disputed, at least in part. It is 0 without such
+   * payments. The rest of the total came from the customer's balance.
    */
   readonly taken: number;
-  /** In minor units: of what was taken, what has gone back to the customer. */
+  /** In minor units: the part of `taken` that has gone back to the customer. */
   readonly returned: number;
 }
 
@@ -83,7 +85,7 @@ function judgePurchase(
   return found;
 }
 
-/** A subscription's invoice names no purchase where it renews, and may be open while it is collected. */
+/** A subscription's invoice names no purchase if it renews, and may be open while it is collected. */
 function judgeInvoice(
   { invoiceId, status, runId, subscriptionId, taken, returned }: BilledInvoice,
   purchases: ReadonlyMap<string, BookedPurchase>,
@@ -92,7 +94,7 @@ function judgeInvoice(
   const purchase = purchases.get(runId);
   if (!purchase) return [`its purchase ${runId} is not in our ledger`];
   if (purchase.status === 'pending') return [];
-  // What is refunded whole was put right by somebody.
+  // A person has put right an invoice that is refunded whole.
   if (status === 'paid')
     return (purchase.status === 'success' && purchase.invoiceId === invoiceId) ||
       (taken > 0 && returned >= taken)
@@ -107,7 +109,7 @@ function judgeInvoice(
 export interface BookedSubscriber {
   readonly accountId: number;
   readonly customerId: string;
-  /** The prices that it has bought: its plan's, and those of its add-ons. */
+  /** The prices that it has bought: the plan's price and the prices of its add-ons. */
   readonly priceIds: readonly string[];
 }
 
@@ -117,7 +119,7 @@ export interface BilledSubscription {
   readonly priceIds: readonly string[];
 }
 
-/** @param subscriptions - those that have not ended. */
+/** @param subscriptions - the ones that have not ended. */
 export function compareSubscriptions(
   subscribers: readonly BookedSubscriber[],
   subscriptions: readonly BilledSubscription[],

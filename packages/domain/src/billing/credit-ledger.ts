@@ -1,19 +1,14 @@
 /**
- * The rules of credits. A **grant** is a number of credits of one kind in one **pool**; each of its
- * credits is in one place:
+ * Rules of credits. A **grant** is a number of credits of one kind in one **pool**, each in one place:
  *
- *     issued ──▶ available ──▶ used            a debit; back by a refund
- *                    │  ▲ ╲
- *                    ▼  │   ▶ expired          the grant's time is over, or its price went back
- *                   held ──▶ used              a hold captured; back by a release
- *
- * A **move** takes credits of one grant from one place to another. The ledger is the moves, insert
- * only; a grant's row is their sum. A move has two ends, so a transaction sums to nothing by its form.
- *
- * Invariants: no place below nothing; a reset touches the monthly allowance only; a refund goes back to
- * the grants it came from, and credits whose time is over do not come back to life.
- *
- * Pure: `database/src/credits/credits.ts` locks the grants, asks this file, and writes the moves.
+ *     issued ──▶ available ──▶ used    a debit; back by a refund
+ *                    │  ▲ ╲──▶ expired the grant's time is over, or its price went back
+ *                    ▼  │
+ *                   held ──▶ used      a hold captured; back by a release
+ * A **move** takes credits of one grant from one place to another. The ledger is the moves, insert only; a grant's row
+ * is their sum. A move has two ends, so the moves of a transaction sum to 0. Invariants: no place is below 0. A reset
+ * changes the monthly allowance only. A refund returns credits to the grants that they came from, and expired credits
+ * stay expired. Pure: `database/src/credits/credits.ts` locks the grants, calls this file, and writes the moves.
  */
 
 /** In the order in which they are spent: free credits before paid ones. */
@@ -38,7 +33,7 @@ export interface Move {
   readonly grantId: number;
   readonly from: Place;
   readonly to: Place;
-  /** Above nothing. */
+  /** Above 0. */
   readonly amount: number;
 }
 
@@ -49,7 +44,7 @@ export type TakeOutcome =
 const hasEnded = (grant: Grant, nowMs: number): boolean =>
   grant.expiresAtMs !== null && grant.expiresAtMs <= nowMs;
 
-/** What may be spent now. */
+/** The grants whose credits may be spent now. */
 function spendable(grants: readonly Grant[], nowMs: number, hasAllowance: boolean): Grant[] {
   return grants
     .filter(
@@ -67,11 +62,11 @@ function spendable(grants: readonly Grant[], nowMs: number, hasAllowance: boolea
 }
 
 /**
- * Takes all of `amount` out of what is available, or nothing: from the allowance, then goodwill, then purchased;
- * within a pool from the grant that ends first, then from the oldest.
+ * Takes `amount` out of the available credits, whole or not at all. It takes from the allowance, then goodwill, then
+ * purchased. Within a pool it takes from the grant that ends first, then from the oldest.
  *
  * @param to - `used` for a debit, `held` for a hold.
- * @param hasAllowance - false for a plan without one: what is left in that pool is not spent.
+ * @param hasAllowance - false for a plan without an allowance: its remaining credits are not spent.
  */
 export function takeCredits(
   grants: readonly Grant[],
@@ -148,7 +143,7 @@ export function refundDebit(
   return left === 0 ? moves : undefined;
 }
 
-/** Credits whose time is over go to `expired`, not back to where they could be spent. */
+/** Credits whose time is over go to `expired`, from which they cannot be spent. */
 function comeBack(
   grantId: number,
   from: 'used' | 'held',
@@ -163,7 +158,8 @@ function comeBack(
 }
 
 /**
- * Takes back of a month's allowance what is beyond `included`, the newest grants first. What is spent or held stays.
+ * Takes back the part of a month's allowance beyond `included`, the newest grants first. Credits that are spent or held
+ * stay.
  *
  * @param grantIds - of the month's allowance; the other grants stay as they are.
  */
@@ -184,7 +180,7 @@ export function capAllowance(
     });
 }
 
-/** What is left of grants whose time is over. */
+/** Expires the available credits of grants whose time is over. */
 export function expireCredits(grants: readonly Grant[], nowMs: number): Move[] {
   return grants
     .filter((grant) => grant.available > 0 && hasEnded(grant, nowMs))
@@ -196,7 +192,10 @@ export function expireCredits(grants: readonly Grant[], nowMs: number): Move[] {
     }));
 }
 
-/** What is left of grants whose price went back to the customer. What is spent stays spent: nothing falls below nothing. */
+/**
+ * Takes back the available credits of grants whose price went back to the customer. Spent credits stay spent, so no
+ * place falls below 0.
+ */
 export function reverseGrants(grants: readonly Grant[], grantIds: ReadonlySet<number>): Move[] {
   return grants
     .filter((grant) => grantIds.has(grant.grantId) && grant.available > 0)
@@ -239,8 +238,8 @@ export interface BalanceView {
 }
 
 /**
- * What a caller sees of one kind of credit. Grants whose time is over are history, not part of a pool;
- * without an allowance that pool reads 0 of 0 and the others are unaffected.
+ * One kind of credit as a caller sees it. Grants whose time is over are history, not part of a pool; without an
+ * allowance that pool reads 0 of 0 and the others are unaffected.
  */
 export function viewBalance(
   grants: readonly Grant[],
@@ -267,7 +266,7 @@ export function viewBalance(
     );
     return {
       pool,
-      // What a smaller plan has taken back is no part of it.
+      // Credits that a smaller plan has taken back are no part of it.
       granted: sum('granted') - sum('expired'),
       used: sum('used') + sum('held'),
       remaining: sum('available'),

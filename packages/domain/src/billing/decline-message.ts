@@ -29,8 +29,8 @@ export const FAILURE_MESSAGES = {
 } as const;
 
 /**
- * Reasons for which we refuse a checkout, or add-ons, ourselves. A purchase workflow keeps them where others have the
- * payment provider's code.
+ * Reasons for which we refuse a checkout, or add-ons, ourselves. A purchase workflow keeps them in place of the payment
+ * provider's code.
  */
 const CHECKOUT_REFUSALS = {
   amount_changed: 'The amount is not the one that was shown; nothing was charged.',

@@ -12,14 +12,14 @@ export interface MeterLine {
   readonly meter: Meter;
   readonly included: number;
   readonly used: number;
-  /** Beyond what is included, and so to be paid for. */
+  /** The use beyond the included amount, to be paid for. */
   readonly overage: number;
   /** Minor units, as decimal digits. */
   readonly unitAmountDecimal: string;
   readonly amount: Money;
 }
 
-/** @param plan - undefined: the catalogue no longer has it, so it includes nothing. */
+/** @param plan - undefined if the catalogue no longer has it; then all use is overage. */
 export function readMeters(
   catalogue: Pick<Catalogue, 'currency' | 'profileAmountDecimal'>,
   plan: Pick<Plan, 'included' | 'profiles'> | undefined,

@@ -14,7 +14,7 @@ export type PurchaseContent = { readonly contact: BillingContact } & (
   | {
       readonly type: 'addons';
       readonly skus: readonly string[];
-      /** Which add-on each of the prices is of, whatever the catalogue says later. Absent: from before it was kept. */
+      /** The add-on of each price, kept for later changes of the catalogue. Absent in older purchases. */
       readonly prices?: readonly { readonly sku: string; readonly addon: string }[];
     }
   | {
@@ -24,7 +24,10 @@ export type PurchaseContent = { readonly contact: BillingContact } & (
       readonly couponCode: string | null;
       /** Becomes the card on file first. */
       readonly paymentMethodId: string | null;
-      /** What the customer was shown: nothing else is charged. Null or absent: whatever it costs. */
+      /**
+       * The amount that the customer saw: no other amount is charged. Null or absent: the price of the catalogue is
+       * charged.
+       */
       readonly expectedAmount?: Money | null;
     }
 );
@@ -45,39 +48,39 @@ export interface BoughtSubscription {
 
 export type ReversalCause = 'refund' | 'dispute';
 
-/** What of a purchase's price went back to the customer, at the payment provider. */
+/** The part of a purchase's price that went back to the customer at the payment provider. */
 export interface PurchaseReversal {
   /** A dispute: the bank has decided for its customer. */
   readonly cause: ReversalCause;
   readonly amount: Money;
   /** All that was taken: only then the credits are taken back. */
   readonly isWhole: boolean;
-  /** Credits taken back, of all kinds; at most what was left of them. */
+  /** Credits taken back, of all kinds; at most the ones that remained. */
   readonly creditsTaken: number;
   readonly atMs: number;
 }
 
 export interface PurchaseResult {
-  /** Nothing was charged where it is null. */
+  /** Null if no charge was made. */
   readonly charged: Money | null;
-  /** What a bank has taken on and has not paid yet; once it has, it is `charged`. */
+  /** The amount that a bank has accepted and not paid yet; once it pays, the amount is `charged`. */
   readonly due?: Money;
   /**
-   * What was `due` until its invoice was given up at the payment provider. It may be paid after all; nobody looks for
-   * it.
+   * The amount that was `due` until its invoice was given up at the payment provider. It may be paid after all, but
+   * Sluice does not check for that.
    */
   readonly givenUp?: Money;
-  /** What the customer had in credit with the payment provider paid all of it. */
+  /** The customer's credit with the payment provider paid all of it. */
   readonly isPaidByCredit?: true;
   readonly invoiceId: string | null;
   /** Add-ons. */
   readonly items?: readonly AddonItem[];
   /** Checkout. */
   readonly subscription?: BoughtSubscription;
-  /** Where money was taken; absent of purchases from before there were receipts. */
+  /** Present if money was taken; absent in purchases that are older than receipts. */
   readonly receiptId?: string;
   /** Since its ending; the ending stays. */
   readonly reversal?: PurchaseReversal;
-  /** Why nothing was bought, where no card was declined: the payment provider's code, or ours. */
+  /** The reason of a purchase without effect, if no card was declined: the payment provider's code, or ours. */
   readonly refusal?: string;
 }

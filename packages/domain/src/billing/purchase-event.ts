@@ -1,9 +1,8 @@
 /**
- * Event about an ended purchase, for every ending: an event type of the service's own that webhooks may choose like any
- * other.
+ * Event about an ended purchase, for every ending. Webhooks may choose it like any other event type.
  *
- * It says no more than a caller who may see the account's purchases can ask for. Its id is the purchase workflow's, so
- * that a receiver recognises a second one.
+ * It contains only facts that a caller with access to the account's purchases can read. Its id is the purchase
+ * workflow's, so that a receiver recognises a second one.
  */
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
 import type { PaymentMethodType, PurchaseEnding, PurchaseKind } from './purchase-workflow.ts';

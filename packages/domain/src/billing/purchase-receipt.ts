@@ -1,6 +1,8 @@
 /**
- * The receipt of a purchase that took money: made from what its purchase workflow bought and what was charged, so that
- * it is the same however often it is made. Pure; `worker/src/settlement/record-ending.ts` writes it down.
+ * The receipt of a purchase that took money.
+ *
+ * It is computed from the content and the charge of its purchase workflow, so each computation gives the same receipt.
+ * Pure; `worker/src/settlement/record-ending.ts` writes it down.
  */
 import { describeCredits } from './catalogue.ts';
 import type { Money } from '../values/money.ts';
@@ -22,9 +24,9 @@ export interface Receipt {
   readonly paymentMethod: string | null;
 }
 
-/** A receipt as it is shown: it stays as it was issued, beside what has gone back since. */
+/** A receipt as it is shown: it stays as it was issued, with the amount that has gone back since. */
 export interface ShownReceipt extends Receipt {
-  /** Null: nothing. */
+  /** Null if no money has gone back. */
   readonly reversal: PurchaseReversal | null;
 }
 
@@ -34,15 +36,14 @@ interface ReceiptLine {
   readonly amount: number;
 }
 
-/** Who pays, as the account is when it pays. */
+/** The payer, as the account is at the time of payment. */
 export interface BilledAccount {
   readonly name: string;
   readonly address: Address | null;
 }
 
 /**
- * Made from its purchase workflow, which has one receipt. Without the card, since what is kept of a charge does not
- * name it.
+ * Made from its purchase workflow, which has one receipt. It has no card, because the stored charge does not name one.
  */
 export function purchaseReceipt(
   workflow: { readonly runId: string; readonly content: PurchaseContent },

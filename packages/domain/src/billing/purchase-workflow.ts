@@ -1,11 +1,12 @@
 /**
- * A **purchase workflow** is one purchase from its start to its one ending: pending → success, declined, refused or
- * failed, and never anything after that. What it needs of the payment provider is done in steps
- * (`workflow-steps.ts`).
+ * A **purchase workflow**: one purchase from its start to its one ending.
  *
- * A **lane** of an account holds one pending purchase workflow at most: who starts the same thing joins it, who
- * starts another is refused (`account-billing.md` §3). Purchases by card wait for a person
- * and exclude nobody.
+ * It goes from pending to success, declined, refused or failed, and stays there. Its calls to the payment provider are
+ * done in steps (`workflow-steps.ts`).
+ *
+ * A **lane** of an account holds one pending purchase workflow at most. A start of the same purchase joins it, and a
+ * start of another is refused (`account-billing.md` §3). Purchases by card wait for a person, so they exclude no other
+ * purchase.
  */
 
 import { isSameMoney, type Money } from '../values/money.ts';
@@ -18,21 +19,21 @@ const PURCHASE_KINDS = ['addons', 'credits', 'inbox_previews', 'checkout'] as co
 export type PurchaseKind = (typeof PURCHASE_KINDS)[number];
 
 const PAYMENT_METHOD_TYPES = ['card', 'invoiced'] as const;
-/** Which payment provider arrangement an account pays by. */
+/** The arrangement with the payment provider by which an account pays. */
 export type PaymentMethodType = (typeof PAYMENT_METHOD_TYPES)[number];
 
 const LANES = ['invoiced', 'addons', 'checkout', 'card'] as const;
 export type PurchaseLane = (typeof LANES)[number];
 
-/** The lane of a purchase. `card` is the one that excludes nobody. */
+/** The lane of a purchase. `card` is the one without exclusion. */
 export function laneOf(kind: PurchaseKind, rail: PaymentMethodType): PurchaseLane {
   if (kind === 'addons' || kind === 'checkout') return kind;
   return rail;
 }
 
 /**
- * What makes two starts the same purchase: its kind and what it buys. Not the price: a catalogue that changes between
- * two clicks must not turn one purchase into two.
+ * Identity of a purchase: two starts with the same kind and content are one purchase. The price is not part of it: a
+ * catalogue that changes between two clicks must not turn one purchase into two.
  */
 export function fingerprintOf(
   kind: PurchaseKind,
@@ -44,24 +45,24 @@ export function fingerprintOf(
   return JSON.stringify([kind, ...parts]);
 }
 
-/** Lists are sets here: the order in which add-ons are named says nothing. */
+/** Lists are sets here: the order in which add-ons are named has no meaning. */
 const canonical = (value: unknown): unknown =>
   Array.isArray(value) ? [...new Set(value.map(String))].toSorted() : value;
 
-/** What a start meets in its lane. */
+/** Judges a start by the pending purchase in its lane. */
 export function judgeStart(
   lane: PurchaseLane,
   pendingFingerprint: string | undefined,
   fingerprint: string,
 ): 'create' | 'join' | 'in-flight' {
   if (lane === 'card' || pendingFingerprint === undefined) return 'create';
-  // Concurrent checkouts of an account share a purchase workflow, whatever plan each wants; each learns at the end
-  // whether it was its own (`account-billing.md` §4).
+  // Concurrent checkouts of an account share a purchase workflow, even for different plans. At the end each learns
+  // whether the purchase was its own (`account-billing.md` §4).
   if (lane === 'checkout') return 'join';
   return pendingFingerprint === fingerprint ? 'join' : 'in-flight';
 }
 
-/** What a caller who asked for this plan, coupon, quantity and amount learns of a checkout that bought something. */
+/** Answer to a caller who asked for this plan, coupon, quantity and amount, after a checkout that bought something. */
 export function judgeCheckout(
   bought: {
     readonly planId: string;
@@ -72,7 +73,7 @@ export function judgeCheckout(
   asked: {
     readonly planId: string;
     readonly couponCode: string | null;
-    /** Left out where the caller names none. */
+    /** Absent if the caller names no quantity. */
     readonly quantity?: number | undefined;
     readonly expectedAmount?: Money | undefined;
   },

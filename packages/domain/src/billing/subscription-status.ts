@@ -1,5 +1,6 @@
 /**
- * What the state of its subscription at the payment provider means for an account: whether its plan is in force.
+ * Effect of a subscription's provider state on its account and plan.
+ *
  * Pure; `worker/src/settlement/settle-subscription.ts` writes it down, and
  * `worker/src/settlement/end-purchase-workflow.ts` with a plan that was bought.
  *
@@ -9,7 +10,7 @@
  * | `trialing` | trialing | trialing |
  * | `past_due` (the card is tried again) | past_due | active |
  * | `unpaid`, `paused`, `incomplete` | paused | paused |
- * | `canceled`, `incomplete_expired`, none | active | canceled |
+ * | `canceled`, `incomplete_expired`, no subscription | active | canceled |
  */
 export interface SubscriptionStanding {
   readonly accountStatus: 'active' | 'trialing' | 'past_due' | 'paused';
@@ -22,11 +23,11 @@ export type SubscriptionDebt = 'payment_past_due' | 'payment_pending';
 const PAST_DUE: ReadonlySet<string> = new Set(['past_due', 'unpaid', 'incomplete']);
 
 /**
- * A change takes the rest of the period off its price. Of a period that is not paid that would be a gift, and the
- * payment provider does not look.
+ * A change deducts the price of the rest of the period. If the period is unpaid that would be a gift, and the payment
+ * provider does not check it.
  *
- * @param latestInvoiceStatus - `open` of one that is `active`: a bank's payment is under way; `draft`: it is about to
- * be charged.
+ * @param latestInvoiceStatus - `open` of an `active` subscription: a bank's payment is under way. `draft`: the invoice
+ * is about to be charged.
  */
 export function debtOf(
   status: string,
@@ -38,7 +39,7 @@ export function debtOf(
     : undefined;
 }
 
-/** @param status - the payment provider's word. A word that is not known changes nothing: undefined. */
+/** @param status - the payment provider's word. Undefined for an unknown word, which has no effect. */
 export function standingOf(status: string): SubscriptionStanding | undefined {
   switch (status) {
     case 'active':

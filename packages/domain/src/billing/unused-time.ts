@@ -1,14 +1,16 @@
 /**
- * The credit that a subscription gives back for unused time: at most what was paid for that time and not refunded
- * (`account-billing.md` §4, add-on purchase rule 1, charges a share of a period; a change gives back the other share).
- * A coupon of 100 % leaves nothing to give back, and a refund leaves nothing of what it returned.
+ * The credit that a subscription gives back for unused time.
  *
- * The payment provider deducts coupons by itself, and knows nothing of refunds. So a change charges the refunded part
- * of its credit again, on the same invoice (`withheldCredit`). A refund that comes after the credit leaves an excess,
- * which is taken from the customer's balance or withheld by the next change (`excessCredit`).
+ * It is at most the amount that was paid for that time and not refunded (`account-billing.md` §4, add-on purchase rule
+ * 1: the rule charges a share of a period, and a change gives back the other share). A coupon of 100 % leaves no
+ * credit.
+ *
+ * The payment provider deducts coupons by itself, but it does not deduct refunds. So a change charges the refunded part
+ * of its credit again, on the same invoice (`withheldCredit`). A refund after the credit leaves an excess, which is
+ * taken from the customer's balance or withheld by the next change (`excessCredit`).
  *
  * Each change gives back a line whole and charges a new one, so only the latest charge for a price and period counts.
- * What was given back of it before counts against it. Pure.
+ * Credit that was already given back counts against it. Pure.
  */
 import { proratedAmount } from '../values/money.ts';
 
@@ -17,9 +19,9 @@ export interface ProratedInvoice {
   readonly invoiceId: string;
   readonly status: string;
   readonly subscriptionLines: readonly SubscriptionLine[];
-  /** Of its credits, what it charges again because it was refunded. */
+  /** The part of its credits that it charges again because it was refunded. */
   readonly withheld: number;
-  /** Of its payments, what went back to the customer: refunds, and disputes that were lost. */
+  /** The part of its payments that went back to the customer: refunds, and disputes that were lost. */
   readonly returned: number;
 }
 
@@ -27,7 +29,7 @@ export interface ProratedInvoice {
 export interface SubscriptionLine {
   readonly subscriptionId: string;
   readonly priceId: string;
-  /** After discounts; negative: given back. */
+  /** After discounts; negative for a credit. */
   readonly amount: number;
   readonly periodEndMs: number;
 }
@@ -40,16 +42,16 @@ export interface ExcessCredit {
   readonly paid: number;
 }
 
-/** What was charged last for a price and period. */
+/** The last charge for a price and period. */
 interface PaidTime {
   readonly charged: number;
-  /** Of the charged amount, what was refunded. */
+  /** The refunded part of the charge. */
   readonly refunded: number;
-  /** Of the rest, what was not given back. */
+  /** The part of the rest that was not given back. */
   left: number;
 }
 
-/** Of these nothing was taken and nothing was given. */
+/** Statuses of invoices without effect: no money moves in either direction. */
 const WITHOUT_EFFECT: ReadonlySet<string> = new Set(['draft', 'void', 'deleted']);
 
 const keyOf = ({ subscriptionId, priceId, periodEndMs }: SubscriptionLine): string =>
@@ -68,8 +70,8 @@ export function excessCredit(invoices: readonly ProratedInvoice[]): {
  * The part of a change's credits that it has to charge again.
  *
  * @param invoices - all that the subscription has, oldest first.
- * @param takenBack - of earlier excess, what was taken from the customer's balance.
- * @param lines - those that the change would make.
+ * @param takenBack - the part of earlier excess that was taken from the customer's balance.
+ * @param lines - the lines that the change would make.
  */
 export function withheldCredit(
   invoices: readonly ProratedInvoice[],
@@ -83,7 +85,7 @@ export function withheldCredit(
     if (line.amount >= 0) continue;
     given -= line.amount;
     const time = paid.get(keyOf(line));
-    // Of time whose invoice is not among them nothing is known.
+    // The time's invoice is not among them, so its refunds are unknown.
     if (!time) continue;
     const share = proratedAmount(-line.amount, time.refunded, time.charged);
     refunded += Math.max(share, -line.amount - time.left);
@@ -92,11 +94,11 @@ export function withheldCredit(
 }
 
 /**
- * Looks for money from nothing, for `scripts/verify.ts`.
+ * Looks for credits without a payment, for `scripts/verify.ts`.
  *
  * @param invoices - of any subscriptions, oldest first.
  * @param takenBackOf - by subscription: the amount of such credit that was taken from its customer's balance, in minor
- *   units. Absent: none.
+ *   units. A subscription that is absent has 0.
  * @returns each difference in a sentence.
  */
 export function compareProrations(
@@ -147,7 +149,7 @@ function readInvoices(invoices: readonly ProratedInvoice[]) {
     const sum = charges.reduce((total, line) => total + line.amount, 0);
     for (const line of charges) {
       const charged = status === 'paid' ? line.amount : 0;
-      // Not of what is withheld: that is at most its credits, so what is refunded is at most its charges.
+      // Withheld amounts are left out: they are at most its credits, so its refunds are at most its charges.
       const refunded = proratedAmount(charged, returned, sum);
       paid.set(keyOf(line), { charged, refunded, left: charged - refunded });
     }

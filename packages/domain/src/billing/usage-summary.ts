@@ -1,12 +1,12 @@
 /**
  * Sums usage of inbox previews by period, and by workspace or user. Periods are days, weeks or months.
  *
- * The database adds up by bucket and group (`database/src/credits/inbox-preview-usage-reads.ts`). Totals and series are made
- * from those sums, so they agree on every field by construction:
+ * The database adds up by bucket and group (`database/src/credits/inbox-preview-usage-reads.ts`). Totals and series are
+ * made from those sums, so they agree on every field by construction:
  *
  *     totals = sum of series = sum of groups,   each group = sum of its own series
  *
- * Every bucket of the range is there, also where nothing was used; the first and the last are cut to the range.
+ * Every bucket of the range is there, also one without usage; the first and the last are cut to the range.
  */
 import {
   addDays,
@@ -63,11 +63,11 @@ export interface UsageSums {
   readonly refunded: number;
 }
 
-/** What was used in one bucket by one group. */
+/** Usage of one group in one bucket. */
 export interface UsageCell extends UsageSums {
   /** From 0, in the order of {@link bucketsOf}. */
   readonly bucket: number;
-  /** A workspace or a user, null for what no user ran; null everywhere where nothing is grouped. */
+  /** A workspace or a user. Null for usage without a user, and for all usage if it is not grouped. */
   readonly group: number | null;
 }
 
@@ -81,7 +81,7 @@ export interface UsageSummary {
   readonly totals: UsageSums;
   /** One a bucket. */
   readonly series: readonly UsageSums[];
-  /** Those who used most first. */
+  /** In order of use, the greatest first. */
   readonly groups: readonly UsageGroup[];
 }
 

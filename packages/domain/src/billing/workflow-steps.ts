@@ -1,24 +1,14 @@
 /**
- * Next step of a purchase workflow, from its recorded steps.
+ * Next step of a purchase workflow, from its recorded steps. The orders of steps stand at `nextMove`.
  *
- *     purchase, invoiced    customer → invoice → line → finalize → pay ──▶ success
- *                                                           │      └ a bank takes days ▷ paid ──▶ success
- *                                                           └ no, at once or then ▶ void ──▶ declined, failed
- *     purchase, card        customer → invoice → line → finalize ▷ the customer pays ──▶ success
- *                                                           └ time is over ▶ void ──▶ failed
- *     add-ons               customer → inspect → apply ──▶ success, refused, declined
- *     checkout              customer → subscribe ──▶ success, failed
+ * A purchase workflow without success leaves no invoice that can be collected later: its invoice is voided before the
+ * ending is recorded. If the invoice turns out to be paid, the purchase workflow has succeeded.
  *
- * An invoice that the customer's credit pays ends the purchase workflow at `finalize`.
+ * A step has an **intent**, written before the payment provider is called, with the idempotency key of its attempt. A
+ * step that provably had no effect (`absent`) is tried under the next attempt's key, after a wait like any other. A
+ * step with an unknown outcome is called again under the same key.
  *
- * A purchase workflow that does not succeed leaves nothing that can be collected later: where there is an invoice it
- * is voided before the ending is told. If it turns out to be paid, the purchase workflow has succeeded.
- *
- * A step has an **intent**, written before the payment provider is called, with the idempotency key of its
- * attempt. A step that provably had no effect (`absent`) is tried under the next attempt's key, after a wait
- * like any other; one whose outcome is not known is called again under the same key.
- *
- * Pure; `worker/src/purchases/advance-purchase-workflow.ts` does what this says.
+ * Pure; `worker/src/purchases/advance-purchase-workflow.ts` makes the moves.
  */
 import type { PaymentMethodType, PurchaseEnding, PurchaseKind } from './purchase-workflow.ts';
 
@@ -55,8 +45,8 @@ export type NextMove =
   | { readonly move: 'finish'; readonly status: PurchaseEnding };
 
 /**
- * More attempts than this say that the payment provider, or we, misunderstand something. With two waits each, for an
- * answer and before the next key, they last six hours.
+ * More attempts than this mean a mistake of the payment provider, or of ours. With two waits each, for an answer and
+ * before the next key, they last six hours.
  */
 const ATTEMPT_COUNT_MAX = 8;
 
@@ -72,6 +62,18 @@ export const idempotencyKey = (runId: string, step: StepName, attempt: number): 
   `${runId}:${step}:${attempt}`;
 
 /**
+ * The next move of a purchase workflow.
+ *
+ *     purchase, invoiced    customer → invoice → line → finalize → pay ──▶ success
+ *                                                           │      └ a bank takes days ▷ paid ──▶ success
+ *                                                           └ no, at once or then ▶ void ──▶ declined, failed
+ *     purchase, card        customer → invoice → line → finalize ▷ the customer pays ──▶ success
+ *                                                           └ time is over ▶ void ──▶ failed
+ *     add-ons               customer → inspect → apply ──▶ success, refused, declined
+ *     checkout              customer → subscribe ──▶ success, failed
+ *
+ * An invoice that the customer's credit pays ends the purchase workflow at `finalize`.
+ *
  * @param isExpired - payment by card: the time to pay is over.
  */
 export function nextMove(
@@ -123,7 +125,7 @@ function attemptAt(steps: readonly StepRecord[], step: StepName): NextMove {
   if (!last) return { move: 'do', step, attempt: 1 };
   if (last.state === 'intent') return { move: 'do', step, attempt: last.attempt };
   const attempts = steps.filter((record) => record.step === step && record.isForgiven !== true);
-  // Numbers go on where a person has let it be tried again: the payment provider still knows the earlier keys.
+  // Attempts keep counting after a person has allowed another try: the payment provider still knows the earlier keys.
   return attempts.length >= ATTEMPT_COUNT_MAX
     ? { move: 'park', step }
     : { move: 'do', step, attempt: last.attempt + 1 };

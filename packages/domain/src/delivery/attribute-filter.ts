@@ -2,8 +2,8 @@
  * Attribute filters of webhooks: conditions on members of the delivery's body, all of which must hold. Names and
  * meanings are the same as for segments (`messaging-conventions.md` §1.4).
  *
- * They are checked when a delivery would be logged: what does not match costs no row and no request, and a filter
- * that comes later does not change what is already logged.
+ * They are checked before a delivery is logged: an event that does not match costs no row and no request. A later
+ * filter does not change deliveries that are already logged.
  */
 import { canonicalJson } from '../values/canonical-json.ts';
 import { isJsonObject, type Json } from '../values/json.ts';
@@ -26,7 +26,7 @@ export const FILTER_OPERATORS = [
 
 export type FilterOperator = (typeof FILTER_OPERATORS)[number];
 
-/** How many values an operator takes: none, one number, or any number of texts of which one must fit. */
+/** Values that an operator takes: no value, one number, or any number of texts of which one must fit. */
 export const valuesOfOperator = (operator: FilterOperator): 'none' | 'number' | 'texts' => {
   switch (operator) {
     case 'exists':
@@ -59,7 +59,7 @@ const WHOLE_NUMBER = /^-?\d+$/;
 /** True for a JSON number, or a text that is one. */
 export const isNumberText = (text: string): boolean => JSON_NUMBER.test(text);
 
-/** Null counts as absent, and what is absent is not equal to anything. */
+/** Null counts as absent, and an absent member is not equal to any value. */
 export function matchesFilters(
   event: ReportingEvent,
   filters: readonly AttributeFilter[],
@@ -103,7 +103,7 @@ function holds(body: Json, { field, operator, values = [] }: AttributeFilter): b
   }
 }
 
-/** What a path leads to, without what is null: several where it leads through a list. */
+/** The values at a path, except null; several if it leads through a list. */
 function membersOf(value: Json, path: string): Json[] {
   if (Array.isArray(value)) {
     const [place = '', ...rest] = path.split('.');

@@ -1,20 +1,19 @@
 /**
  * Endings of an attempt, and the ones with an hour's wait.
  *
- * The field's words for the listed failures (`ingestion-webhooks.md` §7) are those of a client that
- * says "EOF", "misbehaving server", "connection refused", "connection reset by peer". Ours for the
- * same things are the keys below. Whatever is not listed goes straight to exponential backoff.
+ * A client's words for the listed failures (`ingestion-webhooks.md` §7) are "EOF", "misbehaving server", "connection
+ * refused", "connection reset by peer". The keys below name the same failures. Every other failure goes straight to
+ * exponential backoff.
  *
- * "A misbehaving server" stands among failures of the receiver, so it is read as a receiver that does not speak HTTP.
- * Go's "server misbehaving" is something else: a name server that failed (SERVFAIL). It is left out on purpose. The
- * system's resolver has one code (EAI_AGAIN) for a name server that fails, is silent or is out of reach, and the name
- * server is usually ours. The hour of rest is meant for receivers, and a failure of our own resolver would cost every
- * endpoint one; backoff asks again within seconds.
+ * "A misbehaving server" is listed as a receiver's failure, so it means one that does not speak HTTP. Go's "server
+ * misbehaving" is a name server that failed (SERVFAIL). It is left out on purpose. The system's resolver has one code
+ * (EAI_AGAIN) for a name server that fails, is silent or is out of reach, and the name server is usually ours. The hour
+ * of rest is for receivers; a failure of our resolver would cost every endpoint one. Backoff asks again in seconds.
  *
  * Step 12 of the walk. Before: `worker/src/http/classify-failure.ts` names the failure. After: `delivery-schedule.ts`.
  */
 
-/** Failure class → what it means, for those who read the attempts. */
+/** Failure class → its meaning, for readers of the attempts. */
 export const FAILURE_CLASSES = {
   status: 'The endpoint answered, but not with a 2xx status. Redirects are not followed.',
   end_of_file: 'The endpoint closed the connection before its answer was complete.',
@@ -38,7 +37,7 @@ export const FAILURE_CLASSES = {
 
 export type FailureClass = keyof typeof FAILURE_CLASSES;
 
-/** A failed attempt. `status` is set where a response head came, whatever the class. */
+/** A failed attempt. `status` is set if a response head came, for every class. */
 export interface DeliveryFailure {
   readonly failure: FailureClass;
   readonly status: number | null;
@@ -56,12 +55,12 @@ const LISTED_CLASSES: ReadonlySet<FailureClass> = new Set<FailureClass>([
   'tls_verification',
 ]);
 
-/** 2xx and nothing else. */
+/** True for 2xx only. */
 export function isSuccessStatus(status: number): boolean {
   return status >= 200 && status <= 299;
 }
 
-/** True if `ingestion-webhooks.md` §7 says to wait one hour. */
+/** True if `ingestion-webhooks.md` §7 requires a wait of one hour. */
 export function isListedFailure(failure: DeliveryFailure): boolean {
   if (failure.failure === 'status')
     return failure.status !== null && LISTED_STATUSES.has(failure.status);

@@ -1,6 +1,8 @@
 /**
- * Events in parts whose bodies are sent to Postgres in one statement. A body is written here, once, and what is sent holds
- * it up to four times more: a thousand events of a person with 300 KB of attributes took 1 GB at once.
+ * Events in parts, of which Postgres receives one in each statement.
+ *
+ * A body is written here, once, and the data sent contain it up to four times more: a thousand events of a person with
+ * 300 KB of attributes took 1 GB at once.
  *
  * Used by `database/src/delivery/deliveries.ts`. Pure.
  */
@@ -18,7 +20,7 @@ export interface DeliveryPart {
   readonly bodiesWithContent: readonly (string | null)[];
 }
 
-/** Characters: what a thousand bodies of 16 KB have, so that nearly all batches are one part. */
+/** Characters. A thousand bodies of 16 KB have as many, so nearly all batches are one part. */
 const PART_LENGTH_MAX = 16_000_000;
 
 /** The part that begins at `start`: as many events as fit, and one at least. */

@@ -1,44 +1,29 @@
 /**
  * Retry schedule of failed deliveries, and their end.
  *
- * The schedule is a function of the attempts so far, nothing else is remembered:
+ * The schedule is a function of the attempts of the delivery. There is no other state.
  *
  *   pending ──2xx──────────────────────────────▶ delivered
  *      │ failure
  *      ▼
  *   retrying ──2xx─────────────────────────────▶ delivered
- *      │ ▲
- *      │ └─ failure before give-up: wait, again
+ *      │ ▲ └─ failure before give-up: wait, again (`judgeFailure`)
  *      └─── failure at or after give-up ───────▶ abandoned
- *
- * Waits: the first listed failure of a delivery waits exactly the listed time (one hour). Every other failure takes
- * the next exponential step, base × 2ⁿ up to the cap, and waits a random time between half of it and all of it. So
- * waits never get shorter, and lanes that failed together do not come back together. "One hour, then exponential"
- * leaves open whether a listed failure later in a delivery's life waits an hour again; once is enough to honour both
- * readings.
- *
- * `Retry-After` puts the next attempt off where it is later than that, by an hour after the failure at most: a receiver may
- * ask for rest, not for silence. It never shortens a wait.
- *
- * Deliveries that failed beside one another wait together (`lane.ts`): none is tried within the hour of any of them.
- * So a wait may be longer than its own delivery needs, and another's success never cuts an hour short; only a person
- * does (`skipHead` and `probe` of `database/src/replays/lane-actions.ts`).
- *
- * The last attempt is made at the give-up time itself, so a delivery is never given up without
- * having been tried at the end, and never before. Give-up counts from the delivery's own first
- * attempt, not from when its lane began to fail.
  *
  * Pure: the clock and the chance are arguments. Step 12 of the walk, before and after: `lane.ts`.
  */
 import { isListedFailure, type DeliveryFailure } from './delivery-failure.ts';
 
-/** Seven days (`ingestion-webhooks.md` §8): the default of the workers, and of the API, which tells when a delivery ends. */
+/**
+ * Seven days (`ingestion-webhooks.md` §8): the default of the workers, and of the API, which shows when a delivery
+ * ends.
+ */
 export const GIVE_UP_AFTER_MS_DEFAULT = 7 * 24 * 3_600_000;
 
 /** The longest that `Retry-After` counts for, from the end of the attempt. */
 const RETRY_AFTER_MS_MAX = 3_600_000;
 
-/** The rules' numbers. The defaults of `worker/src/process/webhook-settings.ts` are the spec's where it has one. */
+/** The rules' numbers. The defaults of `worker/src/process/webhook-settings.ts` are the spec's, if it has one. */
 export interface DeliveryPolicy {
   readonly listedFailureWaitMs: number;
   readonly backoffBaseMs: number;
@@ -66,7 +51,7 @@ export const NEVER_ATTEMPTED: RetryState = {
 
 export interface FailedAttempt extends DeliveryFailure {
   readonly startedAtMs: number;
-  /** Of the answer's `Retry-After`, Unix milliseconds; undefined if it has none. */
+  /** Of the answer's `Retry-After`, Unix milliseconds; undefined if the answer has no such header. */
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -92,7 +77,22 @@ export type FailureVerdict =
   | { readonly outcome: 'abandoned'; readonly retry: RetryState };
 
 /**
- * What follows from a failed attempt.
+ * Judges a failed attempt: the wait before the next one, or the end.
+ *
+ * The first listed failure of a delivery waits exactly the listed time (one hour). Every other failure takes the next
+ * exponential step, base × 2ⁿ up to the cap, and waits a random time between half of it and all of it. So waits never
+ * get shorter, and lanes that failed together do not come back together. "One hour, then exponential" leaves open
+ * whether a listed failure later in a delivery's life waits an hour again; one hour once fits both readings.
+ *
+ * A later time in `Retry-After` puts the next attempt off, by an hour after the failure at most: a receiver may ask for
+ * rest, not for silence. It never shortens a wait.
+ *
+ * Deliveries that failed beside one another wait together (`lane.ts`): each waits for the hour of all of them. So a
+ * wait may be longer than its own delivery needs, and another's success never cuts an hour short; only a person does
+ * (`skipHead` and `probe` of `database/src/replays/lane-actions.ts`).
+ *
+ * The last attempt is made at the give-up time itself. So every delivery is tried at the end, and is given up after
+ * that attempt. Give-up counts from the delivery's own first attempt, not from the first failure of its lane.
  *
  * @param endedAtMs - when the failure was known; waits count from here.
  * @param chance - 0 ≤ chance < 1.

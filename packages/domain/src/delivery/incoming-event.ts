@@ -1,6 +1,8 @@
 /**
- * Incoming events: the types of what a workspace's own calls bring, beside the registry of what happens to messages and
- * subscriptions (`reporting-event.ts`). They are reported to webhooks that list them, and to those alone.
+ * Incoming events: the types of events that a workspace's own calls bring.
+ *
+ * They stand beside the registry of events about messages and subscriptions (`reporting-event.ts`). They are reported
+ * only to webhooks that list them.
  */
 
 /** Tracked events, views of pages and screens, changes of people and of objects, deletions of either, published messages. */
@@ -16,7 +18,7 @@ export const INCOMING_EVENT_TYPES = [
 
 export type IncomingEventType = (typeof INCOMING_EVENT_TYPES)[number];
 
-/** In a webhook's list: each type that there is, also those of later versions. */
+/** In a webhook's list: every type, including types of later versions. */
 export const EVERY_EVENT_TYPE = '*';
 
 /** True for the types of incoming events; {@link EVERY_EVENT_TYPE} is no type. */
@@ -25,7 +27,7 @@ export function isIncomingEventType(type: string): type is IncomingEventType {
 }
 
 /**
- * In the list of an application's endpoint, in place of `message`: nothing else is of that type, so an endpoint is told of its
- * own application's messages alone, also by a worker of before there were applications.
+ * In the list of an application's endpoint, in place of `message`. No event has this type, so an endpoint receives only
+ * its own application's messages, also from a worker that is older than applications.
  */
 export const APPLICATION_EVENT_TYPE = 'application_message';

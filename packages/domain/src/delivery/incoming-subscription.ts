@@ -1,10 +1,11 @@
 /**
- * Selects the incoming events of a webhook: those of the workspace, or the published messages of its application; of
- * these the types that it lists, names of tracked events, its filters, and whether it takes rows of imports and late
- * events.
+ * Selects the incoming events of a webhook: the workspace's, or the published messages of its application.
  *
- * They are matched when an operation is applied and not in SQL, unlike events of the registry: most of what comes in is
- * wanted by nobody, and then neither a body nor a row is made of it.
+ * It selects by the listed types, names of tracked events, filters, and whether the webhook takes rows of imports and
+ * late events.
+ *
+ * They are matched when an operation is applied and not in SQL, unlike events of the registry. Most calls match no
+ * webhook, and they then cost neither a body nor a row.
  *
  * Read by `database/src/delivery/incoming-subscriptions.ts`, asked by `domain/src/reports/incoming-report.ts`.
  */
@@ -12,17 +13,17 @@ import { matchesFilters, type AttributeFilter } from './attribute-filter.ts';
 import { EVERY_EVENT_TYPE } from './incoming-event.ts';
 import type { ReportingEvent } from './reporting-event.ts';
 
-/** What one webhook asks for. */
+/** The selection of one webhook. */
 export interface IncomingSubscription {
   readonly environmentId: number;
   readonly webhookId: number;
-  /** Whose endpoint it is; null: the workspace's own webhook. */
+  /** The application whose endpoint it is; null for a webhook of the workspace itself. */
   readonly applicationId: string | null;
   /** Types of events, and `*`. */
   readonly events: readonly string[];
-  /** Of tracked events and published messages those with one of these names; null: all. */
+  /** Names of tracked events and published messages that are selected; null for all. */
   readonly eventNames: readonly string[] | null;
-  /** All of them must hold; null: none. */
+  /** All of them must hold; null if the webhook has no filter. */
   readonly attributeFilters: readonly AttributeFilter[] | null;
   readonly withImports: boolean;
   readonly withLate: boolean;
@@ -43,18 +44,18 @@ export interface EventArrival {
   readonly isLate: boolean;
 }
 
-/** Events of so long ago trigger nothing, unless asked for (`ingestion-webhooks.md` §8). */
+/** Older events than this cause no delivery, unless the webhook asks for them (`ingestion-webhooks.md` §8). */
 export const LATE_AFTER_MS = 72 * 60 * 60 * 1000;
 
 interface Subscriber extends Omit<IncomingSubscription, 'events' | 'eventNames'> {
   readonly types: ReadonlySet<string>;
   readonly names: ReadonlySet<string> | null;
   readonly filters: readonly AttributeFilter[];
-  /** Those of `filters` that can be checked before the person is known. */
+  /** The filters of `filters` that can be checked before the person is known. */
   readonly eventFilters: readonly AttributeFilter[];
 }
 
-/** Members of a body that tell of the person's row, and `data`, which contains them. */
+/** Members of a body with data of the person's row, and `data`, which contains them. */
 const ABOUT_PERSON =
   /^data(?:\.(?:identifiers|customer_id|email_address|person_attributes)(?:\.|$)|$)/;
 
@@ -63,7 +64,7 @@ export class IncomingSubscriptions {
   readonly #byEnvironment = new Map<number, Subscriber[]>();
   readonly #byApplication = new Map<string, Subscriber[]>();
 
-  /** @param applications - those that there are, of the ones that messages of the batch name. */
+  /** @param applications - the existing ones, of the ones that messages of the batch name. */
   constructor(
     subscriptions: readonly IncomingSubscription[],
     applications: readonly ApplicationKey[] = [],
@@ -103,7 +104,7 @@ export class IncomingSubscriptions {
     return this.#byApplication.has(textOf(application));
   }
 
-  /** The webhooks that are told of an event, in any order. */
+  /** The webhooks that receive an event, in any order. */
   subscribersOf(event: ReportingEvent, arrival: EventArrival): number[] {
     const webhookIds: number[] = [];
     const { environmentId, applicationId } = event;
@@ -117,7 +118,7 @@ export class IncomingSubscriptions {
     return webhookIds;
   }
 
-  /** False if no webhook is told of an event, whoever its person is. */
+  /** False if no webhook receives an event, for any person. */
   mayBeWanted(event: ReportingEvent, arrival: EventArrival): boolean {
     return (this.#byEnvironment.get(event.environmentId) ?? []).some(
       (subscriber) =>

@@ -1,10 +1,9 @@
 /**
- * Alerts about an unreachable webhook: event types of the service's own that webhooks may choose like any other, beside
- * the registry.
+ * Alerts about an unreachable webhook. Webhooks may choose these event types like any other, beside the registry.
  *
- * The failing webhook is not told itself: it would hear of it only once it works again. An alert that is given up
- * makes no alert, or two dead endpoints would report each other for ever (`database/src/delivery/lanes.ts` does not count it
- * as given up).
+ * The failing webhook does not receive the alert: it could arrive only once the webhook works again. An alert that is
+ * given up makes no alert, or two dead endpoints would report each other for ever (`database/src/delivery/lanes.ts`
+ * does not count it as given up).
  */
 import type { JsonObject } from '../values/json.ts';
 import { splitOwnEventType, type AlertEventType, type ReportingEvent } from './reporting-event.ts';

@@ -1,37 +1,14 @@
 /**
- * One webhook's ordered deliveries, as a machine without clock or network: which delivery may be
- * sent now, and what its ending means for the others.
+ * One webhook's ordered deliveries, as a machine without clock or network.
  *
- *   healthy: up to `concurrencyLimit` deliveries in flight, at most one a person; the concurrency limit grows by one
- *     │      with each success
- *     │ a failure: nothing new starts, what is in flight ends, the earliest failed is the head
- *     ▼
- *   failing: the head alone, one attempt at a time, at `nextProbeAtMs`: after its own wait, and after the
- *     │      hour of whatever failed beside it with a status of the one-hour list, or its `Retry-After`
- *     │ the head is delivered or abandoned
- *     ▼
- *   healthy, concurrency limit 1: what was blocked follows, in order
+ * It decides which delivery may be sent now, and how its ending changes the others (`LaneRun`).
+ * Deliveries about one person start in order, each after the end of the one before it. While the lane fails, only the head
+ * starts. A delivered delivery never starts again, and the cursor passes finished deliveries only.
  *
- * The lane's memory is a cursor over its log: everything up to it is delivered or abandoned.
+ * A run may continue after a crash from a snapshot of any moment. The snapshot is `failing` as soon as a failure is known,
+ * so a crash cannot shorten a wait.
  *
- *   sequence  1 2 3 4 5 6 7 8 9 …
- *             ✓ ✓ ✓ ✓ ✗ ✓ ✗ · ·      cursor 4, head 5, attempted through 7
- *
- * Deliveries about one person stand in a line: the next one starts once the one before it is finished. Deliveries about
- * others pass those that stand in a line (`person-lines.ts`). So the head may have deliveries before it that were never
- * attempted:
- *
- *   sequence  1 2 3 4 5 6 7 8 9 …
- *   person    A A B A C D …
- *             ✓ · ✓ · ✗ ✓ · · ·      cursor 1, head 5, attempted through 6
- *
- * Invariants: deliveries about one person start in order, and none before the one before it is finished; while failing
- * none starts but the head; what ended well is never started again; the cursor only moves over what is finished.
- *
- * A snapshot taken at any moment is safe to continue from after a crash: as soon as a failure is
- * known it says `failing`, so that a crash cannot shorten a wait.
- *
- * Step 12 of the walk. Before and after: `worker/src/lane/lane-drain.ts` (step 11) feeds it and does what it says.
+ * Step 12 of the walk. Before and after: `worker/src/lane/lane-drain.ts` (step 11) drives it and sends the deliveries.
  * The simulation in `test/delivery/lane-simulation.test.ts` drives it over months of virtual time.
  */
 import {
@@ -47,19 +24,19 @@ export interface LanePolicy extends DeliveryPolicy {
   readonly windowMax: number;
 }
 
-/** What is kept of a lane between runs. */
+/** State of a lane between runs. */
 export interface LaneSnapshot {
   readonly state: 'healthy' | 'failing';
   /** Every delivery up to this sequence is delivered or abandoned. */
   readonly cursor: number;
-  /** Between the cursor and here are deliveries that were attempted; beyond it none was. */
+  /** Deliveries after the cursor up to here may have been attempted; later ones have not. */
   readonly attemptedThrough: number;
   /** Null exactly while healthy. */
   readonly nextProbeAtMs: number | null;
   readonly concurrencyLimit: number;
 }
 
-/** A row of the log, with what its earlier attempts came to. */
+/** A row of the log, with the result of its earlier attempts. */
 export interface LaneDelivery {
   readonly sequence: number;
   readonly retry: RetryState;
@@ -67,7 +44,7 @@ export interface LaneDelivery {
   readonly isFinished: boolean;
   /** An operator asked for it: its first failure ends it, so that it never blocks later deliveries. */
   readonly isTriedOnce: boolean;
-  /** The internal id of the person whom it is about. Null if it is about none, and where its order is free. */
+  /** The internal id of the person whom it is about. Null if it is about no person, or if its order is free. */
   readonly personId: number | null;
   /**
    * With the first delivery of a page: merges of people whom the page is about, by merged person, whom they are part of
@@ -82,7 +59,29 @@ interface Entry<Delivery> extends LineEntry {
   state: 'waiting' | 'in_flight' | 'finished';
 }
 
-/** One run over a lane: from a snapshot, through endings, to the next snapshot. */
+/**
+ * One run over a lane, from a snapshot through endings to the next snapshot.
+ *
+ *   healthy: up to `concurrencyLimit` deliveries in flight, at most one a person. Each success raises the limit by one.
+ *     │ After a failure no delivery starts, the ones in flight end, and the earliest failed one is the head.
+ *     ▼
+ *   failing: the head alone, one attempt at a time, at `nextProbeAtMs`. It is after its own wait, and after the hour or
+ *     │      the `Retry-After` of each delivery that failed beside it with a status of the one-hour list
+ *     │ the head is delivered or abandoned
+ *     ▼
+ *   healthy, concurrency limit 1: the blocked deliveries follow, in order
+ *
+ * The lane's memory is a cursor over its log: all deliveries up to it are delivered or abandoned.
+ *
+ *   sequence  1 2 3 4 5 6 7 8 9 …
+ *             ✓ ✓ ✓ ✓ ✗ ✓ ✗ · ·      cursor 4, head 5, attempted through 7
+ *
+ * Deliveries about one person stand in a line, and deliveries about other people pass it (`person-lines.ts`). So the
+ * head may have deliveries before it that were never attempted:
+ *
+ *   person    A A B A C D …
+ *             ✓ · ✓ · ✗ ✓ · · ·      cursor 1, head 5, attempted through 6
+ */
 export class LaneRun<Delivery extends LaneDelivery> {
   readonly #policy: LanePolicy;
   /** The deliveries loaded and beyond the cursor, by sequence. */
@@ -91,15 +90,15 @@ export class LaneRun<Delivery extends LaneDelivery> {
   #cursor: number;
   #attemptedThrough: number;
   #loadedThrough: number;
-  /** What waits with a lower sequence stands in a line or is in `#released`, unless the lane is failing. */
+  /** A waiting delivery with a lower sequence stands in a line or is in `#released`, unless the lane is failing. */
   #next: number;
   /** Deliveries before `#next` whose turn in their line has come, in order. */
   #released: Entry<Delivery>[] = [];
   #inFlight = 0;
   #concurrencyLimit: number;
   /**
-   * Set exactly while failing: the earliest delivery known to have failed (undefined until it is loaded), and until
-   * when the endpoint is left alone because of its answer to any delivery (`ingestion-webhooks.md` §7: an hour; `Retry-After`).
+   * Set exactly while failing. `head` is the earliest delivery known to have failed, undefined until it is loaded. The
+   * endpoint rests until `restsUntilMs` because of an answer: the hour of `ingestion-webhooks.md` §7, or `Retry-After`.
    */
   #failing:
     | {
@@ -155,7 +154,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
     return this.#failing?.nextProbeAtMs ?? null;
   }
 
-  /** True while failing where the delivery to probe with is still to be loaded. */
+  /** True while failing, if the delivery of the retry probe is not loaded yet. */
   get isHeadUnknown(): boolean {
     return this.#failing !== undefined && this.#failing.head === undefined;
   }
@@ -163,7 +162,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
   /**
    * Adds the next deliveries of the log, in order and without a gap.
    *
-   * @throws AppError BUG on a gap: sending on would lose what is missing.
+   * @throws AppError BUG on a gap: a run that continued would lose the missing deliveries.
    */
   load(deliveries: readonly Delivery[]): void {
     const merges = deliveries[0]?.merges;
@@ -194,7 +193,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
     return (this.#failing ? this.#probe(nowMs) : this.#nextWaiting()) !== undefined;
   }
 
-  /** The delivery to send now, which counts as in flight from here; undefined if none may start. */
+  /** The delivery to send now, which counts as in flight from here; undefined if no delivery may start. */
   start(nowMs: number): Delivery | undefined {
     const entry = this.#failing ? this.#probe(nowMs) : this.#nextWaiting();
     if (!entry) return undefined;
@@ -213,7 +212,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
   /**
    * The delivery in flight was answered with a 2xx.
    *
-   * @param mayGrow - false if more requests at a time would gain nothing.
+   * @param mayGrow - false if more requests at a time would have no benefit.
    */
   succeed(sequence: number, mayGrow = true): void {
     this.#finish(sequence);
@@ -299,8 +298,8 @@ export class LaneRun<Delivery extends LaneDelivery> {
   }
 
   /**
-   * After a load: the head is the earliest delivery that was tried and is not finished. If a crash took what was
-   * known of it, the earliest unfinished one takes its place.
+   * After a load: the head is the earliest delivery that was tried and is not finished. If a crash lost its earlier
+   * attempts, the earliest unfinished delivery takes its place.
    */
   #findHead(): void {
     if (!this.#failing || this.#failing.head !== undefined) return;
@@ -316,7 +315,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
       this.#failing = { ...this.#failing, head: earliest };
   }
 
-  /** What had its turn before may have to wait now. */
+  /** A delivery whose turn had come may have to wait now. */
   #mergeLines(merges: ReadonlyMap<number, number>): void {
     this.#lines.merge(merges, this.#entries.values());
     this.#released = this.#released.filter(({ waitsFor }) => waitsFor === 0);

@@ -3,7 +3,10 @@
  * within its class. Pure.
  */
 
-/** Upper bounds of the classes in milliseconds, each twice the one before; what is above the last is in a class of its own. */
+/**
+ * Upper bounds of the classes in milliseconds, each twice the one before. Values above the last bound have a class of
+ * their own.
+ */
 export const LATENCY_BOUNDS_MS: readonly number[] = Array.from({ length: 14 }, (_, n) => 2 ** n);
 
 export const LATENCY_CLASS_COUNT = LATENCY_BOUNDS_MS.length + 1;
@@ -17,7 +20,7 @@ export function latencyClassOf(durationMs: number): number {
 /**
  * @param counts - by class.
  * @param share - from 0 to 1.
- * @returns milliseconds, on the line between the bounds of the class; undefined if nothing was counted.
+ * @returns milliseconds, on the line between the bounds of the class; undefined if all counts are 0.
  */
 export function latencyPercentileMs(counts: readonly number[], share: number): number | undefined {
   const total = counts.reduce((sum, count) => sum + count, 0);
@@ -27,7 +30,7 @@ export function latencyPercentileMs(counts: readonly number[], share: number): n
   for (const [place, count] of counts.entries()) {
     if (count > 0 && below + count >= wanted) {
       const from = LATENCY_BOUNDS_MS[place - 1] ?? 0;
-      // Of the last class nothing is known but where it begins.
+      // The last class has no upper bound, so its lower bound is the result.
       const to = LATENCY_BOUNDS_MS[place] ?? from;
       return from + (to - from) * Math.max(0, (wanted - below) / count);
     }

@@ -1,20 +1,17 @@
 /**
- * Addresses to which a webhook may be sent, with their look-up. Also the part of the address space that counts as one
- * caller.
+ * Addresses that webhooks may have, and networks that are one caller.
  *
- * The rules see addresses only, never names: names are resolved first, and the address that was
- * judged is the one that is connected to (`platform/src/outgoing/vetted-connection.ts`), so a name cannot
- * change its answer in between. URL parsing has brought every way to write a literal (`0x7f.1`, `2130706433`,
- * `[::1]`) to dotted decimal or hexadecimal groups before it comes here.
+ * The rules judge addresses, never names. A name is resolved first, and the judged address is the one that is connected
+ * to (`platform/src/outgoing/vetted-connection.ts`), so a name cannot change its answer in between. URL parsing has
+ * already turned every form of a literal (`0x7f.1`, `2130706433`, `[::1]`) into dotted decimal or hexadecimal groups.
  *
- * IPv6 is refused unless it is global unicast (2000::/3), so a range nobody thought of is refused.
- * Ranges that carry an IPv4 address inside are judged by that address as well: a private one does
- * not become public by being written differently.
+ * IPv6 is refused unless it is global unicast (2000::/3), so an unforeseen range is refused. Ranges that carry an IPv4
+ * address inside are judged by that address as well: a private one does not become public by being written differently.
  *
  * Sources: IANA special-purpose address registries, and the metadata addresses of hosting companies.
  */
 
-/** What a refused address is. `allowable` kinds may be opened by `WEBHOOK_ALLOW_PRIVATE_ADDRESSES`. */
+/** Kinds of refused addresses. `allowable` kinds may be opened by `WEBHOOK_ALLOW_PRIVATE_ADDRESSES`. */
 export const ADDRESS_KINDS = {
   this_network: 'never',
   loopback: 'allowable',
@@ -39,7 +36,7 @@ export type AddressKind = keyof typeof ADDRESS_KINDS;
 interface AddressRule {
   readonly range: string;
   readonly kind: AddressKind;
-  /** First bit of the IPv4 address inside, where the range carries one. */
+  /** First bit of the IPv4 address inside, if the range carries one. */
   readonly ipv4AtBit?: number;
 }
 
@@ -86,7 +83,7 @@ export const ADDRESS_RULES: readonly AddressRule[] = [
   { range: '::ffff:0:0:0/96', kind: 'ipv4_in_ipv6', ipv4AtBit: 96 }, // RFC 2765, translated
   { range: '::/96', kind: 'ipv4_in_ipv6', ipv4AtBit: 96 }, // RFC 4291, compatible
   { range: '64:ff9b::/96', kind: 'nat64', ipv4AtBit: 96 }, // RFC 6052
-  { range: '64:ff9b:1::/48', kind: 'nat64' }, // RFC 8215, where the IPv4 address stands is the network's choice
+  { range: '64:ff9b:1::/48', kind: 'nat64' }, // RFC 8215; each network chooses the place of the IPv4 address
   { range: '100::/64', kind: 'reserved' }, // RFC 6666, discard
   { range: 'fc00::/7', kind: 'private' }, // RFC 4193
   { range: 'fe80::/10', kind: 'link_local' }, // RFC 4291
@@ -112,7 +109,7 @@ export type AddressVerdict =
 export interface AddressPolicy {
   /** Opens the `allowable` kinds. Metadata, multicast and the like stay closed. */
   readonly allowPrivate: boolean;
-  /** Opens the `allowable` kinds within these networks; none by default. */
+  /** Opens the `allowable` kinds within these networks; empty by default. */
   readonly allowedNetworks?: readonly AddressRange[];
 }
 
@@ -134,8 +131,8 @@ export function parseNetwork(text: string): AddressRange | undefined {
 }
 
 /**
- * Judges one address, IPv4 in dotted decimal or IPv6 in any text form (a zone is ignored).
- * What cannot be read as an address is refused.
+ * Judges one address, IPv4 in dotted decimal or IPv6 in any text form (a zone is ignored). A text that cannot be read
+ * as an address is refused.
  */
 export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdict {
   const bits = parseAddress(text);
@@ -143,8 +140,8 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
 }
 
 /**
- * Why no setting opens an address: metadata, multicast, reserved and the like. Undefined if a worker's settings decide, and
- * where it is public.
+ * The kind of an address that no setting opens: metadata, multicast, reserved and the like. Undefined for a public
+ * address, and for one that a worker's settings may open.
  */
 export function whyNeverAllowed(text: string): AddressKind | undefined {
   const verdict = judgeAddress(text, { allowPrivate: true });
@@ -156,9 +153,9 @@ export const canonicalAddress = (address: string): string =>
   address.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');
 
 /**
- * The part of the address space that counts as one caller, as a name: an IPv4 address, also where it is written as an
- * IPv6 one; of an IPv6 address the first 64 bits, because a host may take as many addresses of its network as it
- * likes (RFC 7934). A text that is no address stands for itself.
+ * The part of the address space that counts as one caller, as a name. For IPv4 it is the address, also if it is written
+ * as an IPv6 one. For IPv6 it is the first 64 bits, because a host may take as many addresses of its network as it
+ * likes (RFC 7934). A text that is no address is its own name.
  */
 export function callerNetwork(text: string): string {
   const bits = parseAddress(text);

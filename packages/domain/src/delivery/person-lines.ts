@@ -59,9 +59,9 @@ export class PersonLines<Entry extends LineEntry> {
   }
 
   /**
-   * Makes one line of those of people who were merged.
+   * Joins the lines of people who were merged.
    *
-   * @param merges - by merged person, whom they are part of now.
+   * @param merges - by merged person, the person that they are part of.
    * @param entries - all that are known, by sequence.
    */
   merge(merges: ReadonlyMap<number, number>, entries: Iterable<Entry>): void {

@@ -2,8 +2,8 @@
  * Registry of event types for reporting webhooks, with their common shape. All have that shape until they are written
  * as deliveries.
  *
- * Step 9 of the walk: `apply-operations.ts` finds reporting events; `database/src/delivery/deliveries.ts`
- * (step 10) writes one delivery for each webhook that selected the type.
+ * In step 9 of the walk `apply-operations.ts` finds reporting events. `database/src/delivery/deliveries.ts` (step 10)
+ * writes one delivery for each webhook that selected the type.
  */
 import type { JsonObject } from '../values/json.ts';
 import {
@@ -96,7 +96,7 @@ export const REPORTING_EVENT_TYPES = Object.entries(SUFFIXES).flatMap(([family, 
 
 const TYPES: ReadonlySet<string> = new Set(REPORTING_EVENT_TYPES);
 
-/** Our own, beside the registry: what the service tells about itself, a failing lane and what it gave up. */
+/** Event types about the service itself, beside the registry: a failing lane and the deliveries that it gave up. */
 export const ALERT_EVENT_TYPES = [
   'reporting_webhook_failing',
   'reporting_webhook_abandoned',
@@ -105,7 +105,7 @@ export const ALERT_EVENT_TYPES = [
 
 export type AlertEventType = (typeof ALERT_EVENT_TYPES)[number];
 
-/** What every workspace of an account may hear of the account; ours too. */
+/** Event types about the account, for every workspace of it; not in the registry. */
 const ACCOUNT_EVENT_TYPES = ['purchase_ended'] as const;
 
 /** Of our own, beside the registry. */
@@ -122,7 +122,7 @@ export const SELECTABLE_EVENT_TYPES: readonly SelectableEventType[] = [
   ...INCOMING_EVENT_TYPES,
 ];
 
-/** What a webhook's list may hold: a type, or `*` for each of them. */
+/** Values of a webhook's list: a type, or `*` for each of them. */
 export const LISTABLE_EVENT_TYPES: readonly (SelectableEventType | typeof EVERY_EVENT_TYPE)[] = [
   ...SELECTABLE_EVENT_TYPES,
   EVERY_EVENT_TYPE,
@@ -139,7 +139,7 @@ export function isSelectableEventType(type: string): type is SelectableEventType
 export const isListableEventType = (type: string): boolean =>
   type === EVERY_EVENT_TYPE || isSelectableEventType(type);
 
-/** The first part of each: what it is about. */
+/** The first part of each type, its subject. */
 const OWN_FAMILIES = {
   reporting_webhook_failing: 'reporting_webhook',
   reporting_webhook_abandoned: 'reporting_webhook',
@@ -175,12 +175,12 @@ export function isReportingEventType(type: string): type is ReportingEventType {
   return TYPES.has(type);
 }
 
-/** True for the channels of messages; `customer` is none. */
+/** True for the channels of messages; false for `customer`. */
 export function isMessageChannel(channel: string): channel is MessageChannel {
   return channel !== 'customer' && Object.hasOwn(SUFFIXES, channel);
 }
 
-/** Something that happened once, for whichever webhooks want to know. */
+/** One event, for all webhooks that select it. */
 export interface ReportingEvent {
   readonly environmentId: number;
   /** The same in every delivery of it: a ULID, or the id of the tracked event that is reported. */
@@ -188,19 +188,19 @@ export interface ReportingEvent {
   readonly eventType: SelectableEventType;
   /** The client's event that it reports; absent if that has no id. */
   readonly causeEventId?: string;
-  /** Of the commit batch that it was found in; absent if it came in none. */
+  /** Of the commit batch that it was found in; absent if it came without one. */
   readonly envelopeNumber?: number;
   /** The channel that caused it, or `customer` if that is not known. */
   readonly objectType: MessageChannel | 'customer' | OwnFamily | IncomingEventType;
-  /** The type's suffix, but for `svc_subscription_preferences_changed`; of an incoming event its name or what is done. */
+  /** The type's suffix, but for `svc_subscription_preferences_changed`; of an incoming event its name or its action. */
   readonly metric: string;
   readonly occurredAtMs: number;
   readonly personId?: number;
-  /** The webhooks that are told, of an incoming event; absent: each that chose the type. */
+  /** Of an incoming event: the webhooks that receive it. If absent, each webhook that chose the type receives it. */
   readonly webhookIds?: readonly number[];
   /** Of a published message for an application: whose endpoints these are. */
   readonly applicationId?: string;
-  /** The one webhook that is not told. */
+  /** The one webhook that does not receive it. */
   readonly exceptWebhookId?: number;
   /** Set for opens and clicks: two with the same value count as the same one. */
   readonly engagement?: {
@@ -209,6 +209,9 @@ export interface ReportingEvent {
     readonly link: string;
   };
   readonly data: JsonObject;
-  /** Members of `data` that only webhooks with `with_content` get; of an incoming event, those with `with_person_attributes`. */
+  /**
+   * Members of `data` that only webhooks with `with_content` get; of an incoming event, only webhooks with
+   * `with_person_attributes`.
+   */
   readonly content?: JsonObject;
 }

@@ -1,6 +1,6 @@
 /**
  * `Retry-After` of an answer (RFC 9110 §10.2.3): whole seconds, or a date in any of the three forms of RFC 9110 §5.6.7.
- * What is neither says nothing.
+ * Any other value is ignored.
  *
  * Step 12 of the walk. Before: `worker/src/lane/lane-attempts.ts`. After: `delivery-schedule.ts` bounds it.
  */
@@ -8,7 +8,7 @@
 const FIELD = /^retry-after:[ \t]*(.*?)[ \t]*$/im;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const TIME = String.raw`(\d\d):(\d\d):(\d\d)`;
-/** `Sun, 06 Nov 1994 08:49:37 GMT`, which is what senders must write. */
+/** `Sun, 06 Nov 1994 08:49:37 GMT`, the form that senders must write. */
 const FIXED_DATE = new RegExp(String.raw`^[a-z]{3}, (\d\d) ([a-z]{3}) (\d{4}) ${TIME} gmt$`, 'i');
 /** `Sunday, 06-Nov-94 08:49:37 GMT` */
 const RFC_850_DATE = new RegExp(
@@ -22,10 +22,11 @@ const ASCTIME_DATE = new RegExp(String.raw`^[a-z]{3} ([a-z]{3}) ([ \d]\d) ${TIME
 const SECONDS_MAX = 1_000_000_000;
 
 /**
- * When the receiver wants to be asked again, Unix milliseconds; undefined if it does not say.
+ * The time of the next request that the receiver asks for, Unix milliseconds; undefined if the head has no readable
+ * one.
  *
  * @param head - status line and header fields, a line each.
- * @param endedAtMs - from when seconds count.
+ * @param endedAtMs - the time from which seconds count.
  */
 export function retryAfterMs(head: string, endedAtMs: number): number | undefined {
   const value = FIELD.exec(head)?.[1];

@@ -14,7 +14,7 @@ export class SendPace {
   /** When the next start is due by even spacing. */
   #dueAtMs: number;
 
-  /** @param earliestAtMs - what `nextStartAtMs` said at last; null for a lane that has no past. */
+  /** @param earliestAtMs - the last value of `nextStartAtMs`; null for a lane without one. */
   constructor(ratePerSecond: number, earliestAtMs: number | null, nowMs: number) {
     this.#intervalMs = SECOND_MS / ratePerSecond;
     const due = earliestAtMs === null ? nowMs : earliestAtMs + AHEAD_MS_MAX;

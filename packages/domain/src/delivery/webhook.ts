@@ -1,12 +1,12 @@
 /**
  * Wire format of a reporting webhook: the body, the string that is signed, the headers.
  *
- * The body is written once, when the delivery is logged, and sent byte for byte on every attempt,
- * so that attempts of one delivery differ in their timestamp and signature only.
+ * The body is written once, when the delivery is logged, and sent byte for byte on every attempt, so that attempts of
+ * one delivery differ in their timestamp and signature only.
  *
- * Walk: before `database/src/delivery/deliveries.ts` logs what `deliveryBody` wrote (step 10); after
- * `worker/src/delivery/deliver-webhook.ts` signs it and sends it (step 11). The key is worked with outside,
- * where there is cryptography (`worker/src/lane/sign-delivery.ts`).
+ * Before: `database/src/delivery/deliveries.ts` logs the body of `deliveryBody` (step 10). After:
+ * `worker/src/delivery/deliver-webhook.ts` signs and sends it (step 11). `worker/src/lane/sign-delivery.ts` uses the
+ * key, so this file needs no cryptography.
  */
 import { personIdOf } from '../values/svc-id.ts';
 import type { ReportingEvent } from './reporting-event.ts';
@@ -15,12 +15,14 @@ import type { ReportingEvent } from './reporting-event.ts';
 const SIGNATURE_VERSION = 'v0';
 
 /**
- * How many reporting webhooks a workspace may have. The specs name no number; products of this kind allow between 10
- * and 100. An event is logged once for each webhook that chose it, so this bounds what one event can make Postgres
- * write.
+ * Maximum number of reporting webhooks of a workspace. The specs name no number; products of this kind allow between 10
+ * and 100. An event is logged once for each webhook that chose it, so this bounds the rows of one event in Postgres.
  */
 export const WEBHOOK_COUNT_MAX = 100;
-/** How deliveries are signed: by us, with Standard Webhooks beside where it is asked for; by Standard Webhooks alone; not. */
+/**
+ * Signature of deliveries. `sluice` is ours, with Standard Webhooks beside it if the webhook asks for it.
+ * `standard_webhooks` is that scheme alone.
+ */
 export const SIGNING_SCHEMES = ['sluice', 'standard_webhooks', 'none'] as const;
 export type SigningScheme = (typeof SIGNING_SCHEMES)[number];
 
@@ -30,7 +32,7 @@ export const DISABLE_AFTER_DAYS_MAX = 30;
 /** Of one customer of a workspace. */
 export const APPLICATION_ENDPOINT_COUNT_MAX = 50;
 
-/** Seconds a token of OAuth2 is kept if its server does not say for how long it is good. */
+/** Seconds for which an OAuth2 token is kept if its server does not state its lifetime. */
 export const TOKEN_KEPT_SECONDS_DEFAULT = 300;
 
 /** OAuth2 client credentials (RFC 6749 §4.4), as they are stored, encrypted. */
@@ -38,7 +40,7 @@ export interface OAuth2Client {
   readonly token_url: string;
   readonly client_id: string;
   readonly client_secret: string;
-  /** Where the token server reads id and secret: in the header (HTTP Basic), or among the fields of the body. */
+  /** The place in which the token server reads id and secret: the header (HTTP Basic), or the fields of the body. */
   readonly client_authentication: 'basic' | 'body';
   readonly scope?: string | undefined;
   readonly audience?: string | undefined;
@@ -72,7 +74,7 @@ export function deliveryBody(event: ReportingEvent, withContent: boolean): strin
   });
 }
 
-/** The person whom a body of `deliveryBody` is about, by `data.identifiers.svc_id`; null if it names none. */
+/** The person whom a body of `deliveryBody` is about, by `data.identifiers.svc_id`; null if it has no such member. */
 export function personInBody(body: string): number | null {
   // Few bodies without a person are read: the look for the name costs a tenth of a `JSON.parse`.
   if (!body.includes('"svc_id":"')) return null;
@@ -82,8 +84,8 @@ export function personInBody(body: string): number | null {
 }
 
 /**
- * What HMAC-SHA256 is computed over, with the signing key's characters as the key; the signature is
- * its lowercase hex (`ingestion-conventions.md` §4.5).
+ * The input of HMAC-SHA256, with the signing key's characters as the key; the signature is its lowercase hex
+ * (`ingestion-conventions.md` §4.5).
  *
  * @param timestamp - the value of the timestamp header of the same attempt.
  * @param body - exactly as sent.
@@ -92,7 +94,7 @@ export function stringToSign(timestamp: number, body: string): string {
   return `${SIGNATURE_VERSION}:${timestamp}:${body}`;
 }
 
-/** What Standard Webhooks 1.0 signs, with HMAC-SHA256 in base64 under `standardKey`. */
+/** The text that Standard Webhooks 1.0 signs, with HMAC-SHA256 in base64 under `standardKey`. */
 export function standardStringToSign(eventId: string, timestamp: number, body: string): string {
   return `${eventId}.${timestamp}.${body}`;
 }
@@ -134,22 +136,22 @@ function isStandardForm(signingKey: string): boolean {
   return signingKey.startsWith(STANDARD_PREFIX) && encoded !== '' && BASE64.test(encoded);
 }
 
-/** What one attempt is signed with. */
+/** Signatures of one attempt. */
 export interface AttemptSignatures {
   /** Of `stringToSign`, with the webhook's key. */
   readonly signature?: string;
   /** With the key that will replace it; only while keys are rotated. */
   readonly nextSignature?: string;
-  /** Of `standardStringToSign`, one a key, where the webhook wants these headers too. */
+  /** Of `standardStringToSign`, one a key, if the webhook wants these headers too. */
   readonly standard?: { readonly eventId: string; readonly signatures: readonly string[] };
 }
 
 /**
  * The headers of one attempt; each attempt has a timestamp and signatures of its own. Time and signature stand there
- * under the names of the spec and once more under those that receivers written for Customer.io read: 100 bytes, and
- * no second signature.
+ * under the names of the spec, and once more under the names that receivers written for Customer.io read. The copy
+ * costs 100 bytes and no second signature.
  *
- * @param timestamp - whole Unix seconds at which this attempt is made; what was signed names it too.
+ * @param timestamp - whole Unix seconds at which this attempt is made; the signed text has the same value.
  */
 export function deliveryHeaders(
   timestamp: number,

@@ -24,7 +24,7 @@ export function readPattern(source: string): PatternOutcome {
 /** An instruction takes some 0.1 µs, a schema that is asked of a value 0.5. */
 const INSTRUCTIONS_A_STEP = 5;
 
-/** True if the pattern matches anywhere in the text. False too where the budget ends before that is known. */
+/** True if the pattern matches anywhere in the text. False too if the budget ends before that is known. */
 export function matchesPattern(
   { program }: LinearPattern,
   text: string,

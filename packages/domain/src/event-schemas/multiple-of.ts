@@ -1,4 +1,7 @@
-/** Whether a number is a whole multiple of another as both are written: 0.3 is one of 0.1, which their binary quotient denies. */
+/**
+ * Test for a whole multiple of a number, in decimal digits. 0.3 is one of 0.1, though their binary quotient is not
+ * whole.
+ */
 export function isMultiple(value: number, divisor: number): boolean {
   const [digits, exponent] = decimalOf(value);
   const [divisorDigits, divisorExponent] = decimalOf(divisor);

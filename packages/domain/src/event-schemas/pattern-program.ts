@@ -1,10 +1,10 @@
 /**
  * A regular expression as a program for a machine without backtracking (`linear-pattern.ts`): Thompson's construction.
  *
- * The syntax is ECMAScript's with the flag `u`, as JSON Schema recommends, without what no such machine can do: look-ahead,
- * look-behind and references to groups. The engine of the language compiles the text first, which says what is wrong
- * with it, so what is read here is well-formed. It also decides, for one character at a time, what a class or an escape
- * matches: with one character there is nothing to go back to.
+ * The syntax is ECMAScript's with the flag `u`, as JSON Schema recommends, without the parts that no such machine can
+ * run: look-ahead, look-behind and references to groups. The engine of the language compiles the text first and reports
+ * its errors, so the text that is read here is well-formed. The engine also decides for one character at a time whether
+ * a class or an escape matches it: with one character no backtracking is possible.
  */
 
 /** Places are places of the program. `char` goes on to the place after it. */
@@ -148,7 +148,7 @@ class PatternReader {
     );
   }
 
-  /** What stands for one character, which the language's engine decides about. */
+  /** Reads a source that matches one character; the language's engine decides about it. */
   #readSource(form: RegExp): PatternNode {
     const [source = ''] = form.exec(this.#text.slice(this.#place)) ?? [];
     this.#place += source.length;
@@ -200,7 +200,8 @@ function emitRepeated(
   { part, min, max }: { readonly part: PatternNode; readonly min: number; readonly max: number },
 ): void {
   for (let count = 0; count < min; count++) {
-    // What matches without a character matches as well once as a million times, and adds nothing that a bound would stop.
+    // A part that matches without a character matches once like a million times, and adds no step that a bound would
+    // stop.
     const before = program.length;
     emit(program, part);
     if (program.length === before) break;

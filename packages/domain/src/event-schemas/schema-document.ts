@@ -1,6 +1,8 @@
 /**
- * Reads the JSON Schema of an event type: checks that it says what its author means, and prepares it for
- * `validate-payload.ts`. Bounds are on what a check of a payload could cost, and on what intake keeps in memory.
+ * JSON Schema of an event type, prepared for `validate-payload.ts`.
+ *
+ * It refuses a schema whose keywords would have no effect or an unclear one. Bounds limit the cost of a payload's
+ * check, and the memory that intake needs.
  */
 import { isJsonLargerThan } from '../values/json-size.ts';
 import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
@@ -32,7 +34,7 @@ export interface EventSchema {
 
 export type SchemaOutcome =
   | { readonly outcome: 'read'; readonly schema: EventSchema }
-  /** `pointer`: where in the schema (RFC 6901). */
+  /** `pointer`: place in the schema (RFC 6901). */
   | { readonly outcome: 'refused'; readonly pointer: string; readonly message: string };
 
 /** Never throws for a JSON value. */
@@ -80,7 +82,7 @@ class SchemaReader {
   /** Each schema of the document, by its pointer. */
   readonly #schemas = new Map<string, Json>();
   readonly #anchors = new Map<string, Json>();
-  /** Where `$ref` stands, by its text. */
+  /** Place of each `$ref`, by its text. */
   readonly #references = new Map<string, string>();
   /** Left to be looked at. */
   readonly #open: Place[] = [];

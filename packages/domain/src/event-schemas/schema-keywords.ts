@@ -1,9 +1,10 @@
 /**
- * The keywords of JSON Schema 2020-12 that a schema of an event type may have, and what each holds. A keyword that is not here is
- * refused and not ignored, as the specification would have it: nobody would learn that `requierd` checks nothing.
+ * Keywords of JSON Schema 2020-12 for event types, and their content.
+ *
+ * Any other keyword is refused. The specification would ignore it, and a misspelt `requierd` would then go unnoticed.
  *
  * Left out are references that leave the document or are found while it runs (`$id` below the root, `$dynamicRef`), and
- * what other versions and OpenAPI have. `format` is an annotation, as in the specification, and checks nothing.
+ * keywords of other versions and of OpenAPI. `format` is an annotation, as in the specification, and is not checked.
  */
 
 export type KeywordContent =
@@ -24,7 +25,7 @@ export type KeywordContent =
   | 'anchor'
   /** A list of any values. */
   | 'values'
-  /** Says nothing of what is valid. */
+  /** Has no effect on validity. */
   | 'anything'
   /** Only in the root. */
   | 'identity'
@@ -89,7 +90,7 @@ const KEYWORDS: ReadonlyMap<string, KeywordContent> = new Map(
   ),
 );
 
-/** Undefined: no keyword of ours. What begins with `x-` is anybody's. */
+/** Undefined for an unknown keyword. Names that begin with `x-` are free for any use. */
 export const contentOf = (keyword: string): KeywordContent | undefined =>
   KEYWORDS.get(keyword) ?? (keyword.startsWith('x-') ? 'anything' : undefined);
 

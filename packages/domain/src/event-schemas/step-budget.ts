@@ -1,7 +1,9 @@
 /**
- * How much work a check may still do. Schemas and payloads are clients' and together decide what a check costs: an `anyOf`
- * of two in each of twenty definitions that refer to one another is a million ways. So the work is counted, by no clock, and a
- * check that would need more ends without a verdict.
+ * Work that a check may still do, as a count of steps.
+ *
+ * Schemas and payloads are clients', and together they decide the cost of a check: an `anyOf` of two in each of twenty
+ * definitions that refer to one another is a million ways. So the work is counted, without a clock. A check that would
+ * need more ends without a verdict.
  */
 export class StepBudget {
   #left: number;
@@ -18,13 +20,13 @@ export class StepBudget {
     return this.#left < 0;
   }
 
-  /** False from the step on that there is none left for. */
+  /** False from the first step beyond the budget on. */
   take(stepCount = 1): boolean {
     this.#left -= stepCount;
     return this.#left >= 0;
   }
 
-  /** Ends it: what is left to do would be too much, whatever is left of it. */
+  /** Ends it: the remaining work would be too much for any budget. */
   end(): void {
     this.#left = -1;
   }

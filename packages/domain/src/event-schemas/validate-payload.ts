@@ -19,9 +19,9 @@ import { pointerStep, type EventSchema } from './schema-document.ts';
 import type { StepBudget } from './step-budget.ts';
 
 export interface Violation {
-  /** In the payload (RFC 6901); empty: the payload itself. */
+  /** In the payload (RFC 6901); empty for the payload itself. */
   readonly pointer: string;
-  /** Goes on after the name of what is there. */
+  /** Continues a sentence that begins with the name of the place. */
   readonly message: string;
 }
 
@@ -49,7 +49,7 @@ export function validatePayload(
   return isValid ? { outcome: 'valid' } : { outcome: 'invalid', violations };
 }
 
-/** Members of one value that a schema has looked at; undefined if nobody asks. */
+/** Members of one value that a schema has evaluated; undefined if no keyword needs them. */
 type Evaluated = Set<string | number> | undefined;
 
 class Check {
@@ -83,10 +83,10 @@ class Check {
     };
     if (!isJsonObject(schema)) return fail('is not allowed');
     this.#depth++;
-    // What a schema has looked at counts only where it holds.
+    // The members that a schema has evaluated count only if it holds.
     const own: Evaluated = this.#schema.hasUnevaluated ? new Set() : undefined;
     const scope: Scope = { schema, value, pointer, violations, evaluated: own, fail };
-    // All of them, so that whoever sent it is told all at once.
+    // All of them run, so that the sender gets all violations at once.
     const verdicts = [
       this.#holdsItself(scope),
       this.#holdsInPlace(scope),

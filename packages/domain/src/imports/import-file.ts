@@ -1,11 +1,10 @@
 /**
- * A file of events: what its first line must say, and what one row means (`ingestion-webhooks.md` §2,
- * `ingestion-conventions.md` §7).
+ * A file of events: the rules for its first line, and the meaning of one row.
  *
- * A row is a track call, read by the same rules, with these differences: the people must exist (an
- * event of a file creates nobody), a timestamp must be readable (else a whole column of typing errors would become a
- * year of events dated today), and cells are texts: `"42"` stays a text, because a file does not say what it means by
- * it. An empty cell is no property.
+ * Rules: `ingestion-webhooks.md` §2, `ingestion-conventions.md` §7. A row is a track call, read by the same rules, with
+ * these differences. The people must exist: a file's event does not create a person. A timestamp must be readable: a
+ * column of typing errors would otherwise become a year of events dated today. Cells are texts: `"42"` stays a text,
+ * because a file does not state the type of its values. An empty cell is no property.
  *
  * The event id is made from the import and the row, so that a row that is read twice is counted once.
  *
@@ -28,12 +27,12 @@ import { readInstantMs } from '../parsing/timestamps.ts';
 
 export type ImportIdentifier = 'id' | 'email';
 
-/** Which column is what; other columns are properties. */
+/** The columns with a meaning; other columns are properties. */
 export interface ImportColumns {
   readonly names: readonly string[];
   readonly nameAt: number;
   readonly personAt: number;
-  /** -1: there is none. */
+  /** -1 if there is no such column. */
   readonly timestampAt: number;
 }
 
@@ -88,7 +87,7 @@ export function readColumns(record: readonly string[]): ColumnsOutcome {
   return { outcome: 'read', columns: { names, nameAt, personAt, timestampAt: find('timestamp') } };
 }
 
-/** What the first line has instead, for whoever has to find out what was sent. */
+/** The columns of the first line, for a person who has to find out which file was sent. */
 const found = (names: readonly string[]): string => {
   const shown = names.slice(0, 5).map((name) => JSON.stringify(name.slice(0, 40)));
   return `it has ${names.length} ${names.length === 1 ? 'column' : 'columns'}: ${shown.join(', ')}${names.length > 5 ? ', …' : ''}`;

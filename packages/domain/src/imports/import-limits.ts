@@ -1,6 +1,8 @@
 /**
- * How many imports a workspace may have under way. Their files lie in the Postgres of all workspaces until they end,
- * so without a bound one workspace could fill it. Pure.
+ * Limits for the imports that a workspace has under way.
+ *
+ * Their files lie in the Postgres of all workspaces until they end, so without a bound one workspace could fill it.
+ * Pure.
  */
 
 /**
@@ -10,20 +12,23 @@
 export const UNFINISHED_IMPORT_COUNT_MAX = 100;
 
 /**
- * An import that has not ended after so many days fails once nobody works on it: no file takes so long, and it must
+ * An import that has not ended after so many days fails once no worker works on it: no file takes so long, and it must
  * not keep its bytes and its place for ever. Workers may be away for weeks before that.
  */
 export const UNFINISHED_IMPORT_DAYS_MAX = 30;
 
 const GIBIBYTE = 1_024 ** 3;
-/** Bytes of one file: the default of the API and of the workers, so that workers fetch what the API would take. */
+/**
+ * Bytes of one file: the default of the API and of the workers. They share it, so that workers fetch files that the API
+ * would accept.
+ */
 export const IMPORT_SIZE_BYTES_DEFAULT = 10 * GIBIBYTE;
 /** Bytes of all unfinished imports of a workspace: the default of both. */
 export const UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT = 20 * GIBIBYTE;
 
 /**
- * Bytes of all unfinished imports of all workspaces: the default of both. A workspace's share of it, a quarter, is what
- * one may have by itself.
+ * Bytes of all unfinished imports of all workspaces: the default of both. One workspace may always have its share, a
+ * quarter of it.
  */
 export const IMPORT_STORAGE_SIZE_BYTES_DEFAULT = 80 * GIBIBYTE;
 
@@ -35,7 +40,7 @@ export const TOO_MANY_IMPORTS = `the workspace has ${UNFINISHED_IMPORT_COUNT_MAX
 export const noCapacityForImport = (sizeBytesMax: number): string =>
   `the files of the workspace's imports that have not ended may be ${sizeBytesMax} bytes together, and this file exceeds that capacity; ${WHAT_TO_DO}`;
 
-/** What an import whose file is to be fetched says while the files of others take the capacity. */
+/** Message of an import whose file cannot be fetched yet because the files of others take the capacity. */
 export const waitsForCapacity = (sizeBytesMax: number): string =>
   `waits until the workspace's other imports have ended: their files may be ${sizeBytesMax} bytes together, and this file exceeded that capacity`;
 
@@ -43,11 +48,11 @@ export const waitsForCapacity = (sizeBytesMax: number): string =>
 export const NO_STORAGE_FOR_IMPORT =
   'the storage for the files of imports is full, or has no more for this workspace now; send the file again later';
 
-/** What an import whose file is to be fetched says while the storage has no more for its workspace. */
+/** Message of an import whose file cannot be fetched yet because the storage has no more for its workspace. */
 export const WAITS_FOR_STORAGE =
   'waits until the file can be stored: the storage for the files of imports is full, or has no more for this workspace now';
 
-/** Why such an import fails, though nobody else had any. */
+/** Reason for which such an import fails, even if it is the only one. */
 export const largerThanStorage = (sizeBytesMax: number): string =>
   `the file is larger than what a workspace may have of the ${sizeBytesMax} bytes of storage for the files of imports`;
 

@@ -1,7 +1,7 @@
 /** People and objects that a relationship makes (`ingestion-conventions.md` §1.6). Pure. */
 import type { ObjectIdentifier, PersonIdentifier } from './operation.ts';
 
-/** True if a relationship makes the person it names; others must be there, so nothing is made twice. */
+/** True if a relationship makes the person it names. Other people must exist, so no person is made twice. */
 export function canBeMade({ kind }: PersonIdentifier): boolean {
   return kind !== 'svc_id' && kind !== 'anonymous_id';
 }

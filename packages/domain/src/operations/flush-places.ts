@@ -1,9 +1,9 @@
 /**
- * The places of a part's operations in their flush, as one text: what tells the order of operations of one call that
- * went to several shards.
+ * The places of a part's operations in their flush, as one text.
  *
- * Places only grow within a part, so the differences are written, each in base 36, with a letter of its own behind
- * it where it has more than one digit. A part of every fourth operation takes one byte an operation. Pure.
+ * They give the order of operations of one call that went to several shards. Places only grow within a part, so the
+ * differences are written, each in base 36. A difference of more than one digit is in brackets. A part of every fourth
+ * operation takes one byte an operation. Pure.
  */
 
 /** Writes places, in ascending order. */
@@ -19,7 +19,7 @@ export function writePlaces(places: readonly number[]): string {
     .join('');
 }
 
-/** Reads what {@link writePlaces} wrote. */
+/** Reads the text of {@link writePlaces}. */
 export function readPlaces(text: string): number[] {
   let last = -1;
   return [...text.matchAll(/\(([0-9a-z]+)\)|[0-9a-z]/g)].map(([digit, digits]) => {

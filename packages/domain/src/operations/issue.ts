@@ -44,8 +44,8 @@ export const ISSUE_CODES = {
 export type IssueCode = keyof typeof ISSUE_CODES;
 
 /**
- * What permissive mode and Track put right, strict mode refuses: the warning, and the error that it is there. Whoever asks
- * for strict mode wants to hear at the door of what would be left out.
+ * The corrections of permissive mode and Track that strict mode refuses: the warning, and its error in strict mode. A
+ * client in strict mode wants to know of lost data at once, by the answer.
  */
 export const STRICT_ERRORS = {
   timestamp_invalid: 'invalid',
@@ -59,19 +59,22 @@ export const STRICT_ERRORS = {
 
 export interface Issue {
   readonly code: IssueCode;
-  /** Path of the field in the call's body, or in the batch item's, dots between levels: `traits.email`. Null if no one field is meant. */
+  /**
+   * Path of the field in the call's body, or in the batch item's, dots between levels: `traits.email`. Null if it is
+   * about no single field.
+   */
   readonly field: string | null;
   /** One sentence for the person who sent it; names the field and the bound. */
   readonly message: string;
-  /** JSON pointer (RFC 6901) of a place within the item, where a schema decides. */
+  /** JSON pointer (RFC 6901) of a place within the item, if a schema found it. */
   readonly pointer?: string;
   /** 0-based, in batch calls. */
   readonly batchIndex?: number;
-  /** How many calls are lost by it; absent: one. */
+  /** Number of calls that it loses; 1 if absent. */
   readonly callCount?: number;
   /** The start of the offending value, at most 200 characters. */
   readonly sample?: string;
-  /** Of a recorded issue: the API credential of the call, where intake knows it. */
+  /** Of a recorded issue: the API credential of the call, if intake knows it. */
   readonly credentialId?: number;
 }
 

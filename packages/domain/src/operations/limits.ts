@@ -1,19 +1,16 @@
 /**
- * The bounds of what a client may send, each with its source. A KB is 1,024 bytes, and sizes count
- * the body after gzip or deflate is undone: what it costs us, not what it cost the wire.
+ * Bounds of clients' data, each with its source. A KB is 1,024 bytes. Sizes count the body after decompression, because
+ * that is its cost in memory. The caller checks sizes of whole requests, because it has the bytes. The parsers check
+ * all others, and their messages name the field, the measured value and the bound. The APIs of each bound:
  *
- * Sizes of whole requests are for the caller to hold (it has the bytes); everything else is held by
- * the parsers, and the message names the field, what it measured and the bound.
- *
- * Which API a bound applies to:
- * - Identifiers, event ids and event names: both. They become index keys, and Postgres refuses a
- *   B-tree entry over 2,704 bytes, which would take the whole commit batch down with it.
- * - Number of attributes: both. A person holds no more of them, so a call with more would be told later.
- * - Names and values of attributes: Track only. Every source of those bounds is Track's, while
- *   `ingestion-webhooks.md` §7 lists each case that Pipelines refuses and has none of them; refusing
- *   a whole identify for one long trait would lose more than it protects, and 64 KB bounds it anyway.
- * - 100,000 bytes of event data and 100 KB of object attributes: held by construction, for no call or
- *   batch item may exceed 64 KB.
+ * - Identifiers, event ids and event names: both. They become index keys. Postgres refuses a B-tree entry over 2,704
+ *   bytes, and one such entry would fail the whole commit batch.
+ * - Number of attributes: both. A person has this many at most, so a call with more would be refused later.
+ * - Names and values of attributes: Track only, like every source of those bounds. `ingestion-webhooks.md` §7 lists
+ *   each refusal of Pipelines, without these bounds. A refused identify would lose more than it protects, and 64 KB
+ *   bounds it anyway.
+ * - 100,000 bytes of event data, 100 KB of object attributes: by construction, since a call or batch item has 64 KB at
+ *   most.
  */
 
 const KB = 1_024;
@@ -25,9 +22,9 @@ export const TRACK_BATCH_SIZE_BYTES_MAX = 500 * KB;
 /** One item of it (`ingestion-conventions.md` §1.7). */
 export const TRACK_BATCH_ITEM_SIZE_BYTES_MAX = 32 * KB;
 /**
- * Items of a `/v2/batch`. Unpublished, so it must refuse nobody: the smallest valid item has 60 bytes
- * (`{"type":"person","action":"delete","identifiers":{"id":"1"}}`), so 500 KB hold at most 8,393.
- * It only keeps `[1,1,1,…]` from becoming a quarter of a million issues.
+ * Items of a `/v2/batch`. The bound is unpublished, so every valid batch must fit: the smallest valid item has 60 bytes
+ * (`{"type":"person","action":"delete","identifiers":{"id":"1"}}`), so 500 KB hold at most 8,393. It only keeps
+ * `[1,1,1,…]` from becoming a quarter of a million issues.
  */
 export const TRACK_BATCH_COUNT_MAX = 10_000;
 
@@ -38,8 +35,8 @@ export const PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX = 32 * KB;
 /** One Pipelines `/v1/batch` body in strict mode (`ingestion-webhooks.md` §8). */
 export const PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX = 1_024 * KB;
 /**
- * The same without strict mode, where `INTAKE_BATCH_SIZE_BYTES_MAX` does not say otherwise: RudderStack's clients send up to
- * 4 MB. A refusal would be a 200 that loses all of it, and each item has a bound of its own.
+ * The default without strict mode (`INTAKE_BATCH_SIZE_BYTES_MAX`): RudderStack's clients send up to 4 MB. A refusal
+ * would be a 200 that loses all of it, and each item has a bound of its own.
  */
 export const PIPELINES_BATCH_SIZE_BYTES_MAX = 4_096 * KB;
 /** One item of it: as much as the same call may have alone. */
@@ -58,7 +55,7 @@ export const EMAIL_SIZE_BYTES_MAX = 254;
 export const EVENT_ID_SIZE_BYTES_MAX = ID_SIZE_BYTES_MAX;
 /** An event's name (`ingestion-conventions.md` §1.4). */
 export const EVENT_NAME_SIZE_BYTES_MAX = 100;
-/** A page's or screen's name: it is a URL where the page has no better one, and those reach 2,000 characters. */
+/** A page's or screen's name: it is a URL if the page has no better one, and URLs reach 2,000 characters. */
 export const PAGE_NAME_SIZE_BYTES_MAX = 2_000;
 
 /** Attributes of one call (`ingestion-conventions.md` §1.7). */
@@ -83,7 +80,7 @@ export const PUBLISH_MESSAGE_SIZE_BYTES_MAX = PIPELINES_REQUEST_SIZE_BYTES_MAX;
 export const SEGMENT_MEMBER_COUNT_MAX = 1_000;
 
 /**
- * Levels of objects and arrays inside traits, properties, data or attributes. Deeper is `invalid`:
- * what reads it later (Postgres, a receiver of our webhooks) may recurse.
+ * Levels of objects and arrays inside traits, properties, data or attributes. Deeper is `invalid`: its later readers
+ * (Postgres, a receiver of our webhooks) may recurse.
  */
 export const NESTING_DEPTH_MAX = 100;

@@ -2,7 +2,7 @@
 import type { IdentifyPerson, PersonIdentifier } from './operation.ts';
 import { identifierIn } from './state-keys.ts';
 
-/** The identifiers of the call and of its attributes; values that identify nobody are left out. */
+/** The identifiers of the call and of its attributes, without values that cannot identify a person. */
 export function namedIdentifiers({
   person,
   attributes,

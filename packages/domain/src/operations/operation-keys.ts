@@ -66,22 +66,22 @@ export function keysOf(operation: Operation): string[] {
 }
 
 /**
- * The hash that a batch has beside its keys if it may write what is kept of a visitor of the workspace. Nothing waits for
- * it: it tells that such a write exists.
+ * The hash beside a batch's keys if the batch may write kept data of a visitor of the workspace. It marks that such a
+ * write exists, and no batch waits for it.
  */
 export function visitorHashOf(environmentId: number): number {
   return keyHashOf(environmentId, '\u0000visitor');
 }
 
-/** True for an operation that can write an attribute of a visitor who is nobody's. */
+/** True for an operation that can write an attribute of a visitor without a person. */
 export function mayWriteVisitor(operation: Operation): boolean {
   return operation.type === 'person.identify' && operation.person.kind === 'anonymous_id';
 }
 
 /**
- * True for an operation that leaves the same, whether it is applied before or after any other such operation: an event that
- * names its person alone. It writes its own row, and makes its person where nobody has the name; two names that nobody has
- * are two people in either order. One that brings an anonymous id too identifies a visitor, which has its order.
+ * True for an operation that has the same effect before or after any other such operation: an event that names its
+ * person alone. It writes its own row, and makes its person if the name is unknown. Two unknown names are two people in
+ * either order. An event with an anonymous id too identifies a visitor, which has its order.
  */
 export function isOrderFree(operation: Operation): boolean {
   return operation.type === 'event.track' && operation.anonymousId === undefined;

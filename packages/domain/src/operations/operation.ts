@@ -1,18 +1,18 @@
 /**
- * The vocabulary: what one call means, whichever API it came through.
+ * The vocabulary: the meaning of one call, the same for every API.
  *
- * Walk: `pipelines.ts`, `track-v1.ts` and `track-v2.ts` (step 4) turn request bodies into
- * operations; `intake/src/commit/batcher.ts` (step 6) commits them as one commit batch;
- * `apply-operations.ts` (step 9) works out what they change.
+ * Walk: `pipelines.ts`, `track-v1.ts` and `track-v2.ts` (step 4) turn request bodies into operations.
+ * `intake/src/commit/batcher.ts` (step 6) commits them as one commit batch. `apply-operations.ts` (step 9) computes
+ * their changes.
  *
- * An operation is plain JSON: it travels through the broker as it is, or as a row (`packed-event.ts`). It is complete: times are
- * absolute, ids are made, so that running it twice or later means the same thing.
+ * An operation is plain JSON. It travels through the broker as it is, or as a row (`packed-event.ts`). It is complete:
+ * times are absolute and ids are made, so that running it twice or later has the same effect.
  */
 import type { Issue } from './issue.ts';
 import type { JsonObject } from '../values/json.ts';
 import type { OrderPlace } from './order-place.ts';
 
-/** `svc_id` is the id the service gives each person; `phone` only through Track v2 where the workspace allows it. */
+/** `svc_id` is the id the service gives each person; `phone` only through Track v2, if the workspace allows it. */
 export type PersonIdentifierKind = 'id' | 'email' | 'svc_id' | 'phone' | 'anonymous_id';
 
 export interface PersonIdentifier {
@@ -44,15 +44,24 @@ interface OperationBase {
   readonly environmentId: number;
   /** When intake took the call, Unix milliseconds by the server's clock. */
   readonly receivedAtMs: number;
-  /** Which call brought an event or a metric: `pipelines.track`, … Absent from intakes of before it was kept. */
+  /**
+   * The call that brought an event or a metric: `pipelines.track`, … Absent from intakes that are older than this
+   * field.
+   */
   readonly source?: string;
   /** Of the commit batch that brought it; absent until that is claimed. */
   readonly envelopeNumber?: number;
-  /** From 0, in the flush that brought it; set where a worker applies it. Two of a flush are in the order of their calls. */
+  /**
+   * From 0, in the flush that brought it; a worker sets it when it applies the operation. Two of a flush are in the
+   * order of their calls.
+   */
   readonly flushIndex?: number;
-  /** It waited in the disk buffer of an intake (`state/replayed-calls.ts`); set where a worker applies it. */
+  /**
+   * It waited in the disk buffer of an intake (`state/replayed-calls.ts`); a worker sets it when it applies the
+   * operation.
+   */
   readonly isReplayed?: true;
-  /** In the order of acknowledgement; set where a worker applies it, and not for events. */
+  /** In the order of acknowledgement; a worker sets it when it applies the operation, and not for events. */
   readonly place?: OrderPlace;
 }
 
@@ -64,9 +73,9 @@ export interface IdentifyPerson extends OperationBase {
   readonly anonymousId?: string;
   /** A null or empty-string value removes the attribute. Control keys (`_update`, `_timestamp`, relationships) are already taken out. */
   readonly attributes: JsonObject;
-  /** False for `_update: true`: change the person if there is one, else record it and do nothing. */
+  /** False for `_update: true`: change an existing person, else only record an issue. */
   readonly mayCreate: boolean;
-  /** From `_timestamp`: orders competing writes; an older one than the stored is skipped. */
+  /** From `_timestamp`. It orders competing writes: one that is older than the stored is skipped. */
   readonly attributesAtMs?: number;
   readonly relationships?: {
     readonly action: 'add' | 'delete';
@@ -92,14 +101,14 @@ export interface UnsuppressPerson extends OperationBase {
   readonly person: PersonIdentifier;
 }
 
-/** `secondary` becomes part of `primary`; nothing happens where the primary does not exist. */
+/** `secondary` becomes part of `primary`; without effect if the primary does not exist. */
 export interface MergePeople extends OperationBase {
   readonly type: 'person.merge';
   readonly primary: PersonIdentifier;
   readonly secondary: PersonIdentifier;
   /**
-   * Pipelines `alias`: where nobody has `primary`, it becomes the secondary's; and `secondary` can be the value of an
-   * anonymous id, whatever its kind says.
+   * Pipelines `alias`. If `primary` has no person, it becomes the secondary's. `secondary` of any kind can be the value
+   * of an anonymous id.
    */
   readonly isAlias?: true;
 }
@@ -166,23 +175,23 @@ export interface ChangeObjectRelationships extends OperationBase {
   readonly entries: readonly PersonRelationship[];
   /** The object's half of an intake of before decision 11: it makes no people. */
   readonly isHalf?: true;
-  /** In the half of a call about a person: the person. It is not applied where that person cannot be written to. */
+  /** In the half of a call about a person: the person. It is not applied if that person cannot be written to. */
   readonly named?: readonly PersonIdentifier[];
 }
 
-/** What happened to a message (`ingestion-conventions.md` §1.6, §3.4); becomes a reporting event. */
+/** A metric of a message (`ingestion-conventions.md` §1.6, §3.4); becomes a reporting event. */
 export interface ReportMetric extends OperationBase {
   readonly type: 'metric.report';
   readonly deliveryId: string;
   readonly metric: string;
-  /** Ours, optional: the channel, where the delivery is not known. */
+  /** Ours, optional: the channel, for a delivery that is unknown. */
   readonly channel?: string;
   readonly occurredAtMs: number;
   readonly recipient?: string;
   readonly reason?: string;
   readonly href?: string;
   readonly deviceToken?: string;
-  /** What a person chose in an in-app message. */
+  /** The choice of a person in an in-app message. */
   readonly actionName?: string;
   readonly actionValue?: string;
   /** Unique per workspace, made at intake or the client's `messageId`. */
@@ -198,9 +207,11 @@ export interface PublishMessage extends OperationBase {
   readonly eventType: string;
   /** Any structure, as sent. */
   readonly payload: JsonObject;
-  /** Of the schema that the payload was checked against; absent: the type had none. */
+  /** Of the schema that the payload was checked against; absent if the type had no schema. */
   readonly eventTypeVersion?: number;
-  /** Whom of the client's customers it is for. If it is an application of the workspace, its endpoints alone are told. */
+  /**
+   * The customer of the client that it is for. If it is an application of the workspace, only its endpoints receive it.
+   */
   readonly application?: string;
   readonly channel?: string;
   readonly occurredAtMs: number;
@@ -219,7 +230,7 @@ export interface SubmitForm extends OperationBase {
   readonly fields: JsonObject;
 }
 
-/** Membership of a manual segment; identifiers that match nobody are skipped. */
+/** Membership of a manual segment; identifiers without a person are skipped. */
 export interface ChangeSegment extends OperationBase {
   readonly type: 'segment.change';
   readonly segmentId: number;
@@ -234,9 +245,9 @@ export interface ChangeSegment extends OperationBase {
 export interface RecordIssue extends OperationBase {
   readonly type: 'issue.record';
   readonly issue: Issue;
-  /** Which call: `pipelines.track`, `track.v2.batch`, … */
+  /** The kind of call: `pipelines.track`, `track.v2.batch`, … */
   readonly source: string;
-  /** How many times, where intake counted before recording. */
+  /** Number of times, if intake counted before recording. */
   readonly count: number;
 }
 

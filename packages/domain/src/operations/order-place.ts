@@ -9,7 +9,7 @@
 /** 25 characters of base 36, compared as text. */
 export type OrderPlace = string;
 
-/** Where a flush or a batch stands: two whole numbers below 2^53, compared one after the other. */
+/** Place of a flush or a batch: two whole numbers below 2^53, compared one after the other. */
 export interface BatchPlace {
   readonly major: number;
   readonly minor: number;

@@ -39,7 +39,7 @@ export function keyHashOf(environmentId: number, key: string): number {
   return hash >>> 0;
 }
 
-/** What an operation has to wait its turn for: its object where it is about one, else its person, else its message. */
+/** The subject by which operations are ordered: the object if it is about one, else its person, else its message. */
 export function shardKeyOf(operation: Operation): string {
   switch (operation.type) {
     case 'person.identify':
@@ -65,7 +65,7 @@ export function shardKeyOf(operation: Operation): string {
     case 'delivery.unsubscribe':
       return deliveryKey(operation);
     case 'message.publish':
-      // Those of one application are logged in their order; all others are spread.
+      // Messages of one application are logged in their order; all others are spread.
       return `publish:${operation.application ?? operation.eventId}`;
     case 'segment.change':
       return `segment:${operation.segmentId}`;
@@ -83,7 +83,7 @@ export function personKey(person: PersonIdentifier): string {
 export const deliveryKey = ({ deliveryId }: Pick<ReportMetric, 'deliveryId'>): string =>
   `delivery:${deliveryId}`;
 
-/** The key of whoever has the email address to which a message was sent, if it was sent to one. */
+/** The key of the person with the email address to which a message was sent, if it was sent to one. */
 const recipientKey = ({ recipient }: Pick<ReportMetric, 'recipient'>): string | undefined =>
   recipient?.includes('@') ? foldEmail(recipient) : undefined;
 

@@ -32,7 +32,7 @@ export function storedValue(kind: StoredIdentifierKind, value: string): string {
   return kind === 'email' ? foldEmail(value) : value;
 }
 
-/** An identifier inside attributes: text, or a number as its digits; undefined for anything else and for ''. */
+/** An identifier inside attributes: a text, or the digits of a number. Undefined for any other value and for ''. */
 export function identifierIn(value: Json | undefined): string | undefined {
   if (typeof value === 'string') return value === '' ? undefined : value;
   return typeof value === 'number' ? String(value) : undefined;

@@ -1,8 +1,8 @@
 /**
- * The live tail: one line for what came in or was reported, and which lines a reader asked for.
+ * The live tail: lines about received and reported operations, and a reader's filter for them.
  *
- * A tail is a view of what passes, not a log: lines may be dropped, and nothing depends on them. A line is small,
- * holds no attributes and no event data, and its texts are cut.
+ * A tail is a view of passing calls, not a log: lines may be dropped, and no other function depends on them. A line is
+ * small, holds no attributes and no event data, and its texts are cut.
  *
  * Beside the walk: `intake/src/calls/tailed-call.ts` (after step 8), `worker/src/imports/publish-rows.ts` (imports) and
  * `worker/src/lane/lane-attempts.ts` (step 13) make lines, `platform/src/tail/tail-source.ts` carries them to
@@ -14,8 +14,8 @@ import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
 import type { Operation, PersonIdentifier } from './operation.ts';
 
 /**
- * `received`: an operation was taken. `refused`: a call, or something in it, was refused or corrected. `reported`:
- * one attempt to tell a webhook.
+ * `received`: an operation was taken. `refused`: a call, or a part of it, was refused or corrected. `reported`: one
+ * attempt to send to a webhook.
  */
 export type TailKind = 'received' | 'refused' | 'reported';
 
@@ -31,11 +31,11 @@ export interface TailLine {
   readonly name: string | null;
   /** `{ "email": "a@example.com" }`, …: whom it is about, as the call or the report named them. */
   readonly people: readonly Readonly<Record<string, string>>[];
-  /** Whatever else that kind of line tells. */
+  /** Further facts of that kind of line. */
   readonly details: JsonObject;
 }
 
-/** What is absent matches everything. */
+/** An absent member matches everything. */
 export interface TailFilter {
   /** Any identifier of a person; an email in any letter case. */
   readonly person?: string;
@@ -43,7 +43,7 @@ export interface TailFilter {
   readonly outcome?: string;
 }
 
-/** Where lines are published. Never waits; what there is no capacity for is dropped. */
+/** Publishes lines. Never waits; lines beyond the capacity are dropped. */
 export interface TailPublisher {
   /** Asked before a line is made. */
   readonly isTailed: (environmentId: number) => boolean;
@@ -89,7 +89,7 @@ function nameOf(operation: Operation): string | null {
   return operation.type === 'message.publish' ? cut(operation.eventType) : null;
 }
 
-/** The lines of what was wrong or corrected in a call or a row. `place`: where that was, besides the source. */
+/** The lines about errors and corrections in a call or a row. `place`: place of the call or row, besides the source. */
 export function linesOfIssues(
   issues: readonly Issue[],
   atMs: number,
@@ -130,7 +130,7 @@ export interface TailAttempt {
   readonly body: Json;
 }
 
-/** The line of one attempt to tell a webhook; whom it is about is read from the body. */
+/** The line of one attempt to send to a webhook; its person is read from the body. */
 export function lineOfAttempt(attempt: TailAttempt, atMs: number): TailLine {
   const body = isJsonObject(attempt.body) ? attempt.body : {};
   const data = isJsonObject(body['data']) ? body['data'] : {};

@@ -20,8 +20,8 @@ type ReadItem = (draft: CallDraft, item: JsonObject, body: JsonObject) => void;
 export interface BatchItems {
   readonly count: number;
   /**
-   * The item, each once and in their order; undefined: it is larger than `sizeBytesMax`. Faults of it are in the draft's
-   * context from then on.
+   * The item, each once and in their order; undefined if it is larger than `sizeBytesMax`. Faults of it are in the
+   * draft's context from then on.
    */
   read(index: number, sizeBytesMax: number): { readonly value: unknown } | undefined;
 }
@@ -93,7 +93,7 @@ const refuseLargeItem = (draft: CallDraft, index: number, bounds: BatchBounds): 
     `item ${index} of batch is larger than ${bounds.itemSizeBytesMax / 1_024} KB`,
   );
 
-/** @param itemCount - where the items are not in the list. */
+/** @param itemCount - given if the items are not in the list. */
 function readList(
   draft: CallDraft,
   body: unknown,

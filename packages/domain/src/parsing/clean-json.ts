@@ -1,13 +1,11 @@
 /**
- * Makes clients' structures safe to keep, copying only what changes.
+ * Makes clients' structures safe to keep, copying only the values that change.
  *
- * One walk over a value that will be stored: texts that Postgres refuses get U+FFFD (keys too),
- * Pipelines' ISO 8601 date-times become Unix seconds, nesting beyond `NESTING_DEPTH_MAX` and numbers
- * beyond a double (`1e999`) are errors; whole numbers that a double rounds (RFC 8259 §6) are warnings. An untouched
- * value is returned as it came.
+ * One walk over a value that will be stored. Texts that Postgres refuses get U+FFFD (keys too), and Pipelines' ISO 8601
+ * date-times become Unix seconds. Nesting beyond `NESTING_DEPTH_MAX` and numbers beyond a double (`1e999`) are errors.
+ * Whole numbers that a double rounds (RFC 8259 §6) are warnings. An untouched value is returned as it came.
  *
- * The walk only notes that there was a flaw; where it was is looked up afterwards, so that the usual
- * case builds no paths.
+ * The walk only notes that there was a flaw. Its place is looked up afterwards, so that the usual case builds no paths.
  */
 import { setKey, type Json, type JsonObject } from '../values/json.ts';
 import { NESTING_DEPTH_MAX } from '../operations/limits.ts';
@@ -20,7 +18,7 @@ const NOT_FINITE = 2;
 const REPLACED = 4;
 const ROUNDED = 8;
 
-/** Ids are 64 bits wide at most; what is larger is a measurement, and was no exact number. */
+/** Ids are 64 bits wide at most; a larger number is a measurement, and was no exact number. */
 const ID_MAX = 2 ** 64;
 
 /** Cleans a whole object: `properties`, `data`. */
@@ -108,9 +106,9 @@ function cleanValue(draft: CallDraft, value: Json, depth: number): Json {
 
 /**
  * "The service converts ISO 8601 timestamps from the Pipelines API to Unix timestamps internally"
- * (`ingestion-webhooks.md` §2), and segments tell a timestamp by its being a number. Only a full
- * date-time with a zone is one: a date alone may be a birthday, and without a zone it names no
- * instant. A Unix timestamp has whole seconds, so the fraction goes.
+ * (`ingestion-webhooks.md` §2), and segments recognise a timestamp as a number. Only a full date-time with a zone is
+ * one: a date alone may be a birthday, and without a zone it names no instant. A Unix timestamp has whole seconds, so
+ * the fraction goes.
  */
 function cleanText(draft: CallDraft, text: string): Json {
   if (draft.dialect === 'pipelines') {
@@ -171,7 +169,7 @@ interface Place {
   readonly value: unknown;
 }
 
-/** The first place with the flaw, depth first; the root where there is none. */
+/** The first place with the flaw, depth first; the root if no place has it. */
 function locate(root: unknown, path: string, depth: number, isFlaw: IsFlaw): Place {
   return find(root, path, depth, isFlaw) ?? { path, value: undefined };
 }

@@ -1,8 +1,10 @@
 /**
- * What happened to a message, as reported from outside: v1 `/metrics`, the older `/push/events`, v2
- * `delivery` events and Pipelines' 'Report Delivery Event' (`ingestion-conventions.md` §1.6, §3.4).
+ * Metrics of a message, reported from outside.
  *
- * Whether a metric fits the channel is not checked here: only the delivery says which channel it is.
+ * They come by v1 `/metrics`, the older `/push/events`, v2 `delivery` events and Pipelines' 'Report Delivery Event'
+ * (`ingestion-conventions.md` §1.6, §3.4).
+ *
+ * This file does not check whether a metric fits the channel: only the delivery has its channel.
  */
 import { cleanKey, reportFlaws } from './clean-json.ts';
 import { readRequiredText } from './identifiers.ts';
@@ -24,12 +26,12 @@ const METRICS: ReadonlySet<string> = new Set([
   'spammed',
 ]);
 
-/** What the older push route and v2 deliveries may report. */
+/** Metrics that the older push route and v2 deliveries may report. */
 export const PUSH_METRICS: ReadonlySet<string> = new Set(['opened', 'converted', 'delivered']);
 
 const CHANNELS: ReadonlySet<string> = new Set(MESSAGE_CHANNELS);
 
-/** Where the parts of a report stand in the body. */
+/** The parts of a report, with their places in the body. */
 export interface MetricReport {
   readonly deliveryId: unknown;
   readonly deliveryIdField: string;
@@ -40,7 +42,7 @@ export interface MetricReport {
   readonly channel?: unknown;
   readonly eventId: string;
   readonly occurredAtMs: number;
-  /** Free texts: member of the operation → what was sent, and its path. */
+  /** Free texts: member of the operation → the value sent, and its path. */
   readonly texts: ReadonlyArray<readonly [MetricText, unknown, string]>;
 }
 
@@ -107,7 +109,7 @@ function readOneOf(
   return undefined;
 }
 
-/** Nothing is looked up by these texts, so a character that cannot be stored is replaced. */
+/** These texts are no keys of a look-up, so a character that cannot be stored is replaced. */
 function readFreeText(draft: CallDraft, value: unknown, field: string): string | undefined {
   if (isAbsent(value)) return undefined;
   if (typeof value !== 'string' && !(typeof value === 'number' && Number.isFinite(value))) {

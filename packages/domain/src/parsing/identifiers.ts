@@ -1,14 +1,13 @@
 /**
  * Identifiers of people and objects in calls (`ingestion-conventions.md` §1.2, §2.2, §3.5).
  *
- * In a v1 path and in Pipelines one value is an id, an email or a svc_id, known by its shape; in v2
- * the key says which. Finite numbers count as their text, for some clients send ids as numbers; null,
- * empty and blank count as absent.
+ * In a v1 path and in Pipelines one value is an id, an email or a svc_id, known by its shape; in v2 the key names the
+ * kind. Finite numbers count as their text, for some clients send ids as numbers; null, empty and blank count as
+ * absent.
  *
- * What is an identifier, an email or a number is said by `value-rules/value-rules.ts`: blanks at the ends are no part of
- * one (an issue tells), and what cannot be kept exactly is refused, never mended: two people must not become
- * one because both their ids held a character that Postgres cannot store, or more digits than a
- * double has.
+ * `value-rules/value-rules.ts` judges identifiers, emails and numbers. It removes blanks at the ends, which an issue
+ * records. A value that cannot be kept exactly is refused, never mended. Two people must not become one because both
+ * their ids held a character that Postgres cannot store, or more digits than a double has.
  */
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '../operations/limits.ts';
 import { isJsonObject, type JsonObject } from '../values/json.ts';
@@ -27,14 +26,14 @@ export const isPhone = (text: string): boolean => E164.test(text);
 /** Hexadecimal, as `svc-id.ts` writes them. `svc_payments` is a client's own id. */
 const PREFIXED_SVC_ID = /^(?:cio|svc)_[0-9a-f]{6,}$/;
 
-/** Tells the kind from the shape: a prefixed svc_id (kept without the prefix), an email, else an id. */
+/** Recognises the kind by the shape: a prefixed svc_id (kept without the prefix), an email, else an id. */
 export function recognisePerson(text: string): PersonIdentifier {
   if (text.charCodeAt(3) === 95 && PREFIXED_SVC_ID.test(text))
     return { kind: 'svc_id', value: text.slice(4) };
   return { kind: isEmail(text) ? 'email' : 'id', value: text };
 }
 
-/** An exact text: id, token, delivery. `undefined` if it is absent, and where it was refused. */
+/** An exact text: id, token, delivery. `undefined` if it is absent or was refused. */
 export function readExactText(
   draft: CallDraft,
   value: unknown,
@@ -45,7 +44,7 @@ export function readExactText(
   return takeIdentifier(draft, verdict, value, field);
 }
 
-/** Text that must be an email address. `undefined` if it is absent, and where it was refused. */
+/** Text that must be an email address. `undefined` if it is absent or was refused. */
 export function readEmail(draft: CallDraft, value: unknown, field: string): string | undefined {
   const verdict = VALUE_RULES.email(value, EMAIL_SIZE_BYTES_MAX, draft.checksTexts);
   return takeIdentifier(draft, verdict, value, field);
@@ -77,7 +76,7 @@ function refuseValue(draft: CallDraft, fault: Fault, value: unknown, field: stri
   draft.refuse(code, field, `${field} ${fault.because}`, value);
 }
 
-/** An id of a person whose kind its shape tells: `userId`, a v1 path. */
+/** An id of a person whose kind is known by its shape: `userId`, a v1 path. */
 export function readPerson(
   draft: CallDraft,
   value: unknown,
@@ -92,8 +91,8 @@ export function readPerson(
 }
 
 /**
- * The person of a v1 path, percent-decoded. What is known of the body's texts says nothing about the path, so it is
- * always checked.
+ * The person of a v1 path, percent-decoded. It is always checked: facts about the body's texts do not hold for the
+ * path.
  */
 export function readPathPerson(draft: CallDraft, identifier: string): PersonIdentifier | undefined {
   if (!isStorableText(identifier)) {
@@ -111,7 +110,7 @@ export function readPathPerson(draft: CallDraft, identifier: string): PersonIden
   return person;
 }
 
-/** Which kinds a v2 `identifiers` object may hold, besides id, email and svc_id. */
+/** Kinds that a v2 `identifiers` object may hold, besides id, email and svc_id. */
 export interface PersonKinds {
   readonly mayBePhone: boolean;
   readonly mayBeAnonymous: boolean;
@@ -224,7 +223,7 @@ function requirePresent(
   return text;
 }
 
-/** An object type: a positive integer, also as text. `undefined` if it is absent, and where it was refused. */
+/** An object type: a positive integer, also as text. `undefined` if it is absent or was refused. */
 export function readObjectTypeId(
   draft: CallDraft,
   value: unknown,

@@ -1,33 +1,33 @@
 /**
- * Reads text that is nearly JSON, with its faults and their places. Asked only after `JSON.parse` has refused the
- * whole, or if a key may come twice (`intake/src/calls/repeated-key.ts`).
- *
- * Some senders write what JSON does not have: Python's `json.dumps` writes `NaN` and `Infinity`, others cut a character in
- * two or leave a comma behind. In a batch the other items belong to other people, so a fault costs its own item at most:
- * - `NaN`, `Infinity` and `-Infinity` outside of texts are null;
- * - in a text, bytes that are no UTF-8 are marked by the caller (`WRONG_BYTE`) and treated as half of a surrogate pair is;
- * - any other fault within an item ends at the comma behind the item, and the item has no value.
+ * Reads text that is nearly JSON, with its faults and their places. It runs only after `JSON.parse` has refused the
+ * whole, or if a key may come twice (`intake/src/calls/repeated-key.ts`). Some senders write forms that JSON does not
+ * have: Python's `json.dumps` writes `NaN` and `Infinity`, others cut a character in two or leave a comma behind. In a
+ * batch the other items belong to other people, so a fault costs its own item at most.
+ * - `NaN`, `Infinity` and `-Infinity` outside of texts are null.
+ * - in a text, bytes that are no UTF-8 are marked by the caller (`WRONG_BYTE`) and treated as half of a surrogate pair
+ *   is.
+ * - Any other fault within an item ends at the comma behind the item, and the item has no value.
  *
  * It takes two to four times as long as `JSON.parse`: 20 ms for a megabyte (Node 22).
  */
 import { setKey, type Json, type JsonObject } from '../values/json.ts';
 
-/** What stands in a text for bytes that are no UTF-8: half of a surrogate pair, which no UTF-8 decodes to. */
+/** Replaces bytes in a text that are no UTF-8: half of a surrogate pair, which no UTF-8 decodes to. */
 export const WRONG_BYTE = '\udcff';
 
 export interface JsonFault {
   /** `unreadable`: the item is no JSON and has no value. `repeated-key`: of two values the last counts, as with `JSON.parse`. */
   readonly kind: 'not-finite' | 'not-utf8' | 'repeated-key' | 'unreadable';
-  /** Keys and indexes from the item, or from the body where there are no items; empty for the item itself. */
+  /** Keys and indexes from the item, or from the body if it has no items; empty for the item itself. */
   readonly path: readonly (string | number)[];
-  /** What was sent there, or the position in the body at which the item cannot be read. */
+  /** The value sent there, or the position in the body at which the item cannot be read. */
   readonly found: string;
 }
 
 /** The member of a body whose entries are items, each with faults of its own. */
 export type ItemsKey = 'batch' | 'messages';
 
-/** By the item's 0-based index; null: outside of the items. */
+/** By the item's 0-based index; null for faults outside of the items. */
 export type JsonFaults = ReadonlyMap<number | null, readonly JsonFault[]>;
 
 /** Levels that are followed. A call may have fewer (`limits.ts`), and each is a call on the stack. */
@@ -43,7 +43,7 @@ const FAULT_COUNT_MAX = 20;
  * Reads the text.
  *
  * @param itemsKey - undefined: the body has no items.
- * @returns undefined if it cannot be told what the faulty part is.
+ * @returns undefined if the faulty part cannot be identified.
  */
 export function readLenientJson(
   text: string,
@@ -62,7 +62,7 @@ export function readLenientJson(
 /**
  * Reads one item of a batch that has been cut out of its body.
  *
- * @param startsAt - its place in the body, for what is told of a fault.
+ * @param startsAt - its place in the body, for the report of a fault.
  */
 export function readLenientItem(
   text: string,
@@ -79,7 +79,10 @@ export function readLenientItem(
   }
 }
 
-/** The keys of a text of JSON that come twice in an object, by item. What lies deeper than the reader goes is left out. */
+/**
+ * The keys of a text of JSON that come twice in an object, by item. Keys at a deeper level than the reader's limit are
+ * left out.
+ */
 export function findRepeatedKeys(text: string, itemsKey: ItemsKey | undefined): JsonFaults {
   const { faults } = readLenientJson(text, itemsKey) ?? { faults: new Map() };
   const found = new Map<number | null, readonly JsonFault[]>();
@@ -96,7 +99,7 @@ const UNREADABLE = new Unreadable();
 
 const SPACE = /[ \n\r\t]*/y;
 
-/** A number of JSON, or what some write for one. */
+/** A number of JSON, and values that some senders write in its place. */
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const NOT_FINITE = /NaN|-?Infinity/y;
 /** No escape, no control character. */
@@ -115,7 +118,7 @@ class LenientReader {
   #at = 0;
   #item: number | null = null;
   #unreadableCount = 0;
-  /** Keys and indexes from the item to where the reader is. */
+  /** Keys and indexes from the item to the reader's position. */
   readonly #path: (string | number)[] = [];
 
   constructor(text: string, itemsKey: ItemsKey | undefined) {
@@ -185,7 +188,7 @@ class LenientReader {
     return this.#itemsKey !== undefined && depth === 2 && this.#path[0] === this.#itemsKey;
   }
 
-  /** Each item on its own: what is wrong with one ends where it ends. */
+  /** Reads each item on its own, so that a fault ends with its item. */
   #readItems(): Json[] {
     const items: Json[] = [];
     const outside = this.#path.splice(0);

@@ -1,9 +1,9 @@
 /**
- * Attributes of people, objects, relationships and devices: the keys that are not the client's own
- * are taken out or brought to one spelling, values are cleaned, bounds are held.
+ * Attributes of people, objects, relationships and devices. Keys that are not the client's own are removed or brought
+ * to one spelling, values are cleaned, bounds are checked.
  *
- * The one place where `cio_` names among attributes become `svc_` ones; where a call has both, ours
- * wins. Null and empty values stay: they remove the attribute, which is for the apply step to do.
+ * The one place that turns `cio_` names among attributes into `svc_` ones; if a call has both, ours wins. Null and
+ * empty values stay: they remove the attribute, which is for the apply step to do.
  */
 import { isAbsent } from '../value-rules/verdict.ts';
 import { cleanKey, cleanMember, copyBefore, reportFlaws } from './clean-json.ts';
@@ -49,7 +49,9 @@ export function readOptionalAttributes(
   return {};
 }
 
-/** Reads attributes, leaving out the control keys. `field` is where `source` stands in the body, '' for the body itself. */
+/**
+ * Reads attributes, leaving out the control keys. `field` is the path of `source` in the body, '' for the body itself.
+ */
 export function readAttributes(
   draft: CallDraft,
   source: JsonObject,
@@ -82,7 +84,7 @@ export function readAttributes(
   return count > ATTRIBUTE_COUNT_MAX ? withoutExcess(draft, attributes, count, field) : attributes;
 }
 
-/** What the service itself reads of a person or object: it comes first where there are too many. */
+/** Attributes of a person or object that the service itself reads: they come first if there are too many. */
 const RESERVED: ReadonlySet<string> = new Set([
   'id',
   'email',
@@ -93,8 +95,8 @@ const RESERVED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Nobody holds more attributes than one call may have, so more would be told later what is told here. Track and strict
- * mode refuse; permissive mode keeps the first, and those that are reserved.
+ * A person holds as many attributes as one call may have, so further ones would be refused later. Track and strict mode
+ * refuse; permissive mode keeps the first and the reserved ones.
  */
 function withoutExcess(
   draft: CallDraft,
@@ -122,7 +124,7 @@ function withoutExcess(
   return kept;
 }
 
-/** Both in one object; the second wins. `field` is where they stand together, for where they are too many. */
+/** Both in one object; the second wins. `field` is the path of both together, for the issue if they are too many. */
 export function joinAttributes(
   draft: CallDraft,
   first: JsonObject,
@@ -136,7 +138,7 @@ export function joinAttributes(
   return count > ATTRIBUTE_COUNT_MAX ? withoutExcess(draft, merged, count, field) : merged;
 }
 
-/** The value as it is stored; `undefined` if it is left out, which an issue says. */
+/** The value as it is stored; `undefined` if it is left out, which an issue records. */
 function readValue(
   draft: CallDraft,
   name: string,
@@ -153,8 +155,8 @@ function readValue(
 }
 
 /**
- * One attribute of a person, which came as `key` of `field`: the names that the service reads itself have rules, all
- * others are only cleaned. `undefined` if it is left out, which an issue says.
+ * One attribute of a person, which came as `key` of `field`. The names that the service reads itself have rules; all
+ * others are only cleaned. `undefined` if it is left out, which an issue records.
  */
 export function readPersonValue(
   draft: CallDraft,
@@ -195,7 +197,7 @@ export function checkBoolean(draft: CallDraft, value: unknown, field: string): b
   return verdict.outcome === 'read' && verdict.value;
 }
 
-/** What is no address identifies nobody: `N/A` in a thousand rows would be one person. */
+/** A text that is no address cannot identify a person: `N/A` in a thousand rows would be one person. */
 function readEmailAttribute(draft: CallDraft, value: Json, field: string): Json | undefined {
   const email = readExactText(draft, value, field, EMAIL_SIZE_BYTES_MAX);
   if (email === undefined) return null;
@@ -231,7 +233,7 @@ export function storedName(
   return cleanKey(draft, key);
 }
 
-/** Of two spellings of a key one is left out, which is told unless they say the same. */
+/** Of two spellings of a key one is left out. An issue records it if their values differ. */
 function tellOther(
   draft: CallDraft,
   source: JsonObject,

@@ -2,8 +2,8 @@
  * Subscription preferences of clients → their one stored form, `{topics: {topic_1: true}, channels: {email: false}}`
  * (`ingestion-conventions.md` §1.3).
  *
- * They say what a person does not want to get, so nothing of them is dropped without a word: their JSON as a text is read,
- * a topic or channel outside its group is put into it, and what cannot be understood is an issue.
+ * They are the person's refusals of messages, so every part that is dropped has an issue. Their JSON as a text is read,
+ * and a topic or channel outside its group is put into it.
  */
 import { isJsonObject, parsedText, setKey, type Json, type JsonObject } from '../values/json.ts';
 import { isAbsent } from '../value-rules/verdict.ts';
@@ -14,14 +14,14 @@ import { type CallDraft, fieldIn } from './parse.ts';
 export const PREFERENCES_ATTRIBUTE = 'svc_subscription_preferences';
 const PREFERENCES_PREFIX = `${PREFERENCES_ATTRIBUTE}.`;
 
-/** True for the attribute of all preferences, and for those of parts of them, which have a path behind it. */
+/** True for the attribute of all preferences, and for attributes of their parts, which have a path behind it. */
 export const namesPreferences = (attribute: string): boolean =>
   attribute.startsWith(PREFERENCES_ATTRIBUTE) &&
   (attribute.length === PREFERENCES_ATTRIBUTE.length || attribute.startsWith(PREFERENCES_PREFIX));
 
 type Group = 'topics' | 'channels';
 
-/** What is in a group. */
+/** Examples of a group's members. */
 const EXAMPLES: Readonly<Record<Group, string>> = { topics: 'topic_1, …', channels: 'email, …' };
 
 const CHANNELS: ReadonlySet<string> = new Set([
@@ -36,8 +36,8 @@ const CHANNELS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The name under which a part is stored: one outside of its group is put into it, as among the parts of one object. An
- * issue tells.
+ * The name under which a part is stored: one outside of its group is put into it, as among the parts of one object,
+ * with an issue.
  */
 export function preferenceName(draft: CallDraft, name: string, field: string): string {
   const part = name.slice(PREFERENCES_PREFIX.length);
@@ -56,8 +56,8 @@ const homeOf = (part: string): Group | undefined =>
 const isGroup = (name: string): name is Group => name === 'topics' || name === 'channels';
 
 /**
- * Reads one attribute that {@link namesPreferences}. Null and blank ask for the
- * removal of what is named. `undefined` if nothing of it was understood.
+ * Reads one attribute that {@link namesPreferences}. Null and blank ask for the removal of the named part. `undefined`
+ * if no part of it was understood.
  */
 export function readPreferences(
   draft: CallDraft,

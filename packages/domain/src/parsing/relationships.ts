@@ -1,8 +1,8 @@
 /**
  * Relationship entries: objects as seen from a person, people as seen from an object.
  *
- * v1 sends an object with an action, v2 an array, under `svc_relationships` (alias `cio_relationships`).
- * One bad entry refuses the call: nobody means to send half of a list.
+ * v1 sends an object with an action, v2 an array, under `svc_relationships` (alias `cio_relationships`). One bad entry
+ * refuses the call: a client never means to send half of a list.
  */
 import { readOptionalAttributes } from './read-attributes.ts';
 import { readObjectIdentifiers, readPersonIdentifiers } from './identifiers.ts';
@@ -11,13 +11,13 @@ import { isAbsent } from '../value-rules/verdict.ts';
 import type { ObjectRelationship, PersonRelationship } from '../operations/operation.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
 
-/** What becomes of the relationships of one person. */
+/** A change of the relationships of one person. */
 export interface RelationshipChange {
   readonly action: 'add' | 'delete';
   readonly entries: readonly ObjectRelationship[];
 }
 
-/** The spelling that `source` uses; ours, if it has neither or both. `field` is where `source` stands in the body. */
+/** The spelling that `source` uses; ours, if it has neither or both. `field` is the path of `source` in the body. */
 export function relationshipsKey(
   draft: CallDraft,
   source: JsonObject,

@@ -8,7 +8,7 @@ import type {
 import type { CallDraft } from './parse.ts';
 import { readOrderingMs } from './timestamps.ts';
 
-/** Takes the identify operation. `timestamp`, where sent, orders competing writes. */
+/** Takes the identify operation. `timestamp`, if sent, orders competing writes. */
 export function takeIdentifyObject(
   draft: CallDraft,
   object: ObjectIdentifier,

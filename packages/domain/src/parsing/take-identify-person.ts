@@ -30,17 +30,17 @@ export const PERSON_CONTROL_KEYS: ReadonlySet<string> = new Set([
   'cio_id',
 ]);
 
-/** What a call says outside the attributes. */
+/** Data of a call outside the attributes. */
 export interface IdentifyExtras {
   readonly anonymousId?: string | undefined;
   /** v2's `timestamp`; `_timestamp` goes before it. */
   readonly timestamp?: unknown;
   readonly relationships?: RelationshipChange | undefined;
-  /** Set where the attributes hold further keys that are not attributes. */
+  /** Set if the attributes hold further keys that are not attributes. */
   readonly controlKeys?: ReadonlySet<string>;
 }
 
-/** Takes the identify operation. `field` is where `source` stands in the body, '' for the body itself. */
+/** Takes the identify operation. `field` is the path of `source` in the body, '' for the body itself. */
 export function takeIdentifyPerson(
   draft: CallDraft,
   person: PersonIdentifier,

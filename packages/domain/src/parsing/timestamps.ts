@@ -1,7 +1,8 @@
 /**
- * Fields that hold a time → Unix milliseconds, by the rule of `value-rules/time-rule.ts`. A time that cannot be read, or is
- * absurd, is an issue and `undefined`, never NaN: a wrong time must not cost the event. In strict mode it does where it
- * is no date at all.
+ * Fields that hold a time → Unix milliseconds, by the rule of `value-rules/time-rule.ts`.
+ *
+ * A time that cannot be read, or is absurd, is an issue and `undefined`, never NaN: a wrong time must not cost the
+ * event. In strict mode a value that is no date at all does cost the event.
  */
 import type { Json } from '../values/json.ts';
 import {
@@ -16,7 +17,7 @@ import { parseIsoMs } from '../value-rules/iso-instant.ts';
 import { trimmed } from '../value-rules/verdict.ts';
 import type { CallDraft } from './parse.ts';
 
-/** What is done where a time could not be read; an issue says so. */
+/** The effect of a time that could not be read; an issue has this text. */
 export type Otherwise = 'the time of receipt is used' | 'it is left out' | 'it is refused';
 
 /** Reads a time at which something happened, at most a year ahead. Null and blank count as absent. */
@@ -48,8 +49,9 @@ export function readOrderingMs(
 }
 
 /**
- * Unix seconds of an attribute that the service itself reads (`created_at`): as a number, also where they came as text
- * or in milliseconds, which is told. What is no time stays as it was sent, for the attribute is the client's own.
+ * Unix seconds of an attribute that the service itself reads (`created_at`), as a number. Seconds as text, or in
+ * milliseconds, are converted with an issue. A value that is no time stays as it was sent, for the attribute is the
+ * client's own.
  */
 export function readUnixSeconds(draft: CallDraft, value: Json, field: string): Json {
   if (typeof value === 'string') {

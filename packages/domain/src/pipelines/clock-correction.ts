@@ -1,14 +1,14 @@
 /**
  * Time of a Pipelines call by our clock. The client's clock may be wrong.
  *
- * A client says when the call was made and when it was sent, both by its own clock. What it is off by, and the way here,
- * is `receivedAt - sentAt`; the call is moved by as much. A `timestamp` that was back-dated on purpose is moved too and not
- * replaced, for it was counted from the same clock.
+ * A client sends the times of the call and of its sending, both by its own clock. The difference `receivedAt - sentAt`
+ * is the error of that clock and the time of transport, and the call is moved by it. A `timestamp` that was back-dated
+ * on purpose is moved too and not replaced, for it was counted from the same clock.
  *
- * Most clients send `timestamp` and `sentAt` and no `originalTimestamp`, so `ingestion-conventions.md` §3.2, which corrects
- * by `originalTimestamp` alone, would correct nobody's (docs/design/README.md says which client sends what). A `timestamp` may
- * also be exact and the clock that says `sentAt` not, so a correction has bounds: under a second is the way here, and
- * over a day is no clock but a body that was kept.
+ * Most clients send `timestamp` and `sentAt` and no `originalTimestamp`. So `ingestion-conventions.md` §3.2, which
+ * corrects by `originalTimestamp` alone, would correct no call of theirs (docs/design/README.md lists the fields of
+ * each client). A `timestamp` may also be exact while the clock of `sentAt` is wrong, so a correction has bounds. A
+ * difference under a second is transport; one over a day is not a clock's error but a body that was kept.
  */
 import type { JsonObject } from '../values/json.ts';
 import { BOUNDS_OF_CLOCKS, boundsOfEvents, isWithinBounds } from '../value-rules/time-rule.ts';
@@ -20,8 +20,9 @@ const CORRECTION_MS_MIN = 1_000;
 const CORRECTION_MS_MAX = 86_400_000;
 
 /**
- * `receivedAt - (sentAt - originalTimestamp)` if the client says both and that is no absurd time; else `timestamp`, by
- * the same difference where there is `sentAt` and the difference is within the bounds; else the time of receipt.
+ * The first of these that applies. `receivedAt - (sentAt - originalTimestamp)` if the client sent both and the result
+ * is no absurd time. `timestamp`, moved by `receivedAt - sentAt` if that difference is within the bounds. The time of
+ * receipt.
  */
 export function readOccurredAtMs(
   draft: CallDraft,
@@ -57,7 +58,7 @@ export function readOccurredAtMs(
 const readClockMs = (draft: CallDraft, value: unknown, field: string): number | undefined =>
   readTimeMs(draft, value, field, 'it is left out', BOUNDS_OF_CLOCKS);
 
-/** A correction may bring out what no client may say. */
+/** A correction may give a time that no client may send. */
 const isPossible = (draft: CallDraft, occurredAtMs: number): boolean =>
   isWithinBounds(occurredAtMs, boundsOfEvents(draft.context.receivedAtMs));
 
@@ -67,7 +68,7 @@ function warnOfCorrected(draft: CallDraft, originalTimestamp: unknown): void {
   draft.warn('timestamp_out_of_range', 'originalTimestamp', problem, originalTimestamp);
 }
 
-/** What a time is moved by: nothing if the difference is outside of the bounds. */
+/** The difference by which a time is moved: 0 if it is outside of the bounds. */
 const correctionMs = (differenceMs: number): number =>
   Math.abs(differenceMs) >= CORRECTION_MS_MIN && Math.abs(differenceMs) <= CORRECTION_MS_MAX
     ? differenceMs

@@ -6,7 +6,7 @@ import { ID_SIZE_BYTES_MAX } from '../operations/limits.ts';
 import type { PersonIdentifier } from '../operations/operation.ts';
 import type { CallDraft } from '../parsing/parse.ts';
 
-/** Browsers send their anonymous id with every call, servers often none. */
+/** Browsers send their anonymous id with every call, servers often without. */
 export function readAnonymousId(draft: CallDraft, call: JsonObject): string | undefined {
   return readExactText(draft, call.anonymousId, 'anonymousId', ID_SIZE_BYTES_MAX);
 }
@@ -22,7 +22,7 @@ export function requireSomebody(
   }
 }
 
-/** The anonymous person, where nothing else identifies one. */
+/** The anonymous person, for a call without another identifier. */
 export function anonymousPerson(anonymousId: string | undefined): PersonIdentifier | undefined {
   return anonymousId === undefined ? undefined : { kind: 'anonymous_id', value: anonymousId };
 }

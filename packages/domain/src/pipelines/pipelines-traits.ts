@@ -28,7 +28,7 @@ import type { RelationshipChange } from '../parsing/relationships.ts';
 import { takeIdentifyObject } from '../parsing/take-identify-object.ts';
 import { PERSON_CONTROL_KEYS, takeIdentifyPerson } from '../parsing/take-identify-person.ts';
 
-/** Traits that name the object a person is related to, where `objectId` does. */
+/** Traits that name the object a person is related to, if `objectId` does. */
 const RELATING_CONTROL_KEYS: ReadonlySet<string> = new Set([
   ...PERSON_CONTROL_KEYS,
   'objectId',
@@ -74,7 +74,7 @@ export function readGroup(draft: CallDraft, call: JsonObject): void {
   const userId = readPerson(draft, call.userId, 'userId');
   const anonymousId = readAnonymousId(draft, call);
   const objectId = readObjectId(draft, call.groupId, 'groupId');
-  // Beside empty traits of a group there may be those of the person.
+  // Beside empty traits of a group, the context may have the traits of the person.
   const given = readTraits(draft, call, () => false);
   if (given === undefined || objectId === undefined) return;
   const { traits, field } = given;
@@ -91,14 +91,14 @@ export function readGroup(draft: CallDraft, call: JsonObject): void {
 
 interface Traits {
   readonly traits: JsonObject;
-  /** Where they stand in the call. */
+  /** Their path in the call. */
   readonly field: 'traits' | 'context.traits';
 }
 
 /**
  * The traits of an identify or group. RudderStack's format has them in the context. `undefined` after an issue.
  *
- * @param isNothing - whether traits that are an object say nothing, so that those of the context count.
+ * @param isNothing - true if traits that are an object have no content, so that the traits of the context count.
  */
 function readTraits(
   draft: CallDraft,
@@ -126,7 +126,7 @@ function isEmptyObject(value: JsonObject): boolean {
   return true;
 }
 
-/** An email among the traits identifies whom no userId does. What is wrong with it otherwise is told with the traits. */
+/** An email among the traits identifies a person without a userId. Its other faults are reported with the traits. */
 function emailOf(traits: JsonObject): PersonIdentifier | undefined {
   const verdict = VALUE_RULES.email(traits.email, EMAIL_SIZE_BYTES_MAX);
   return verdict.outcome === 'read' ? { kind: 'email', value: verdict.value } : undefined;
@@ -144,7 +144,7 @@ function readRelationship(draft: CallDraft, given: Traits): RelationshipChange |
   return { action: 'add', entries: [entry] };
 }
 
-/** Objects have type 1 unless the traits say otherwise. */
+/** Objects have type 1 unless the traits name another. */
 function readTypeId(draft: CallDraft, { traits, field }: Traits): number {
   const key = isAbsent(traits.object_type_id) ? 'objectTypeId' : 'object_type_id';
   return readObjectTypeId(draft, traits[key], fieldIn(field, key)) ?? 1;

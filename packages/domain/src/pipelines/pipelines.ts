@@ -1,11 +1,13 @@
 /**
- * Pipelines: identify, track, page, screen, group, alias and batches of them (`ingestion-webhooks.md`
- * §2, §7; `ingestion-conventions.md` §3). Step 4 of the walk: after `intake/src/auth/rate-limit.ts`, before
- * `intake/src/calls/accept.ts`; see `parse.ts`. Identify and group are in `pipelines-traits.ts`, track calls
- * that are commands in `semantic-events.ts`.
+ * Pipelines: identify, track, page, screen, group, alias and batches of them.
  *
- * `context` and `integrations` are read only where a semantic event needs them, and for `context.traits` of an identify or
- * group; they are not stored.
+ * The rules are in `ingestion-webhooks.md` §2, §7 and `ingestion-conventions.md` §3. Identify and group are in
+ * `pipelines-traits.ts`, track calls that are commands in `semantic-events.ts`.
+ *
+ * `context` and `integrations` are not stored. They are read only if a semantic event needs them, and for
+ * `context.traits` of an identify or group.
+ *
+ * Step 4 of the walk, after `intake/src/auth/rate-limit.ts` and before `intake/src/calls/accept.ts` (`parse.ts`).
  */
 import { readBatch, readBatchInSteps, type BatchItems, type BatchSteps } from '../parsing/batch.ts';
 import { readData, readEventId, readEventName, takeEvent } from '../parsing/event-fields.ts';
@@ -40,7 +42,7 @@ const BATCH_BOUNDS = {
   itemSizeBytesMax: PIPELINES_BATCH_ITEM_SIZE_BYTES_MAX,
 };
 
-/** Any Pipelines call. `body` is what `JSON.parse` gave. */
+/** Any Pipelines call. `body` is the result of `JSON.parse`. */
 export function parsePipelines(call: PipelinesCall, body: unknown, context: ParseContext): Parsed {
   const draft = new CallDraft(context, 'pipelines');
   if (call === 'batch') readBatch(draft, body, BATCH_BOUNDS, readItem);
@@ -56,7 +58,7 @@ export const parsePipelinesBatchInSteps = (
 ): BatchSteps =>
   readBatchInSteps(new CallDraft(context, 'pipelines'), body, items, BATCH_BOUNDS, readItem);
 
-/** One line of a stream: a call that says its `type`, like an item of a batch. */
+/** One line of a stream: a call with its `type`, like an item of a batch. */
 export function parsePipelinesLine(line: unknown, context: ParseContext): Parsed {
   const draft = new CallDraft(context, 'pipelines');
   if (isBodyObject(draft, line)) readItem(draft, line, NO_BATCH);
@@ -105,7 +107,10 @@ function readCall(
   }
 }
 
-/** Of calls that take effect when they come, whatever it says; that it is no time is told all the same. */
+/**
+ * Checks the `timestamp` of a call that takes effect when it comes. The value is ignored, but an unreadable one is an
+ * issue.
+ */
 function checkTimestamp(draft: CallDraft, { timestamp }: JsonObject): void {
   readInstantMs(draft, timestamp, 'timestamp', 'the time of receipt is used');
 }
@@ -149,7 +154,7 @@ function readView(
   takePersonEvent(draft, kind, person, anonymousId, name, withCategory(call), call, batch);
 }
 
-/** Clients of servers send the category of a view beside its name, those of browsers among its properties. */
+/** Clients of servers send the category of a view beside its name, clients of browsers among its properties. */
 function withCategory({ properties, category }: JsonObject): Json | undefined {
   if (isAbsent(category)) return properties;
   if (isAbsent(properties)) return { category };

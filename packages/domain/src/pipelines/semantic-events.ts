@@ -2,13 +2,13 @@
  * Pipelines track calls whose name is a command (`ingestion-webhooks.md` §6, `ingestion-conventions.md` §3.4). Names
  * that the specification uses only in passing are synonyms.
  *
- * Commands about people, objects, relationships and deliveries replace the event. The mobile lifecycle
- * events (Application …) stay events and change the device beside it: campaigns start from them, and
- * the field's own mapping sends both.
+ * Commands about people, objects, relationships and deliveries replace the event. The mobile lifecycle events
+ * (Application …) stay events and change the device beside it: campaigns start from them, and the field's own mapping
+ * sends both.
  *
- * 'Report Content Event' becomes an ordinary event named for what was done (`viewed_content`,
- * `clicked_content`), as Track v2's actions of those names do: it is about no delivery, and no reporting
- * webhook knows it, so a metric would be a fact that nobody could read.
+ * 'Report Content Event' becomes an ordinary event with the name of its action (`viewed_content`, `clicked_content`),
+ * like Track v2's actions of those names. It names no delivery, and no reporting webhook has a type for it. So a metric
+ * would be a fact that no client could read.
  */
 import { isAbsent } from '../value-rules/verdict.ts';
 import { joinAttributes, readOptionalAttributes } from '../parsing/read-attributes.ts';
@@ -31,7 +31,7 @@ export interface TrackCall {
   readonly call: JsonObject;
   /** The batch around it, whose context holds for every item. */
   readonly batch: JsonObject | undefined;
-  /** Null and absent properties are none. */
+  /** Empty if they are null or absent. */
   readonly properties: JsonObject;
   /** From userId. */
   readonly person: PersonIdentifier | undefined;
@@ -56,7 +56,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['Report Delivery Event', reportDelivery],
 ]);
 
-/** Mobile lifecycle events: what they do beside being events, where they tell a device. */
+/** Mobile lifecycle events, each with its effect besides the event, if it names a device. */
 export const LIFECYCLE_EVENTS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['Application Installed', addLifecycleDevice],
   ['Application Opened', addLifecycleDevice],
@@ -72,7 +72,7 @@ export const SEMANTIC_EVENT_NAMES: readonly string[] = [
   CONTENT_EVENT,
 ];
 
-/** The name and data of a content event; `undefined` if the call does not say which. */
+/** The name and data of a content event; `undefined` if the call does not have them. */
 export function readContentEvent(
   properties: JsonObject,
 ): { name: string; data: JsonObject } | undefined {
@@ -126,7 +126,7 @@ function addLifecycleDevice(draft: CallDraft, track: TrackCall): void {
   }
   const token = readDeviceToken(draft, device.token, 'context.device.token');
   if (token === undefined) return;
-  // The properties are the event's own here: only what context says is about the device.
+  // The properties are the event's own here: only the context's data are about the device.
   const attributes = readDeviceAttributes(draft, device, {});
   takeDevice(draft, person, token, platform, track.occurredAtMs, attributes);
 }
@@ -187,14 +187,14 @@ function requirePerson(draft: CallDraft, track: TrackCall): PersonIdentifier | u
   return track.person;
 }
 
-/** Whom the call names; a visitor where it names nobody by `userId`. */
+/** The person that the call names; a visitor if it has no `userId`. */
 function personOf({ person, anonymousId }: TrackCall): PersonIdentifier | undefined {
   return (
     person ?? (anonymousId === undefined ? undefined : { kind: 'anonymous_id', value: anonymousId })
   );
 }
 
-/** What the call says of its device, else what the batch does. */
+/** The call's data about its device, else the batch's. */
 function contextDevice({ call, batch }: TrackCall): unknown {
   const own = deviceOf(call.context);
   return isAbsent(own) ? deviceOf(batch?.context) : own;
@@ -212,7 +212,7 @@ function requireContextDevice(draft: CallDraft, track: TrackCall): JsonObject | 
   return undefined;
 }
 
-/** A device with a token; without one the event is not about a device, of another shape it is told. */
+/** A device with a token. Without one the event is not about a device; a device of another shape is an issue. */
 function lifecycleDevice(draft: CallDraft, track: TrackCall): JsonObject | undefined {
   const device = contextDevice(track);
   if (isAbsent(device)) return undefined;

@@ -2,10 +2,10 @@
  * `POST /v1/publish`: messages of any shape for the workspace's webhooks, one or a list. Step 4 of the walk; see
  * `parse.ts`. A bad message of a list does not hurt its neighbours.
  *
- * A payload of an event type that has a schema must fit it (`event-schemas/`); a type that nobody has described is taken as it is,
- * and one that is archived is refused.
+ * A payload must fit the schema of its event type, if it has one (`event-schemas/`). A type without a description is
+ * accepted as it is, and an archived type is refused.
  *
- * It is about no person: what happens to a person is tracked, and reported in the order of that person's calls.
+ * A message is about no person. Events about people are tracked, and reported in the order of that person's calls.
  */
 import { readData, readEventId, readEventName } from '../parsing/event-fields.ts';
 import { readExactText } from '../parsing/identifiers.ts';
@@ -31,8 +31,8 @@ import {
 import { isAbsent } from '../value-rules/verdict.ts';
 
 /**
- * Work of checks against schemas (`event-schemas/step-budget.ts`). A message of a hundred values needs some 300 steps. As
- * many as a call may take keep intake for 0.3 s, and nobody else is served meanwhile.
+ * Work of checks against schemas (`event-schemas/step-budget.ts`). A message of a hundred values needs some 300 steps.
+ * A call with the maximum keeps intake busy for 0.3 s, and all other calls wait meanwhile.
  */
 export const MESSAGE_STEP_COUNT_MAX = 10_000;
 const CHECK_STEP_COUNT_MAX = 500_000;
@@ -49,7 +49,7 @@ export function parsePublish(body: unknown, context: ParseContext): Parsed {
 }
 
 function readMessages(draft: CallDraft, messages: unknown, budget: StepBudget): void {
-  // A fault beside the messages is no message's: the results would not say what became of each.
+  // A fault beside the messages belongs to no message, so the results could not give each message its own.
   if (draft.isRefused) return;
   if (!Array.isArray(messages)) {
     draft.refuse('invalid', 'messages', 'messages must be an array', messages);

@@ -1,8 +1,9 @@
 /**
- * The body of an incoming event: what was sent, whose it is, and for those who ask the person's attributes. Pure.
+ * The body of an incoming event: the sent data, its person, and the person's attributes for webhooks that ask for them.
+ * Pure.
  *
- * `data` nests what a client sent (`properties`, `attributes`), so that no name of a client's can stand for one of ours:
- * the order of deliveries relies on `identifiers` (`domain/src/delivery/webhook.ts`).
+ * `data` nests the client's members (`properties`, `attributes`), so that no name of a client's can replace one of
+ * ours: the order of deliveries relies on `identifiers` (`domain/src/delivery/webhook.ts`).
  */
 import type { JsonObject } from '../values/json.ts';
 import { IMPORT_SOURCE, type PublishMessage, type TrackEvent } from '../operations/operation.ts';
@@ -30,7 +31,7 @@ export function arrivalOf({ source, occurredAtMs, receivedAtMs }: TrackEvent): E
   };
 }
 
-/** @param person - undefined: a visitor's, nobody's, or not known yet. */
+/** @param person - undefined for a visitor without a person, or while the person is unknown. */
 export function trackedEvent(
   operation: TrackEvent,
   person: ReportedPerson | undefined,
@@ -79,7 +80,7 @@ interface EventHead extends Pick<
   readonly envelopeNumber: number | undefined;
 }
 
-/** @param data - what the call says, beside whose it is. */
+/** @param data - the call's data, without its person. */
 export function incomingEvent(
   { envelopeNumber, ...head }: EventHead,
   person: ReportedPerson | undefined,

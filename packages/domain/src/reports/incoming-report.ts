@@ -1,6 +1,6 @@
 /**
- * Incoming events (`domain/src/delivery/incoming-event.ts`): what a call says, as it is applied, for the webhooks that
- * want it. A call that is ignored, because it is suppressed, a duplicate or about nobody, is not reported.
+ * Incoming events (`domain/src/delivery/incoming-event.ts`): a call's data, as it is applied, for the webhooks that
+ * want them. A call that is ignored is not reported: one that is suppressed, a duplicate or without a person.
  *
  * A report names the person as they are once the call is applied. It is in the order of the person's calls, and stands
  * after the reporting events that the same call causes.
@@ -34,7 +34,11 @@ import {
   type ReportedPerson,
 } from './incoming-body.ts';
 
-/** Reports an event, page or screen that is stored, once. @param person - undefined: it is a visitor's, or nobody's. */
+/**
+ * Reports an event, page or screen that is stored, once.
+ *
+ * @param person - undefined for a visitor without a person.
+ */
 export function reportTracked(
   set: WorkingSet,
   operation: TrackEvent,
@@ -45,8 +49,8 @@ export function reportTracked(
 }
 
 /**
- * Reports a published message, however old it says that it is: who publishes means to send. One that names an application of
- * the workspace is for that application's endpoints alone; any other name is a label for the workspace's own webhooks.
+ * Reports a published message of any age: its client means to send it. A message that names an application of the
+ * workspace is for that application's endpoints alone; any other name is a label for the workspace's own webhooks.
  */
 export function reportPublished(set: WorkingSet, operation: PublishMessage): void {
   const { environmentId, application: applicationId } = operation;
@@ -58,7 +62,7 @@ export function reportPublished(set: WorkingSet, operation: PublishMessage): voi
   log(set, isOfApplication ? { ...message, applicationId } : message, ON_TIME);
 }
 
-/** What published messages name as their application, each once. */
+/** Names that published messages give as their application, each once. */
 export function applicationsIn(operations: readonly Operation[]): ApplicationKey[] {
   const named = new Map<string, ApplicationKey>();
   for (const operation of operations) {
@@ -70,7 +74,7 @@ export function applicationsIn(operations: readonly Operation[]): ApplicationKey
 }
 
 /**
- * Reports attributes of a person, or of a visitor who is nobody's yet.
+ * Reports attributes of a person, or of a visitor without a person.
  *
  * @param call - as it was sent.
  */
@@ -110,8 +114,8 @@ export function reportObjectsOfPerson(
 }
 
 /**
- * Reports attributes or relationships of an object. People who are suppressed or not there are left out of it, and a call
- * that names nobody else is not reported.
+ * Reports attributes or relationships of an object. People who are suppressed or unknown are left out of it. A call
+ * that names only such people is not reported.
  *
  * @param withAttributes - false: they were older than the stored ones, and skipped.
  */
@@ -140,7 +144,7 @@ export function reportObject(
   });
 }
 
-/** Reports a person as they were; they go with it. `suppress`: nothing about them is reported any more. */
+/** Reports a person as they were; they go with it. `suppress`: no later call about them is reported. */
 export function reportPersonDeletion(
   set: WorkingSet,
   operation: Operation,

@@ -12,7 +12,7 @@ export function identifiersOf(person: PersonRow): JsonObject {
   return { id: person.id, email: person.email, svc_id: svcId(person.personId) };
 }
 
-/** Reports the flag, if it is not what it was. `objectType` is the channel that changed it, or `customer`. */
+/** Reports the flag, if it has changed. `objectType` is the channel that changed it, or `customer`. */
 export function reportSubscription(
   set: WorkingSet,
   operation: Operation,

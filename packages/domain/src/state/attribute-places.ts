@@ -1,13 +1,14 @@
 /**
- * When an attribute was written, in the order of acknowledgement: what keeps a visitor's older trait from replacing a
- * person's newer value when the visitor turns out to be that person.
+ * Times of the writes of attributes, in the order of acknowledgement.
  *
- * A person's writes are recorded only while their workspace has visitors with traits, and only where the recorded place
- * is not after all of those already. So a workspace without such visitors pays nothing, and a call that says the same
- * again is written once for each visitor at most.
+ * They keep a visitor's older trait from replacing a person's newer value when the visitor turns out to be that person.
  *
- * Preferences are compared value by value, under their dotted names; a removed group or all of them under the group's
- * name or the attribute's. Pure.
+ * A person's writes are recorded only while their workspace has visitors with traits, and only if the recorded place is
+ * not after all of those already. So a workspace without such visitors pays no cost, and a repeated value is written
+ * once for each visitor at most.
+ *
+ * Preferences are compared value by value, under their dotted names. A removed group is recorded under the group's
+ * name, and all of them under the attribute's. Pure.
  */
 import type { OrderPlace } from '../operations/order-place.ts';
 import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
@@ -38,7 +39,7 @@ function addPreferences(leaves: AttributeLeaf[], name: string, value: Json): voi
   } else if (typeof value !== 'object' && depthOf(name) === 2) leaves.push([name, value]);
 }
 
-/** 0: all preferences, 1: a group, 2: a value, whose own name may hold dots. */
+/** 0 for all preferences, 1 for a group, 2 for a value, whose own name may hold dots. */
 function depthOf(name: string): 0 | 1 | 2 {
   if (name.length === PREFERENCES_ATTRIBUTE.length) return 0;
   return name.includes('.', PREFERENCES_ATTRIBUTE.length + 1) ? 2 : 1;
@@ -54,7 +55,7 @@ export function namesAbove(leaf: string): string[] {
   return names;
 }
 
-/** The last write of a leaf, or of what it is part of; undefined if none is recorded. */
+/** The last write of a leaf, or of a group that contains it; undefined if no write is recorded. */
 export function placeOfLeaf(places: AttributePlaces | null, leaf: string): OrderPlace | undefined {
   if (!places) return undefined;
   let latest: OrderPlace | undefined;
@@ -66,7 +67,7 @@ export function placeOfLeaf(places: AttributePlaces | null, leaf: string): Order
 }
 
 /**
- * The places after some writes; the very object that was given where none need be recorded.
+ * The places after some writes; the very object that was given if no place need be recorded.
  *
  * @param newest - the last write of a visitor that a later comparison can meet.
  */

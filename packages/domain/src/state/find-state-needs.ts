@@ -2,7 +2,7 @@
  * Finds the state that operations need: every identifier and object they name, at any place in them.
  *
  * Step 9 of the walk, before `database/src/people/person-identifiers.ts` and its neighbours (step 10). The apply step
- * finds nobody who is not named here, so naming too many costs a look-up and too few a person.
+ * finds only people who are named here. So one name too many costs a look-up, and one too few costs a person.
  */
 import { unknownOperation } from '../values/errors.ts';
 import type { Json } from '../values/json.ts';
@@ -11,7 +11,7 @@ import { identifierIn } from '../operations/state-keys.ts';
 import { NameGroups } from './name-groups.ts';
 import { NeedsDraft, type StateNeeds } from './state-needs.ts';
 
-/** Collects what the operations name, in one pass. */
+/** Collects the names in the operations, in one pass. */
 export function findStateNeeds(operations: readonly Operation[]): StateNeeds {
   const draft = new NeedsDraft();
   for (const operation of operations) {
@@ -22,8 +22,9 @@ export function findStateNeeds(operations: readonly Operation[]): StateNeeds {
 }
 
 /**
- * Whose identifiers may be given up, or who may be merged: the names in operations that do that, and in all that share
- * a name with those, directly or by others. Among the others are people who get such a name within these operations.
+ * Names of people that may give up identifiers or be merged. They are the names in operations that do that, and in all
+ * that share a name with those, directly or by others. Among the others are people who get such a name within these
+ * operations.
  */
 function namesOfReleasing(operations: readonly Operation[]): ReadonlySet<string> {
   const groups = new NameGroups();

@@ -1,13 +1,13 @@
 /**
- * Identifiers that a commit batch locks, and the ones that it only reads.
+ * Identifiers that a commit batch locks, and the ones it only reads.
  *
- * A simple event of a known person asks whose an identifier is and changes nothing about it. If another operation
- * deletes, suppresses or renames the person meanwhile, it is as if the event had come first: the history stays
- * theirs. A merge is the exception, because it moves what is stored: nobody may read without holding while one goes
- * on (`database/src/people/merge-gate.ts`).
+ * A simple event of a known person reads the owner of an identifier and does not change it. If another operation
+ * deletes, suppresses or renames the person meanwhile, it is as if the event had come first: the history stays theirs.
+ * A merge is the exception, because it moves stored rows: every reader holds the gate while one goes on
+ * (`database/src/people/merge-gate.ts`).
  *
- * Everything else that an operation may change is held, and every other name of the same people: within one commit
- * batch each operation must meet what the one before it did.
+ * Everything else that an operation may change is held, and every other name of the same people. Within one commit
+ * batch each operation must meet the state after the one before it.
  *
  * Part of step 9 of the walk, called by `worker/src/events/load-state.ts`. Pure.
  */
@@ -18,8 +18,8 @@ import type { NeededIdentifier, StateNeeds } from './state-needs.ts';
 import { IdentifierMap } from './tenant-map.ts';
 
 /**
- * How a commit batch stands to merges of people: it `merges`, it `reads` who people are and keeps merges off meanwhile,
- * or it `holds` whatever it names and needs neither.
+ * Relation of a commit batch to merges of people. It `merges`; or it `reads` identities and keeps merges off meanwhile;
+ * or it `holds` every identifier that it names and needs neither.
  */
 export type MergeStance = 'merges' | 'reads' | 'holds';
 
@@ -35,7 +35,7 @@ export function mergeStanceOf(operations: readonly QueuedOperation[]): MergeStan
 }
 
 /**
- * Those of `needs.identifiers` that must be locked before they are relied on.
+ * The identifiers of `needs.identifiers` that must be locked before the batch relies on them.
  *
  * @param found - the identifiers as they were read, with or without a lock.
  * @param otherPeople - numbers of people whom the operations may change without naming an identifier.
@@ -51,7 +51,7 @@ export function identifiersToHold(
   const ownerOf = ({ environmentId, kind, value }: IdentifierKey): number | null | undefined =>
     owners.get(environmentId, kind, value);
 
-  // Nobody has it: operations that would make or attach it must meet each other.
+  // It has no owner: operations that would make or attach it must meet each other.
   const held = new Set(
     needs.identifiers.filter((each) => each.needsPerson || ownerOf(each) == null),
   );

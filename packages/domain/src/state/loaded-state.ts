@@ -1,9 +1,10 @@
 /**
- * The loaded state: the stored rows that a commit batch's operations may read or change, as the apply step sees
- * them, and the changes it gives back.
+ * The loaded state, and the changes of the apply step.
  *
- * Step 9 of the walk: `find-state-needs.ts` says what to load, the worker loads it under locks,
- * `apply-operations.ts` applies it, the worker writes the changes. Rows are values: the apply step makes
+ * It is the stored rows that a commit batch's operations may read or change, as the apply step sees them.
+ *
+ * Step 9 of the walk: `find-state-needs.ts` finds the rows to load, the worker loads them under locks,
+ * `apply-operations.ts` applies the operations, the worker writes the changes. Rows are values: the apply step makes
  * new ones and never writes to a loaded one.
  */
 import type { Issue } from '../operations/issue.ts';
@@ -23,7 +24,7 @@ export interface IdentifierKey {
 }
 
 export interface IdentifierRow extends IdentifierKey {
-  /** Null: an anonymous id that is nobody's. Of a suppressed identifier: whose it was. */
+  /** The owner. Null for an anonymous id without one. Of a suppressed identifier it is the earlier owner. */
   readonly personId: number | null;
   readonly suppressed: boolean;
 }
@@ -45,10 +46,10 @@ export interface PersonRow extends PersonKey {
   readonly email: string | null;
   readonly phone: string | null;
   readonly attributes: JsonObject;
-  /** Null: never said. */
+  /** Null if no call has set it. */
   readonly unsubscribed: boolean | null;
   readonly attributesAtMs: number | null;
-  /** When which attribute was written, where a visitor's traits may have to be compared with it; else null. */
+  /** Time of the last write of each attribute, if a visitor's traits may have to be compared with it; else null. */
   readonly attributePlaces: AttributePlaces | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
@@ -59,16 +60,16 @@ export interface VisitorKey {
   readonly anonymousId: string;
 }
 
-/** What an anonymous id did that takes effect once it is somebody's. Its events are in `events`. */
+/** Data of an anonymous id that take effect once the id has an owner. Its events are in `events`. */
 export interface VisitorRow extends VisitorKey {
   /** The first day of the week of the last write, `2026-11-26`: by it, the row is dropped. */
   readonly week: string;
-  /** The last write of an attribute; null if there is none. */
+  /** The last write of an attribute; null if it has no attributes. */
   readonly newestPlace: OrderPlace | null;
   readonly profile: VisitorProfile;
 }
 
-/** The last write of an attribute by any visitor of a workspace who is nobody's. */
+/** The last write of an attribute by any visitor of a workspace who has no person. */
 export interface NewestVisitorPlace {
   readonly environmentId: number;
   readonly place: OrderPlace;
@@ -132,7 +133,7 @@ export interface EventKey {
   readonly eventId: string;
 }
 
-/** An event id to be taken, with what its trace tells. */
+/** An event id to be taken, with the data of its trace. */
 export interface EventClaim extends EventKey {
   readonly receivedAtMs: number;
   readonly source?: string | undefined;
@@ -140,14 +141,14 @@ export interface EventClaim extends EventKey {
   readonly envelopeNumber?: number | undefined;
 }
 
-/** Who wants the incoming events of these operations. */
+/** The webhooks that want the incoming events of these operations. */
 export interface LoadedIncoming {
   readonly subscriptions: IncomingSubscriptions;
   /** People whom only events name, as they were read without a lock, by number. */
   readonly people: ReadonlyMap<number, PersonRow>;
 }
 
-/** What is stored about these operations. What is not there does not exist, except people that only events name. */
+/** The stored rows about these operations. A row that is absent does not exist, except people that only events name. */
 export interface LoadedState {
   readonly identifiers: readonly IdentifierRow[];
   readonly people: readonly PersonRow[];
@@ -160,15 +161,17 @@ export interface LoadedState {
   readonly visitors: readonly VisitorRow[];
   /** Of the identifiers that replayed calls name. */
   readonly deletedIdentifiers: readonly DeletedIdentifier[];
-  /** Of workspaces with people whose attributes the operations may write; none for a workspace without such visitors. */
+  /**
+   * Of workspaces with people whose attributes the operations may write; a workspace without such visitors is absent.
+   */
   readonly newestVisitorPlaces: readonly NewestVisitorPlace[];
   /** Event ids of the operations that earlier commit batches took. */
   readonly takenEvents: readonly EventKey[];
-  /** Absent: no webhook of these workspaces takes incoming events, and nothing is made of them. */
+  /** Absent if no webhook of these workspaces takes incoming events; then no reports are made. */
   readonly incoming?: LoadedIncoming;
 }
 
-/** What a row of `events` is: a client's event, or an activity of ours (`ingestion-conventions.md` §5.3). */
+/** The kind of a row of `events`: a client's event, or an activity of ours (`ingestion-conventions.md` §5.3). */
 export type ActivityKind =
   | 'event'
   | 'page'
@@ -192,7 +195,7 @@ export interface EventRow extends EventKey {
   readonly data: JsonObject;
   readonly occurredAtMs: number;
   readonly receivedAtMs: number;
-  /** Null while nobody's. */
+  /** Null while it has no person. */
   readonly processedAtMs: number | null;
   /** Of the operation that made it: the commit batch that brought that, and its index in the flush. */
   readonly envelopeNumber: number | undefined;
@@ -206,7 +209,7 @@ export interface AnonymousAttachment extends PersonKey {
   readonly processedAtMs: number;
 }
 
-/** Moves what is stored of `fromPersonId` to another person; of events only those since a time. */
+/** Moves the stored rows of `fromPersonId` to another person; of events only the ones since a time. */
 export interface PersonMove {
   readonly environmentId: number;
   readonly fromPersonId: number;
@@ -231,8 +234,8 @@ export interface RowChanges<Row, Key> {
 }
 
 /**
- * What the apply step found, to be written in the order of the members. Identifiers, events and message
- * deliveries of people who move or go are reached by person, for they are not all in the loaded state.
+ * The changes of the apply step, to be written in the order of the members. Identifiers, events and message deliveries
+ * of people who move or go are reached by person, for they are not all in the loaded state.
  */
 export interface StateChanges {
   readonly moves: readonly PersonMove[];

@@ -1,18 +1,18 @@
 /**
- * Merging attributes: what a call sends over what is stored, one level deep.
+ * Merges a call's attributes into the stored ones, one level deep.
  *
- * A value replaces the value of its name whole; null and '' remove it; nothing else changes. A
- * person, an object or a relationship holds at most 300: further names are refused, those already
- * there can still change (`ingestion-conventions.md` §1.2, §1.7).
+ * A value replaces the value of its name whole; null and '' remove it; all other attributes stay. A person, an object
+ * or a relationship holds at most 300: further names are refused, those already there can still change
+ * (`ingestion-conventions.md` §1.2, §1.7).
  */
 import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
 
 export const STORED_ATTRIBUTE_COUNT_MAX = 300;
 
 export interface AttributeMerge {
-  /** If nothing changed, the very object that was given. */
+  /** The very object that was given if no attribute changed. */
   readonly attributes: JsonObject;
-  /** Name → `{from, to}`, null for absent. Undefined if nothing changed. */
+  /** Name → `{from, to}`, null for absent. Undefined without a change. */
   readonly changes: JsonObject | undefined;
   /** New names that found no capacity. */
   readonly refused: readonly string[];
@@ -52,7 +52,7 @@ export function mergeAttributes(current: JsonObject, patch: JsonObject): Attribu
   return { attributes: merged, changes, refused: refused ?? NONE_REFUSED };
 }
 
-/** Adds one name's change to those of the same call. Of a name that changed before in it, `from` stays. */
+/** Adds one name's change to the changes of the same call. If the name changed before in it, the first `from` stays. */
 export function noteChange(
   changes: JsonObject | undefined,
   name: string,
@@ -65,7 +65,7 @@ export function noteChange(
   return noted;
 }
 
-/** Adds later changes to those of the same call, as {@link noteChange}. */
+/** Adds later changes to the changes of the same call, as {@link noteChange}. */
 export function joinChanges(before: JsonObject | undefined, later: JsonObject): JsonObject {
   if (!before) return later;
   for (const name in later) {
@@ -92,7 +92,7 @@ export function isSameJson(left: Json, right: Json): boolean {
   );
 }
 
-/** Null and the empty string remove what they are given for (`ingestion-conventions.md` §1.2). */
+/** Null and the empty string remove their attribute (`ingestion-conventions.md` §1.2). */
 export function isRemoval(value: Json | undefined): boolean {
   return value === null || value === '';
 }

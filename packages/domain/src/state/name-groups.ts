@@ -1,6 +1,8 @@
 /**
- * Names that operations put together, in groups: two names are in one where an operation has both, or where others
- * lead from the one to the other (union by a forest of parents).
+ * Names that operations put together, in groups.
+ *
+ * Two names are in one group if an operation has both, or if other names lead from the one to the other (union by a
+ * forest of parents).
  *
  * Part of step 9 of the walk, for `find-state-needs.ts`. Pure.
  */
@@ -27,7 +29,7 @@ export class NameGroups {
       head = next;
       next = this.#parents.get(head) ?? head;
     }
-    // What was passed on the way leads there at once from now on.
+    // Every name that was passed on the way gets the head as its parent, so the next look-up is one step.
     for (let passed = name; passed !== head;) {
       const next = this.#parents.get(passed) ?? head;
       this.#parents.set(passed, head);

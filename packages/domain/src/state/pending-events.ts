@@ -41,7 +41,7 @@ export class PendingEvents {
   }
 
   /**
-   * Gives the person what waited under an anonymous id since a time.
+   * Gives the person the events that waited under an anonymous id since a time.
    *
    * @param isStored - the database may have some too.
    */
@@ -54,7 +54,7 @@ export class PendingEvents {
   ): void {
     const { environmentId } = person;
     const text = eventText(environmentId, anonymousId);
-    // Stored ones are assigned once: an anonymous id that becomes free again has none left.
+    // Stored ones are assigned once: an anonymous id that becomes free again has no more of them.
     if (isStored && !this.#attachedAnonymousIds.has(text)) {
       this.#attachedAnonymousIds.add(text);
       this.#attachments.push({ environmentId, anonymousId, sinceMs, processedAtMs, person });

@@ -3,14 +3,14 @@
  *
  * ```
  *            create                 delete            unsuppress
- *   (none) ─────────▶ present ──────────────▶ removed ◀────────── suppressed
+ *   (free) ─────────▶ present ──────────────▶ removed ◀────────── suppressed
  *                        │ suppress                                   ▲
  *                        ├────────────────────────────────────────────┘
  *                        └─ merge ──▶ merged (into another, followed from then on)
  * ```
  *
- * Invariant: an identifier has one owner at most. An anonymous id may have none and still be known:
- * its events wait for one.
+ * Invariant: an identifier has one owner at most. An anonymous id may be known without an owner: its events wait for
+ * one.
  */
 import { AppError } from '../values/errors.ts';
 import type { PersonIdentifier } from '../operations/operation.ts';
@@ -26,10 +26,10 @@ import { personIdOf, svcId } from '../values/svc-id.ts';
 import { IdentifierMap } from './tenant-map.ts';
 
 export interface PersonState extends PersonKey {
-  /** Undefined for people that only events name: they exist, and nothing more need be known. */
+  /** Undefined for people that only events name: they exist, and their row is not needed. */
   row: PersonRow | undefined;
   readonly loadedRow: PersonRow | undefined;
-  /** What the database has. */
+  /** The stored form of it. */
   readonly stored: 'nothing' | 'person' | 'suppression';
   fate: 'present' | 'removed' | 'suppressed' | 'merged';
   mergedInto: PersonState | undefined;
@@ -69,7 +69,7 @@ export class PersonDirectory {
   }
 
   /**
-   * The person that an identifier means at this point of the apply step. The svc_id of a merged person means nobody, as
+   * The person that an identifier means at this point of the apply step. The svc_id of a merged person has no owner, as
    * it will once the merge is stored.
    */
   resolve(environmentId: number, identifier: PersonIdentifier): Resolution {
@@ -101,13 +101,13 @@ export class PersonDirectory {
     return this.#addPerson(row, undefined, 'nothing') as LoadedPerson;
   }
 
-  /** The identifiers of a person that are loaded: where somebody may be deleted, all of them. */
+  /** The loaded identifiers of a person: all of them, if a person may be deleted. */
   *identifiersOf(person: PersonState): Generator<IdentifierKey> {
     for (const { key, owner } of this.#entries.values())
       if (owner && followMerges(owner) === person) yield key;
   }
 
-  /** Gives the identifier to `owner`, whoever had it; undefined: to nobody. */
+  /** Gives the identifier to `owner`, away from an earlier owner. Undefined leaves it without one. */
   assign(
     environmentId: number,
     kind: StoredIdentifierKind,
@@ -125,7 +125,7 @@ export class PersonDirectory {
     return entry?.stored !== undefined && entry.stored.personId === null;
   }
 
-  /** True if calls were taken under an anonymous id that is nobody's. */
+  /** True if calls were taken under an anonymous id without an owner. */
   isKnownVisitor(environmentId: number, anonymousId: string): boolean {
     const entry = this.#entries.get(environmentId, 'anonymous_id', anonymousId);
     return (
@@ -135,7 +135,7 @@ export class PersonDirectory {
     );
   }
 
-  /** True for people who are no longer there, whatever the reason. */
+  /** True for people who are no longer there, for any reason. */
   isGone(personId: number): boolean {
     const person = this.#people.get(personId);
     return person !== undefined && person.fate !== 'present';
@@ -229,7 +229,7 @@ export class PersonDirectory {
   }
 }
 
-/** The person that someone was merged into, and so on; themselves where they were not. */
+/** The person that someone was merged into, and so on; themselves if they were not merged. */
 export function followMerges(person: PersonState): PersonState {
   let followed = person;
   while (followed.mergedInto) followed = followed.mergedInto;

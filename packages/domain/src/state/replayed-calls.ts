@@ -1,7 +1,9 @@
 /**
- * Calls that waited in the disk buffer of an intake while the broker was away. One that was acknowledged before a person
- * was deleted, and comes after the deletion, would make the person anew: it is left out, as it would have gone with the
- * person. The times of receipt are compared, for the order of the broker's log says nothing here.
+ * Calls from an intake's disk buffer, late because the broker was away.
+ *
+ * A call that was acknowledged before a person was deleted, and comes after the deletion, would make the person anew.
+ * It is left out, as it would have gone with the person. The times of receipt are compared, for the order of the
+ * broker's log does not decide here.
  */
 import type { Operation, PersonIdentifier } from '../operations/operation.ts';
 import { namedIdentifiers } from '../operations/named-identifiers.ts';
@@ -20,7 +22,7 @@ export class Deletions {
     this.#deletedAtMs.set(text, Math.max(deletedAtMs, this.#deletedAtMs.get(text) ?? 0));
   }
 
-  /** The identifier of a person who was deleted after the call was taken; undefined if there is none. */
+  /** The identifier of a person who was deleted after the call was taken; undefined if no such person exists. */
   find(operation: Operation): PersonIdentifier | undefined {
     return whomOf(operation).find(({ kind, value }) => {
       if (kind === 'svc_id') return false;

@@ -1,7 +1,7 @@
 /**
  * Draft of the state that operations need: each identifier and object once, however often it is named.
  *
- * Step 9 of the walk. `find-state-needs.ts` fills the draft; `worker/src/events/load-state.ts` loads what it came to.
+ * Step 9 of the walk. `find-state-needs.ts` fills the draft; `worker/src/events/load-state.ts` loads its content.
  */
 import type {
   ObjectIdentifier,
@@ -28,7 +28,7 @@ import { objectNumberOf, personIdOf } from '../values/svc-id.ts';
 import { IdentifierMap, TenantMap } from './tenant-map.ts';
 
 export interface NeededIdentifier extends IdentifierKey {
-  /** False if only events name it: they need to know who it is, not how they are. */
+  /** False if only events name it: they need the person's number, not the row. */
   needsPerson: boolean;
 }
 
@@ -56,13 +56,15 @@ export interface StateNeeds {
   readonly messageDeliveries: readonly MessageDeliveryKey[];
   /** Event ids to claim, each once. */
   readonly events: readonly EventClaim[];
-  /** What events that name two identifiers make of them. */
+  /** Links between two identifiers of one event. */
   readonly links: readonly IdentifierLink[];
   /** Names of the people whom halves of older intakes are about: the other half must not be applied meanwhile. */
   readonly halves: readonly IdentifierKey[];
   /** Workspaces with people whose attributes may be written, each once. */
   readonly attributesOf: readonly number[];
-  /** Calls that waited in a disk buffer are among them: whoever they name may have been deleted since. */
+  /**
+   * True if calls that waited in a disk buffer are among them: the people that they name may have been deleted since.
+   */
   readonly hasReplayed: boolean;
   readonly changesRelationships: boolean;
   /** Of the devices that are added or deleted; some may be named twice. */
@@ -70,7 +72,7 @@ export interface StateNeeds {
   readonly mergesPeople: boolean;
   /** Identifiers that no operation names may be given up; other transactions that hold them must be waited for. */
   readonly releasesIdentifiers: boolean;
-  /** Of whom: the names of people who may give up identifiers or be merged, as `identifierText`; beside all of `people`. */
+  /** Names of people who may give up identifiers or be merged, as `identifierText`; beside all of `people`. */
   readonly releasing: ReadonlySet<string>;
   /** How many people and objects can be new, at most. */
   readonly newNumbersMax: number;

@@ -19,15 +19,15 @@ const PREFERENCE_COUNT_MAX = STORED_ATTRIBUTE_COUNT_MAX;
 export type PreferenceChange = readonly [attribute: string, value: Json];
 
 export interface PreferencesMerge {
-  /** Undefined when nothing is left of them. */
+  /** Undefined if no preference remains. */
   readonly preferences: JsonObject | undefined;
   /** New ones that found no capacity, as attributes. */
   readonly refused: readonly string[];
 }
 
 /**
- * The preferences after the changes of one call. Null and '' remove the value, the group or all that
- * they are given for. What is neither a group nor a yes or no inside one is left out.
+ * The preferences after the changes of one call. Null and '' remove the value, the group or all that they are given
+ * for. A value that is neither a group nor a yes or no inside one is left out.
  *
  * All changes at once: each by itself would copy all preferences, and a call may have a thousand.
  */
@@ -52,7 +52,7 @@ export function mergePreferences(
 
 class PreferencesDraft {
   readonly #groups: Map<string, Json>;
-  /** Those of the groups that are our own copies. */
+  /** The groups that are our own copies. */
   readonly #copies = new Set<Json>();
   readonly #refused: string[] = [];
   #count = 0;

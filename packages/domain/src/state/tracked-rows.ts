@@ -1,6 +1,6 @@
 /**
- * Rows of one table while a commit batch is applied: what was loaded, what they are by now, and so what
- * must be written. However often a row changes, it is written once.
+ * Rows of one table while a commit batch is applied: as loaded, as changed, and the rows to write from the two. A row
+ * that changes any number of times is written once.
  */
 import type { PersonKey, RowChanges } from './loaded-state.ts';
 
@@ -48,7 +48,7 @@ export class TrackedRows<Row extends object> {
     for (const { current } of this.#entries.values()) if (current) yield current;
   }
 
-  /** What must be written, but for rows that `isDropped`: those go with something else. */
+  /** The rows to write, except rows that `isDropped`: another statement removes those. */
   changes(isDropped: (row: Row) => boolean): RowChanges<Row, Row> {
     const inserted: Row[] = [];
     const updated: Row[] = [];

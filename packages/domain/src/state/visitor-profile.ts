@@ -1,9 +1,11 @@
 /**
- * What is kept of an anonymous visitor until the anonymous id is somebody's: attributes, relationships and devices, as
- * they are after all calls under that id. Its events wait in `events`.
+ * Data kept for an anonymous visitor until the id has an owner.
  *
- * Everything has a bound, because nobody vouches for a visitor: what exceeds one is refused and told as an issue.
- * What was not written for 30 days is left out. Pure.
+ * They are attributes, relationships and devices, as they are after all calls under that id. Its events wait in
+ * `events`.
+ *
+ * All data have bounds, because a visitor is not authenticated. Data beyond a bound are refused with an issue. Data
+ * that were not written for 30 days are left out. Pure.
  */
 import type { OrderPlace } from '../operations/order-place.ts';
 import { isJsonLargerThan, jsonSizeBytes } from '../values/json-size.ts';
@@ -74,7 +76,7 @@ export function weekOf(atMs: number): string {
   return new Date(Math.floor(atMs / weekMs) * weekMs).toISOString().slice(0, 10);
 }
 
-/** Without what was not written for 30 days. */
+/** The profile without data that were not written for 30 days. */
 export function withoutOld(profile: VisitorProfile, nowMs: number): VisitorProfile {
   const sinceMs = nowMs - VISITOR_AGE_MS_MAX;
   const isOld = ({ atMs }: Kept): boolean => atMs < sinceMs;
@@ -95,7 +97,11 @@ export interface ProfileWrite {
   readonly refused: readonly string[];
 }
 
-/** Writes the attributes of one call. @param write - what holds for all of them. */
+/**
+ * Writes the attributes of one call.
+ *
+ * @param write - time and place of all of them.
+ */
 export function writeVisitorAttributes(
   profile: VisitorProfile,
   leaves: readonly AttributeLeaf[],
@@ -160,7 +166,7 @@ export function withoutVisitorEntry(
   return { ...profile, [section]: Object.fromEntries(entries) };
 }
 
-/** The last write of an attribute; null if there is none. */
+/** The last write of an attribute; null if the profile has no attributes. */
 export function newestPlaceIn({ attributes }: VisitorProfile): OrderPlace | null {
   let newest: OrderPlace | null = null;
   for (const { place } of Object.values(attributes))

@@ -1,9 +1,9 @@
 /**
- * The loaded state while operations are applied to it: the rows as they are by now, and what was found on the way.
+ * The loaded state while operations are applied to it, with the changes.
  *
- * The rules (`upsert-person.ts`, `track-event.ts` and their neighbours) read and change it one
- * operation after the other; `changes()` says what of it must be written. Pure: ids and the clock
- * come in as effects.
+ * It has the rows as they are at that point, and the new rows. The rules (`upsert-person.ts`, `track-event.ts` and
+ * their neighbours) read and change it one operation after the other; `changes()` returns the rows to write. Pure: ids
+ * and the clock come in as effects.
  */
 import type { Issue } from '../operations/issue.ts';
 import type { JsonObject } from '../values/json.ts';
@@ -34,7 +34,7 @@ import { Deletions } from './replayed-calls.ts';
 import { TenantMap } from './tenant-map.ts';
 import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
 
-/** What the apply step takes from the world. */
+/** Effects that the apply step needs. */
 export interface ApplyEffects {
   /** Never given before, to anybody. */
   readonly newPersonId: () => number;
@@ -124,7 +124,7 @@ export class WorkingSet {
     return this.visitors.get(eventText(environmentId, anonymousId));
   }
 
-  /** The last write of an attribute by a visitor of the workspace; undefined if there is none to compare with. */
+  /** The last write of an attribute by a visitor of the workspace; undefined if no comparison is needed. */
   newestVisitorPlace(environmentId: number): OrderPlace | undefined {
     return this.#newestVisitorPlaces.get(environmentId);
   }
@@ -268,7 +268,9 @@ export class WorkingSet {
     };
   }
 
-  /** Messages of people who were merged meanwhile go to the other person; those of deleted people to nobody. */
+  /**
+   * Messages of people who were merged meanwhile go to the other person; messages of deleted people lose their person.
+   */
   #messageDeliveryChanges(): StateChanges['messageDeliveries'] {
     const { inserted, updated, deleted } = this.messageDeliveries.changes(() => false);
     const mend = (row: MessageDeliveryRow): MessageDeliveryRow => ({

@@ -1,7 +1,9 @@
 /**
- * Splits an operation into halves as intakes did before the log of pending batches (decision 11): the object's half for
- * the object's shard, the person's for the person's. Queues can hold such halves after an upgrade, and workers still apply
- * them. For tests of that; no intake writes halves any more.
+ * Splits an operation into halves, for tests.
+ *
+ * Intakes did so before the log of pending batches (decision 11): the object's half for the object's shard, the
+ * person's for the person's. Queues can hold such halves after an upgrade, and workers still apply them. No intake
+ * writes halves any more.
  */
 import { namedIdentifiers } from '../operations/named-identifiers.ts';
 import type {

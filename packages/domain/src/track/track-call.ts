@@ -4,7 +4,7 @@ import type { JsonObject } from '../values/json.ts';
 import { CallDraft, type ParseContext } from '../parsing/parse.ts';
 import { readInstantMs } from '../parsing/timestamps.ts';
 
-/** Takes what v1 and v2 both call a merge: `primary` and `secondary`, each by id, email or svc_id. */
+/** Takes a merge of v1 or v2: `primary` and `secondary`, each by id, email or svc_id. */
 export function takeMerge(draft: CallDraft, body: JsonObject): void {
   const kinds = { mayBePhone: false, mayBeAnonymous: false };
   const primary = readPersonIdentifiers(draft, body.primary, 'primary', kinds);
@@ -22,7 +22,7 @@ export function readTimestamp(draft: CallDraft, body: JsonObject): number {
   );
 }
 
-/** For calls whose texts come from the path: what is known of the body's texts does not hold for those. */
+/** For calls whose texts come from the path: facts about the body's texts do not hold for those. */
 export function pathDraft(context: ParseContext): CallDraft {
   return new CallDraft({ ...context, hasEscapes: true }, 'track');
 }

@@ -1,6 +1,6 @@
 /**
- * Track v1 about messages: what happened to one, and the unsubscribe link (`ingestion-conventions.md`
- * §1.1). Step 4 of the walk, like `track-v1.ts`. They name a delivery, not a person.
+ * Track v1 about messages: metrics of one, and the unsubscribe link (`ingestion-conventions.md` §1.1). Step 4 of the
+ * walk, like `track-v1.ts`. They name a delivery, not a person.
  */
 import { metadataTexts, PUSH_METRICS, takeMetric } from '../parsing/delivery-metrics.ts';
 import { readRequiredText } from '../parsing/identifiers.ts';
@@ -50,7 +50,10 @@ export function parsePushEvent(body: unknown, context: ParseContext): Parsed {
   return draft.finish();
 }
 
-/** `POST /unsubscribe/{delivery_id}`, which no credentials guard: the delivery tells the workspace, so the caller resolves it. */
+/**
+ * `POST /unsubscribe/{delivery_id}`, which needs no credentials. The delivery belongs to a workspace, so the caller
+ * resolves it.
+ */
 export function parseUnsubscribe(deliveryId: string, body: unknown, context: ParseContext): Parsed {
   const draft = pathDraft(context);
   const id = readRequiredText(draft, deliveryId, 'delivery_id', ID_SIZE_BYTES_MAX);

@@ -1,10 +1,11 @@
 /**
- * Track v1 about people: one function a route (`ingestion-conventions.md` §1.1). Step 4 of the walk:
- * after `intake/src/auth/rate-limit.ts`, before `intake/src/calls/accept.ts`; what they take and give is in
- * `parse.ts`. The other routes: `track-v1-messages.ts`, `track-v1-forms.ts`, `track-v1-segments.ts`.
+ * Track v1 about people: one function a route (`ingestion-conventions.md` §1.1).
  *
- * Path values come percent-decoded. Routes that need no body take none: clients send `{}`, nothing, or
- * a JSON content type with nothing.
+ * Step 4 of the walk, after `intake/src/auth/rate-limit.ts` and before `intake/src/calls/accept.ts`; their input and
+ * result is in `parse.ts`. The other routes are in `track-v1-messages.ts`, `track-v1-forms.ts`, `track-v1-segments.ts`.
+ *
+ * Path values come percent-decoded. Routes that need no body accept any: clients send `{}`, an empty body, or a JSON
+ * content type with an empty body.
  */
 import {
   isDeviceObject,
@@ -26,7 +27,7 @@ import { CallDraft, isBodyObject, type ParseContext, type Parsed } from '../pars
 import { isAbsent } from '../value-rules/verdict.ts';
 import { pathDraft, readTimestamp, takeMerge } from './track-call.ts';
 
-/** `PUT /api/v1/customers/{identifier}`. All attributes are optional, so `null` (Go's nil map) is none. */
+/** `PUT /api/v1/customers/{identifier}`. All attributes are optional, so `null` (Go's nil map) is an empty body. */
 export function parseIdentify(identifier: string, body: unknown, context: ParseContext): Parsed {
   const draft = new CallDraft(context, 'track');
   const person = readPathPerson(draft, identifier);

@@ -1,6 +1,7 @@
 /**
- * Track v2: what a body means is in its `type` and `action` (`ingestion-conventions.md` §2.1). Step 4
- * of the walk: after `intake/src/auth/rate-limit.ts`, before `intake/src/calls/accept.ts`; see `parse.ts`.
+ * Track v2: the meaning of a body is in its `type` and `action` (`ingestion-conventions.md` §2.1).
+ *
+ * Step 4 of the walk, after `intake/src/auth/rate-limit.ts` and before `intake/src/calls/accept.ts`. See `parse.ts`.
  */
 import { isAbsent } from '../value-rules/verdict.ts';
 import { OBJECT_CONTROL_KEYS, readAttributes } from '../parsing/read-attributes.ts';
@@ -59,7 +60,7 @@ export function parseTrackBatch(body: unknown, context: ParseContext): Parsed {
   return draft.finish();
 }
 
-/** As `parseTrackBatch`, where the items are read one by one; see `readBatchInSteps`. */
+/** As `parseTrackBatch`, for items that are read one by one; see `readBatchInSteps`. */
 export const parseTrackBatchInSteps = (
   body: unknown,
   items: BatchItems,
@@ -156,7 +157,9 @@ function readEvent(draft: CallDraft, kind: TrackEvent['kind'], body: JsonObject)
   if (name !== undefined) takeEntityEvent(draft, kind, person, name, body);
 }
 
-/** The same as Pipelines' 'Report Content Event': an ordinary event, named for what was done; see `semantic-events.ts`. */
+/**
+ * Like Pipelines' 'Report Content Event', it is an ordinary event with the name of its action (`semantic-events.ts`).
+ */
 function readContentEvent(draft: CallDraft, action: string, body: JsonObject): void {
   takeEntityEvent(draft, 'event', readPerson(draft, body, ANY_PERSON), action, body);
 }

@@ -16,7 +16,7 @@ export function judgeBoolean(value: unknown): Verdict<boolean> {
   return refused('is neither true nor false');
 }
 
-/** True for what the rule reads as true; false for anything else. */
+/** True for the values that the rule reads as true; false for any other. */
 export function isTrue(value: unknown): boolean {
   const verdict = judgeBoolean(value);
   return verdict.outcome === 'read' && verdict.value;

@@ -1,22 +1,22 @@
 /**
  * Identifiers: texts that are compared exactly (ids, tokens, event ids), and emails.
  *
- * Blanks and line breaks at the ends are no part of one: they come from cells, forms and files, and nobody sees the two
- * people that they would make of one. Apart from that an identifier is kept exactly or refused, never mended.
+ * Blanks and line breaks at the ends are removed: they come from cells, forms and files, and would make two people
+ * whose difference is invisible. Apart from that an identifier is kept exactly or refused, never mended.
  */
 import { isLongerThan, isStorableText, utf8SizeBytes } from '../values/storable-text.ts';
 import { ABSENT, refused, trimmed, type Verdict } from './verdict.ts';
 
 /**
- * One `@`; a local part and a domain with a dot; no spaces, quotes, brackets or list signs, and nothing without a width but
- * what joins letters of some scripts. Linear: no two parts can share a character.
+ * One `@`; a local part and a domain with a dot; no spaces, quotes, brackets or list signs. Of characters without a
+ * width it allows only the joiners of some scripts' letters. Linear: no two parts can share a character.
  */
 const EMAIL =
   /^[^\s\p{Cc}\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"(),:;<>@[\\\]]+@(?:[\p{L}\p{N}\p{M}-]+\.)+[\p{L}\p{N}\p{M}-]{2,}$/u;
 
 /**
- * True for what the service takes for an email address when nothing else says so. Deliberately
- * plainer than RFC 5322: quoted local parts and literal addresses are ids here.
+ * True for texts that the service takes for an email address without a further hint. Deliberately plainer than RFC
+ * 5322: quoted local parts and literal addresses are ids here.
  */
 export function isEmail(text: string): boolean {
   return text.includes('@') && EMAIL.test(text);
@@ -25,8 +25,8 @@ export function isEmail(text: string): boolean {
 const CAPITALS = /[A-Z]+/g;
 
 /**
- * An email as it is compared: A to Z count as a to z. No other letter is changed: what Unicode folds together
- * (the Kelvin sign and `k`) are different mailboxes, and whoever has one must not pass for the other.
+ * An email as it is compared: A to Z count as a to z. No other letter is changed. Letters that Unicode folds together
+ * (the Kelvin sign and `k`) are different mailboxes, and the owner of one must not pass for the other.
  */
 export const foldEmail = (email: string): string =>
   email.replace(CAPITALS, (letters) => letters.toLowerCase());

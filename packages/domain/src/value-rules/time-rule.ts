@@ -1,16 +1,14 @@
 /**
- * Instants as clients write them → Unix milliseconds.
+ * Instants as clients write them → Unix milliseconds. Track sends Unix seconds, Pipelines ISO 8601
+ * (`ingestion-webhooks.md` §2). One rule reads both, because the two forms cannot be mistaken for one another.
+ * - a number or a text of digits is Unix seconds, fractions kept to the millisecond. From 1e12 on it is milliseconds
+ *   (as seconds it would be the year 33658).
+ * - ISO 8601 to the millisecond, further digits cut. A text without a zone is UTC.
+ * - a time or a float as Go and Ruby print it (`%v`, `to_s`), `2026-11-25 22:00:00.5 +0000 UTC`, `1.795644184e+09`.
  *
- * Track sends Unix seconds, Pipelines ISO 8601 (`ingestion-webhooks.md` §2); both are read by the same
- * rule, because the two forms cannot be mistaken for one another:
- * - a number or a text of digits: Unix seconds, fractions kept to the millisecond; from 1e12 on it
- *   is milliseconds (as seconds it would be the year 33658);
- * - ISO 8601 to the millisecond, further digits cut; a text without a zone is UTC;
- * - what Go and Ruby print for a time or a float (`%v`, `to_s`): `2026-11-25 22:00:00.5 +0000 UTC`, `1.795644184e+09`.
- *
- * What is of the right form and of an absurd size is no time: `20261120`, `45981.5` (a spreadsheet's day) and `2026` are
- * some day of 1970 in Unix seconds, and nobody sends events from before the first personal computers. Nor is it a date
- * far ahead, which would stay the newest for as long.
+ * A value of the right form and of an absurd size is no time: `20261120`, `45981.5` (a spreadsheet's day) and `2026`
+ * are some day of 1970 in Unix seconds, and no client sends events older than the first personal computers. A date far
+ * ahead is refused as well, since it would stay the newest for as long.
  */
 import { hasIsoForm, INSTANT_MS_MAX, isInstantMs, parseIsoMs } from './iso-instant.ts';
 import { ABSENT, refused, trimmed, type Verdict } from './verdict.ts';
@@ -58,7 +56,7 @@ export const isOlderWrite = (
   atMs < storedAtMs &&
   storedAtMs <= nowMs + ORDERING_AHEAD_MS_MAX;
 
-/** Of what a client's clock shows, which may be wrong by any time. */
+/** For times by a client's clock, which may be wrong by any time. */
 export const BOUNDS_OF_CLOCKS: TimeBounds = { earliestMs: 0, latestMs: INSTANT_MS_MAX };
 
 /** Reads a time. */
@@ -79,7 +77,7 @@ export function judgeTime(value: unknown, bounds: TimeBounds): Verdict<number> {
   );
 }
 
-/** ISO 8601 has forms that are not read (`2024-W18-3`, `2024-05-01T10`), so nothing is called no ISO 8601. */
+/** ISO 8601 has forms that are not read (`2024-W18-3`, `2024-05-01T10`), so the text does not mention ISO 8601. */
 const NO_TIME = 'must be Unix seconds or a date-time such as 2024-05-01T10:20:30Z';
 
 /** True for digits, of which there may be a fraction and an exponent: the text of a Unix time. As many as a number may have in JSON. */
@@ -99,7 +97,7 @@ const ROUNDED = 'is rounded, as spreadsheets do in a narrow cell; give all of it
 const PRINTED_TIME =
   /^(?<date>\d{4}-\d\d-\d\d) (?<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?: (?<offset>[+-]\d{4}))?(?: (?<zone>[A-Z]{1,5}|[+-]\d{2,4}))?(?: m=[+-]\d+\.\d+)?$/;
 
-/** A zone's name alone says nothing unless it is UTC's. */
+/** A zone's name alone has no meaning unless it is UTC's. */
 function parsePrintedMs(text: string): number | undefined {
   const { date, time, offset, zone } = PRINTED_TIME.exec(text)?.groups ?? {};
   if (date === undefined || time === undefined) return undefined;

@@ -11,12 +11,12 @@ export interface Fault {
 }
 
 export type Verdict<Value> =
-  /** Undefined, null, and text with nothing but blanks in it. */
+  /** Undefined, null, and text that is empty or blank. */
   | { readonly outcome: 'absent' }
   | {
       readonly outcome: 'read';
       readonly value: Value;
-      /** Set where it means something else than it says, for its sender to be told. */
+      /** Set if the value was changed, for a warning to its sender. */
       readonly change?: 'trimmed' | 'milliseconds';
     }
   | Fault;
@@ -29,26 +29,27 @@ export const refused = (because: string, code: FaultCode = 'invalid'): Fault => 
   because,
 });
 
-/** True for undefined, null and blank text: what every door takes for nothing. */
+/** True for undefined, null and blank text, which every entrance treats as absent. */
 export const isAbsent = (value: unknown): value is undefined | null | string =>
   value === undefined || value === null || (typeof value === 'string' && isBlank(value));
 
-/** Nearly every text is told by its first unit, which is beyond the blank. */
+/** The first unit decides for nearly every text, because it is beyond the blank. */
 const isBlank = (text: string): boolean =>
   text === '' ||
   ((text.charCodeAt(0) <= 0x20 || text.charCodeAt(0) >= 0x7f) && trimmed(text) === '');
 
 /**
- * What is no part of a text where it stands at an end of it: what `String.prototype.trim` cuts; the separators of files
- * and lines and NEL, which other languages cut as well; and what has no width at all (zero width spaces, word joiners,
- * soft hyphens, marks of direction), which comes with text that was copied from a page or a sheet.
+ * Characters that are removed at both ends of a text. They are the ones that `String.prototype.trim` cuts, and the
+ * separators of files and lines and NEL, which other languages cut as well. Characters without a width are among them
+ * (zero width spaces, word joiners, soft hyphens, marks of direction), which come with text that was copied from a page
+ * or a sheet.
  */
 export const BLANKS =
   '\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\xad\u1680\u180e' +
   '\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u200e\u200f' +
   '\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u202f\u205f\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\u3000\ufeff';
 
-/** The text without blanks and line breaks at its ends; the very text where there are none. */
+/** The text without blanks and line breaks at its ends; the very text if it has no such ends. */
 export function trimmed(text: string): string {
   // Of ASCII only 0x20 and below are blank; no text begins and ends so but few.
   let start = 0;

@@ -1,7 +1,7 @@
 /**
- * One text for one JSON value: keys sorted by UTF-16 code unit, no blanks (as RFC 8785 for the values
- * that we hash), so that a hash made before a value went into `jsonb` and one made of what comes back
- * are the same. `jsonb` keeps neither the order of keys nor the spelling of numbers.
+ * One text for one JSON value: keys sorted by UTF-16 code unit, no blanks (as RFC 8785 for the values that we hash). So
+ * the hash of a value is the same before it goes into `jsonb` and after it comes back. `jsonb` keeps neither the order
+ * of keys nor the spelling of numbers.
  */
 import type { Json } from './json.ts';
 

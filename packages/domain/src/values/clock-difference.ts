@@ -2,13 +2,13 @@
  * Difference of a process' clock from Postgres', and its consequence. All processes share Postgres' clock: by it they
  * agree, right or wrong. Pure.
  *
- * What goes by a worker's own clock: when a failing delivery is tried again and when it is given up, the time in
- * its signature, when a purchase has expired. Leases go by Postgres'.
+ * A worker's own clock decides when a failing delivery is tried again and when it is given up, the time in its
+ * signature, and when a purchase has expired. Leases go by Postgres'.
  */
 import { AppError } from './errors.ts';
 
 export interface ClockDifference {
-  /** This process' clock less Postgres', in milliseconds; negative: behind. */
+  /** This process' clock less Postgres', in milliseconds; negative if it is behind. */
   readonly aheadMs: number;
   /** It may be so much more or less; never negative. */
   readonly uncertaintyMs: number;
@@ -26,7 +26,7 @@ const REFUSED_MS = 120_000;
  * longest time-out. Its delivery has days, so these minutes are no matter.
  */
 const KEPT_WITHIN_MS = 600_000;
-/** A measurement that took long says too little. */
+/** A measurement that took longer is too uncertain. */
 const UNCERTAIN_MS = 1_000;
 
 /** `unclear`: measure again. `unusable`: too far to deliver by. */
@@ -48,7 +48,7 @@ export function requireUsableClock(difference: ClockDifference): void {
   if (judgeClock(difference) === 'unusable') throw clockWrong(difference);
 }
 
-/** What a worker ends with. */
+/** The error with which a worker ends. */
 export const clockWrong = (difference: Pick<ClockDifference, 'aheadMs'>): AppError =>
   new AppError(
     'CLOCK_WRONG',
@@ -56,8 +56,8 @@ export const clockWrong = (difference: Pick<ClockDifference, 'aheadMs'>): AppErr
   );
 
 /**
- * Whether the clock by which a delivery's days were over was right. What is given up is lost, so it must be certain; a
- * clock that was behind gives up too late, which loses nothing.
+ * Judges the clock by which a delivery's days were over. A delivery that is given up is lost, so the clock must be
+ * certain. A clock that was behind gives up too late, which loses no delivery.
  *
  * @param endedAtMs - when its last attempt ended, by this process' clock as it was then.
  * @param nowMs - by the same clock, when `difference` was measured.
@@ -67,17 +67,17 @@ export function judgeGivingUp(
   endedAtMs: number,
   nowMs: number,
 ): 'right' | 'unclear' | 'ahead' {
-  // Nothing ends later than now, which Postgres says: also where the clock was set right since.
+  // No attempt ends later than the present time of Postgres, also if the clock was corrected since.
   const endedAheadMs = endedAtMs - (nowMs - aheadMs);
   if (endedAheadMs + uncertaintyMs <= REFUSED_MS) return 'right';
   return endedAheadMs - uncertaintyMs > REFUSED_MS ? 'ahead' : 'unclear';
 }
 
 /**
- * Whether the end of an attempt that failed may be kept: a delivery's days count from its first, and one that seems days
- * old would be given up at its second.
+ * Whether the end of an attempt that failed may be kept: a delivery's days count from its first, and one that seems
+ * days old would be given up at its second.
  *
- * @param endedAtMs - by the clock of whoever made it, as it was then.
+ * @param endedAtMs - by the clock of the process that made it, as it was then.
  * @param nowMs - by a clock that is right.
  */
 export const isEndBelieved = (endedAtMs: number, nowMs: number): boolean =>

@@ -1,9 +1,11 @@
 /**
- * Broken promises (a bug, a lost connection, a bad setting) as errors with one stable code each.
- * Expected endings are outcomes, not errors. `docs/reference/errors.md` lists this table; a test holds it.
+ * Broken promises as errors with one stable code each.
+ *
+ * Such as a bug, a lost connection, a bad setting. Expected endings are outcomes, not errors.
+ * `docs/reference/errors.md` lists this table; a test holds it.
  */
 
-/** code → what it means and what to do next, for operators. */
+/** code → its meaning and the next action, for operators. */
 export const ERRORS = {
   CONFIG_INVALID:
     'A setting is missing or malformed; every problem is listed. Correct it and start again.',

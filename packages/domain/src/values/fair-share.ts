@@ -1,17 +1,14 @@
 /**
- * Who may take of what all workspaces share: bytes of memory, open streams, live tails, bytes of storage. Pure.
- *
+ * Shares of a resource of all workspaces: memory, streams, live tails, storage. Pure.
  * ```
  *   |<------------- capacity ------------->|
  *   |  anybody, also beyond its share  |share|   the last share is kept for workspaces below theirs
  * ```
- *
- * - Up to its share a workspace takes what is free.
- * - Beyond it, it leaves as much free as one share is, and takes nothing while another one that was refused a moment ago
- *   holds less. So what comes free goes to whoever has least (max-min fairness), and those who want nothing hold nothing up.
- * - The only workspace of an installation takes everything.
- *
- * What was taken before stays taken: a share binds what is taken anew.
+ * - Up to its share a workspace takes free capacity.
+ * - Beyond it, it leaves one share free. It takes no more while another workspace that was refused a moment ago holds
+ *   less. So capacity that comes free goes to the workspace with the least (max-min fairness), and idle ones block no
+ *   other.
+ * - The only workspace of an installation takes everything. A share binds new capacity only; held capacity stays.
  */
 
 /** A bound of so many units (bytes, streams), and the part of it, above 0, that each workspace may always have. */
@@ -23,13 +20,13 @@ export interface SharedBound {
 export interface ShareClaim {
   /** Wanted now, in the units of the bound. */
   readonly size: number;
-  /** What the workspace holds. */
+  /** The amount that the workspace holds. */
   readonly ownSize: number;
-  /** What all hold, this workspace too. */
+  /** The amount that all hold, this workspace too. */
   readonly totalSize: number;
   /** No other workspace could want any. */
   readonly isAlone: boolean;
-  /** The least that another workspace holds that was refused a moment ago; Infinity: none was. */
+  /** The least that another workspace holds that was refused a moment ago; Infinity if no other was. */
   readonly leastRefusedSize: number;
 }
 
@@ -37,11 +34,14 @@ export interface ShareClaim {
 export const shareOf = ({ capacity, sharePercent }: SharedBound): number =>
   (capacity * sharePercent) / 100;
 
-/** As much a workspace may have where nobody else holds any. */
+/** The most that a workspace may have while all others hold 0. */
 export const mostOf = (bound: SharedBound, isAlone: boolean): number =>
   isAlone ? bound.capacity : Math.max(shareOf(bound), bound.capacity - shareOf(bound));
 
-/** True if the workspace has no more than its share with it. One unit always is, however large: else a small bound had none. */
+/**
+ * True if the workspace has at most its share with it. One unit of any size always is, else a small bound would refuse
+ * all.
+ */
 export const isWithinShare = (
   bound: SharedBound,
   { size, ownSize }: Pick<ShareClaim, 'size' | 'ownSize'>,

@@ -2,8 +2,8 @@
  * Size of a value as compact JSON, without writing it.
  *
  * For batch items: their bytes are not known after `JSON.parse` of the whole body, and serialising each again would
- * cost too much. So a first pass adds up an upper bound (six bytes a UTF-16 unit, the longest escape), and only what
- * that leaves open is measured exactly. Neither pass recurses: depth is free.
+ * cost too much. So a first pass adds up an upper bound (six bytes a UTF-16 unit, the longest escape). Only values that
+ * it cannot decide are measured exactly. Neither pass recurses: depth is free.
  */
 
 /** The longest doubles are written without an exponent: `-0.0000012345678901234567` has 25 characters. */

@@ -34,8 +34,8 @@ export function setKey<Value>(
 }
 
 /**
- * The object or list that a text is the JSON of; any other value as it is. Some clients can send texts only, so what
- * should be an object comes as its JSON.
+ * The object or list that a text is the JSON of; any other value as it is. Some clients can send texts only, so their
+ * objects come as JSON.
  */
 export function parsedText(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value;

@@ -11,14 +11,14 @@ export interface Money {
   readonly currency: string;
 }
 
-/** @throws AppError BUG where the amount is not a whole number from 0 to 2^53 - 1. */
+/** @throws AppError BUG if the amount is not a whole number from 0 to 2^53 - 1. */
 export function money(amount: number, currency: string): Money {
   if (!Number.isSafeInteger(amount) || amount < 0)
     throw new AppError('BUG', `${amount} is no amount of money`);
   return { amount, currency };
 }
 
-/** @param other - null: nothing. */
+/** @param other - null counts as 0. */
 export const isSameMoney = (one: Money, other: Money | null): boolean =>
   one.amount === (other?.amount ?? 0) && (other === null || one.currency === other.currency);
 
@@ -31,11 +31,11 @@ export function proratedAmount(amount: number, share: number, whole: number): nu
   if (whole <= 0) return 0;
   const numerator = BigInt(amount) * BigInt(Math.min(Math.max(share, 0), whole));
   const denominator = BigInt(whole);
-  // In BigInt: an amount times seconds is beyond what a double holds exactly.
+  // In BigInt: an amount times seconds is too large for an exact double.
   return Number((2n * numerator + denominator) / (2n * denominator));
 }
 
-/** What is left of `amount` under a coupon; never below nothing. */
+/** The rest of `amount` under a coupon; never below 0. */
 export function discountedAmount(
   amount: number,
   coupon: { readonly percentOff: number | null; readonly amountOff: number | null } | null,

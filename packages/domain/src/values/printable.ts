@@ -1,9 +1,11 @@
 /**
- * Makes texts of others safe for an operator's terminal. A name or an attribute is whatever its sender wrote, and a
- * terminal obeys what it shows: escape sequences can clear it, rename it, or write into what is typed next, and marks
- * of direction can reorder a line. Here they are shown as escapes.
+ * Makes texts of others safe for an operator's terminal.
  *
- * Used where people read: `sluice`, the operator's scripts, the log of `npm start`.
+ * A name or an attribute is any text of its sender, and a terminal obeys the text it shows. Escape sequences can clear
+ * it, rename it, or write into the next input, and marks of direction can reorder a line. Here they are shown as
+ * escapes.
+ *
+ * Used for output that people read: `sluice`, the operator's scripts, the log of `npm start`.
  */
 
 /**

@@ -1,16 +1,17 @@
 /**
- * The one error body that every HTTP edge sends: RFC 9457 members with the older shapes beside
- * them, so that each real client finds the text where it looks (`ingestion-conventions.md` §3.3,
- * §5.4): `code` and `message`, `errors[]`, `meta.error` and `meta.errors`.
+ * The one error body that every HTTP edge sends.
+ *
+ * It has RFC 9457 members with the older shapes beside them, so that each real client finds the text in its place
+ * (`ingestion-conventions.md` §3.3, §5.4). They are `code` and `message`, `errors[]`, `meta.error` and `meta.errors`.
  */
 
 export interface ProblemDetail {
-  /** Path of the field, or null if no one field is meant. */
+  /** Path of the field, or null if the problem is about no single field. */
   readonly field: string | null;
   /** A stable word: `required`, `invalid`, `too_long`, … */
   readonly reason: string;
   readonly message: string;
-  /** Where the value stands: a JSON pointer (RFC 6901) into the body, or the name of a path or query parameter. */
+  /** Place of the value: a JSON pointer (RFC 6901) into the body, or the name of a path or query parameter. */
   readonly source?: { readonly pointer: string } | { readonly parameter: string };
   /** 0-based item of a batch call. */
   readonly batchIndex?: number;
@@ -20,7 +21,7 @@ export interface Problem {
   readonly status: number;
   /** Stable, snake_case. */
   readonly code: string;
-  /** One sentence that may be shown to whoever called. */
+  /** One sentence that may be shown to the caller. */
   readonly message: string;
   readonly details?: readonly ProblemDetail[];
   readonly requestId?: string;
@@ -58,7 +59,7 @@ export function problemBody(problem: Problem): Record<string, unknown> {
   };
 }
 
-/** Clients of the older account API read a pointer in every 422, also where no member of the body is meant. */
+/** Clients of the older account API read a pointer in every 422, also if no member of the body is meant. */
 function sourceOf(status: number, source: ProblemDetail['source']): object {
   if (status === 422) return { source: { pointer: '', ...source } };
   return source === undefined ? {} : { source };

@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats, for runs that must be the same again. Not for secrets: one number tells all that follow. */
+/** Random numbers that a seed repeats, for repeatable runs. Not for secrets: one number reveals all that follow. */
 export type Random = () => number;
 
 /** The same numbers in [0, 1) for the same seed, of which 32 bits count, everywhere. (mulberry32) */

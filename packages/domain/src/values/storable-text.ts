@@ -12,7 +12,7 @@ export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** The text with U+FFFD in place of what Postgres refuses. */
+/** The text with U+FFFD in place of characters that Postgres refuses. */
 export function toStorableText(text: string): string {
   return isStorableText(text) ? text : text.toWellFormed().replaceAll('\0', '\ufffd');
 }
@@ -36,7 +36,7 @@ export function utf8SizeBytes(text: string): number {
   return sizeBytes;
 }
 
-/** True if the UTF-8 is longer than the bound; looks at the characters only where their number leaves it open. */
+/** True if the UTF-8 is longer than the bound; looks at the characters only if their number leaves it open. */
 export function isLongerThan(text: string, sizeBytesMax: number): boolean {
   if (text.length * 3 <= sizeBytesMax) return false;
   return text.length > sizeBytesMax || utf8SizeBytes(text) > sizeBytesMax;

@@ -1,8 +1,8 @@
 /**
  * The ids that the service itself gives: `a3000001` for person 1, `ob000001` for object 1.
  *
- * Each is its number written differently, so nothing is stored for it and nothing is looked up to
- * read it. It never changes and never comes back: numbers are not used twice.
+ * Each is its number written differently, so it needs no storage and no look-up. It never changes and never comes back:
+ * numbers are not used twice.
  */
 
 const PERSON_PREFIX = 'a3';
@@ -26,7 +26,7 @@ export function svcObjectId(objectNumber: number): string {
   return OBJECT_PREFIX + objectNumber.toString(16).padStart(DIGIT_COUNT_MIN, '0');
 }
 
-/** The object that a svc object id means; undefined for text that none looks like. */
+/** The object that a svc object id means; undefined for text of another form. */
 export function objectNumberOf(text: string): number | undefined {
   return numberOf(OBJECT_PREFIX, text);
 }

@@ -1,6 +1,6 @@
 /**
- * ULIDs as ids of events and commit batches. They are the same in either letter case (their own
- * specification says so) and are kept in upper case; the first ten characters are the time.
+ * ULIDs as ids of events and commit batches. By their specification both letter cases are the same; they are kept in
+ * upper case. The first ten characters are the time.
  */
 const ULID_IN_ANY_CASE = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
 const TIME_LENGTH = 10;

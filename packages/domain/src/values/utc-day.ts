@@ -1,7 +1,6 @@
 /**
- * UTC days as texts, `2026-03-31`: what usage is kept, asked for and summed by. Nothing here knows a time
- * zone: months are counted as year × 12 + month, days as whole days since 1970 (`account-conventions.md`
- * §2, `usage start default`).
+ * UTC days as texts, `2026-03-31`, for usage. No function here knows a time zone: months are counted as year × 12 +
+ * month, days as whole days since 1970 (`account-conventions.md` §2, `usage start default`).
  */
 
 /** `YYYY-MM-DD`, a day that exists. Days compare as texts do. */
@@ -9,7 +8,7 @@ export type UtcDay = string;
 
 const DAY_MS = 86_400_000;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
-/** Before it nothing was ever recorded, and Postgres has no year 0 to count back to. */
+/** No usage is older, and Postgres has no year 0 to count back to. */
 const FIRST_DAY: UtcDay = '1970-01-01';
 
 /** The day that a moment belongs to. @param atMs - Unix milliseconds. */
@@ -31,7 +30,7 @@ export const addDays = (day: UtcDay, days: number): UtcDay =>
 export const daysBetween = (first: UtcDay, last: UtcDay): number =>
   (Date.parse(`${last}T00:00:00Z`) - Date.parse(`${first}T00:00:00Z`)) / DAY_MS;
 
-/** The first day of the month that is `months` after that of `day`. @param months - may be negative. */
+/** The first day of the month that is `months` after the month of `day`. @param months - may be negative. */
 export function firstOfMonth(day: UtcDay, months = 0): UtcDay {
   const count = Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1 + months;
   const year = String(Math.floor(count / 12)).padStart(4, '0');
@@ -54,7 +53,7 @@ export interface DayRange {
 const DEFAULT_MONTHS_BEFORE = 5;
 
 /**
- * The range that is asked for (`account-billing.md` §4, Inbox previews): a future day counts as today; without a start
+ * The range that is asked for (`account-billing.md` §4, Inbox previews). A future day counts as today. Without a start
  * it is six calendar months.
  *
  * @returns undefined if it begins after it ends.
