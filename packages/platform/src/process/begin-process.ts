@@ -20,7 +20,7 @@ interface BegunProcess<Settings> {
   readonly lifecycle: Lifecycle;
   /** Ends the process with a caught error as if nobody had caught it. */
   readonly fail: (error: unknown) => void;
-  /** The same, and a stop that is under way is not waited for: what is in progress cannot end. */
+  /** The same, without waiting for a stop that is under way: work in progress cannot end. */
   readonly abandon: (error: unknown) => void;
 }
 

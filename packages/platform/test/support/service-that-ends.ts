@@ -1,4 +1,4 @@
-/** A service as small as can be, for `begin-process.test.ts`: it ends as `ENDING` says. */
+/** A service as small as can be, for `begin-process.test.ts`: its ending is `ENDING`. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/process/begin-process';
