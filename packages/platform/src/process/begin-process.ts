@@ -1,11 +1,10 @@
 /**
  * Common start of every service's `main.ts`: settings, log, lifecycle, and the end of the process.
  *
- * It ends by a signal (what is in progress is finished, exit 0), or by an error that nobody caught: while it
- * starts or later, at the top level of a module, in a promise or in a callback. Such an error is the
- * process's last line, of level `fatal`, and the exit code is 1. An error of the error table (a bad setting, a port
- * taken, a schema of another version) is shown as its code and what to do next; only an unforeseen error is shown
- * with a stack.
+ * The process ends by a signal (it finishes work in progress, exit 0) or by an uncaught error. The error comes while
+ * it starts or later, at the top level of a module, in a promise or in a callback. Such an error is the process's
+ * last line, of level `fatal`, and the exit code is 1. The line of an error of the error table (a bad setting, a port
+ * taken, a schema of another version) has its code and the next action. Only an unforeseen error has a stack.
  */
 import { z } from 'zod';
 import { parseSettings } from '../settings/config.ts';
@@ -18,16 +17,16 @@ interface BegunProcess<Settings> {
   readonly settings: Settings;
   readonly logger: Logger;
   readonly lifecycle: Lifecycle;
-  /** Ends the process with a caught error as if nobody had caught it. */
+  /** Ends the process with a caught error, as an uncaught one does. */
   readonly fail: (error: unknown) => void;
-  /** The same, without waiting for a stop that is under way: work in progress cannot end. */
+  /** The same, without waiting for a stop that is under way, because work in progress cannot end. */
   readonly abandon: (error: unknown) => void;
 }
 
 /**
  * Parses the environment, once it is there. From here on SIGTERM, SIGINT, or the end of a supervising parent (its IPC
- * channel closes) stops the lifecycle, within DRAIN_TIMEOUT_MS, and an error that nobody catches ends
- * the process. One that comes while it stops is logged, and the exit code is 1.
+ * channel closes) stops the lifecycle, within DRAIN_TIMEOUT_MS. An uncaught error ends the process. While the process
+ * stops, such an error is logged, and the exit code is 1.
  *
  * @throws AppError CONFIG_INVALID, which is the process's last line.
  */

@@ -1,4 +1,4 @@
-/** JSON logs by pino, with what must never be logged taken out. */
+/** JSON logs by pino, without secrets. */
 import { pino, type DestinationStream, type Logger } from 'pino';
 
 export type { Logger };
@@ -51,7 +51,7 @@ function loggerTo(destination: DestinationStream, service: string, level: string
 }
 
 /**
- * What is logged of an error: its kind, message, code, stack and causes, and nothing else that a library added to it.
+ * Fields of an error in the log: only its kind, message, code, stack and causes. Libraries add other fields to it.
  * ioredis adds the command with its arguments, which may be a whole commit batch; pg adds the row that broke a
  * constraint (`detail`) and a statement's values (`where`).
  */

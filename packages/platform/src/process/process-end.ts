@@ -1,6 +1,6 @@
 /**
- * Ends a process. It has one service, or several, as `npm start` has them: a signal stops them one after another, and
- * an error that nobody caught ends all of them at once.
+ * Ends a process. It has one service, or several, as `npm start` has them: a signal stops them one after another, and an
+ * uncaught error ends all of them at once.
  */
 import { describeEnding } from './describe-ending.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -9,7 +9,7 @@ import { createLogger, logLast, type Logger } from './logger.ts';
 /** By the names of variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What `process` offers a `main.ts`, so that only `main.ts` names it. */
+/** The part of `process` that a `main.ts` hands over, so that only `main.ts` names `process`. */
 export interface ServiceProcess {
   readonly env: Environment;
   on(event: 'SIGTERM' | 'SIGINT' | 'disconnect', listener: () => void): unknown;
@@ -35,9 +35,9 @@ export class ProcessEnd {
   #exitCode = 0;
 
   /**
-   * @param name - whose last words an error that nobody caught is.
+   * @param name - service that the last line, of an uncaught error, names.
    * @param stopOrder - names of services. One that is not among them is stopped last.
-   * @param environment - of each service; a promise where it is told later, and modules are loaded meanwhile.
+   * @param environment - of each service; a promise if a parent sends it later, while modules load.
    */
   constructor(
     process: ServiceProcess,
@@ -53,7 +53,10 @@ export class ProcessEnd {
       process.on(signal, () => this.#stop(signal));
   }
 
-  /** What a service begins with. In a process that stops none begins: it would be cut in the middle. */
+  /**
+   * Environment with which a service begins. In a process that stops the promise stays pending: a start would be cut in
+   * the middle.
+   */
   async environment(): Promise<Environment> {
     const environment = await this.#environment;
     return this.#isStopping ? new Promise(() => {}) : environment;
@@ -67,7 +70,7 @@ export class ProcessEnd {
   /** Ends the process with an error of a service. While the process stops, the error is logged, and the exit code is 1. */
   fail(name: string, error: unknown): void {
     if (this.#isStopping) {
-      // A start during a stop fails because what it needs is closed.
+      // A start during a stop fails because its resources are closed.
       const service = this.#services.find((each) => each.name === name);
       (service?.logger ?? createLogger(name, 'info')).error({ error }, 'an error while stopping');
       this.#exitCode = 1;

@@ -1,4 +1,4 @@
-/** How services end, as real processes: what they log last, and their exit code. */
+/** Ends of services, as real processes: their last log line and their exit code. */
 import { fileURLToPath } from 'node:url';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** A service as small as can be, for `begin-process.test.ts`: its ending is `ENDING`. */
+/** Smallest possible service, for `begin-process.test.ts`. `ENDING` selects its end. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/process/begin-process';
@@ -63,7 +63,7 @@ switch (settings.ENDING) {
     const closed = Promise.withResolvers<void>();
     lifecycle.defer('what the start stands on', async () => {
       closed.resolve();
-      // What is in progress is finished all the same.
+      // Work in progress is finished all the same.
       await sleep(50);
       clearTimeout(waiting);
       logger.info('finished');
