@@ -78,7 +78,8 @@ const clocks = { now: Date.now, monotonicNow };
 const { now, noticeDifference: onMeasured } = new DatabaseClock(clocks);
 const webhooks = webhookOptions(settings);
 
-// Before what waits for Postgres and the broker: a worker that starts while they are away is alive, and not ready.
+// Before the steps that wait for Postgres and the broker: a worker that starts while they are away is alive, and not
+// ready.
 const metrics = createMetrics('worker');
 let readiness = (): Promise<Readiness> => Promise.resolve(WAITING_FOR_DATABASE);
 const admin = adminPlaceOf(settings.NODE_ENV, settings.WORKER_PORT, settings.WORKER_ADMIN_PORT);
@@ -211,8 +212,8 @@ registerBacklogMetrics({
 });
 
 /**
- * Lanes drained at the same time, those that only wait for their endpoint not counted. If a thousand webhooks have
- * something to send, a lane that has to wait for its place is one job and one claim more (`npm run bench -- deliver`).
+ * Lanes drained at the same time; a lane that only waits for its endpoint is not counted. If a thousand webhooks have
+ * deliveries to send, a lane that has to wait for its place is one job and one claim more (`npm run bench -- deliver`).
  */
 const LANE_CONCURRENCY = 1_024;
 const started = await startConsumers(broker, {

@@ -1,15 +1,15 @@
 /**
- * The access tokens of webhooks with an OAuth2 client: in this process's memory, behind it in Postgres, where all workers
- * share them, and behind that at the token server.
+ * Access tokens of webhooks with an OAuth2 client.
  *
- *   memory ─▶ Postgres: the token in force ─▶ claim ─▶ token server ─▶ Postgres ─▶ memory
- *                        └─ another fetches: ask again soon
+ * They are in this process's memory, behind it in Postgres, which all workers share, and behind that at the token
+ * server.
  *
- * At most one fetch at a time for a webhook: requests of one process share it, and other workers are kept off by the claim
- * (`database/src/webhooks/webhook-tokens.ts`). A claim outlives its fetch by a second, and ends by itself where its worker is
- * killed. A token is renewed before its time is over, and counts only for the version of the webhook it was fetched for.
- *
- * Used by `authorized-post.ts`; `fetch-token.ts` asks the server.
+ *   memory ─▶ Postgres (token in force) ─▶ claim ─▶ token server ─▶ Postgres ─▶ memory
+ *                        └─ another fetches, ask again soon
+ * A webhook has one fetch at most at a time: requests of one process share it, and the claim keeps other workers off
+ * (`database/src/webhooks/webhook-tokens.ts`). A claim outlives its fetch by a second, and ends by itself if its worker
+ * is killed. A token is renewed before its time is over, and counts only for the version of the webhook it was fetched
+ * for. Used by `authorized-post.ts`; `fetch-token.ts` asks the server.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
@@ -57,7 +57,7 @@ interface Flight {
 /** A token is renewed so long before its end, or after three quarters of a short life. */
 const RENEWED_BEFORE_END_MS = 30_000;
 const RENEWED_AFTER_SHARE = 0.75;
-/** By which a claim outlives its request: for the statement that writes down what came of it. */
+/** Time by which a claim outlives its request, for the statement that records the result. */
 const CLAIM_MARGIN_MS = 1_000;
 const ASK_AGAIN_MS = 50;
 /** Webhooks whose tokens are in memory; beyond it the first kept one is forgotten, and Postgres has it. */
@@ -75,9 +75,9 @@ export class AccessTokens {
   /**
    * A token that may be used now. May be called at the same time.
    *
-   * @param deadlineMs - by the monotonic clock; without a token by then there is none.
-   * @param rejected - the number of a token that the endpoint does not take any more: the answer is another one.
-   * @throws where Postgres is away.
+   * @param deadlineMs - by the monotonic clock; by then it returns without a token.
+   * @param rejected - the number of a token that the endpoint does not take any more: the result is another one.
+   * @throws if Postgres is away.
    */
   async get(
     source: TokenSource,
@@ -94,7 +94,8 @@ export class AccessTokens {
       if (leftMs <= 0) return TOO_LATE;
       const flight = this.#flights.get(name) ?? this.#begin(name, source, deadlineMs, rejected);
       const result = await within(flight.result, leftMs);
-      // Too late for who began it, which this request need not be. Or it is the rejected one, or of another version.
+      // Too late for the request that began it, perhaps another one. Or it is the rejected token, or of another
+      // version.
       if (result === TOO_LATE || flight.endpointVersion !== endpointVersion) continue;
       if (result.outcome === 'none' || result.number !== rejected) return result;
     }
@@ -112,7 +113,7 @@ export class AccessTokens {
     const result = this.#obtain(name, source, deadlineMs, rejected).finally(() =>
       this.#flights.delete(name),
     );
-    // Who waits hears of it; nobody may wait any more.
+    // Waiting requests get the error; perhaps no request waits any more.
     result.catch(() => {});
     const flight = { endpointVersion: source.endpointVersion, result };
     this.#flights.set(name, flight);

@@ -1,10 +1,10 @@
 /**
  * Sends an attempt with its webhook's access token, if it has one.
  *
- * All of it is one attempt with one deadline, which the lane's lease is made for: a token that has to be fetched takes
- * its time from the endpoint's, a request to the token server at most half of it. A token is kept, so the next attempt has the whole time. If the endpoint
- * answers 401 to a kept token, the token is renewed and the request sent again, once. Without a token nothing is sent: the
- * attempt has failed with a class of its own.
+ * All of it is one attempt with one deadline, for which the lane's lease is made. The fetch of a token takes its time
+ * from the endpoint's: a request to the token server has half of it at most. A token is kept, so the next attempt has
+ * the whole time. If the endpoint answers 401 to a kept token, the token is renewed and the request sent again, once.
+ * Without a token the request is not sent, and the attempt has failed with a class of its own.
  *
  * Between `lane-attempts.ts` (step 11) and `http-client.ts` (step 13).
  */
@@ -29,7 +29,7 @@ const UNAUTHORIZED = 401;
 export function authorizedPost(
   deps: AuthorizedPostDeps,
 ): (request: DeliveryPost) => Promise<HttpOutcome> {
-  // Most webhooks have none: their requests go on as they are.
+  // Most webhooks have no token: their requests go on as they are.
   return (request) =>
     request.tokenSource ? postWithToken(deps, request, request.tokenSource) : deps.post(request);
 }

@@ -1,16 +1,13 @@
 /**
- * Drains one lane for a time slice: sends its log from the cursor on, in order, and sees to it
- * that the lane is woken again when there is more to do.
+ * Drains one lane for a time slice.
+ *
+ * It sends the log from the cursor on, in order, and makes sure that the lane is woken again if more work remains.
  *
  *   claim the lease ─▶ load ─▶ send ─▶ keep ─▶ … ─▶ keep and give the lease back ─▶ wake again
  *                      └───── `lane-drain.ts` ────┘
- *
- * The claim is left out where the transaction that has logged took the lease with it (`database/src/delivery/logged-lanes.ts`).
- *
- * What was sent but not kept when a worker dies is sent again (at least once), in order, with the
- * same event id.
- *
- * Step 11 of the walk. Before: `appendDeliveries` logged what to send, and the queue's wake-up. After:
+ * If the logging transaction took the lease, the claim is left out (`database/src/delivery/logged-lanes.ts`). If a
+ * worker dies after it sent deliveries and before it kept that, they are sent again (at least once), in order, with the
+ * same event id. Step 11 of the walk. Before: `appendDeliveries` logged the deliveries, and the queue's wake-up. After:
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/delivery/lane-progress.ts` (step 14).
  */
 import type { LaneKey } from '@sluice/database/delivery/lanes';
@@ -31,8 +28,9 @@ const LEASE_MS_MIN = 15_000;
 const TIME_SLICE_MS = 500;
 
 /**
- * How long lanes are held and drained, where a request may take `timeoutMs`. A request is started only while the lease
- * outlives it, and half of a lease may be gone before it is prolonged: so more than two of the longest fit into one.
+ * Times for which lanes are held and drained, if a request may take `timeoutMs`. A request is started only while the
+ * lease outlives it, and half of a lease may be gone before it is prolonged. So more than two of the longest fit into
+ * one.
  */
 export const leasesOf = (timeoutMs: number): LeaseOptions => ({
   timeoutMs,
@@ -41,7 +39,7 @@ export const leasesOf = (timeoutMs: number): LeaseOptions => ({
 });
 
 export type LaneOutcome =
-  /** Nothing is left to send. */
+  /** The lane has no more deliveries. */
   | { readonly outcome: 'idle' }
   /** The time slice is over; it was woken again. */
   | { readonly outcome: 'more' }
@@ -53,7 +51,7 @@ export type LaneOutcome =
   | { readonly outcome: 'paused' }
   /** The webhook is deleted. */
   | { readonly outcome: 'gone' }
-  /** The lease was lost to another worker, or the webhook was deleted meanwhile; nothing was kept since. */
+  /** The lease was lost to another worker, or the webhook was deleted meanwhile; no progress was kept since. */
   | { readonly outcome: 'fenced' };
 
 /** A wake-up that is being run. */
@@ -67,10 +65,10 @@ export interface LaneDelivery {
 }
 
 /**
- * Runs one wake-up of a lane. May be called for one lane at the same time anywhere: one drains, the
- * others answer `held`.
+ * Runs one wake-up of a lane. May be called for one lane at the same time anywhere: one drains, the others answer
+ * `held`.
  *
- * @param taken - the lane's lease, where this process holds it already and nobody drains under it.
+ * @param taken - the lane's lease, if this process holds it already and no drain runs under it.
  */
 export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey, taken?: TakenLane): LaneDelivery {
   let drain: LaneDrain | undefined;
@@ -94,7 +92,7 @@ export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey, taken?: TakenL
   return { ended: run(), isStill: (durationMs) => drain?.isStill(durationMs) ?? false };
 }
 
-/** Undefined if there is nothing to send now, or another holds the lease. */
+/** Undefined if no delivery is due, or another process holds the lease. */
 async function take(deps: DeliverLaneDeps, lane: LaneKey): Promise<TakenLane | undefined> {
   const { presence, leases, store, monotonicNow } = deps;
   await presence.shown();
@@ -123,8 +121,8 @@ async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome
   if (report.isPaused) return { outcome: 'paused' };
   if (report.lastSequence <= report.cursor) return { outcome: 'idle' };
   if (report.isOver) {
-    // Disabled, so that it does not count as work that waits; whoever opens the workspace again decides what becomes
-    // of it.
+    // Disabled, so that it does not count as waiting work. The person who opens the workspace again decides about its
+    // deliveries.
     await deps.store.disable(lane);
     return { outcome: 'paused' };
   }
@@ -132,7 +130,7 @@ async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome
   return afterRelease(report, deps.now());
 }
 
-/** What follows for a lane that nobody holds. */
+/** The next action for a lane without a holder. */
 function afterRelease(lane: ReleasedLane, nowMs: number): LaneOutcome {
   if (lane.isPaused) return { outcome: 'paused' };
   if (lane.lastSequence <= lane.cursor) return { outcome: 'idle' };

@@ -1,6 +1,6 @@
 /**
- * Everything that a worker process does to deliver: the lanes that the queue wakes, with the permits, the capacity and
- * the connections that they share. What it does about webhooks by the clock is `webhook-tasks.ts`.
+ * The delivery of a worker process: the lanes that the queue wakes, with the permits, the capacity and the connections
+ * that they share. Its periodic work about webhooks is `webhook-tasks.ts`.
  *
  * The queue is `platform/src/consumers/queue-consumers.ts`, the draining `deliver-webhook.ts` (step 11 of the walk).
  */
@@ -35,14 +35,14 @@ export interface DeliveriesDeps {
   readonly webhooks: ReturnType<typeof webhookOptions>;
   readonly openSecret: LaneDrainDeps['openSecret'];
   readonly encryptSecret: AccessTokensDeps['encryptSecret'];
-  /** Each traces what it wraps. */
+  /** Each wraps its argument in traces. */
   readonly tracing: {
     loading(store: LaneStore): LaneStore;
     posting(post: PostDelivery): PostDelivery;
     waking(wake: LaneHandOver['wake']): LaneHandOver['wake'];
   };
   readonly tail: TailPublisher;
-  /** Told of each attempt of a live delivery that has ended. */
+  /** Called for each attempt of a live delivery that has ended. */
   readonly countAttempt: NonNullable<LaneDrainDeps['countAttempt']>;
   readonly now: () => number;
   readonly clock: Pick<LaneDrainDeps, 'confirmGivingUp' | 'confirmFailure'>;
@@ -52,7 +52,7 @@ export interface DeliveriesDeps {
 }
 
 export interface Deliveries {
-  /** What lanes and replays are drained with. */
+  /** Dependencies of the drains of lanes and replays. */
   readonly draining: Omit<
     LaneDrainDeps,
     'store' | 'permits' | 'isAtEnd' | 'isPlaceWanted' | 'tail' | 'countAttempt'
@@ -73,8 +73,8 @@ export interface Deliveries {
  */
 const SLOW_AFTER_MS = 25;
 /**
- * Requests under way at the same time, slow ones not counted. With 64 a worker delivered 0.80 of what it does with 128, for a
- * statement holds fewer lanes then, and with 256 no more (`npm run bench -- deliver`).
+ * Requests under way at the same time, slow ones not counted. With 64 a worker delivered 0.80 as much as with 128,
+ * because a statement holds fewer lanes then. With 256 it delivered no more (`npm run bench -- deliver`).
  */
 const REQUESTS_MAX = 128;
 /**
@@ -86,7 +86,7 @@ const SLOW_REQUESTS_MAX = 4_096;
 /** Lanes that are drained without a job; with more of them, all workers are to take their share. */
 const DIRECT_WAKES_MAX = 64;
 
-/** What it opens is closed with `lifecycle`. */
+/** The resources that it opens are closed with `lifecycle`. */
 export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const { database, producer, webhooks, openSecret, encryptSecret } = deps;
   const { tail, clock, now, logger } = deps;

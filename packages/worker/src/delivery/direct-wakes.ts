@@ -1,12 +1,14 @@
 /**
- * Delivery queues that a process drains right after it has logged. They need no job. At 20 events a second a wake-up
- * through the queue is five scripts of Redis, 64 commands (`npm run bench -- ordinary`).
+ * Delivery queues that a process drains right after it has logged.
  *
- * It trades away that a wake-up outlives the process: the reconcile loop finds the lane of one that dies in between, as
- * it finds any lane whose wake-up was lost. And that other workers help: beyond so many lanes at a time wake-ups go
- * through the queue, where the worker takes them that has time.
+ * They need no job. At 20 events a second a wake-up through the queue is five scripts of Redis, 64 commands (`npm run
+ * bench -- ordinary`).
  *
- * Where the transaction took the lane's lease (`logged-lanes.ts`), the drain begins at once.
+ * The trade-off: the wake-up does not outlive the process. If it dies in between, the reconcile loop finds the lane,
+ * like any lane whose wake-up was lost. Other workers do not help either. So beyond some lanes at a time wake-ups go
+ * through the queue, and a worker with time takes them.
+ *
+ * If the transaction took the lane's lease (`logged-lanes.ts`), the drain begins at once.
  *
  * Between `process-commit-batch.ts`, which logs, and `deliver-webhook.ts`.
  */
@@ -70,7 +72,7 @@ export class DirectWakes {
     this.#runs.add(run);
   }
 
-  /** Resolves when none is under way. Call it when nothing is logged any more. */
+  /** Resolves when the last drain has ended. Call it after the last log. */
   async close(): Promise<void> {
     this.#isClosing = true;
     await Promise.all(this.#runs);

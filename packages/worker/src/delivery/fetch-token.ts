@@ -20,7 +20,7 @@ export type FetchedToken =
   /** The message is for the webhook's owner. */
   | { readonly outcome: 'none'; readonly message: string };
 
-/** A day: nobody waits longer for a token server's change of mind. */
+/** A day: a change at the token server takes effect after at most that time. */
 const LIFETIME_MS_MAX = 86_400_000;
 /** One header of a request; many servers take 8 KB of them in all. */
 const TOKEN_LENGTH_MAX = 8_000;
@@ -82,7 +82,7 @@ function readToken(body: string): FetchedToken {
   return { outcome: 'token', token, lifetimeMs };
 }
 
-/** NaN where it is no number. Some servers write it as a text, and null if they say nothing of it. */
+/** NaN if it is no number. Some servers send it as a text, or null for an unknown lifetime. */
 function secondsOf(given: unknown): number {
   if (given === undefined || given === null) return TOKEN_KEPT_SECONDS_DEFAULT;
   // `Number` makes 0 of an empty text, and each attempt would fetch a token.

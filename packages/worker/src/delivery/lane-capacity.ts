@@ -1,10 +1,11 @@
 /**
- * Keeps the queue's jobs short: a job ends when its lane has ended, or when the lane has come to
- * wait for its endpoint and nothing else. So hundreds of endpoints that hang do not fill the places
- * of the queue, behind which the lanes of all others would wait.
+ * Keeps the queue's jobs short.
  *
- * Safe, because the lane's lease keeps others off, not the job. A wake-up meanwhile finds the lane held, and the
- * lane's end sees what was logged in between.
+ * A job ends when its lane has ended, or when the lane only waits for its endpoint. So hundreds of endpoints that hang
+ * do not fill the places of the queue, for which the lanes of all others would wait.
+ *
+ * It is safe, because the lane's lease keeps others off, not the job. A wake-up meanwhile finds the lane held, and the
+ * lane's end sees the deliveries that were logged in between.
  *
  * Between `platform/src/consumers/queue-consumers.ts`, which runs the jobs, and `deliver-webhook.ts`.
  */
@@ -13,11 +14,11 @@ import type { LaneDelivery } from './deliver-webhook.ts';
 export interface LaneCapacityOptions {
   /** Of idle time. */
   readonly stillAfterMs: number;
-  /** How long this process has had nothing to do, in all. */
+  /** Idle time of this process in all. */
   readonly idleTimeMs: () => number;
   /** With more than so many lanes without a job, jobs wait for their lanes again. */
   readonly stillMax: number;
-  /** Told of a lane that threw after its job had ended. */
+  /** Called for a lane that threw after its job had ended. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -44,7 +45,7 @@ export class LaneCapacity {
     return this.#still.size;
   }
 
-  /** @throws what the lane threw, while its job waits for it. */
+  /** @throws the error of the lane, while its job waits for it. */
   waitFor(delivery: LaneDelivery): Promise<void> {
     return new Promise((resolve, reject) => {
       const job = { delivery, ended: delivery.ended, letGo: resolve };
@@ -63,7 +64,7 @@ export class LaneCapacity {
     const { stillAfterMs, stillMax, onFailure } = this.#options;
     this.#timer = undefined;
     const idleTimeMs = this.#options.idleTimeMs();
-    // Without idle time no lane has come nearer to being let go, so none is looked at.
+    // Without idle time no lane has come nearer to the end of its job, so this look is skipped.
     if (idleTimeMs - this.#lookedAtIdleTimeMs < stillAfterMs / 4) {
       this.#lookLater();
       return;

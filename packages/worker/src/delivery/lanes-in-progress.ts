@@ -3,16 +3,16 @@
  * wake-up through the queue. A wake-up of such a queue ends without a statement: while 900 endpoints hang, most
  * wake-ups are theirs.
  *
- * Safe to leave the wake-up out: a drain that was told looks at its log again before it gives its lane
- * back, and giving back tells the end of the log as of then. A drain that is about to give its lane back answers
- * false, and one that dies leaves its lane to the reconcile loop, as with a wake-up.
+ * The wake-up may be left out. A notified drain looks at its log again before it gives its lane back, and the release
+ * returns the end of the log as of then. A drain that is about to give its lane back answers false, and one that dies
+ * leaves its lane to the reconcile loop, as with a wake-up.
  *
  * Between `process-commit-batch.ts`, which logs, `deliver-webhook.ts` and `lane-drain.ts`.
  */
 import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
 
-/** A drain, as far as those who log need it. */
+/** A drain as a logging transaction needs it. */
 export interface GrowingDrain {
   /** False if it is too late for this drain, and the lane must be woken. */
   noteLogged(lastSequence: number, deliveries?: LoggedLane['deliveries']): boolean;
@@ -35,12 +35,12 @@ export class LanesInProgress {
     if (this.#drains.get(nameOf(lane)) === drain) this.#drains.delete(nameOf(lane));
   }
 
-  /** True if a wake-up of the lane has nothing to do: the drain here sees what was logged before. */
+  /** True if a wake-up of the lane may be skipped: the drain here sees all deliveries that were logged before. */
   has(lane: LaneKey): boolean {
     return this.#drains.get(nameOf(lane))?.looksAgain ?? false;
   }
 
-  /** Tells the lane's drain that its log has grown, once that is committed. False if no drain here looks again. */
+  /** Notifies the lane's drain, after the commit, that its log has grown. False if no drain here looks again. */
   tell(lane: LoggedLane): boolean {
     const { lastSequence, deliveries } = lane;
     return this.#drains.get(nameOf(lane))?.noteLogged(lastSequence, deliveries) ?? false;

@@ -26,7 +26,7 @@ const PAGE_COUNT = 500;
 /** Look-ups of one start; beyond it only literal addresses are judged. */
 const LOOKUP_COUNT_MAX = 1_000;
 
-/** Names them in the background, or says that none is refused where that is a danger. */
+/** Names them in the background. If private addresses are allowed in production, it warns of that instead. */
 export function warnOfEndpoints({
   policy,
   isProduction,

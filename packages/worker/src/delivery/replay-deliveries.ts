@@ -1,12 +1,12 @@
 /**
- * Drains one replay for a time slice: as a lane is drained (`lane-drain.ts`), by the same rules,
- * with a log and a cursor of its own.
+ * Drains one replay for a time slice: as a lane is drained (`lane-drain.ts`), by the same rules, with a log and a
+ * cursor of its own.
  *
- * So a replay keeps order and waits out failures by the schedule. The webhook's own lane does not wait for it, and
- * goes on sending what happens meanwhile. Its deliveries are the same bytes with the same `event_id`.
+ * So a replay keeps order and waits out failures by the schedule. The webhook's own lane does not wait for it, and goes
+ * on sending new events meanwhile. Its deliveries are the same bytes with the same `event_id`.
  *
- * Not a job of the queue: replays are few, and a worker looks for one to claim again and again. They
- * have drains of their own, so that they take none of the lanes'.
+ * Not a job of the queue: replays are few, and a worker looks for one to claim again and again. They have drains of
+ * their own, so they take no drain of the lanes.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { LoggedDelivery, LogRequest } from '@sluice/database/delivery/logged-deliveries';
@@ -24,7 +24,7 @@ import type { LaneStore } from '../lane/lane-store.ts';
 
 export type DrainedLog = Pick<LaneStore, 'load' | 'keep'>;
 
-/** What a replay reads numbers its deliveries anew. */
+/** The log of a replay, which numbers its deliveries anew. */
 export interface ReplayedLog extends DrainedLog {
   /** Of the webhook's own log. */
   sequenceOf(position: number): number;
@@ -32,20 +32,20 @@ export interface ReplayedLog extends DrainedLog {
 
 export interface ReplayDeps extends Omit<LaneDrainDeps, 'store' | 'isAtEnd' | 'isPlaceWanted'> {
   readonly database: Database;
-  /** Traces what it wraps; absent: traces are off. */
+  /** Wraps a log in traces; absent if traces are off. */
   readonly tracedReplay?: (store: ReplayedLog, replay: ClaimedReplay) => DrainedLog;
 }
 
-/** Live deliveries get the larger part of what an endpoint can take. */
+/** Live deliveries get the larger part of an endpoint's capacity. */
 const REPLAY_CONCURRENCY_MAX = 8;
-/** Rows read in one statement, and rows read before what was found is written down. */
+/** Rows read in one statement, and reads before the found rows are recorded. */
 const SCANNED_ROWS_MAX = 10_000;
 const SCANS_MAX = 20;
 
 /**
- * Claims a replay that has something to send now and drains it for a time slice.
+ * Claims a replay that has a delivery to send now, and drains it for a time slice.
  *
- * @returns false if there was none.
+ * @returns false if no replay was due.
  */
 export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
   const claimedAtMs = deps.monotonicNow();
@@ -60,7 +60,7 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
   const lane = {
     ...claimed,
     readFromDay: null,
-    // Nobody knows how many match before the log is read.
+    // The number of matching rows is unknown before the log is read.
     lastSequence: Number.MAX_SAFE_INTEGER,
     windowMax: Math.min(claimed.windowMax ?? REPLAY_CONCURRENCY_MAX, REPLAY_CONCURRENCY_MAX),
   };
@@ -75,7 +75,7 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
   return true;
 }
 
-/** Numbers what matches, without gaps, as it is read. */
+/** Numbers the matching rows, without gaps, as it reads them. */
 class ReplayStore implements ReplayedLog {
   readonly #database: Database;
   readonly #replay: ClaimedReplay;

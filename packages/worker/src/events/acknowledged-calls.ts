@@ -1,13 +1,13 @@
 /**
- * Waits for calls that were acknowledged before: for what takes effect without the queues, as the rows of an import.
+ * Waits for earlier acknowledged calls. Changes past the queues need it, such as the rows of an import.
  *
  * ```
  *   disk of an intake ──▶ staged ──▶ queues and log ──▶ applied
- *   └─ until none is left there ─┘   └─ those about the same people ─┘
+ *   └─ until both are empty ─────┘   └─ calls about the same people ─┘
  * ```
  *
- * What is on a disk or staged is waited for whomever it is about, for only the log tells that; both are empty but for
- * seconds after an outage of the broker.
+ * It waits for all calls on a disk or staged, about any person, because only the log has their people. Both are empty
+ * except for seconds after an outage of the broker.
  *
  * Used by `imports/import-rows.ts`.
  */
@@ -20,9 +20,9 @@ import { waitUntilApplied } from './applied-watch.ts';
 import { keysOfOwners } from './earlier-batches.ts';
 
 export interface AcknowledgedCalls {
-  /** What waits in all shards. */
+  /** Batches that wait in all shards. */
   readonly pending: PendingBatches;
-  /** What is not in the queues yet. */
+  /** Flushes that are not in the queues yet. */
   readonly stage: Pick<FlushStage, 'isEmpty'>;
 }
 
@@ -31,7 +31,7 @@ const LOOK_INTERVAL_MS = 50;
 /** How long a wait goes on. */
 export interface WaitBound {
   readonly renewIntervalMs: number;
-  /** Asked at each interval; false: the wait ends. */
+  /** Called at each interval; if it returns false the wait ends. */
   readonly renew: () => Promise<boolean>;
 }
 

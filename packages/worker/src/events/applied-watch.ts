@@ -1,7 +1,7 @@
 /**
- * Waits until batches are applied, by whichever process. This process knows what it applies itself; for the others,
- * Postgres is asked. One statement asks for all that a process waits for: with one for each wait, 16 shards asked
- * hundreds of times a second.
+ * Waits until batches are applied, by any process. This process knows the batches that it applies itself; for the
+ * others it asks Postgres. One statement asks for all batches that a process waits for. With a statement for each wait,
+ * 16 shards asked hundreds of times a second.
  *
  * Part of step 9 of the walk, called by `process-commit-batch.ts`.
  */
@@ -14,7 +14,7 @@ import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 const LOOK_INTERVAL_MS_MIN = 2;
 const LOOK_INTERVAL_MS_MAX = 25;
 
-/** Waits until batches are applied, by whomever, or `waitMsMax` is over. @returns how many of them are. */
+/** Waits until batches are applied, by any process, or `waitMsMax` is over. @returns how many of them are. */
 export async function waitUntilApplied(
   database: Database,
   pending: PendingBatches,
@@ -29,7 +29,7 @@ export async function waitUntilApplied(
       const leftCount = batches.filter((batch) => pending.isPending(batch)).length;
       const leftMs = endsAtMs - performance.now();
       if (leftCount === 0 || leftMs <= 0) return batches.length - leftCount;
-      // Ends with each batch that this process applies or finds applied, whichever it is.
+      // Resolves with every batch that this process applies or finds applied.
       await pending.changed(leftMs);
     }
   } finally {
@@ -48,7 +48,7 @@ function watchOf(database: Database, pending: PendingBatches): AppliedWatch {
   return made;
 }
 
-/** Looks for batches that somebody waits for, and forgets those that are applied. */
+/** Looks for batches that a caller waits for, and forgets the applied ones. */
 class AppliedWatch {
   readonly #database: Database;
   readonly #pending: PendingBatches;
@@ -81,7 +81,7 @@ class AppliedWatch {
     this.#current = this.#next ?? current;
     this.#next = undefined;
     clearTimeout(this.#timer);
-    // What Postgres refuses now is asked again.
+    // A failed query is asked again.
     const hasFound = await this.#lookOnce().catch(() => false);
     this.#intervalMs = hasFound
       ? LOOK_INTERVAL_MS_MIN

@@ -1,6 +1,6 @@
 /**
- * Applies operations in a transaction: loads what they touch, applies them, writes what changed. If an operation fails for a
- * reason of its own, the others are applied without it.
+ * Applies operations in a transaction: loads the rows they touch, applies them, writes the changes. If an operation
+ * fails for a reason of its own, the others are applied without it.
  *
  * Part of step 9 of the walk, called by `process-commit-batch.ts` after the claim.
  */
@@ -38,19 +38,22 @@ export interface ProcessCommitBatchDeps {
   readonly newId: () => string;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** How long a batch waits for batches of other shards before it applies them itself; absent: 3 s. */
+  /** Time for which a batch waits for batches of other shards before it applies them itself; 3 s if absent. */
   readonly waitMsMax?: number;
-  /** How long a batch that is in the log and not in its queue is waited for; absent: 5 s, as long as an intake waits for the broker. */
+  /**
+   * Time for which a batch that is in the log and not in its queue is waited for. Absent it is 5 s, as long as an
+   * intake waits for the broker.
+   */
   readonly unqueuedMsMax?: number;
-  /** Absent: nobody is told of what is logged but the caller. */
+  /** If absent, only the caller learns of the logged deliveries. */
   readonly lanes?: LaneHandOver;
-  /** Told of the operations of each transaction that is committed. */
+  /** Called with the operations of each transaction that is committed. */
   readonly countOperations?: (operations: readonly Operation[]) => void;
 }
 
 /** Whom the lanes that a transaction has logged for are handed to. */
 export interface LaneHandOver {
-  /** What a transaction may take for them; undefined: nothing now. */
+  /** Leases that a transaction may take for them; undefined if it may take no lease now. */
   readonly taking: () => LaneTaking | undefined;
   /**
    * Called after each commit, before anything else is done: leases that were taken run.
@@ -61,7 +64,7 @@ export interface LaneHandOver {
   readonly monotonicNow: () => number;
 }
 
-/** What one commit batch came to. */
+/** Counts of one commit batch. */
 export interface CommitBatchCounts {
   /** Rows of events, activities included. */
   readonly events: number;
@@ -71,7 +74,7 @@ export interface CommitBatchCounts {
   readonly parked: number;
 }
 
-/** What a transaction, or a part of one, came to. */
+/** Result of a transaction, or of a part of one. */
 export interface Applied {
   readonly lanes: readonly LoggedLane[];
   readonly counts: CommitBatchCounts;
@@ -83,8 +86,8 @@ export const NOTHING: Applied = {
 };
 
 /**
- * Adds who wants the incoming events of operations, and the people whom they name, to the state; where nobody wants them it
- * stays as it is, without a statement.
+ * Adds the webhooks that want the incoming events of operations, and the people whom the operations name, to the state.
+ * If no webhook wants them the state stays as it is, without a statement.
  */
 export async function withIncoming(
   transaction: DatabaseOrTransaction,
@@ -98,7 +101,7 @@ export async function withIncoming(
   return { ...state, incoming };
 }
 
-/** What is known already of the operations, and what may be done for their lanes. */
+/** Known facts about the operations, and the leases that may be taken for their lanes. */
 interface Applying {
   /** Absent: it is found. */
   readonly needs?: StateNeeds | undefined;
@@ -220,7 +223,7 @@ async function deadLetter(
   return { lanes, counts: { ...counts, parked: 1 } };
 }
 
-/** What two steps came to together. */
+/** The results of two steps together. */
 export function both(first: Applied, second: Applied): Applied {
   return {
     lanes: [...first.lanes, ...second.lanes],

@@ -1,7 +1,9 @@
 /**
- * Commit batches in one transaction: claim them, load what their operations touch, apply them, write what changed, log the
- * deliveries. Which batches go together, and what follows a failure, is `process-commit-batch.ts`' and
- * `group-batches.ts`' to say.
+ * Commit batches in one transaction.
+ *
+ * It claims them, loads the rows that their operations touch, applies them, writes the changes, logs the deliveries.
+ * `process-commit-batch.ts` and `group-batches.ts` decide which batches go together, and the next action after a
+ * failure.
  *
  * Part of step 9 of the walk.
  */
@@ -45,7 +47,7 @@ export type ProcessOutcome =
       readonly outcome: 'applied';
       /** How many commit batches, from the first on: this one and those behind it, which need not run any more. */
       readonly envelopes: number;
-      /** Those of them that no earlier run had applied. */
+      /** The ones that no earlier run had applied. */
       readonly operations: number;
       readonly lanes: LoggedLane[];
       readonly counts: CommitBatchCounts;
@@ -55,7 +57,7 @@ export type ProcessOutcome =
   /** Batches of other shards come first and are on their way: to be called again. */
   | { readonly outcome: 'waiting' };
 
-/** The log's entries; none for a batch of an older intake, which keeps no log. */
+/** The log's entries; undefined for a batch of an older intake, which keeps no log. */
 export async function findLogged(
   pending: PendingBatches | undefined,
   commitBatches: readonly CommitBatch[],
@@ -69,7 +71,7 @@ export async function findLogged(
 }
 
 export interface ApplyOptions extends Pick<Run, 'isOfOneShard'> {
-  /** If one was applied before, none is applied. */
+  /** If one was applied before, all are left unapplied. */
   readonly claimsAll?: boolean;
   readonly isIsolating: boolean;
   readonly looksForTakenIds: boolean;
@@ -77,7 +79,7 @@ export interface ApplyOptions extends Pick<Run, 'isOfOneShard'> {
   readonly logged: ReadonlyMap<CommitBatch, PendingBatch>;
 }
 
-/** Thrown out of the transaction, which then leaves nothing. */
+/** Thrown out of the transaction, which is then rolled back. */
 class AppliedBefore extends Error {
   constructor() {
     super('one of the batches was applied before');
@@ -85,10 +87,10 @@ class AppliedBefore extends Error {
 }
 
 /**
- * Claims batches, applies what is claimed, and logs the deliveries, in one transaction.
+ * Claims batches, applies the claimed ones, and logs the deliveries, in one transaction.
  *
  * @param commitBatches - of one shard in its order, else in the order of the log.
- * @throws EarlierFirst where others must be applied first; nothing was applied then.
+ * @throws EarlierFirst if others must be applied first; this transaction is then rolled back.
  */
 export async function applyBatches(
   deps: ProcessCommitBatchDeps,
@@ -100,7 +102,7 @@ export async function applyBatches(
   const outcome = await applyInOne(deps, commitBatches, pending, options, (operations) => {
     applied = operations;
   });
-  // After the commit: what is rolled back counts nowhere.
+  // After the commit: a transaction that is rolled back counts nowhere.
   if (applied.length > 0) deps.countOperations?.(applied);
   return outcome;
 }
@@ -126,10 +128,12 @@ function applyInOne(
       traceparent,
     }));
     const found = commitBatches.map((each) => logged.get(each));
-    // The log keeps calls about one person apart. For those of an older intake, which keeps none, the gate and locks do.
+    // The log keeps calls about one person apart. For calls of an older intake, which keeps no log, the gate and locks
+    // do.
     const isLogged = !pending || found.every((each) => each !== undefined);
     const stance = mergeStanceOf(commitBatches.flatMap(({ operations }) => operations));
-    // Both parts of a split commit batch would have to agree on it, so when isolating each holds whatever it names.
+    // Both parts of a split commit batch would have to agree on it, so when isolating each holds every identifier that
+    // it names.
     const triesToKeepMergesOff = stance === 'reads' && isLogged && !isIsolating;
     const { numbers, keepsMergesOff, reportingIncoming } = await claimCommitBatches(
       transaction,
@@ -152,7 +156,7 @@ function applyInOne(
       : inFlushOrder(parts);
     if (operations.length === 0) return { outcome: 'already-applied' };
     const held = heldOf(parts, found);
-    // When isolating, one that cannot even be read through is found where it is applied.
+    // When isolating, an operation that cannot even be read through is found when it is applied.
     const needs = isIsolating ? undefined : findStateNeeds(operations);
     if (pending) {
       const reports = reportingIncoming.length > 0;

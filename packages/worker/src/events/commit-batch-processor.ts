@@ -27,7 +27,7 @@ export interface CommitBatchProcessorDeps {
   readonly database: Database;
   readonly numbers: NumberStock;
   readonly newId: () => string;
-  /** Traces what it wraps. */
+  /** Wraps the processing in traces. */
   readonly tracedProcessing: (process: ProcessOne) => ProcessOne;
   readonly lanes: LaneHandOver;
   readonly countOperations: NonNullable<ProcessCommitBatchDeps['countOperations']>;

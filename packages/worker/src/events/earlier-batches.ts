@@ -1,18 +1,13 @@
 /**
- * The batches of other shards that must take effect before some operations: those that intake added earlier and that
- * name the same people or objects, by whatever identifier.
+ * Batches of other shards that must take effect before some operations.
  *
- * Two operations can be about one person and have no identifier in common: an event by email, a merge by id. So the
- * operations' people are looked up, and all their identifiers count. That suffices: an operation that will give a person
- * another identifier names one that the person has already, or names both.
- *
- * ```
- *   shard 3   … [event of e] …          place 7   ◀─ earlier, and e is p's
- *   shard 9   … [merge p <- s] …        place 9   ◀─ in progress
- * ```
+ * They are batches that intake added earlier and that name the same people or objects, by any identifier. Two
+ * operations can be about one person and have no identifier in common: an event by email, a merge by id. So the
+ * operations' people are looked up, and all their identifiers count. That suffices: an operation that will give a
+ * person another identifier names one that the person has already, or names both.
  *
  * The lowest place never waits, so there is no circle. A batch waits until the workers of the other shards have applied
- * what comes before it. If they do not, as when one has died, it applies that itself, in the same transaction.
+ * the batches before it. If they do not, as when one has died, it applies those itself, in the same transaction.
  *
  * Part of step 9 of the walk, called by `process-commit-batch.ts` after the claim.
  */
@@ -41,11 +36,17 @@ export interface HeldBatch {
 /**
  * Finds the batches that must be applied first.
  *
- * @param held - those that the transaction applies together; they are never in the answer.
- * @param known - what all operations of the transaction need, where that was found.
- * @param reports - events are reported to webhooks, a person's in their order. Else those that name their person alone need
- *   none among themselves, and are most of what comes: to look up the other names of their people was a tenth of the worker's
- *   time.
+ * ```
+ *   shard 3   … [event of e] …          place 7   ◀─ earlier, and e is p's
+ *   shard 9   … [merge p <- s] …        place 9   ◀─ in progress
+ * ```
+ *
+ * @param held - the batches that the transaction applies together; they are never in the answer.
+ * @param known - the needs of all operations of the transaction, if they were found.
+ * @param reports - events are reported to webhooks, a person's in their order. Without reports, events that name their
+ * person
+ *   alone need no order among themselves, and they are most of the traffic. To look up the other names of their people was a
+ *   tenth of the worker's time.
  */
 export async function findEarlierBatches(
   transaction: DatabaseOrTransaction,
@@ -60,11 +61,11 @@ export async function findEarlierBatches(
   );
   if (waiting.length === 0) return [];
   const needs = known ?? findStateNeeds(held.flatMap(({ operations }) => operations));
-  // Of all, the first one's too: it can give one of its names to somebody whom a later one names. What the operations name
-  // themselves stands in the log: to hash it again was a twentieth of the worker's time.
+  // Of all, the first one's too: it can give one of its names to a person that a later one names. The names in the
+  // operations themselves stand in the log: to hash them again was a twentieth of the worker's time.
   const keys = new Set<number>();
   for (const { batch, operations } of held) {
-    // One that was applied before needs nobody.
+    // A batch that was applied before needs no person.
     if (operations.length === 0) continue;
     for (const key of keysWithoutMarks(batch, operations.map(environmentOf))) keys.add(key);
   }
@@ -84,8 +85,8 @@ export async function findEarlierBatches(
 }
 
 /**
- * Workspaces of the held batches where a visitor's write was added before one of them and may not be applied yet: what
- * people write there must be comparable with it later. The visitor is not waited for: it may be anybody.
+ * Workspaces of the held batches with a visitor's write that was added before one of them and may not be applied yet.
+ * Writes to people there must be comparable with it later. The visitor is not waited for: it may be anybody.
  */
 export function waitingVisitorsOf(
   pending: PendingBatches | undefined,
@@ -102,9 +103,9 @@ export function waitingVisitorsOf(
 }
 
 /**
- * Batches that must be applied first by what the log alone tells: without a look at the people.
+ * Batches that must be applied first by the log alone, without a look at the people.
  *
- * @param operations - those of the batch.
+ * @param operations - of the batch.
  */
 export function earlierByKeys(
   pending: PendingBatches,
@@ -168,8 +169,8 @@ export interface PlacedCommitBatch {
 }
 
 /**
- * What is in earlier batches. One that is neither queued nor applied was logged by an intake that has not queued it yet (on
- * a Redis Cluster), or never will: it is waited for, and then it does not count.
+ * The content of earlier batches. A batch that is neither queued nor applied was logged by an intake that has not
+ * queued it yet (on a Redis Cluster), or never will. It is waited for, and then it does not count.
  */
 export async function readEarlier(
   database: Database,
@@ -201,16 +202,16 @@ export async function readEarlier(
   }
 }
 
-/** What one transaction applies. */
+/** The batches that one transaction applies. */
 export interface Run {
   readonly envelopes: readonly CommitBatch[];
-  /** All are of the shard in progress: where the first one is applied already, the others are not to be. */
+  /** All are of the shard in progress: if the first one is applied already, the others must not be applied now. */
   readonly isOfOneShard: boolean;
-  /** Nothing is left after it. */
+  /** No batch remains after it. */
   readonly isLast: boolean;
 }
 
-/** The first of what is to be applied, in the order of places, as much as one transaction should hold. */
+/** The first of the batches to apply, in the order of places, as many as one transaction should hold. */
 export async function nextRun(
   pending: PendingBatches | undefined,
   earlier: readonly PlacedCommitBatch[],

@@ -1,6 +1,8 @@
 /**
- * The order of operations of batches that are applied together: batch by batch, but those of one flush by their places
- * in it, because one call may have put its items into several of them.
+ * The order of operations of batches that are applied together.
+ *
+ * It goes batch by batch. Operations of one flush are in the order of their places in it, because one call may have put
+ * its items into several batches.
  *
  * Part of step 9 of the walk, used by `process-commit-batch.ts`. Pure.
  */
@@ -10,7 +12,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 
 export interface FlushPart {
   readonly envelope: Pick<CommitBatch, 'id' | 'flushId' | 'places'>;
-  /** All of the commit batch, or none. */
+  /** All of the commit batch, or an empty list. */
   readonly operations: readonly Operation[];
 }
 

@@ -1,20 +1,15 @@
 /**
- * Small commit batches of several shards, applied in one transaction: those that come while transactions are under way
- * are the next one, as intake does with calls. No timer: a lone batch waits for nobody.
+ * Small commit batches of several shards, applied in one transaction.
  *
- * Why: a transaction costs the same for one operation as for hundreds, and transactions that report to one webhook follow
- * each other, since each holds the webhook's lane until its commit (`database/src/delivery/deliveries.ts`). At 500 events a
- * second to one webhook 16 shards committed one or two events each, one after another.
+ * Batches that come while a transaction is under way form the next one, as intake does with calls. There is no timer: a
+ * lone batch starts at once. The reason: a transaction costs the same for one operation as for hundreds. Transactions
+ * that report to one webhook follow each other, since each holds the webhook's lane until its commit
+ * (`database/src/delivery/deliveries.ts`).
  *
- * Small transactions follow each other. Of two at a time that report to one webhook the second waits for the lane anyway, and
- * each has half of the batches: twice the statements for the same events.
- *
- * It trades the independence of shards for that, and gives it back where it is needed. Nothing is waited for in a group:
- * what has to come after a batch of somebody else, what fails and what was applied before is applied by itself
- * (`process-commit-batch.ts`), so that its neighbours are unharmed. And a transaction that hangs, as behind a lock, holds up
- * the others no longer than a moment.
- *
- * Part of step 9 of the walk, used by `commit-batch-processor.ts`.
+ * The trade-off is the independence of shards, which is given back if it is needed (`process-commit-batch.ts`). A group
+ * never waits: a batch that must come after another, that fails or that was applied before is applied by itself. So its
+ * neighbours are unharmed. A transaction that hangs, as behind a lock, blocks the others no longer than a moment. Part
+ * of step 9 of the walk, used by `commit-batch-processor.ts`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
@@ -31,7 +26,7 @@ export interface ShardBatches {
 }
 
 export interface BatchGroupsOptions {
-  /** Applies several in one transaction; undefined: each is to be applied by itself. */
+  /** Applies several in one transaction; undefined if each must be applied by itself. */
   readonly applyTogether: (
     shards: readonly ShardBatches[],
   ) => Promise<readonly ProcessOutcome[] | undefined>;
@@ -41,10 +36,15 @@ export interface BatchGroupsOptions {
 /** A larger one fills a transaction by itself. */
 const SHARD_OPERATIONS_MAX = 64;
 const GROUP_OPERATIONS_MAX = 256;
-/** At most, and a second one only for so many operations. */
+/**
+ * At most, and a second one only for so many operations. Small transactions follow each other: of two that report to
+ * one webhook the second waits for the lane anyway. Each would have half of the batches, with twice the statements for
+ * the same events. Without groups, at 500 events a second to one webhook, 16 shards committed one or two events each,
+ * one after another.
+ */
 const TRANSACTIONS_AT_A_TIME = 2;
 const SECOND_OPERATIONS_MIN = 64;
-/** One that takes longer waits for somebody; the next ones do not wait for it. */
+/** One that takes longer waits for another transaction; the next ones do not wait for it. */
 const SLOW_AFTER_MS = 100;
 
 interface Waiting extends ShardBatches {
@@ -113,7 +113,7 @@ export class BatchGroups {
 
   async #apply(group: readonly Waiting[]): Promise<void> {
     const { applyTogether, applyAlone } = this.#options;
-    // Whatever went wrong: by themselves those meet it whose it is.
+    // After any error each batch runs by itself, so that only its own batch meets it.
     const outcomes = await applyTogether(group).catch(() => undefined);
     for (const [place, { resolve, ...shard }] of group.entries())
       resolve(outcomes?.[place] ?? applyAlone(shard));
@@ -121,10 +121,11 @@ export class BatchGroups {
 }
 
 /**
- * Applies what shards bring in one transaction, in the order of the log.
+ * Applies the batches of several shards in one transaction, in the order of the log.
  *
- * @returns an outcome for each; undefined if nothing was applied, because one of them must wait, or was applied before.
- * @throws whatever stops the transaction; nothing was applied then.
+ * @returns an outcome for each; undefined if the group was left unapplied, because one of them must wait, or was
+ * applied before.
+ * @throws any error that stops the transaction, which is then rolled back.
  */
 export async function applyGroup(
   deps: ProcessCommitBatchDeps,
@@ -159,7 +160,7 @@ export async function applyGroup(
 const placeOf = (logged: ReadonlyMap<CommitBatch, PendingBatch>, batch: CommitBatch): number =>
   logged.get(batch)?.place ?? Infinity;
 
-/** True if one names what a batch names that was added earlier and is not among them. */
+/** True if one names a person or object that a batch names that was added earlier and is not among them. */
 function hasEarlier(
   pending: PendingBatches,
   logged: ReadonlyMap<CommitBatch, PendingBatch>,

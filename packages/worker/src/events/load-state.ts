@@ -1,12 +1,12 @@
 /**
- * Loads what a commit batch's operations may read or change, under locks: a statement a table, whatever
- * the number of operations, and none where there is nothing to look for. Only identifiers that are merely
- * asked for are not locked (`domain/src/state/held-identifiers.ts`), where merges are kept off.
+ * Loads the rows for a commit batch's operations, under locks.
  *
- * Locks are taken in one order by everybody: names of halves of older intakes, event
- * ids, identifiers, people, objects, and inside each table by key. Whoever holds an identifier keeps
- * others from creating, suppressing or moving its person; whoever holds a person, from changing what
- * hangs on them.
+ * It sends a statement a table for any number of operations, and skips tables without a row to find. Only identifiers
+ * that are merely asked for are not locked (`domain/src/state/held-identifiers.ts`), while merges are kept off.
+ *
+ * All transactions take locks in one order: names of halves of older intakes, event ids, identifiers, people, objects,
+ * and inside each table by key. A lock on an identifier keeps others from creating, suppressing or moving its person. A
+ * lock on a person keeps others from changing the rows that belong to it.
  *
  * Part of step 9 of the walk: after the claim in `process-commit-batch.ts`, before operations are applied.
  */
@@ -44,17 +44,17 @@ import { identifierText } from '@sluice/domain/operations/state-keys';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
 
 export interface LoadOptions {
-  /** As `claimCommitBatches` told of this transaction. */
+  /** As `claimCommitBatches` returned for this transaction. */
   readonly keepsMergesOff: boolean;
   /** Without a look, an event id that was taken ends the transaction with a conflict (`taken-id-watch.ts`). */
   readonly looksForTakenIds: boolean;
-  /** Workspaces where writes of visitors that were added earlier may not be applied yet. */
+  /** Workspaces in which earlier writes of visitors may not be applied yet. */
   readonly waitingVisitorsOf: ReadonlySet<number>;
   /** Looks whether an identifier that was given up while it was waited for is somebody's again. */
   readonly looksForRemadeNames: boolean;
 }
 
-/** What is right for every transaction, and not the cheapest for most. */
+/** Options that are right for every transaction, and not the cheapest for most. */
 export const SAFEST: LoadOptions = {
   keepsMergesOff: false,
   looksForTakenIds: true,
@@ -62,7 +62,7 @@ export const SAFEST: LoadOptions = {
   looksForRemadeNames: true,
 };
 
-/** Takes the event ids and loads the rest. What is not found does not exist, and is not locked. */
+/** Takes the event ids and loads the rest. A row that is not found does not exist, and is not locked. */
 export async function loadState(
   transaction: DatabaseOrTransaction,
   needs: StateNeeds,
@@ -129,7 +129,7 @@ function byMerging(
   return { whole: people.filter(isMerging), others: people.filter((each) => !isMerging(each)) };
 }
 
-/** If a visitor's earlier write is still to be applied, whatever the person writes is recorded. */
+/** If a visitor's earlier write is still to be applied, every write of the person is recorded. */
 async function newestPlaces(
   transaction: DatabaseOrTransaction,
   { attributesOf }: StateNeeds,
@@ -142,7 +142,7 @@ async function newestPlaces(
   ];
 }
 
-/** Anonymous ids that are nobody's and that the operations may give to somebody or write under. */
+/** Anonymous ids without an owner that the operations may give to a person or write under. */
 function visitorsIn(needs: StateNeeds, identifiers: readonly IdentifierRow[]): VisitorKey[] {
   const named = new Set(needs.links.map(({ anonymousId }) => anonymousId));
   for (const key of needs.identifiers)
@@ -153,7 +153,7 @@ function visitorsIn(needs: StateNeeds, identifiers: readonly IdentifierRow[]): V
     .map(({ environmentId, value }) => ({ environmentId, anonymousId: value }));
 }
 
-/** People to whom an event gives what was kept of a visitor are needed whole. */
+/** People to whom an event gives the kept data of a visitor are needed whole. */
 function withAdopters(needs: StateNeeds, visitors: readonly VisitorRow[]): StateNeeds {
   if (visitors.length === 0) return needs;
   const kept = new Set(
@@ -188,8 +188,8 @@ function keptBy(visitors: readonly VisitorRow[]): {
 }
 
 /**
- * Reads all identifiers and locks those that have to be held. If somebody moved an identifier in between, the
- * locked rows may call for more locks: then all are locked, out of order, and a deadlock is a conflict like any
+ * Reads all identifiers and locks the ones that must be held. If another transaction moved an identifier in between,
+ * the locked rows may call for more locks: then all are locked, out of order, and a deadlock is a conflict like any
  * other.
  */
 async function readOrLockIdentifiers(
@@ -219,9 +219,9 @@ async function readOrLockIdentifiers(
 }
 
 /**
- * Operations may give up identifiers that none of them names. Other shards that hold such identifiers are waited for
- * here, in order, and not later in a deadlock. Only the waiting depends on this unlocked look: what is given up is
- * found by person when it is written.
+ * Operations may give up identifiers that they do not name. Other shards that hold such identifiers are waited for
+ * here, in order, and not later in a deadlock. Only the waiting depends on this unlocked look: the identifiers to give
+ * up are found by person when they are written.
  */
 async function lockWithReleased(
   transaction: DatabaseOrTransaction,
@@ -239,9 +239,9 @@ async function lockWithReleased(
 }
 
 /**
- * Locks those that exist once all are waited for. A lock that is waited for does not see a row that was deleted and
- * made again meanwhile; taken for nobody's, it is a conflict when it is written. Whoever met one and only tried again
- * met the next in 0.3 of tries beside merges of the same few people, and ten in a row once; with this look in 0.07.
+ * Locks the ones that exist once all are waited for. A waiting lock does not see a row that was deleted and made again
+ * meanwhile. If it counts as free, the write meets a conflict. Without this look, a transaction that met one and tried
+ * again met the next in 0.3 of tries beside merges of the same few people, and ten in a row once. With it, in 0.07.
  */
 async function lockRemade(
   transaction: DatabaseOrTransaction,
@@ -292,7 +292,7 @@ async function lockPeopleOf(
   return { people, messageDeliveries };
 }
 
-/** By workspace too: a caller may write any number after `cio_`, also that of another tenant's person. */
+/** By workspace too: a caller may write any number after `cio_`, also the number of another tenant's person. */
 const personText = (key: { environmentId: number; personId: number | null }): string =>
   `${key.environmentId} ${key.personId}`;
 

@@ -1,9 +1,8 @@
 /**
- * Makes way for what comes first: what a worker does where earlier batches of other shards must take effect before the
- * batch in progress.
+ * Makes way for earlier batches of other shards. They must take effect before the batch in progress.
  *
- * Only that batch is ever waited for, never one behind it: it may be the first of all, and two shards would wait for
- * each other.
+ * Only that batch ever waits, never one behind it: that one may be the first of all, and two shards would wait for each
+ * other.
  *
  * Part of step 9 of the walk, called by `process-commit-batch.ts`. After: `applied-watch.ts`, `earlier-batches.ts`.
  */
@@ -14,10 +13,10 @@ import type { ProcessCommitBatchDeps } from './apply-in-transaction.ts';
 import { waitUntilApplied } from './applied-watch.ts';
 import { earlierByKeys, readEarlier, type PlacedCommitBatch } from './earlier-batches.ts';
 
-/** Longer than a worker needs for what is before a batch in its shard, where no queue is long. */
+/** Longer than a worker needs for the batches before this one in its shard, while no queue is long. */
 const WAIT_MS_MAX = 3_000;
 
-/** Thrown out of the transaction, which then leaves nothing: these batches come first. */
+/** Thrown out of the transaction, which is then rolled back: these batches come first. */
 export class EarlierFirst extends Error {
   readonly batches: readonly PendingBatch[];
 
@@ -27,7 +26,7 @@ export class EarlierFirst extends Error {
   }
 }
 
-/** As many of the batches behind one, from the first on, as need nothing of other shards by what the log tells. */
+/** As many of the batches behind one, from the first on, as need no batch of other shards, by the log alone. */
 export async function startOf(
   pending: PendingBatches | undefined,
   { id }: CommitBatch,
@@ -69,12 +68,12 @@ export type Way =
   | { readonly outcome: 'waiting' };
 
 /**
- * Waits for what comes first, but for the other parts of the same call: those are applied together with this batch.
+ * Waits for the earlier batches, but for the other parts of the same call: those are applied together with this batch.
  *
  * A batch of the same shard is not waited for. It is behind this one in the queue, though it was logged before: on a
  * Cluster, and in Postgres, the flushes of two intakes can cross.
  *
- * @param taken - what is already to be applied with it.
+ * @param taken - batches that are already to be applied with it.
  */
 export async function makeWay(
   { database, waitMsMax = WAIT_MS_MAX, unqueuedMsMax }: ProcessCommitBatchDeps,
@@ -98,7 +97,7 @@ export async function makeWay(
     const appliedCount = await waitUntilApplied(database, pending, others, waitMsMax);
     if (appliedCount === others.length) return { outcome: 'free', taken: [...taken] };
     if (appliedCount > 0) return { outcome: 'waiting' };
-    // Nobody applies them: a worker has died, or one hangs.
+    // No worker applies them: one has died, or hangs.
   }
   const read = await readEarlier(database, pending, batches, unqueuedMsMax);
   return { outcome: 'free', taken: [...taken, ...read] };

@@ -1,4 +1,4 @@
-/** Moves staged flushes into the queues where no intake does: a fleet whose intakes are gone still applies what they took. */
+/** Moves staged flushes into the queues if no intake does: a fleet without intakes still applies their calls. */
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
@@ -13,7 +13,7 @@ export function moveStagedFlushes(
   { logger, lifecycle }: { readonly logger: Logger; readonly lifecycle: Pick<Lifecycle, 'defer'> },
 ): void {
   const moving = repeat('move staged flushes', INTERVAL_MS, logger, () =>
-    // A broker that is away is told about elsewhere.
+    // Other code logs that the broker is away.
     producer.moveStaged(moverId).catch(() => 0),
   );
   lifecycle.defer('moving of staged flushes', () => moving.stop());

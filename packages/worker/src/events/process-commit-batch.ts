@@ -1,33 +1,15 @@
 /**
- * Processes one commit batch, and the ones behind it, in one transaction (`batch-transaction.ts`).
+ * Processes one commit batch, and the ones behind it (`batch-transaction.ts`).
  *
- * Step 9 of the walk. Before: `platform/src/queue/queue.ts` hands the commit batch over, once or more often.
- * After: the lanes it names are woken and `deliver-webhook.ts` (step 11) sends what was logged.
+ * Exactly once in effect: claim and effects are one transaction. A run that was cut has no effect, and a second run
+ * finds the claim. The number of statements does not depend on the number of operations. Several batches share a
+ * transaction, because it costs the same for one operation as for hundreds. Also, transactions that report to one
+ * webhook follow each other in all shards: each holds the webhook's lane until its commit (`appendDeliveries`). A shard
+ * that is behind takes as many commit batches at a time as it needs to keep up. If one of them fails, the first is
+ * applied by itself.
  *
- * Exactly once in effect: claim and effects are one transaction, so a run that was cut leaves
- * nothing and a second run finds the claim. The number of statements does not depend on the number
- * of operations.
- *
- * Together, because a transaction costs the same for one operation as for hundreds, and because transactions that
- * report to one webhook follow each other in all shards: each holds the webhook's lane until its commit
- * (`appendDeliveries`). A shard that is behind takes as many commit batches at a time as it needs to keep up. If one
- * of them fails, the first is applied by itself.
- *
- * ```
- *          conflict: at most 10 times
- *          ┌──────┐
- *          ▼      │
- *   apply the whole ──────────────────────────────────▶ applied
- *          │ Postgres refuses a value, or a fault of ours    ▲
- *          ▼                                                 │
- *   apply in halves of halves, each in a savepoint: what     │
- *   fails alone is dead-lettered whole, an issue says so ─────┘
- * ```
- *
- * A fault (a TypeError of the apply step, say) is met twice before it is believed. It must not hold the
- * shard for ever, nor be dropped: the operation is kept, the others go on in order, and
- * `npm run parked -- retry` queues it again once the fault is mended. An operation that this version
- * does not know is no fault: it waits for the newer version, which is about to come.
+ * Step 9 of the walk. Before: `platform/src/queue/queue.ts` hands the commit batch over, once or more often. After: the
+ * lanes it names are woken and `deliver-webhook.ts` (step 11) sends the logged deliveries.
  */
 import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
@@ -61,9 +43,25 @@ const TRIES_MAX = 10;
  * Applies a commit batch, and as many of `behind` as go with it; before it, commit batches of other shards that must
  * come first. May be called again, and by several at once, with the same ones.
  *
+ * ```
+ *          conflict: at most 10 times
+ *          ┌──────┐
+ *          ▼      │
+ *   apply the whole ──────────────────────────────────▶ applied
+ *          │ Postgres refuses a value, or a fault of ours    ▲
+ *          ▼                                                 │
+ *   apply in halves of halves, each in a savepoint: an       │
+ *   operation that fails alone is dead-lettered, with an issue
+ * ```
+ *
+ * A fault (a TypeError of the apply step, for example) must occur twice before it counts. It must not block the shard
+ * for ever, nor be dropped: the operation is kept, the others go on in order, and `npm run parked -- retry` queues it
+ * again after the fault is mended. An operation that this version does not know is no fault: it waits for the newer
+ * version, which is about to come.
+ *
  * @param behind - of the same shard, in order.
- * @param pending - what waits in all shards; absent: the order among shards is the caller's.
- * @throws whatever stops the database; nothing was applied then.
+ * @param pending - batches that wait in all shards. If absent, the order among shards is the caller's.
+ * @throws any error that stops the database; its transaction is then rolled back.
  */
 export async function processCommitBatch(
   deps: ProcessCommitBatchDeps,
@@ -108,7 +106,7 @@ export async function processCommitBatch(
   }
 }
 
-/** Those of a run that are applied now: of one shard the first ones, else all. */
+/** The batches of a run that are applied now: of one shard the first ones, else all. */
 function appliedOf(run: Run, outcome: ProcessOutcome): readonly CommitBatch[] {
   if (!run.isOfOneShard) return run.envelopes;
   return run.envelopes.slice(0, outcome.outcome === 'applied' ? outcome.envelopes : 1);
@@ -148,8 +146,9 @@ async function processRun(
 }
 
 /**
- * What several transactions came to. @param own - how many commit batches of the shard in progress the last one held,
- * at most.
+ * The result of several transactions.
+ *
+ * @param own - number of commit batches of the shard in progress that the last one held, at most.
  */
 function sumOf(outcomes: readonly ProcessOutcome[], own: number): ProcessOutcome {
   const [only] = outcomes;

@@ -1,10 +1,12 @@
 /**
- * Queues dead-lettered operations again, each as a commit batch of its own under the id that it was dead-lettered
- * with, and forgets it once the broker has it. Cut at any moment and begun again, it has one effect:
- * the commit batch's claim drops a second copy. What fails again is dead-lettered again, under a new id. While the
- * broker is full it waits, as everybody does who adds work.
+ * Queues dead-lettered operations again, each as a commit batch of its own.
  *
- * They are applied after whatever the same people did meanwhile: their order is lost, and only theirs.
+ * The batch has the id under which the operation was dead-lettered, and the row goes once the broker has the batch. It
+ * may stop at any moment and begin again with one effect: the commit batch's claim drops a second copy. An operation
+ * that fails again is dead-lettered again, under a new id. While the broker is full it waits, like every process that
+ * adds work.
+ *
+ * They are applied after all later operations of the same people: their order is lost, and only theirs.
  *
  * Beside `process-commit-batch.ts`, which dead-letters; `scripts/parked.ts` is its door.
  */
@@ -23,10 +25,10 @@ const COUNT_MAX = 10_000;
 const CAPACITY_RETRY_MS = 1_000;
 
 /**
- * At most 10,000, the oldest first. @returns how many were queued.
+ * At most 10,000, the oldest first.
  *
- * @throws AppError CONFIG_INVALID if the installation has another number of shards: they would be queued
- * where no worker looks.
+ * @returns how many were queued.
+ * @throws AppError CONFIG_INVALID if the installation has another number of shards: no worker would read their queues.
  */
 export async function retryDeadLettered(
   database: Database,

@@ -1,11 +1,11 @@
 /**
- * Writes what the apply step found: a statement a kind of change, whatever the number of rows, and none
- * where nothing changed.
+ * Writes the changes of the apply step: a statement a kind of change, for any number of rows. A kind without changes
+ * needs no statement.
  *
- * The order matters. First, the identifiers of merged and deleted people move or go; then what the apply step says of
- * identifiers is written. The issues log and the lanes come last, for their rows are shared by everybody.
+ * The order matters. First, the identifiers of merged and deleted people move or go; then the apply step's changes of
+ * identifiers are written. The issues log and the lanes come last, for all transactions share their rows.
  *
- * Part of step 9 of the walk: after operations are applied in `process-commit-batch.ts`; the commit is next.
+ * Part of step 9 of the walk. Before: `process-commit-batch.ts` applies the operations. After: the commit.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';

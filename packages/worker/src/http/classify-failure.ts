@@ -42,7 +42,7 @@ export interface ClassifiedFailure {
   readonly message: string;
 }
 
-/** @param isCertificateBad - TLS said so: the codes for it are many and not ours to list. */
+/** @param isCertificateBad - reported by TLS: the codes for it are many and not ours to list. */
 export function classifyFailure(error: Error, isCertificateBad: boolean): ClassifiedFailure {
   const failure = isCertificateBad ? 'tls_verification' : classOf(error);
   // Several addresses were tried: Node gives the first one's code to the whole, and no message.

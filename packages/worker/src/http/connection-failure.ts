@@ -23,13 +23,13 @@ const SENTENCES: Readonly<Record<string, string>> = {
   EAI_FAIL: 'the name could not be looked up: the name server failed',
 };
 
-/** Nobody's name or address is longer. */
+/** No name or address is longer. */
 const WHERE_LENGTH_MAX = 300;
 
 /**
  * One sentence, with the name or the address if Node names it, and the code in brackets.
  *
- * @param error - of a socket or of a look-up of a name. Undefined is returned where its code is none of these.
+ * @param error - of a socket or of a look-up of a name. Undefined is returned if its code is not in the list.
  */
 export function connectionFailureMessage(error: NodeJS.ErrnoException): string | undefined {
   const { code = '' } = error;

@@ -3,10 +3,10 @@
  * webhook if it has its own.
  *
  * The latest used is taken first, so that under little load the others age and go. Idle connections are bounded over
- * all routes together; beyond the bound the one that is idle longest goes, whatever its route. A connection that
- * has been idle for as long as the other side keeps it is not used again, and is closed within seconds.
+ * all routes together; beyond the bound the one of any route that is idle longest goes. A connection that has been idle
+ * for as long as the other side keeps it is not used again, and is closed within seconds.
  *
- * Knows nothing of HTTP; used by `http-client.ts`.
+ * Independent of HTTP; used by `http-client.ts`.
  */
 
 /** Connections of routes with one key serve each other's requests. */
@@ -50,7 +50,7 @@ export class ConnectionPool<Way extends Route, Connection extends PooledConnecti
     return this.#idle.size;
   }
 
-  /** An idle connection, or a fresh one. Nobody else has it until it is given back. */
+  /** An idle connection, or a fresh one. No other request has it until it is given back. */
   take(route: Way): Connection {
     const sameRoute = this.#idleByRoute.get(route.key);
     for (let connection = sameRoute?.pop(); connection; connection = sameRoute?.pop()) {

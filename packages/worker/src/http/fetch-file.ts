@@ -32,13 +32,13 @@ export interface FetchOptions {
   readonly signal?: AbortSignal;
   /** Of the whole fetch; 2 hours. */
   readonly timeoutMs?: number;
-  /** Told the `charset` of the answer before its first piece; not called where there is none. */
+  /** Called with the `charset` of the answer, if it has one, before its first piece. */
   readonly tellEncoding?: (encoding: string) => void;
 }
 
 /**
- * @throws FetchFault, also in the middle of the pieces. ProxyFailure where the egress proxy is away or refuses: no matter of
- * the file's owner, and it passes once the operator has seen to it.
+ * @throws FetchFault, also in the middle of the pieces. ProxyFailure if the egress proxy is away or refuses. The file's
+ * owner cannot change that, and it passes once the operator has acted.
  */
 export async function* fetchFile(
   connector: VettedConnector,
@@ -61,7 +61,7 @@ export async function* fetchFile(
     throw new FetchFault(`the URL answered ${statusCode}${reason}`, statusCode >= 500);
   }
   const coding = response.headers['content-encoding'] ?? '';
-  // Empty members and `identity` of the list say nothing.
+  // Empty members and `identity` of the list have no meaning.
   if (!/^[\s,]*(?:identity[\s,]*)*$/i.test(coding)) {
     response.destroy();
     throw new FetchFault(`the URL sends the file as ${coding}; it must be plain CSV`, false);

@@ -1,6 +1,5 @@
 /**
- * One request from its first byte to its outcome: what comes of it, its deadline, and the one case in
- * which it is sent again.
+ * One request from its first byte to its outcome: its deadline, and the one case in which it is sent again.
  *
  * Between `http-client.ts` and `http-connection.ts`; `http-response.ts` reads.
  */
@@ -12,7 +11,7 @@ import type { Connection, ConnectionUser, ConnectRoute } from './http-connection
 import type { HttpOutcome } from './http-outcome.ts';
 import { ResponseReader } from './http-response.ts';
 
-/** Where the endpoint does not say how long it keeps a connection; many servers keep them for 5 s or for 60 s. */
+/** Used if the endpoint does not state how long it keeps a connection; many servers keep them for 5 s or for 60 s. */
 const KEEP_ALIVE_MS = 15_000;
 
 /** One request on its way. */
@@ -30,7 +29,7 @@ export class Attempt implements ConnectionUser {
   #isOver = false;
 
   /**
-   * @param begin - of the request, as it goes out in Latin-1: its head, and its body where that is ASCII.
+   * @param begin - of the request, as it goes out in Latin-1: its head, and its body if that is ASCII.
    * @param rest - as it goes out in UTF-8.
    */
   constructor(
@@ -77,7 +76,7 @@ export class Attempt implements ConnectionUser {
   onBroken(error: Error): void {
     if (this.#isOver) return;
     const isLost = isConnectionLoss(error);
-    // Some servers reset what they have closed.
+    // Some servers reset a connection that they have closed.
     if (isLost && this.#reader.end()) {
       this.#respond();
       return;
@@ -87,7 +86,7 @@ export class Attempt implements ConnectionUser {
     else this.#fail(failure, message);
   }
 
-  /** A busy process reads late what came in time. So it reads once more before this is called. */
+  /** A busy process reads bytes late that came in time. So it reads once more before this is called. */
   onDeadline(): void {
     // Node counts whole milliseconds and may be one early: 3.999 s were seen for 4.
     const leftMs = this.#timeoutMs - (performance.now() - this.#startedAtMs);
@@ -98,19 +97,19 @@ export class Attempt implements ConnectionUser {
     this.#fail('timeout', `no complete answer within ${this.#timeoutMs} ms`);
   }
 
-  /** The other side is gone. On a connection that was kept idle this may mean nothing. */
+  /** The other side is gone. On a connection that was kept idle this may be no failure of the endpoint. */
   #lose(failure: ConnectionFailure, message: string): void {
     if (this.#connection.answers === 0 || this.#reader.hasBegun) {
       this.#fail(failure, message);
       return;
     }
     this.#connections.discard(this.#connection);
-    // Whatever becomes of the fresh connection, there is no third.
+    // If the fresh connection fails too, there is no third.
     this.#connection = this.#connections.open(this.#route);
     this.send();
   }
 
-  /** A status that is no success is the answer, whatever becomes of its body. */
+  /** A status that is no success is the answer, even if its body fails. */
   #fail(failure: ConnectionFailure, message: string): void {
     if (this.#isOver) return;
     const { status } = this.#reader;

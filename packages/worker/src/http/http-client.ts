@@ -1,23 +1,16 @@
 /**
- * Sends one POST and tells how it ended; it never throws and never retries, but for one case.
+ * Sends one POST and returns its outcome; it never throws and never retries, but for one case.
  *
  * - One deadline an attempt, from before the name look-up to the last byte of the body.
  * - Only vetted addresses (`platform/src/outgoing/vetted-connection.ts`); redirects are answers like any other.
  * - HTTP/1.1, one request a connection at a time; connections are kept (`connection-pool.ts`), by origin and by client
  *   certificate and authority (`platform/src/outgoing/tls-identity.ts`).
- * - Of a body the first 16 KB are read, then the connection is cut; nothing is decompressed. So no
- *   answer, however long, takes more memory than that.
- * - A connection that was idle may be closed by the other side at the moment it is used again. When
- *   a **reused** connection breaks before any byte of an answer, the request is sent once more, on
- *   a fresh connection, within the same deadline: otherwise each such moment would cost a healthy
- *   endpoint an hour.
+ * - Of a body it reads the first 16 KB, then cuts the connection, so its memory is bounded. It decompresses no body.
+ * - If a **reused** connection breaks before any byte of an answer, it sends once more on a fresh one
+ *   (`createHttpClient`).
  *
- * Why no library: of undici only the parser was of use. Its pool does not say whether a connection was used before,
- * its timeouts are late, it cannot give up a connection that is being opened, and what became of a connection must be
- * read from the wording of errors. This client does what is listed above and nothing else, at about half the CPU
- * (`docs/design/decisions/0007-http-client.md`).
- *
- * Before: `lane-attempts.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
+ * Why no library: `docs/design/decisions/0007-http-client.md`. This client takes about half of undici's CPU. Before:
+ * `lane-attempts.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
  */
 import type { AddressRange } from '@sluice/domain/delivery/network-address';
 import { ConnectionPool } from './connection-pool.ts';
@@ -58,6 +51,13 @@ const PROXY_ANSWER_SHARE = 0.75;
 /** Endpoints whose parsed URL is remembered; beyond it the memory begins anew. */
 const TARGETS_MAX = 4_096;
 
+/**
+ * The client, with connections of its own.
+ *
+ * The other side may close an idle connection at the moment it is used again. If a reused connection breaks before any byte
+ * of an answer, the request is sent once more, on a fresh connection, within the same deadline. Otherwise each such moment
+ * would cost a healthy endpoint an hour.
+ */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const connector = createVettedConnector(
     {
@@ -111,13 +111,13 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 interface Target {
   /** Its key is the origin. */
   readonly route: ConnectRoute;
-  /** Request line, `Host` and what is the same for each request. */
+  /** Request line, `Host` and the other parts that are the same for each request. */
   readonly head: string;
   /** Of the credentials in the URL. */
   readonly authorization: string | undefined;
 }
 
-/** Undefined for what is no http or https URL. */
+/** Undefined if the text is no http or https URL. */
 function parseTarget(endpoint: string): Target | undefined {
   const url = URL.parse(endpoint);
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) return undefined;
@@ -144,7 +144,7 @@ function routeOf({ route }: Target, { tls }: HttpPost): ConnectRoute {
 }
 
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** A token, and none of the fields that say where a request goes or ends: those are ours. */
+/** A token, without the fields that set the target or the end of a request: those are ours. */
 const FIELD_NAME =
   /^(?!(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer)$)[!#$%&'*+\-.^_`|~\w]+$/i;
 
@@ -182,7 +182,7 @@ function unsendable(failure: 'unusable_endpoint' | 'other', message: string): Ht
   return { outcome: 'failure', failure, message, status: null, head: '', body: '', durationMs: 0 };
 }
 
-/** Percent-decoded; as it stands where the encoding is not valid. */
+/** Percent-decoded; unchanged if the encoding is not valid. */
 function decodeComponent(text: string): string {
   try {
     return decodeURIComponent(text);

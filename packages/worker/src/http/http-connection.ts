@@ -1,8 +1,8 @@
 /**
- * One lazily opened connection to an endpoint, with one request at a time.
+ * One lazily opened connection to an endpoint, one request at a time.
  *
- * Bytes that come while nobody waits for an answer end the connection, as does its end by the other side. Between
- * `http-attempt.ts`, which uses it, and `vetted-connection.ts` of `platform`, which opens it.
+ * If bytes come while no request waits for an answer, the connection ends, as it does if the other side ends it.
+ * Between `http-attempt.ts`, which uses it, and `vetted-connection.ts` of `platform`, which opens it.
  */
 import type { Socket } from 'node:net';
 import type { PooledConnection, Route } from './connection-pool.ts';
@@ -13,7 +13,7 @@ import type {
   VettedConnector,
 } from '@sluice/platform/outgoing/vetted-connection';
 
-/** Who waits for the answer. Not called any more once it has let go. */
+/** The request that waits for the answer. Not called any more once it has let go. */
 export interface ConnectionUser {
   /** @param bytes - only within the call. */
   onBytes(bytes: Buffer): void;
@@ -23,10 +23,10 @@ export interface ConnectionUser {
   onBroken(error: Error): void;
 }
 
-/** One buffer for all connections: whoever is told of bytes copies what it keeps. */
+/** One buffer for all connections: a user copies the bytes that it keeps. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
-/** Where a connection leads. */
+/** Route of a connection, with its target. */
 export interface ConnectRoute extends Route {
   readonly target: ConnectTarget;
 }
@@ -44,7 +44,7 @@ export class Connection implements PooledConnection {
   answers = 0;
   idleUntilMs = 0;
 
-  /** @param onClosed - called when it is closed, by either side, while nobody uses it. */
+  /** @param onClosed - called when it is closed, by either side, while no request uses it. */
   constructor(
     route: ConnectRoute,
     connector: VettedConnector,
@@ -55,7 +55,7 @@ export class Connection implements PooledConnection {
     this.#onClosed = onClosed;
   }
 
-  /** TLS said so. */
+  /** Reported by TLS. */
   get isCertificateBad(): boolean {
     return this.#opening?.isCertificateBad() ?? false;
   }
@@ -66,10 +66,10 @@ export class Connection implements PooledConnection {
   }
 
   /**
-   * Sends a request, and has `user` told of what comes until it lets go.
+   * Sends a request, and passes the answer's bytes to `user` until it lets go.
    *
    * @param begin - goes out in Latin-1.
-   * @param rest - what follows in UTF-8; empty if nothing does.
+   * @param rest - the part in UTF-8 after it; may be empty.
    */
   send(begin: string, rest: string, user: ConnectionUser): void {
     this.#user = user;

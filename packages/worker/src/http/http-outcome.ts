@@ -6,16 +6,16 @@ export interface HttpPost {
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** For TLS that differs from that of most requests. */
+  /** For TLS that differs from the TLS of most requests. */
   readonly tls?: TlsIdentity | undefined;
-  /** Whole milliseconds; absent: the client's. */
+  /** Whole milliseconds; the client's if absent. */
   readonly timeoutMs?: number;
 }
 
 export type HttpOutcome = {
   /** Null if no response head came. */
   readonly status: number | null;
-  /** Status line and headers, as text; empty if none came. */
+  /** Status line and headers, as text; empty if no head came. */
   readonly head: string;
   /** The first part of the body, as text. */
   readonly body: string;

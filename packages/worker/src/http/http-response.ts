@@ -1,17 +1,15 @@
 /**
- * Parses one HTTP answer from bytes as they come (RFC 9112). It knows no socket, and for any input it holds at most a
- * head and the first part of a body.
- *
+ * Parses one HTTP answer from bytes as they come (RFC 9112). It has no socket. For any input it holds at most a head
+ * and the first part of a body.
  *   head ──┬─ 1xx ──▶ head                                 (at most so many)
  *          ├─ 204, 304 ───────────────────────▶ complete
  *          ├─ content-length ──▶ sized ───────▶ complete
  *          ├─ chunked ──▶ size ⇄ chunk ──▶ trailers ──▶ complete
  *          └─ neither ──▶ until the end of the connection
+ * It is strict about heads, because a sender of anything else is no HTTP server. It is strict about the end of the
+ * answer, because the next request goes over the same connection.
  *
- * Strict about heads, because what sends anything else is no HTTP server; and about where the answer ends, because
- * the next request goes over the same connection.
- *
- * Why no library: `http-client.ts` says it. Used by `http-attempt.ts`.
+ * Why no library: see `http-client.ts`. Used by `http-attempt.ts`.
  */
 const HEAD_BYTES_MAX = 16 * 1024;
 const BODY_BYTES_MAX = 16 * 1024;
@@ -26,7 +24,7 @@ const STATUS_LINE = /^HTTP\/1\.[01] \d{3}(?: [^\r\n\0]*)?(?:\r\n|$)/;
 /** A status line and fields, a line each: a token, a colon, and no control character but tab. */
 const HEAD =
   /^HTTP\/1\.([01]) (\d{3})(?: [^\r\n\0]*)?(?:\r\n[!#$%&'*+\-.^_`|~\w]+:[\t\x20-\x7e\x80-\xff]*)*$/;
-/** The fields that say where the answer ends and whether another may follow. */
+/** The fields that decide about the end of the answer, and whether another may follow. */
 const FRAMING = /\r\n(content-length|transfer-encoding|connection|keep-alive):[ \t]*([^\r]*)/gi;
 const BARE_LINE_FEED = /[^\r]\n/;
 const CHUNK_SIZE = /^([\da-f]{1,12})[ \t]*(?:;.*)?$/i;
@@ -37,12 +35,12 @@ export type ReadState =
   | 'reading'
   /** It is whole, or all of it that is kept has been read. */
   | 'complete'
-  /** It is no answer; `fault` says why. */
+  /** It is no answer; `fault` has the reason. */
   | 'misbehaving';
 
 /**
- * The last head that came over a connection, and what it says: a server's answers of one second are the same but for their
- * bodies, and reading a head takes 3 µs of the 90 of a delivery.
+ * The last head that came over a connection, and its meaning. A server's answers of one second are the same but for
+ * their bodies, and reading a head takes 3 µs of the 90 of a delivery.
  */
 export class LastHead {
   #said: HeadMeaning | undefined;
@@ -75,14 +73,16 @@ interface HeadMeaning {
 
 type Part = 'head' | 'sized' | 'size' | 'chunk' | 'chunk end' | 'trailers' | 'open' | 'complete';
 
-/** For one answer; fed with `read` until that does not say `reading` any more. */
+/** For one answer; fed with `read` until that does not return `reading` any more. */
 export class ResponseReader {
   /** Of the answer, once its head is read. */
   status: number | null = null;
   /** Status line and fields of the answer, a line each. */
   head = '';
   fault = '';
-  /** Once complete: how long the connection may lie idle for the next request; 0 if it may not be used again. */
+  /**
+   * Set when complete. Time for which the connection may lie idle for the next request; 0 if it may not be used again.
+   */
   keepAliveMs = 0;
   readonly #keepAliveMsMax: number;
   readonly #lastHead: LastHead;
@@ -93,17 +93,17 @@ export class ResponseReader {
   #trailerCount = 0;
   #hasBegun = false;
   #chunks: Buffer[] = [];
-  /** Where it came as one piece. */
+  /** Set if it came as one piece. */
   #body = '';
   #bodySizeBytes = 0;
-  /** The beginning of what is read as one piece: a head or a line. */
+  /** The beginning of a head or a line, which are read as one piece. */
   #pending: Buffer | undefined;
   #pendingSizeBytes = 0;
-  /** Where the next part begins in what is being read. */
+  /** Start of the next part in the bytes that are being read. */
   #at = 0;
 
   /**
-   * @param keepAliveMsMax - of a connection whose other side does not say.
+   * @param keepAliveMsMax - of a connection whose other side does not state its own.
    * @param lastHead - of the connection; of readers with the same `keepAliveMsMax` alone.
    */
   constructor(keepAliveMsMax: number, lastHead: LastHead) {
@@ -116,7 +116,7 @@ export class ResponseReader {
     return this.#hasBegun;
   }
 
-  /** As text, whatever it was. */
+  /** As text, for any type of content. */
   get body(): string {
     return this.#chunks.length === 0 ? this.#body : Buffer.concat(this.#chunks).toString();
   }
@@ -130,7 +130,7 @@ export class ResponseReader {
       goesOn = this.#readPart(chunk) && this.fault === '';
     if (this.fault !== '') return 'misbehaving';
     if (this.#part !== 'complete') return 'reading';
-    // No request is waiting for what follows this answer.
+    // No request is waiting for the bytes after this answer.
     if (this.#at < chunk.length) this.keepAliveMs = 0;
     return 'complete';
   }
@@ -240,7 +240,7 @@ export class ResponseReader {
     if (length !== undefined && !LENGTH.test(length)) this.fault = 'its length is no number';
     this.keepAliveMs = isKept ? Math.max(keepAliveMs, 0) : 0;
     if (status === 204 || status === 304) {
-      // Such an answer has no body, whatever it says; a server that says otherwise may send one.
+      // Such an answer has no body by definition; a server that declares one may send one.
       if (coding !== undefined || (length !== undefined && Number(length) > 0))
         this.keepAliveMs = 0;
       this.#part = 'complete';
@@ -272,7 +272,7 @@ export class ResponseReader {
       const isAll = this.#part === 'sized' && this.#leftBytes === sizeBytes;
       if (isAll && this.#chunks.length === 0)
         this.#body = chunk.toString('utf8', this.#at, pieceEnd);
-      // A copy: the view would keep the whole of what was read.
+      // A copy: the view would keep the whole read buffer.
       else this.#chunks.push(Buffer.from(chunk.subarray(this.#at, pieceEnd)));
     }
     this.#bodySizeBytes += sizeBytes;
@@ -286,10 +286,7 @@ export class ResponseReader {
     }
   }
 
-  /**
-   * The text before the next `end`, which is skipped; undefined if `end` has not come yet, and then what came is
-   * kept.
-   */
+  /** The text before the next `end`, which is skipped. Undefined if `end` has not come yet; the bytes are then kept. */
   #takeUntil(end: string, chunk: Buffer, sizeBytesMax: number): string | undefined {
     const at = this.#at;
     if (!this.#pending) {
@@ -316,7 +313,7 @@ export class ResponseReader {
     }
     this.#at = chunk.length;
     this.#pendingSizeBytes = size;
-    // What does not begin like a head, or ends its lines otherwise, is refused at once.
+    // Bytes that do not begin like a head, or end their lines otherwise, are refused at once.
     const begin = pending.toString('latin1', 0, Math.min(size, PROTOCOL.length));
     if (this.#part === 'head' && !PROTOCOL.startsWith(begin))
       this.fault = 'what it sent does not begin with a status line';

@@ -42,7 +42,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
 };
 
 /**
- * One sentence, and the code in brackets where there is one.
+ * One sentence, and the code in brackets if there is one.
  *
  * @param code - of OpenSSL or of Node: `CERT_HAS_EXPIRED`, `ERR_SSL_…`.
  */
@@ -52,6 +52,6 @@ export function tlsFailureMessage(code: string, isCertificateBad: boolean): stri
     : isCertificateBad
       ? 'the certificate was not accepted'
       : 'no TLS connection could be agreed on';
-  // A code is one of theirs or nothing: it may come from what the other side has sent.
+  // Only a code of theirs is shown: the text may come from the bytes of the other side.
   return /^[A-Z][A-Z0-9_]{2,80}$/.test(code) ? `${sentence} (${code})` : `${sentence}`;
 }

@@ -1,11 +1,12 @@
 /**
- * The bytes of a file, whatever its encoding → UTF-8, checked.
+ * The bytes of a file, in any encoding → UTF-8, checked.
  *
- * Bytes of UTF-8 pass as they are, so that a place in what is read is a place in the file. All else becomes UTF-8, and a place
- * counts from the start of that: to begin again there, what comes before is decoded and passed over (20 s for 10 GB).
+ * Bytes of UTF-8 pass as they are, so that a place in the result is a place in the file. All else becomes UTF-8, and a
+ * place counts from the start of that. To begin again there, the part before it is decoded and skipped (20 s for 10
+ * GB).
  *
- * A byte that is none of its encoding ends the reading: replaced, it would change what people are called, and
- * nobody would be told. In UTF-8 it may be marked instead, for its row to be refused alone.
+ * A byte that does not fit its encoding ends the reading. A replaced byte would change people's names without notice.
+ * In UTF-8 it may be marked instead, for its row to be refused alone.
  */
 import { isAscii, isUtf8 as isValidUtf8 } from 'node:buffer';
 import { CsvFault } from './csv-fault.ts';
@@ -16,19 +17,19 @@ export interface WrongByte {
   /** Of the file, from 0. */
   readonly at: number;
   readonly value: number;
-  /** Nothing of its row comes before it. */
+  /** True if it is the first byte of its row. */
   readonly isFirstOfRow: boolean;
 }
 
-/** What was met on the way. */
+/** Findings on the way. */
 export interface Decoding {
   /** Whether a wrong byte of UTF-8 is marked and passed. */
   readonly marks: boolean;
-  /** Set before the result ends, where it ends early: in front of this byte. */
+  /** Set before the result ends, if it ends early: in front of this byte. */
   wrong: WrongByte | undefined;
-  /** Where they are marked: those that were, in order. Their reader takes them out. */
+  /** With `marks`: the wrong bytes, in order. Their reader takes them out. */
   readonly marked: Pick<WrongByte, 'at' | 'value'>[];
-  /** Where they are marked: how many lines have letters beyond ASCII that are valid, and how many wrong bytes. */
+  /** With `marks`: number of lines with letters beyond ASCII that are valid, and number of wrong bytes. */
   validLineCount: number;
   wrongLineCount: number;
 }
@@ -45,9 +46,9 @@ export const newDecoding = (marks: boolean): Decoding => ({
 const LINE_SIZE_BYTES_MAX = 8_388_608;
 
 /**
- * @param bytes - of the file: from `fromByte` on where it is UTF-8, else from its start.
- * @param fromByte - where the result begins, a byte of UTF-8.
- * @throws CsvFault where a line is too long to be one.
+ * @param bytes - of the file: from `fromByte` on if it is UTF-8, else from its start.
+ * @param fromByte - start of the result, a byte of UTF-8.
+ * @throws CsvFault if a line is too long to be one.
  */
 export async function* decodeFile(
   bytes: AsyncIterable<Buffer>,
@@ -120,7 +121,7 @@ function markLines(lines: Buffer, startByte: number, decoding: Decoding): Buffer
   return isWhole ? lines : Buffer.concat(parts);
 }
 
-/** Behind the next newline or carriage return: one pass, where two searches would each read to the end of the lines. */
+/** Behind the next newline or carriage return: one pass, while two searches would each read to the end of the lines. */
 function endOfLine(lines: Buffer, from: number): number {
   let at = from;
   while (at < lines.length && !isLineEnd(lines[at] as number)) at++;
@@ -158,7 +159,7 @@ function isRight(bytes: Buffer, encoding: string): boolean {
   }
 }
 
-/** Where the first character begins that is none. */
+/** Place of the first byte that is no character of the encoding. */
 function findWrong(bytes: Buffer, encoding: string): number {
   if (leavesBytesOut(encoding)) {
     const index = new TextDecoder(encoding).decode(bytes).search(LEFT_OUT);

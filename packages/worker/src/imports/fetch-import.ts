@@ -29,7 +29,10 @@ import { inChunks } from './in-chunks.ts';
 
 export interface FetchImportDeps {
   readonly database: Database;
-  /** Tells the encoding that the server declares, if it does, before the first piece. Aborted: the file is not wanted. */
+  /**
+   * Passes on the encoding that the server declares, if it does, before the first piece. Aborted: the file is not
+   * wanted.
+   */
   readonly fetchFile: (
     address: string,
     tellEncoding: (encoding: string) => void,
@@ -108,7 +111,10 @@ class ImportFetch {
     }
   }
 
-  /** Says nothing of the file, so it is no end. Those of its workspace that need no proxy go on meanwhile. */
+  /**
+   * A proxy failure is no fact about the file, so the import does not end. Other imports of its workspace that need no
+   * proxy go on meanwhile.
+   */
   async #waitForProxy({ message, cause }: ProxyFailure): Promise<void> {
     const { environmentId, importId } = this.row;
     this.#deps.logger.warn(
@@ -123,7 +129,7 @@ class ImportFetch {
     });
   }
 
-  /** The file has not come whole: whoever takes the import next fetches it from the start. */
+  /** The file has not come whole: the next worker of the import fetches it from the start. */
   async #release(): Promise<void> {
     await this.#advance({ state: 'preprocessing', leaseMs: 0 });
   }
@@ -133,7 +139,7 @@ class ImportFetch {
     try {
       return await this.#fetchUntil(address, unwanted.signal);
     } finally {
-      // A server that sends for ever, or says nothing, is left at once.
+      // A server that sends for ever, or never answers, is left at once.
       unwanted.abort();
     }
   }
@@ -151,7 +157,7 @@ class ImportFetch {
     let sizeBytes = 0;
     let encoding: string | undefined;
     const tellEncoding = (declared: string): void => {
-      // What nobody knows, or the owner says better, is passed over.
+      // An unknown encoding is ignored, and the owner's counts before the server's.
       if (this.row.encoding === null && isKnownEncoding(declared)) encoding = declared;
     };
     for await (const chunk of inChunks(fetchFile(address, tellEncoding, unwanted))) {
@@ -174,7 +180,10 @@ class ImportFetch {
     return this.#advance({ state: 'preprocessed', ...(encoding !== undefined && { encoding }) });
   }
 
-  /** Nothing has come for a while. False if it is out of this worker's hands: it was canceled, say. */
+  /**
+   * No piece has come for a while. False if this worker does not have the import any more: for example, it was
+   * canceled.
+   */
   #holdOn(): Promise<boolean> {
     return this.#advance({ state: 'preprocessing', leaseMs: this.#fetchLeaseMs });
   }
@@ -200,7 +209,7 @@ class ImportFetch {
     return outcome === 'kept';
   }
 
-  /** What came of it goes, so that what others have begun can be finished. */
+  /** Its fetched bytes go, so that imports that others have begun can be finished. */
   async #waitForStorage(fetchedSizeBytes: number): Promise<void> {
     const { database, storage } = this.#deps;
     const { environmentId, fencing } = this.row;

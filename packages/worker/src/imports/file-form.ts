@@ -1,10 +1,11 @@
 /**
- * Form of an import file, read from its start: its encoding, its separators of cells and rows, the place of its first
- * record. It is found once and stored with the import (`imports.file_form`): a second look, after a stop, could find
- * another form.
+ * Form of an import file, read from its start.
  *
- * UTF-8 and UTF-16 are told by their byte order mark or by being valid; any other encoding only by what was declared, for
- * nothing in a file tells Windows-1252 from its dozen relatives. What is no text is refused with what it is.
+ * It is its encoding, its separators of cells and rows, and the place of its first record. It is found once and stored
+ * with the import (`imports.file_form`): a second look, after a stop, could find another form.
+ *
+ * UTF-8 and UTF-16 are recognised by their byte order mark or by being valid. Any other encoding must be declared, for
+ * Windows-1252 looks like its dozen relatives. A file that is no text is refused with a message that names its type.
  *
  * Before: `run-import.ts`. After: `read-csv.ts`.
  */
@@ -23,7 +24,7 @@ const ZIP = 'is a ZIP archive or an Excel workbook (.xlsx); save the sheet as CS
 const ZLIB = 'is compressed with zlib; send it uncompressed';
 const UTF_32 = 'is in UTF-32; save it in UTF-8';
 
-/** First bytes of what is often sent in place of a CSV file, and what to do about it. */
+/** First bytes of types that are often sent in place of a CSV file, each with the remedy. */
 const NO_TEXT: readonly (readonly [readonly number[], string])[] = [
   [[0x1f, 0x8b], 'is compressed with gzip; send it uncompressed'],
   [[0x50, 0x4b, 0x03, 0x04], ZIP],
@@ -47,9 +48,9 @@ const UTF_8_MARK = [0xef, 0xbb, 0xbf];
 
 /**
  * @param start - the first `FORM_SIZE_BYTES` of the file, or all of it.
- * @param declared - the name of the encoding, as its sender says; undefined: nobody said.
+ * @param declared - the name of the encoding that its sender declares; undefined without a declaration.
  * @param isAsDeclared - the file is known to be no UTF-8.
- * @throws CsvFault where it is no CSV.
+ * @throws CsvFault if it is no CSV.
  */
 export function findFileForm(
   start: Buffer,
@@ -65,7 +66,7 @@ export function findFileForm(
     throw new CsvFault(`the file ${UTF_32}`);
   const encoding = encodingOf(start, declared, isAsDeclared);
   const text = new TextDecoder(encoding, { ignoreBOM: true }).decode(start);
-  // Bytes of UTF-8 are read where they are, with their mark; all else is made UTF-8 first, without it.
+  // Bytes of UTF-8 are read at their place, with their mark; all else is made UTF-8 first, without it.
   const markLength = text.startsWith('\ufeff') ? 1 : 0;
   const markSizeBytes = markLength === 1 && encoding === 'utf-8' ? UTF_8_MARK.length : 0;
   const said = /^"?sep=([^\r\n"]?)"?[,;\t|]*(?:\r\n|\n|\r|$)/i.exec(text.slice(markLength));
@@ -87,7 +88,7 @@ export function findFileForm(
   };
 }
 
-/** Of a file whose rows an older version began: it read UTF-8 with commas, and its first line says how rows end. */
+/** Of a file whose rows an older version began: it read UTF-8 with commas, and the first line shows how rows end. */
 export function formBefore(start: Buffer): FileForm {
   const { rowEnd } = firstLineOf(start.toString());
   return { encoding: 'utf-8', separator: ',', rowEnd, firstByte: 0, linesBefore: 0 };
@@ -105,7 +106,7 @@ function encodingOf(start: Buffer, declared: string | undefined, isAsDeclared: b
       throw new CsvFault(
         `the encoding ${JSON.stringify(declared)} is declared, which is not known`,
       );
-    // The standard takes ASCII for Windows-1252, but whoever declares ASCII sends no such letters.
+    // The standard takes ASCII for Windows-1252, but a sender that declares ASCII sends no such letters.
     if (/^(?:us-)?ascii$/i.test(declared.trim())) return 'utf-8';
     const { encoding } = new TextDecoder(declared);
     return !isAsDeclared && isRatherUtf8(start, encoding) ? 'utf-8' : encoding;
@@ -120,8 +121,8 @@ const OF_SEVERAL_BYTES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * True for letters beyond ASCII that are valid UTF-8, though one of the small encodings is declared: servers declare Latin-1
- * for whatever they send, and text that is in it has a letter beyond ASCII between two within, which is no UTF-8.
+ * True for letters beyond ASCII that are valid UTF-8, though one of the small encodings is declared. Servers declare
+ * Latin-1 for every file. A text that is in Latin-1 has a letter beyond ASCII between two within, which is no UTF-8.
  */
 function isRatherUtf8(start: Buffer, encoding: string): boolean {
   if (OF_SEVERAL_BYTES.has(encoding)) return false;

@@ -1,17 +1,15 @@
 /**
- * Writes one batch of an import's rows in one transaction: their events, through the same apply step and the
- * same statements as a commit batch, what was wrong with the others, and how far the import is now.
+ * Writes one batch of an import's rows in one transaction.
  *
- * Exactly once in effect: the progress is part of the transaction and names the lease, so a batch
- * that was cut leaves nothing, and a worker that lost the import writes nothing. The claim of
- * `envelopes` is made too, of an id that says import and row, so that even a wrong cursor could
- * not count a row twice.
+ * It writes their events through the apply step and the statements of a commit batch, the faults of the other rows, and
+ * the progress. Exactly once in effect: the progress is part of the transaction and names the lease. A batch that was
+ * cut has no effect, and a worker that lost the import writes no rows. The claim of `envelopes` is made too, of an id
+ * with import and row, so that even a wrong cursor could not count a row twice.
  *
- * Commit batches of the shards go on between batches. A batch of rows counts as acknowledged when it commits: calls about
- * its people that were acknowledged before are applied first.
- *
- * Before: `run-import.ts`, `domain/src/imports/import-file.ts`. After: `load-state.ts`, `write-changes.ts`, and
- * `publish-rows.ts` once it is committed.
+ * Commit batches of the shards go on between batches. A batch of rows counts as acknowledged when it commits: calls
+ * about its people that were acknowledged before are applied first. Before: `run-import.ts`,
+ * `domain/src/imports/import-file.ts`. After: `load-state.ts`, `write-changes.ts`, and `publish-rows.ts` once it is
+ * committed.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
@@ -56,19 +54,21 @@ export interface ImportRowsDeps extends Omit<
   ProcessCommitBatchDeps,
   'takenIds' | 'countOperations'
 > {
-  /** Tells the workspace's readers (live tail) of the rows. */
+  /** Publishes the rows to the workspace's live tail. */
   readonly tail?: TailPublisher;
-  /** Told of the rows of each batch that is committed: the names of the events taken, and how many rows were refused. */
+  /**
+   * Called for the rows of each batch that is committed: the names of the events taken, and how many rows were refused.
+   */
   readonly countRows?: (
     environmentId: number,
     names: readonly string[],
     refusedCount: number,
   ) => void;
-  /** Calls that rows come after; absent: the order among rows and calls is the caller's. */
+  /** Calls that rows come after. If absent, the order among rows and calls is the caller's. */
   readonly calls?: AcknowledgedCalls;
   /** A wait for calls ends with it, and the import is given back. */
   readonly stopping: AbortSignal;
-  /** Where the batch is in a trace; absent: in none. */
+  /** The batch's place in a trace; absent if it is not traced. */
   readonly traceparent?: string | null;
 }
 
@@ -84,7 +84,7 @@ export interface ImportInProgress {
   rowsWarned: number;
 }
 
-/** `lost`: another worker has the import, or it was cancelled. Nothing was written. */
+/** `lost`: another worker has the import, or it was cancelled. The batch was not written. */
 export type BatchOutcome =
   | { readonly outcome: 'written'; readonly lanes: LaneKey[] }
   | { readonly outcome: 'lost' };
@@ -102,7 +102,7 @@ interface JudgedRow extends PublishedRow {
 
 class Lost extends Error {}
 
-/** Writes the batch, in halves where Postgres refuses a value of it; a row refused alone has failed. */
+/** Writes the batch, in halves if Postgres refuses a value of it; a row refused alone has failed. */
 export async function importRows(
   deps: ImportRowsDeps,
   held: ImportInProgress,
@@ -114,7 +114,7 @@ export async function importRows(
     if (error instanceof Lost) return { outcome: 'lost' };
     if (!isRefusedData(error)) throw error;
     if (records.length === 1) {
-      // Where the statement itself may be at fault the row is as good as others: the import waits.
+      // If the statement itself may be at fault the row is as good as others: the import waits.
       if (!isValuesFault(error)) throw error;
       return { outcome: 'written', lanes: await writeBatch(deps, held, records, true) };
     }
@@ -206,7 +206,7 @@ async function writeOnce(
   records: readonly CsvRecord[],
 ) {
   const { row, leaseMs } = held;
-  // Otherwise, where a batch takes longer than the lease, the next worker takes it from this one, and so on for ever.
+  // Without it, if a batch takes longer than the lease, the next worker takes it from this one, and so on for ever.
   if (!(await lockImport(transaction, row))) throw new Lost();
   const events = rows.flatMap(({ event }) => event ?? []);
   const claim = `import-${row.environmentId}-${row.importId}-${held.rowsRead + 1}`;
@@ -256,7 +256,9 @@ async function writeOnce(
   return { lanes, nextByte, present, failed, warned };
 }
 
-/** An event of a file creates nobody: events of unknown people were taken out before operations are applied. */
+/**
+ * An event of a file does not create a person: events of unknown people were taken out before operations are applied.
+ */
 function refuseToMake(): never {
   throw new AppError('BUG', 'an import was about to make a person');
 }
@@ -279,7 +281,7 @@ function keyOf({ environmentId, person }: TrackEvent): IdentifierKey {
   return { environmentId, kind, value: storedValue(kind, person?.value ?? '') };
 }
 
-/** The row as it is, or with the reason why its event belongs to nobody. */
+/** The row as it is, or with the reason why its event has no person. */
 function withPerson(row: JudgedRow, known: ReadonlyMap<string, IdentifierRow>): JudgedRow {
   if (row.event === undefined) return row;
   const key = keyOf(row.event);
@@ -314,5 +316,5 @@ function problemsOf(rows: readonly JudgedRow[], held: ImportInProgress): ImportP
   });
 }
 
-/** What Postgres can hold of a cell. */
+/** A cell with the characters that Postgres can hold. */
 const storable = (cell: string): string => cell.replaceAll('\0', '\uFFFD').toWellFormed();

@@ -1,12 +1,12 @@
 /** Pieces of a file → the chunks of its stored form (`database/src/imports/import-chunks.ts`). */
 
 const CHUNK_SIZE_BYTES = 1_048_576;
-/** Whoever takes the chunks looks as often whether the file is still wanted. */
+/** The reader of the chunks checks as often whether the file is still wanted. */
 const CHUNK_WAIT_MS_MAX = 2_000;
 
 /**
- * Pieces of any size → pieces of about a megabyte, or of what came in two seconds, which may be nothing. To end it does not
- * wait for a piece: its caller ends what the pieces come from.
+ * Pieces of any size → pieces of about a megabyte, or of the bytes of two seconds, which may be empty. To end it does
+ * not wait for a piece: its caller ends the source of the pieces.
  */
 export async function* inChunks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   const iterator = pieces[Symbol.asyncIterator]();

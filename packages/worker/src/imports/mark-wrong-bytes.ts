@@ -12,7 +12,10 @@ export interface MarkedByte {
 
 const MARK = 0x3f;
 
-/** By the first byte: how many bytes its character has, and the bounds of the second one (RFC 3629 §4). 0: none begins so. */
+/**
+ * By the first byte: the number of bytes of its character, and the bounds of the second one (RFC 3629 §4). 0 if no
+ * character begins so.
+ */
 function characterAt(first: number): { size: number; least: number; most: number } {
   if (first < 0x80) return { size: 1, least: 0, most: 0 };
   if (first < 0xc2 || first > 0xf4) return { size: 0, least: 0, most: 0 };

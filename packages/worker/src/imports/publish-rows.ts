@@ -4,7 +4,7 @@ import type { Issue } from '@sluice/domain/operations/issue';
 import { IMPORT_SOURCE, type TrackEvent } from '@sluice/domain/operations/operation';
 import { lineOfOperation, linesOfIssues, type TailPublisher } from '@sluice/domain/operations/tail';
 
-/** One row and what became of it. */
+/** One row and its result. */
 export interface PublishedRow {
   readonly rowNumber: number;
   /** Absent if the row was not taken. */
@@ -13,8 +13,8 @@ export interface PublishedRow {
 }
 
 /**
- * Tells rows that are committed, a line for each event and each issue. A file passes faster than
- * anybody reads: the tail drops what it has no capacity for, and the import does not wait for it.
+ * Publishes committed rows, a line for each event and each issue. A file passes faster than people read: the tail drops
+ * lines beyond its capacity, and the import does not wait for it.
  */
 export function publishRows(
   tail: TailPublisher | undefined,

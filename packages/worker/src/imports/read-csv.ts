@@ -1,9 +1,10 @@
 /**
- * Bytes → records of CSV, each with its end, so that reading can begin again there.
+ * Bytes → records of CSV, each with the place behind it.
  *
- * In constant memory: a record past the bound is a fault of the file. Faults of CSV itself (a quote
- * that is never closed) end the reading: what comes after one cannot be told from what is inside. So does a byte that is
- * none of the file's encoding, unless the file is known to be UTF-8 otherwise: then it is a fault of its record.
+ * Reading can begin again there. It uses constant memory: a record past the bound is a fault of the file. Faults of CSV
+ * itself (a quote that is never closed) end the reading, because the text after one cannot be separated from the text
+ * inside. So does a byte that does not fit the file's encoding, unless the file is known to be UTF-8 otherwise: then it
+ * is a fault of its record.
  *
  * Before: `database/src/imports/import-chunks.ts`, `file-form.ts`. After: `domain/src/imports/import-file.ts`.
  */
@@ -15,27 +16,27 @@ import { decodeFile, newDecoding, type WrongByte } from './decode-file.ts';
 
 export interface CsvRecord {
   readonly cells: readonly string[];
-  /** Where the next record begins: of the file, or of its UTF-8 (`decode-file.ts`). */
+  /** Start of the next record: of the file, or of its UTF-8 (`decode-file.ts`). */
   readonly endByte: number;
-  /** Set where it has bytes that are no UTF-8: what is wrong, with row, place and value. Its cells have marks for them. */
+  /** Set if it has bytes that are no UTF-8: the fault with row, place and value. Its cells have marks for them. */
   readonly fault?: string;
 }
 
 /**
- * What a byte that is no UTF-8 does. `refused`: ends the reading. `marked`: is a fault of its record. `weighed`: the
- * same, but in the end the file is refused if its wrong rows show that it is in another encoding, which nothing in it
- * tells: it is to be sent again whole.
+ * Effect of a byte that is no UTF-8. `refused`: it ends the reading. `marked`: it is a fault of its record. `weighed`:
+ * the same, but in the end the file is refused if its wrong rows show that it is in another encoding. The file does not
+ * name that encoding, so the sender must send it again whole.
  */
 export type WrongBytes = 'refused' | 'weighed' | 'marked';
 
 /**
- * Rows with wrong bytes among all rows, from which on they show another encoding. In a file that is ASCII otherwise, one row
- * shows nothing about the others, and few among many are what a broken program leaves. From this part on the file is text
+ * Rows with wrong bytes among all rows, from which on they show another encoding. In a file that is ASCII otherwise,
+ * one row is no sign about the others, and a broken program leaves few among many. From this part on the file is text
  * with letters beyond ASCII: as one row in four of names in German, one in three in French.
  */
 const WRONG_PART_MAX = 1 / 10;
 
-/** Characters of one record. An event's data may have 64 KB; what is longer is a quote that was never closed. */
+/** Characters of one record. An event's data may have 64 KB; a longer record is a quote that was never closed. */
 const RECORD_LENGTH_MAX = 1_048_576;
 
 const RECORD_ENDS: Record<FileForm['rowEnd'], string[]> = {
@@ -44,14 +45,14 @@ const RECORD_ENDS: Record<FileForm['rowEnd'], string[]> = {
   any: ['\r\n', '\n', '\r'],
 };
 
-/** Where the reading begins: at the first record, or behind one. */
+/** Start of the reading: the first record, or the place behind one. */
 export interface ReadFrom {
   readonly byte: number;
   /** Of the file, from 1, the line of names counted, as spreadsheets count. */
   readonly row: number;
 }
 
-/** What opens the file's bytes from a byte on. */
+/** Opens the file's bytes from a byte on. */
 export type OpenBytes = (fromByte: number) => AsyncIterable<Buffer>;
 
 /**
@@ -77,7 +78,7 @@ export async function* readCsv(
   const failure: { error?: unknown } = {};
   const decoded = keepingError(decodeFile(bytes, encoding, from.byte, decoding), failure);
   pipeline(Readable.from(decoded, { objectMode: false }), parser, () => undefined);
-  // The last one is held back: where the bytes end early, it is half of a row.
+  // The last one is held back: if the bytes end early, it is half of a row.
   let last: CsvRecord | undefined;
   let firstFault: string | undefined;
   let faultCount = 0;
@@ -106,7 +107,7 @@ export async function* readCsv(
   if (failure.error !== undefined) throw failure.error;
   const { wrong } = decoding;
   if (last !== undefined && (wrong === undefined || wrong.isFirstOfRow)) yield last;
-  // What was cut has been counted, as a record or, where nothing of it came before, as an empty line.
+  // The cut row has been counted: as a record, or as an empty line if the cut was at its start.
   const row = from.row + rowCountOf(parser.info) - 1;
   if (wrong !== undefined) throw new CsvFault(explainWrongByte(wrong, encoding, row));
   if (wrongBytes !== 'weighed' || firstFault === undefined) return;
@@ -131,7 +132,7 @@ function takeFault(
   return explainWrongByte(first, 'utf-8', row);
 }
 
-/** As the parser counts; it tells them with its errors too. */
+/** As the parser counts; its errors have them too. */
 interface RowCounts {
   readonly records: number;
   readonly empty_lines: number;

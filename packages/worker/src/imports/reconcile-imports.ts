@@ -1,6 +1,5 @@
 /**
- * Has imports run, some at a time, by whichever worker claims them. Before: `reconcile-loops.ts`. After:
- * `run-import.ts`.
+ * Runs imports, some at a time; any worker may claim them. Before: `reconcile-loops.ts`. After: `run-import.ts`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fetchFile } from '../http/fetch-file.ts';
@@ -15,7 +14,7 @@ export interface ImportReconcileLoopsDeps extends Omit<RunImportDeps, 'fetchFile
   readonly outgoing: Pick<WebhookOptions, 'allowPrivateAddresses' | 'allowedNetworks' | 'proxy'>;
 }
 
-/** A file may take hours to come; with one at a time it would keep those of all other workspaces waiting. */
+/** A file may take hours to come; with one at a time it would keep the files of all other workspaces waiting. */
 const IMPORTS_AT_A_TIME = 4;
 
 /** They end with `stopping`. */

@@ -24,8 +24,9 @@ export function firstLineOf(text: string): { line: string; rowEnd: FileForm['row
 const rowEndAs = (line: Line): 'newline' | 'return' => (line.end === '\r' ? 'return' : 'newline');
 
 /**
- * What the first line ends with, ends the rows, and the other line end is part of a cell. `any`: either ends a row, where the
- * start shows no other reading: no row ends as the names do, or each line has as many cells as there are names.
+ * The end of the first line ends the rows, and the other line end is part of a cell. `any`: either ends a row, if the
+ * start shows no other reading. That is so if no row ends as the names do, or if each line has as many cells as there
+ * are names.
  *
  * @param text - from the line of names on.
  */

@@ -49,7 +49,7 @@ export type TraceImport = (
 ) => Promise<ImportState>;
 
 export interface ImportTrace {
-  /** One batch; `write` is told its place in the trace, null if it has none. */
+  /** One batch; `write` gets its place in the trace, null if it is not traced. */
   batch(
     rowCount: number,
     write: (traceparent: string | null) => Promise<BatchOutcome>,
@@ -59,8 +59,9 @@ export interface ImportTrace {
 export const UNTRACED: ImportTrace = { batch: (_, write) => write(null) };
 
 /**
- * Of the lease, before a check of a file renews it. By time, not by bytes: where 32 MiB took longer than the lease, the
- * other loops of the worker took the import one after another, each slowed the others, and none came to its end.
+ * Part of the lease after which a check of a file renews it. By time, not by bytes: if 32 MiB took longer than the
+ * lease, the other loops of the worker took the import one after another, each slowed the others, and no loop came to
+ * its end.
  */
 const CHECKED_LEASE_PART = 1 / 4;
 const BATCH_ROWS_MAX = 1_000;
@@ -147,7 +148,7 @@ class ImportRun {
     return { row, columns, form, leaseMs, nextByte, rowsRead, rowsFailed, rowsWarned };
   }
 
-  /** What begins as UTF-8 and goes on as something else is what was declared, if that is another encoding. */
+  /** A file that begins as UTF-8 and goes on otherwise has the declared encoding, if that is another one. */
   async #checkForm(declared: string | undefined) {
     const start = await this.#file().start();
     const form = findFileForm(start, declared);
@@ -178,7 +179,7 @@ class ImportRun {
         first = record;
         if (record.fault !== undefined) throw new CsvFault(record.fault);
         const outcome = readColumns(record.cells);
-        // What is wrong with it is told by our caller, and the rest is not worth reading.
+        // The caller reports the fault, so the rest need not be read.
         if (outcome.outcome === 'unusable') return first;
       }
       if (monotonicNow() - keptAtMs < leaseMs * CHECKED_LEASE_PART) continue;

@@ -1,7 +1,7 @@
 /**
- * The file of an import as it is kept: its bytes, its start, and its records from any place on.
+ * The stored file of an import: its bytes, its start, and its records from any place on.
  *
- * Before: `database/src/imports/import-chunks.ts`. After: `read-csv.ts`; `run-import.ts` reads through it.
+ * `database/src/imports/import-chunks.ts` writes it. `read-csv.ts` reads it, and `run-import.ts` reads through it.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { readImportChunk } from '@sluice/database/imports/import-chunks';
@@ -18,7 +18,7 @@ export class StoredFile {
     this.#key = key;
   }
 
-  /** What says the form of all of it: the first `FORM_SIZE_BYTES`, or less where there are no more. */
+  /** The bytes that show the form of the file: the first `FORM_SIZE_BYTES`, or all of a shorter file. */
   async start(): Promise<Buffer> {
     const pieces: Buffer[] = [];
     let sizeBytes = 0;

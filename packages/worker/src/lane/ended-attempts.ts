@@ -1,8 +1,10 @@
 /**
- * Ended attempts of one delivery queue that are not stored yet. They decide their time: a failure at once, because a
- * crash must not shorten a wait; successes once there are enough of them, or soon. A statement costs something for each
- * lane in it, so statements are few and large, and larger in a busy process. The price: after a crash, what the lane
- * sent in that time is sent again.
+ * Ended attempts of one delivery queue that are not stored yet.
+ *
+ * They decide the time of the statement. A failure is stored at once, because a crash must not shorten a wait.
+ * Successes are stored once there are enough of them, or soon. A statement has a cost for each lane in it, so
+ * statements are few and large, and larger in a busy process. The price: after a crash, the deliveries of that time are
+ * sent again.
  *
  * Used by `lane-lease.ts`.
  */
@@ -45,7 +47,7 @@ export class EndedAttempts {
     );
   }
 
-  /** All of them; whoever takes them keeps them. */
+  /** All of them; the caller must store them. */
   take(): AttemptRecord[] {
     const attempts = this.#attempts;
     this.#attempts = [];

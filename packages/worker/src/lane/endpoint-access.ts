@@ -9,7 +9,7 @@ import type { EndpointCredentials, OAuth2Client } from '@sluice/domain/delivery/
 import type { HttpPost } from '../http/http-outcome.ts';
 import { tlsIdentity, type TlsIdentity } from '@sluice/platform/outgoing/tls-identity';
 
-/** What a token is fetched with. */
+/** Credentials with which a token is fetched. */
 export interface TokenSource {
   readonly webhook: LaneKey;
   /** `endpoint_version` of the webhook whose credentials these are. */
@@ -19,7 +19,7 @@ export interface TokenSource {
   readonly tls: TlsIdentity | undefined;
 }
 
-/** One attempt; where there is a source, it needs an access token. */
+/** One attempt; it needs an access token if it has a source. */
 export interface DeliveryPost extends HttpPost {
   readonly tokenSource?: TokenSource | undefined;
 }
@@ -29,7 +29,7 @@ export type EndpointAccess = Pick<DeliveryPost, 'tls' | 'tokenSource'>;
 const NONE: EndpointAccess = {};
 
 /**
- * @param opened - the webhook's credentials as JSON; null if it has none.
+ * @param opened - the webhook's credentials as JSON; null for a webhook without credentials.
  *
  * The token server may be trusted by the well-known authorities as well as by the webhook's own: often it is not the
  * endpoint's neighbour. It sees the client certificate if it asks for one (RFC 8705).

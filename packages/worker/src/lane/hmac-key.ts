@@ -1,8 +1,8 @@
 /**
  * HMAC-SHA256 (RFC 2104) of many texts under one key: two hashes, each in one call, over pads that are made once.
  *
- * It trades twenty lines for Node's `Hmac`, an object a signature that OpenSSL builds, feeds and frees, which is what
- * remains of the cost where the processor has SHA-256: 2.5 µs → 1.5 µs for 1 KB (`benchmarks/README.md`, deliver).
+ * It replaces Node's `Hmac`, an object a signature that OpenSSL builds, feeds and frees, by twenty lines. If the
+ * processor has SHA-256, that object is most of the cost: 2.5 µs → 1.5 µs for 1 KB (`benchmarks/README.md`, deliver).
  * Used by `sign-delivery.ts`.
  */
 import { createHmac, hash } from 'node:crypto';

@@ -1,8 +1,11 @@
 /**
- * The attempts of one drain: a delivery that the rules have started is sent, what came of it is told to the rules and to
- * a live tail, and is handed to the lease to be kept.
+ * The attempts of one drain.
  *
- * Part of `lane-drain.ts`, which decides when one is made. After: `http-client.ts` (step 13), and the answer comes back.
+ * It sends a delivery that the rules have started, and passes the result to the rules, to a live tail, and to the
+ * lease, which stores it.
+ *
+ * Part of `lane-drain.ts`, which decides when one is made. After: `http-client.ts` (step 13), and the answer comes
+ * back.
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
@@ -34,15 +37,15 @@ export class LaneAttempts {
     this.#lastEndedAtIdleTimeMs = options.deps.idleTime.totalMs();
   }
 
-  /** Milliseconds in which the process had nothing to do, since the last attempt ended, or since the drain began. */
+  /** Idle time of the process in milliseconds, since the last attempt ended, or since the drain began. */
   get idleTimeMsSinceEnding(): number {
     return this.#options.deps.idleTime.totalMs() - this.#lastEndedAtIdleTimeMs;
   }
 
   /**
-   * @param onEnd - called as soon as the rules know what came of it: the next delivery may start before another
-   * attempt's end is heard of.
-   * @throws where not even an answer that is none came of it.
+   * @param onEnd - called as soon as the rules know the result: the next delivery may start before the caller hears of
+   * another attempt's end.
+   * @throws if the attempt has no outcome at all, not even a failure.
    */
   async make(delivery: LoggedDelivery, onEnd: () => void): Promise<void> {
     const { deps, endpoint } = this.#options;
@@ -79,7 +82,7 @@ export class LaneAttempts {
         retryAfterMs: retryAfterMs(outcome.head, endedAtMs),
       };
       verdict = run.fail(sequence, failure, endedAtMs, deps.random());
-      // It went to the endpoint from before a change: that says nothing about the present one.
+      // It went to the endpoint from before a change, so it is no sign about the present one.
       if (endpointVersion !== endpoint.version) run.probeAtOnce(deps.now());
     }
     const failure = result === 'delivered' ? null : result;
@@ -91,7 +94,11 @@ export class LaneAttempts {
   }
 }
 
-/** What is kept of one attempt. @param judged - what the lane's rules make of the answer, and why it is no success. */
+/**
+ * The stored record of one attempt.
+ *
+ * @param judged - the verdict of the lane's rules about the answer, with the reason if it is no success.
+ */
 function recordOf(
   { sequence, attempt, startedAtMs }: Pick<AttemptRecord, 'sequence' | 'attempt' | 'startedAtMs'>,
   answer: HttpOutcome,
@@ -111,7 +118,7 @@ function recordOf(
   };
 }
 
-/** One line for whoever watches the workspace (`GET /v1/stream` of the API); costs nothing if nobody does. */
+/** One line for readers of the workspace's live tail (`GET /v1/stream` of the API); costs no time without a reader. */
 function publishAttempt(
   tail: TailPublisher | undefined,
   lane: LaneKey,

@@ -27,26 +27,26 @@ export interface LaneDrainDeps {
   readonly policy: LanePolicy;
   readonly permits: LanePermits;
   readonly leases: LeaseOptions;
-  /** Nothing is started while others may take this process for dead, and take over what it holds. */
+  /** No request is started while others may take this process for dead, and take over its lanes. */
   readonly presence: Presence;
   /** Others may wait for this lane's place: then it makes room when its time slice is over. */
   readonly isPlaceWanted: () => boolean;
   readonly post: PostDelivery;
   /** Opens an encrypted secret of a workspace. */
   readonly openSecret: (environmentId: number, encrypted: string) => string;
-  /** Unix milliseconds: what timestamps and waits are made of. */
+  /** Unix milliseconds, for timestamps and waits. */
   readonly now: () => number;
   /**
-   * Asked before it is written down that a delivery is given up, with the end of its last attempt by `now`. Throws where it
-   * must not be.
+   * Called before a delivery is recorded as given up, with the end of its last attempt by `now`. Throws if it must not
+   * be.
    */
   readonly confirmGivingUp: (endedAtMs: number) => Promise<void>;
   /**
-   * Asked before it is written down that deliveries have failed and are tried again, with the earliest end of their attempts
-   * by `now`. Throws where it must not be.
+   * Called before deliveries are recorded as failed and tried again, with the earliest end of their attempts by `now`.
+   * Throws if they must not be.
    */
   readonly confirmFailure: (endedAtMs: number) => Promise<void>;
-  /** Never set back: what leases and time slices are measured with. */
+  /** Never set back: the clock of leases and time slices. */
   readonly monotonicNow: () => number;
   readonly idleTime: IdleTime;
   /** How many lanes this process drains now. */
@@ -55,7 +55,7 @@ export interface LaneDrainDeps {
   /** 0 ≤ x < 1. */
   readonly random: () => number;
   readonly tail?: TailPublisher;
-  /** Told of each attempt that has ended. */
+  /** Called for each attempt that has ended. */
   readonly countAttempt?: (lane: LaneKey, attempt: AttemptRecord) => void;
   readonly logger: Logger;
 }
@@ -72,7 +72,7 @@ export interface LeaseOptions {
   readonly timeoutMs: number;
   /** How long a lane waits for a worker that died. Must be well above the timeout. */
   readonly leaseMs: number;
-  /** After this a lane makes room for others that wait; what is in flight is waited for. */
+  /** After this a lane makes room for others that wait, once its requests in flight have ended. */
   readonly timeSliceMs: number;
 }
 
@@ -81,6 +81,6 @@ export interface TakenLane {
   readonly claimed: ClaimedLane;
   /** Before the lease was taken, by the monotonic clock. */
   readonly claimedAtMs: number;
-  /** The first of what waits; absent: it is read. */
+  /** The first waiting deliveries; if absent, they are read. */
   readonly deliveries?: readonly LoggedDelivery[];
 }

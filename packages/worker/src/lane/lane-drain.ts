@@ -1,12 +1,11 @@
 /**
- * One drain of one lane: what `deliver-webhook.ts` (step 11) does between claiming the lease and
- * giving it back.
+ * One drain of one lane: the part of `deliver-webhook.ts` (step 11) between the claim of the lease and its release.
  *
- * Which delivery may start is the domain's to say (`domain/src/delivery/lane.ts`); this file feeds it the
- * log, has what it starts sent (`lane-attempts.ts`), and what ended written down under its lease (`lane-lease.ts`).
+ * The domain decides which delivery may start (`domain/src/delivery/lane.ts`). This file feeds it the log, has the
+ * started deliveries sent (`lane-attempts.ts`), and the ended ones recorded under its lease (`lane-lease.ts`).
  *
- * Each request needs a permit of `fair-permits.ts`; where there is none, the lane waits for its turn, until
- * its time slice is over.
+ * Each request needs a permit of `fair-permits.ts`. Without a free one the lane waits for its turn, until its time
+ * slice is over.
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
@@ -25,10 +24,10 @@ import { PermitWait } from '../scheduling/permit-wait.ts';
 /** How a drain ended, the lease being given back or lost. */
 export type DrainOutcome =
   | { readonly outcome: 'kept'; readonly lane: ReleasedLane }
-  /** The lease was lost to another worker, or the webhook was deleted meanwhile; nothing was kept since. */
+  /** The lease was lost to another worker, or the webhook was deleted meanwhile; no progress was stored since. */
   | { readonly outcome: 'fenced' };
 
-/** A lane that nobody holds any more. */
+/** A lane without a holder. */
 export interface ReleasedLane {
   readonly isPaused: boolean;
   readonly nextProbeAtMs: number | null;
@@ -60,7 +59,7 @@ export class LaneDrain {
   #loading: Promise<void> | undefined;
   #keeping: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
-  /** Nothing more is started; what was sent is kept first, or it would be sent again. */
+  /** No further request is started; progress of the sent deliveries is stored first, or they would be sent again. */
   #loadFailure: { readonly error: unknown } | undefined;
 
   constructor(deps: LaneDrainDeps, lane: LaneKey, { claimed, claimedAtMs, deliveries }: TakenLane) {
@@ -98,7 +97,7 @@ export class LaneDrain {
       timeSlice: this.#timeSlice,
       monotonicNow: deps.monotonicNow,
       onTurn: (acquirePermit) => {
-        // Asked again: what ended meanwhile may have started the next one in its own permit.
+        // Checked again: a delivery that ended meanwhile may have started the next one in its own permit.
         if (this.#mayStartNow()) this.#startOne(acquirePermit());
         this.#startWhatMayStart();
         this.#wakeUp();
@@ -108,7 +107,7 @@ export class LaneDrain {
     if (deliveries) this.#adoptLogged(deliveries);
   }
 
-  /** True if it has done nothing but wait for its endpoint for so much idle time: then it uses only memory. */
+  /** True if the lane has only waited for its endpoint for so much idle time: then it uses only memory. */
   isStill(durationMs: number): boolean {
     return (
       this.#run.inFlight > 0 &&
@@ -120,7 +119,7 @@ export class LaneDrain {
   /**
    * The log has grown up to `lastSequence`. False if this drain does not look at it again.
    *
-   * @param deliveries - the last of the log; absent: they are read.
+   * @param deliveries - the last of the log; if absent, they are read.
    */
   noteLogged(lastSequence: number, deliveries?: readonly LoggedDelivery[]): boolean {
     if (!this.looksAgain) return false;
@@ -130,7 +129,7 @@ export class LaneDrain {
     return true;
   }
 
-  /** Takes what was logged as it is where it comes next and would be read now; else it is read later. */
+  /** Takes the logged deliveries as they are if they come next and would be read now; else they are read later. */
   #adoptLogged(deliveries: readonly LoggedDelivery[]): void {
     const run = this.#run;
     const isNext = deliveries[0]?.sequence === run.loadedThrough + 1;
@@ -141,7 +140,7 @@ export class LaneDrain {
     this.#timeSlice.begin(this.#deps.monotonicNow());
   }
 
-  /** Giving the lane back tells where its log ends. */
+  /** The release of the lane returns the end of its log. */
   get looksAgain(): boolean {
     return !this.#isStopped && !this.#lease.isFenced;
   }
@@ -183,7 +182,7 @@ export class LaneDrain {
   }
 
   async #release(): Promise<DrainOutcome> {
-    // What waits for its pace must not start beside the giving back.
+    // A delivery that waits for its pace must not start beside the release.
     this.#isStopped = true;
     const after = await this.#keep(true);
     if (!after) return { outcome: 'fenced' };
@@ -193,7 +192,7 @@ export class LaneDrain {
     return { outcome: 'kept', lane: { ...after, nextStartAtMs, cursor } };
   }
 
-  /** What `work` throws ends the drain, at its next turn. */
+  /** An error of `work` ends the drain, at its next turn. */
   #inBackground(work: Promise<unknown>, onEnd: () => void): Promise<void> {
     return work
       .then(
@@ -216,7 +215,7 @@ export class LaneDrain {
     );
   }
 
-  /** Also by its rate limit, which is waited for where it is in the way. */
+  /** Also by its rate limit, for which it waits if necessary. */
   #mayStartNow(): boolean {
     return (
       this.#mayStart() &&
@@ -287,8 +286,8 @@ export class LaneDrain {
   }
 
   /**
-   * Starts the next request in the permit of the one that ended, where that is allowed, and others where they may
-   * start. Also where the lane waits for a further permit: otherwise it would hand each on after one request.
+   * Starts the next request in the permit of the ended one, if that is allowed, and others if they may start. Also
+   * while the lane waits for a further permit: otherwise it would hand each on after one request.
    */
   #goOn(permit: Permit): void {
     if (this.#mayStartNow() && permit.renew(this.#permits)) this.#startOne(permit);

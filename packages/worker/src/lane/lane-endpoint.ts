@@ -43,7 +43,7 @@ export class LaneEndpoint {
     };
   }
 
-  /** @returns true if what failed before says nothing about it any more. */
+  /** @returns true if earlier failures are no sign about it any more. */
   adopt(target: LaneTarget): boolean {
     const isAnother = target.endpointVersion !== this.version;
     if (isSignedOtherwise(target, this.#target))

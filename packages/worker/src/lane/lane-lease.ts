@@ -2,9 +2,10 @@
  * Lease under which one drain sends, and its writes.
  *
  * A request is started only while the lease outlives its timeout, and every write names the lease's fencing number: two
- * workers never send one lane at the same time. (But for a machine that was suspended, whose monotonic clock stood
- * still: it sends until its next write is refused, and what it sent comes twice.) Results are kept in groups: while one
- * group is being written the next one gathers, so a busy lane writes few large groups and a quiet one waits for nothing.
+ * workers never send one lane at the same time. (Except a machine that was suspended, whose monotonic clock stood
+ * still: it sends until its next write is refused, and those deliveries come twice.) Results are stored in groups:
+ * while one group is being written the next one gathers. So a busy lane writes few large groups, and a quiet one does
+ * not wait.
  *
  * Part of `lane-drain.ts`; `lane-store.ts` writes.
  */
@@ -30,7 +31,7 @@ export class LaneLease {
   #isKeepFailing = false;
   #isFenced = false;
 
-  /** @param onDue - called when time has made it due to keep what ended. */
+  /** @param onDue - called when the ended attempts must be stored because of their age. */
   constructor(
     deps: LaneDrainDeps,
     lane: LaneKey,
@@ -44,7 +45,7 @@ export class LaneLease {
     this.#ended = new EndedAttempts(onDue, deps.idleTime);
   }
 
-  /** It was lost to another worker: nothing more is kept. */
+  /** It was lost to another worker: no more progress is stored. */
   get isFenced(): boolean {
     return this.#isFenced;
   }
@@ -65,9 +66,9 @@ export class LaneLease {
   }
 
   /**
-   * Writes down what ended, and where the lane stands; undefined if the lease was lost.
+   * Stores the ended attempts, and the position of the lane; undefined if the lease was lost.
    *
-   * @throws when that did not work for as long as the lease lasts.
+   * @throws if that did not work for as long as the lease lasts.
    */
   async keep(progress: Omit<LaneProgress, 'attempts'>): Promise<LaneAfterProgress | undefined> {
     const { store, leases, logger, monotonicNow, pause } = this.#deps;
@@ -93,7 +94,7 @@ export class LaneLease {
         this.#isKeepFailing = false;
         return after;
       } catch (error) {
-        // What is not kept is sent again, so it is worth trying for as long as the lane is ours.
+        // A delivery whose end is not stored is sent again, so it is worth trying for as long as the lane is ours.
         this.#isKeepFailing = true;
         // A time that was wrong does not become right.
         if (error instanceof AppError && error.code === 'CLOCK_WRONG') throw error;
@@ -118,7 +119,7 @@ export class LaneLease {
     if (givenUp.length > 0) await confirmGivingUp(Math.max(...givenUp));
   }
 
-  /** Nothing is added any more. */
+  /** No attempt is added any more. */
   close(): void {
     this.#ended.close();
   }

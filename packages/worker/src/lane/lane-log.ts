@@ -1,7 +1,9 @@
 /**
- * A drain's place in its lane's log: reads it page by page, and knows from which day on there is
- * something to read, so that the partitions of the days before are not looked at, and where the log ends. How much is
- * loaded at a time, and with how many requests a drain of it begins.
+ * A drain's place in its lane's log.
+ *
+ * It reads the log page by page. It knows the end of the log, and the first day with something to read, so that the
+ * partitions of the days before are not read. It decides how much is loaded at a time, and with how many requests a
+ * drain begins.
  *
  * Between `lane-drain.ts` and `lane-store.ts`.
  */
@@ -82,9 +84,9 @@ export class LaneLog {
   readonly #isAtEnd: (() => boolean) | undefined;
   #readFromDay: string | null;
   #cursorFromDay: string | null;
-  /** As Postgres last said it. */
+  /** As Postgres last returned it. */
   #lastSequence: number;
-  /** As those who have logged since have said. */
+  /** As later loggers have reported it. */
   #loggedThrough = 0;
 
   /** @param isAtEnd - for a log whose end is not known before it is read. */
@@ -108,12 +110,12 @@ export class LaneLog {
     return Math.max(this.#lastSequence, this.#loggedThrough);
   }
 
-  /** Postgres says where it ends. */
+  /** Sets its end as Postgres returned it. */
   adoptEnd(lastSequence: number): void {
     this.#lastSequence = lastSequence;
   }
 
-  /** Somebody has logged up to there; Postgres may say less for a moment. */
+  /** A logger has written up to there; Postgres may return less for a moment. */
   noteLogged(lastSequence: number): void {
     this.#loggedThrough = Math.max(this.#loggedThrough, lastSequence);
   }
@@ -126,7 +128,7 @@ export class LaneLog {
   /**
    * The next deliveries after `after`, at most `limit` and at least one, but in a log whose end is not known.
    *
-   * @throws AppError BUG where there is none: the lane's row says that there is.
+   * @throws AppError BUG if there is no such delivery, although the lane's row counts one.
    */
   async read(after: number, limit: number, cursor: number): Promise<LoggedDelivery[]> {
     const page = await this.#store.load({

@@ -29,22 +29,22 @@ import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
 import { GroupedCalls } from '@sluice/platform/process/grouped-calls';
 
 export interface LaneStore {
-  /** Undefined if there is nothing to send now, or another holds the lease. */
+  /** Undefined if no delivery is due, or another holds the lease. */
   claim(claim: LaneClaim): Promise<ClaimedLane | undefined>;
   load(request: LogRequest): Promise<LoggedDelivery[]>;
   /** Undefined if the lease was lost. */
   keep(report: DrainReport): Promise<LaneAfterProgress | undefined>;
   find(lane: LaneKey): Promise<LaneReport | undefined>;
-  /** Its webhook is disabled from now on, and the audit log of its account says so; what waits is kept. */
+  /** Disables its webhook, with an entry in the audit log of its account; waiting deliveries are kept. */
   disable(lane: LaneKey): Promise<void>;
 }
 
-/** Bounds what one statement holds up when it is slow, and the memory of one part of the log. */
+/** Bounds the lanes that wait for one slow statement, and the memory of one part of the log. */
 const LANES_A_STATEMENT_MAX = 200;
 /**
- * Endpoints that began to hang together reach their deadlines together. Their progress is kept beside that of healthy
- * lanes, not before it, and few lanes at a time: a statement locks all of its lanes until its commit, and a process
- * that logs a delivery for one of them waits.
+ * Endpoints that began to hang together reach their deadlines together. Their progress is stored beside the progress of
+ * healthy lanes, not before it, and few lanes at a time: a statement locks all of its lanes until its commit, and a
+ * process that logs a delivery for one of them waits.
  */
 const FAILING_LANES_A_STATEMENT_MAX = 32;
 /** Two, so that the next is on its way to Postgres while the answer of the last is read. */

@@ -1,6 +1,8 @@
 /**
- * One drain's rate limit: says whether a request must wait for it, and comes back in time while others
- * are in flight. With none in flight the lane is given back instead, and woken when it may send again.
+ * One drain's rate limit.
+ *
+ * It decides whether a request must wait for the limit, and comes back in time while others are in flight. Without one
+ * in flight the lane is released instead, and woken when it may send again.
  *
  * Between `lane-drain.ts` and `domain/src/delivery/send-pace.ts`.
  */
@@ -15,7 +17,7 @@ export interface PaceClock {
 export class PaceWait {
   readonly #clock: PaceClock;
   readonly #onTime: (error?: unknown) => void;
-  /** As of the claim: a rate that is changed counts from the next time slice on. None: no limit. */
+  /** As of the claim: a rate that is changed counts from the next time slice on. Undefined without a limit. */
   readonly #pace: SendPace | undefined;
   #isWaiting = false;
 

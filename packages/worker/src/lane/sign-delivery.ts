@@ -1,10 +1,10 @@
 /**
- * Signs the attempts of one webhook. What is signed is the domain's (`domain/src/delivery/webhook.ts`); here
- * is the cryptography.
+ * Signs the attempts of one webhook. The domain writes the text to sign (`domain/src/delivery/webhook.ts`); here is the
+ * cryptography.
  *
- * While keys are rotated `x-svc-signature` stays with the old one and `x-svc-signature-next` has
- * the new one's, until the new one takes its place: a receiver changes its key at any time in
- * between, and one that knows neither header nor rotation sees one key or the other.
+ * While keys are rotated `x-svc-signature` stays with the old one and `x-svc-signature-next` has the new one's, until
+ * the new one takes its place: a receiver changes its key at any time in between, and one that knows neither header nor
+ * rotation sees one key or the other.
  */
 import type { LaneTarget } from '@sluice/database/delivery/lane-target';
 import {
@@ -86,9 +86,9 @@ export class DeliverySigner {
 }
 
 interface Key {
-  /** Its characters are the key, also where they look like hex. */
+  /** Its characters are the key, also if they look like hex. */
   readonly plain: HmacKey;
-  /** Only where the webhook wants these signatures too: a signer is made for each drain. */
+  /** Only if the webhook wants these signatures too: a signer is made for each drain. */
   readonly standard: HmacKey | undefined;
 }
 

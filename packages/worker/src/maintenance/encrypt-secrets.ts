@@ -2,10 +2,10 @@
  * Keeps the secrets in the database encrypted, by the first key. They are the signing keys and headers of webhooks and
  * the second factors of users. It also removes signing keys that a rotation has put out of use.
  *
- * Run it before anything is sent, and every minute: it encrypts what was there before there was a key,
- * what somebody made by hand, and all of it again when the installation's key is replaced. With nothing to do it
- * reads the webhooks and the workspaces once. Safe to run anywhere at the same time: a secret is replaced only where
- * it still stands as it was read.
+ * Run it before the first delivery is sent, and every minute. It encrypts secrets that are older than the key, secrets
+ * that a person wrote by hand, and all of them again when the installation's key is replaced. Without work it reads the
+ * webhooks and the workspaces once. Safe to run anywhere at the same time: a secret is replaced only if it is unchanged
+ * since it was read.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {

@@ -29,7 +29,7 @@ export interface ExportAuditLogsDeps {
   readonly leaseMs: number;
   /** Entries looked at for one part. */
   readonly rowsPerPart: number;
-  /** True once the worker is to stop: what is written stays, the rest waits. */
+  /** True once the worker must stop: written parts stay, the rest waits. */
   readonly isStopping: () => boolean;
 }
 
@@ -95,7 +95,7 @@ export interface ReconcileExportsDeps {
   readonly now: () => number;
 }
 
-/** Wakes exports that nobody is at, gives up what fails again and again, clears expired files. */
+/** Wakes exports without a worker, gives up exports that fail again and again, clears expired files. */
 export async function reconcileExports({
   database,
   wake,

@@ -1,4 +1,4 @@
-/** Has exports of the audit log made: those that the queue brings, and those that it has lost. */
+/** Makes exports of the audit log: the ones in the queue, and the ones that it has lost. */
 import type { Database } from '@sluice/database/connection/connection';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
@@ -24,7 +24,11 @@ const LEASE_MS = 10_000;
 const ROWS_PER_PART = 2_000;
 const RECONCILE_INTERVAL_MS = 2_000;
 
-/** Starts what the queue brings, which stops with `lifecycle`. @returns what finds what it has lost. */
+/**
+ * Starts the consumer of the queue, which stops with `lifecycle`.
+ *
+ * @returns the loop that finds exports that the queue has lost.
+ */
 export async function startExportTasks(deps: ExportTasksDeps): Promise<ReconcileLoop> {
   const { broker, database, now, logger, lifecycle } = deps;
   let isStopping = false;

@@ -2,8 +2,8 @@
  * Makes the days of deliveries ahead and drops the old ones (`database/src/maintenance/delivery-retention.ts`).
  *
  * A row is of the day that Postgres wrote it on. So days are made by its clock, and dropped by the earlier of its clock
- * and ours: a worker whose clock is ahead must not drop what is kept for a month, nor the day that is being written to,
- * where a row that is logged beside the drop would go with it.
+ * and ours. A worker whose clock is ahead must not drop days that are kept for a month, nor the day that is being
+ * written: a row that is logged beside the drop would go with it.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {
@@ -15,7 +15,7 @@ import type { Logger } from '@sluice/platform/process/logger';
 
 /** Today and the next ones; of a day without a partition the deliveries go to the default one. */
 const DELIVERY_DAYS_AHEAD = 4;
-/** A transaction writes into the day on which it began. None takes so long. */
+/** A transaction writes into the day on which it began. Every transaction is shorter than this. */
 const LATE_MS = 3_600_000;
 
 export interface KeepDeliveryDaysDeps {

@@ -1,6 +1,6 @@
 /**
- * Keeps feeds within their bounds (`database/src/feeds/feed-retention.ts`): 7 days or 10 GB a workspace, whichever is less. A
- * feed is measured as it grows, each event once.
+ * Keeps feeds within their bounds (`database/src/feeds/feed-retention.ts`): 7 days or 10 GB a workspace, the less of
+ * the two. A feed is measured as it grows, each event once.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {

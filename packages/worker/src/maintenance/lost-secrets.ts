@@ -2,22 +2,11 @@
  * Finds and gives up secrets whose encryption key is lost. They are secrets of webhooks, users and identity providers
  * that no key of the installation opens. Afterwards the services start again.
  *
- * | what does not open | what takes its place |
- * |---|---|
- * | the key of a workspace, which webhooks made later sign with | a new one |
- * | the key of a webhook | a new one; where a rotation is under way, the next one |
- * | the next key of a webhook | nothing: the rotation is cancelled |
- * | the headers of a webhook | nothing |
- * | the client certificate, authority and OAuth2 client of a webhook | nothing |
- * | the second factor of a user | nothing: the user's sessions end, and the user sets up another |
- * | the client secret of an identity provider | nothing: nobody signs in by it until the account sets it again |
+ * Each is a transaction of its own with its entry in the audit log. Cut at any moment and begun again, it continues
+ * with the rest. A new key is shown when only the commit is left to do. So every key in force was shown, and of the
+ * shown keys only the last may not be in force. It is in force if the secret that it replaces no longer counts as lost.
  *
- * Each is a transaction of its own with its entry in the audit log. Cut at any moment and begun again, it goes on
- * with what is left. A new key is shown when only the commit is left to do. So no key is in force that was not shown,
- * and of the keys shown only the last may not be in force; it is in force where the secret that it replaces no longer
- * counts as lost.
- *
- * Beside `encrypt-secrets.ts`, which encrypts anew what does open; `scripts/secrets.ts` is its door.
+ * Beside `encrypt-secrets.ts`, which encrypts the other secrets anew; `scripts/secrets.ts` is its door.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { forgetClientSecret } from '@sluice/database/users/identity-providers';
@@ -65,16 +54,18 @@ export type ReplacedSecret = LostSecret & Replacement;
 export interface ReplaceSecretsDeps {
   readonly database: Database;
   readonly encryptedText: EncryptedText;
-  /** Makes a key that nobody can guess. */
+  /** Makes a key that cannot be guessed. */
   readonly newSecret: () => string;
-  /** Told what is replaced, and by what. A new key is not in force before this returns, and never where it throws. */
+  /**
+   * Called with the secret and its replacement. A new key is in force only after this returns, and never if it throws.
+   */
   readonly tell: (replaced: ReplacedSecret) => Promise<void>;
   readonly now: () => number;
 }
 
 const BY_OPERATOR = { actor: { type: 'system' } } as const;
 
-/** What does not open, and how many secrets there are. Changes nothing. */
+/** The secrets that do not open, and the number of all secrets. Only reads. */
 export async function findLostSecrets(
   database: Database,
   encryptedText: EncryptedText,
@@ -87,14 +78,24 @@ export async function findLostSecrets(
 }
 
 /**
- * Gives up what the key of this id encrypted and no key opens; what opens is never touched, nor what was deleted or
- * changed at the same time.
+ * Gives up the secrets that the key of this id encrypted and no key opens. Secrets that open are never touched, nor
+ * ones that were deleted or changed at the same time.
+ *
+ * | lost secret | replacement |
+ * |---|---|
+ * | the key of a workspace, which webhooks made later sign with | a new one |
+ * | the key of a webhook | a new one; during a rotation, the next one |
+ * | the next key of a webhook | removed, and the rotation is cancelled |
+ * | the headers of a webhook | removed |
+ * | the client certificate, authority and OAuth2 client of a webhook | removed |
+ * | the second factor of a user | removed; the user's sessions end, and the user sets up another |
+ * | the client secret of an identity provider | removed; sign-in by it needs a new one from the account |
  *
  * @returns how many were given up.
  */
 export async function replaceLostSecrets(deps: ReplaceSecretsDeps, keyId: string): Promise<number> {
   const { database, encryptedText, now } = deps;
-  // What is left of a rotation that is over is not in use any more.
+  // The old key of a rotation that is over is not in use any more.
   await promoteDueSigningKeys(database, now());
   const { lost } = await findLostSecrets(database, encryptedText);
   let count = 0;
@@ -107,7 +108,7 @@ export async function replaceLostSecrets(deps: ReplaceSecretsDeps, keyId: string
   return count;
 }
 
-/** Tells of a new key itself. Undefined if it was changed meanwhile. */
+/** Calls `tell` for a new key itself. Undefined if it was changed meanwhile. */
 async function replace(
   deps: ReplaceSecretsDeps,
   lost: LostSecret,

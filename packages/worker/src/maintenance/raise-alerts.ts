@@ -2,8 +2,8 @@
  * Reports failing webhooks and abandoned deliveries to their workspaces: once an episode, to the webhooks of the
  * workspace that chose these events.
  *
- * Run it every few seconds on any number of workers. The alert is logged in the transaction that
- * marks it as told (`database/src/delivery/lane-alerts.ts`); what is logged is sent like anything else.
+ * Run it every few seconds on any number of workers. The alert is logged in the transaction that marks the episode as
+ * reported (`database/src/delivery/lane-alerts.ts`), and it is sent like any other delivery.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';

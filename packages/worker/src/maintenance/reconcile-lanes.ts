@@ -2,9 +2,9 @@
  * Wakes delivery queues with work whose wake-up may be lost: the queue was flushed, a wake-up was lost, a worker died
  * with the lease.
  *
- * Only lanes that two reconcile loops in a row found unclaimed. What has just been logged has its wake-up on the way.
- * Waking it again made 1,000 further jobs of 1,000 lanes that got events at once, each added, taken and looked into for
- * nothing.
+ * Only lanes that two reconcile loops in a row found unclaimed. A delivery that has just been logged has its wake-up on
+ * the way. Waking it again made 1,000 useless jobs of 1,000 lanes that got events at once, each added, taken and looked
+ * into.
  *
  * Run it every few seconds, on any number of workers: a lane that is woken twice runs once. Beside
  * `deliver-webhook.ts`, which it feeds.
@@ -23,7 +23,10 @@ export interface ReconcileLanesDeps {
 /** Lanes found by one reconcile loop; the rest waits for the next, which begins with the longest due. */
 const LANES_MAX = 5_000;
 
-/** The reconcile loop of one process, which remembers what it found last. It tells how many lanes it woke. */
+/**
+ * The reconcile loop of one process, which remembers the lanes that it found last. It resolves with the number of woken
+ * lanes.
+ */
 export function createLaneReconciler(deps: ReconcileLanesDeps): () => Promise<number> {
   /** By name: the last claim that each had had. */
   let found = new Map<string, number>();

@@ -26,7 +26,7 @@ export interface TableUpkeepDeps {
   readonly now: () => number;
   readonly logger: Logger;
   readonly lifecycle: Lifecycle;
-  /** Aborted by the stop, and so what else listens to it. */
+  /** Aborted by the stop, which ends its other listeners too. */
   readonly stopping: AbortController;
 }
 
@@ -66,12 +66,12 @@ async function keepPartitions(database: Database, nowMs: number): Promise<void> 
   await makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS);
   const databaseTime = await findDatabaseTime(database);
   await makeVisitorPartitions(database, databaseTime, VISITOR_WEEKS_AHEAD);
-  // By the earlier of both clocks: a worker whose clock is ahead must not drop what is kept for a month.
+  // By the earlier of both clocks: a worker whose clock is ahead must not drop rows that are kept for a month.
   const earlier = new Date(Math.min(databaseTime.getTime(), nowMs));
   await dropOldVisitors(database, earlier, VISITOR_AGE_MS_MAX);
 }
 
-/** A few thousand rows a statement, so that none holds locks for long. May be run by several workers at once. */
+/** A few thousand rows a statement, so that each holds its locks briefly. May be run by several workers at once. */
 export async function forgetOldRecords(
   database: Database,
   { issuesKeptDays, importsKeptDays }: Retention,

@@ -1,9 +1,11 @@
 /**
- * Work of a worker about webhooks, beside their deliveries: reconciliation loops of delivery queues and replays, and by
- * the clock alerts, secrets, the days of the log, and the remains of deleted webhooks.
+ * Work of a worker about webhooks, beside their deliveries.
  *
- * Each task may run on any number of workers at the same time. Replays have drains and requests of
- * their own, so that they take none of the lanes'.
+ * It has the reconciliation loops of delivery queues and replays. By the clock it cares for alerts, secrets, the days
+ * of the log, and the remains of deleted webhooks.
+ *
+ * Each task may run on any number of workers at the same time. Replays have drains and requests of their own, so they
+ * take no drain of the lanes.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { deleteEndedLaneMerges } from '@sluice/database/delivery/lane-merges';
@@ -26,7 +28,7 @@ import type { ReconcileLoop } from '../process/reconcile-loops.ts';
 
 export interface WebhookTaskDeps {
   readonly database: Database;
-  /** What lanes are drained with. */
+  /** Dependencies of the drains. */
   readonly draining: Omit<ReplayDeps, 'database' | 'permits'>;
   readonly encryptedText: EncryptedText;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
@@ -47,12 +49,16 @@ const CLEARING_INTERVAL_MS = 60_000;
 const CLEARING_STEPS_MAX = 1_000;
 const CLEARED_ROWS_PER_STEP = 1_000;
 const RETENTION_INTERVAL_MS = 3_600_000;
-/** A feed may be larger by what comes in so long. */
+/** A feed may exceed its bound by the events of so long. */
 const FEEDS_INTERVAL_MS = 300_000;
 const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
 const REPLAYS_CLEARED_MAX = 10;
 
-/** Starts what is done by the clock, which stops with `lifecycle`. @returns what is done when something is due. */
+/**
+ * Starts the periodic tasks, which stop with `lifecycle`.
+ *
+ * @returns the loops that run when work is due.
+ */
 export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
   const { database, draining, lifecycle } = deps;
   const { logger, now, monotonicNow, idleTime } = draining;
@@ -115,9 +121,8 @@ export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
 }
 
 /**
- * Clears the log of deleted webhooks away, in steps small enough to disturb nobody, until nothing is left or
- * `stepsMax` steps are made. A deleted webhook is gone for its owner at once; what it leaves behind may be millions
- * of rows.
+ * Clears the log of deleted webhooks, in steps that are too small to disturb other work, until it is empty or
+ * `stepsMax` steps are made. A deleted webhook is gone for its owner at once, but its log may have millions of rows.
  *
  * @returns the steps made.
  */

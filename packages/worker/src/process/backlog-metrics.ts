@@ -1,9 +1,10 @@
 /**
- * What the fleet has still to do, and how old the oldest of it is: the figures that operators are woken
- * by (`infra/observability/alerts.yaml`). Depth alone says little: 100,000 commit batches are two seconds of
- * work, and one that is ten minutes old is an outage.
+ * The fleet's waiting work, and the age of the oldest part.
  *
- * Every worker shows the same figures, those of the broker and of Postgres; dashboards take the maximum.
+ * These are the figures of the alerts that wake operators (`infra/observability/alerts.yaml`). Depth alone is no sign:
+ * 100,000 commit batches are two seconds of work, and one that is ten minutes old is an outage.
+ *
+ * Every worker shows the same figures, from the broker and from Postgres; dashboards take the maximum.
  */
 import type { LaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import { READ_MS_MAX, type Metrics } from '@sluice/platform/telemetry/metrics';
@@ -22,7 +23,7 @@ export interface BacklogDependencies {
   }>;
   /** When the oldest of the payment provider's events that still wait came. */
   readonly findOldestProviderEvent: () => Promise<Date | undefined>;
-  /** When the oldest entry of the outbox was made that was tried and is not told. */
+  /** Time of the oldest entry of the outbox that was tried and is not sent. */
   readonly findOldestUntold: () => Promise<Date | undefined>;
   /** Unix milliseconds. */
   readonly now: () => number;

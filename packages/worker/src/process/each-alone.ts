@@ -11,7 +11,7 @@ import type { Logger } from '@sluice/platform/process/logger';
  *
  * @param items - of keys and kinds, which are safe to log.
  * @param isOver - asked before each item: the rest is left to a later run.
- * @throws what an absent Postgres throws, since the other items would fail too.
+ * @throws the error of an absent Postgres, since the other items would fail too.
  */
 export async function eachAlone<Item extends object>(
   logger: Logger,
@@ -35,10 +35,11 @@ export async function eachAlone<Item extends object>(
 }
 
 /**
- * As {@link eachAlone}, where the payment provider is asked about each. What it does not answer or refuses is logged;
- * where it does not answer the rest is left to a later run, since it would not answer for the next one either.
+ * As {@link eachAlone}, for items about each of which the payment provider is asked. If it refuses or does not answer,
+ * that is logged. If it does not answer the rest is left to a later run, since it would not answer for the next one
+ * either.
  *
- * @param ask - what the payment provider said last.
+ * @param ask - the last answer of the payment provider.
  * @param isStopping - asked before each item.
  */
 export async function eachAsked<Item extends object>(

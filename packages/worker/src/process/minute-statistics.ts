@@ -1,6 +1,8 @@
 /**
- * What this process has applied and sent, by minute, until it is written: for the charts of a workspace's owner, no statement of
- * a commit batch or of a drain is added. After a kill the last ten seconds of it are missing in the charts, and nowhere else.
+ * Counts of applied operations and sent deliveries by minute, until written.
+ *
+ * They are for the charts of a workspace's owner, and add no statement to a commit batch or a drain. After a kill the
+ * last ten seconds are missing in the charts, and nowhere else.
  *
  * Counted after the commit, by the clock of Postgres; written by `database/src/maintenance/minute-statistics.ts`.
  */
@@ -17,7 +19,7 @@ import { IMPORT_SOURCE, type Operation } from '@sluice/domain/operations/operati
 import { toStorableText } from '@sluice/domain/values/storable-text';
 
 const MINUTE_MS = 60_000;
-/** Of a workspace in a minute; what else there is counts among all. Whoever makes names up must not fill a table. */
+/** Of a workspace in a minute; further names count among all. A client that invents names must not fill a table. */
 const NAME_COUNT_MAX = 50;
 const NAME_LENGTH_MAX = 200;
 
@@ -40,7 +42,7 @@ interface WorkspaceMinute {
   hasNew: boolean;
 }
 
-/** What is kept of an attempt. */
+/** The stored part of an attempt. */
 export interface CountedAttempt {
   readonly failure: string | null;
   /** Null: no answer came. */
@@ -63,7 +65,7 @@ export class MinuteStatistics {
     this.#now = now;
   }
 
-  /** Those of a transaction that is committed. */
+  /** Counts the operations of a transaction that is committed. */
   countOperations(operations: readonly Operation[]): void {
     const minute = this.#minuteNow();
     let environmentId: number | undefined;
@@ -103,7 +105,7 @@ export class MinuteStatistics {
     countDelivery(workspace, ALL_WEBHOOKS, attempt, place);
   }
 
-  /** Writes the sums of the minutes that have grown; without effect where that fails, so that the next one writes them. */
+  /** Writes the sums of the minutes that have grown. A failure has no effect, so the next call writes them. */
   async write(writeMinutes: WriteMinutes): Promise<void> {
     const before = this.#now() - MINUTE_MS;
     const changed: WorkspaceMinute[] = [];
@@ -155,7 +157,7 @@ function workspaceOf(minute: Map<number, WorkspaceMinute>, environmentId: number
   return workspace;
 }
 
-/** @param place - of its latency; undefined: no answer came. */
+/** @param place - class of its latency; undefined without an answer. */
 function countDelivery(
   { byWebhook }: WorkspaceMinute,
   webhookId: number,

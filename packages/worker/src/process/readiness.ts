@@ -7,7 +7,7 @@ import type { ConsumerReport } from '@sluice/platform/consumers/queue-consumers'
 import type { Readiness } from '@sluice/platform/telemetry/admin-server';
 
 const DEADLINE_MS = 2_000;
-/** Beyond it the exact number says nothing more. */
+/** Beyond it the exact number is of no more use. */
 export const DEAD_LETTERED_COUNT_MAX = 1_000;
 
 /** Of a worker that starts while Postgres is away. */

@@ -1,10 +1,12 @@
 /**
- * Looks for what is due and for what nobody may know of, because the broker was flushed, a wake-up was lost or a
- * worker died. One statement a look asks for all of them (`database/src/maintenance/due-work.ts`), and only a reconcile
- * loop that has something to find is run, so that a fleet with nothing to do asks Postgres once a second.
+ * Looks for due work, and for work whose wake-up may be lost.
  *
- * Reconcile loops do not wait for each other: an import takes minutes, a lane must not. Any number of workers may
- * look at the same time; each reconcile loop takes what it finds by claims or wakes what runs once.
+ * The broker was flushed, a wake-up was lost or a worker died. One statement a look asks for all of it
+ * (`database/src/maintenance/due-work.ts`), and only a reconcile loop that has something to find is run. So an idle
+ * fleet asks Postgres once a second.
+ *
+ * Reconcile loops do not wait for each other: an import takes minutes, a lane must not. Any number of workers may look
+ * at the same time; each reconcile loop takes its finds by claims, or wakes work that runs once.
  *
  * Before: `main.ts`, which lists them. After: `reconcile-lanes.ts`, `purchases.ts`, `settle-provider-events.ts`,
  * `run-import.ts`, `replay-deliveries.ts`, `export-audit-logs.ts`.
@@ -17,7 +19,7 @@ import { repeat, type Repetition } from '@sluice/platform/process/repeat';
 export interface ReconcileLoop {
   readonly name: string;
   readonly kind: DueKind;
-  /** Not begun again before so long after its last begin; absent: at each look. */
+  /** Minimum time between two starts. If absent, it runs at each look. */
   readonly intervalMs?: number;
   readonly run: (isStopping: () => boolean) => Promise<unknown>;
 }

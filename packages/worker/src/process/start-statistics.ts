@@ -17,7 +17,7 @@ export interface StatisticsDeps {
   readonly lifecycle: Pick<Lifecycle, 'defer'>;
 }
 
-/** Call it before what is counted begins: what is begun last ends first. */
+/** Call it before the counted work begins: `lifecycle` ends the last begun work first. */
 export function startStatistics(deps: StatisticsDeps): MinuteStatistics {
   const { database, processId, now, logger, lifecycle } = deps;
   const statistics = new MinuteStatistics(now);

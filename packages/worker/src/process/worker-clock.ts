@@ -1,15 +1,13 @@
 /**
  * Limits of a worker's own clock: a worker whose clock is minutes from Postgres' may not work by it
  * (`domain/src/values/clock-difference.ts`).
- *
  *   start ──────▶ require ── wrong twice ─▶ the start ends
  *   each minute ▶ watch ──── wrong twice ─▶ the worker ends
  *   a delivery is given up ────▶ confirmGivingUp ──── ahead twice ──▶ the worker ends, and it is not written down
  *   a delivery is put off ─────▶ confirmFailure ───── behind twice ─▶ the same
- *
- * The last two because a clock may jump between two minutes: what waits is then found to be days too old at once, by its
- * own clock, or by a right one later, since a delivery's days count from its first attempt. That it has jumped back is told
- * by the monotonic clock, which nobody sets; only then is Postgres asked about a failure.
+ * The last two exist because a clock may jump between two minutes. Waiting deliveries are then days too old at once: by
+ * the clock itself, or later by a right one, since a delivery's days count from its first attempt. The monotonic clock,
+ * which cannot be set, shows a jump back; only then is Postgres asked about a failure.
  */
 import { AppError } from '@sluice/domain/values/errors';
 import {
@@ -28,7 +26,7 @@ export interface WorkerClockOptions {
   readonly now: () => number;
   /** Milliseconds, never set. */
   readonly monotonicNow: () => number;
-  /** Told of each measurement. */
+  /** Called for each measurement. */
   readonly onMeasured: (difference: ClockDifference) => void;
   /** Ends the worker. */
   readonly fail: (error: unknown) => void;
@@ -36,14 +34,14 @@ export interface WorkerClockOptions {
 
 export class WorkerClock {
   readonly #options: WorkerClockOptions;
-  /** Of the clock before the monotonic one when it was last found right; undefined: it never was. */
+  /** Difference of the clock from the monotonic one when it was last found right; undefined if it never was. */
   #rightAheadMs: number | undefined;
 
   constructor(options: WorkerClockOptions) {
     this.#options = options;
   }
 
-  /** @throws AppError CLOCK_WRONG if two measurements say so. */
+  /** @throws AppError CLOCK_WRONG if two measurements find it wrong. */
   async require(): Promise<void> {
     if (this.#judge(await this.#options.measure()) === 'unusable') {
       const again = await this.#options.measure();
@@ -52,7 +50,7 @@ export class WorkerClock {
     }
   }
 
-  /** Ends the worker where another measurement says the same. */
+  /** Ends the worker if a second measurement finds it wrong too. */
   async watch(difference: ClockDifference): Promise<void> {
     if (this.#judge(difference) !== 'unusable') return;
     const again = await this.#options.measure();
@@ -60,11 +58,12 @@ export class WorkerClock {
   }
 
   /**
-   * Before it is written down that a delivery has failed and is tried again. Asks Postgres only where the clock has jumped.
+   * Called before a delivery is recorded as failed and to be tried again. Asks Postgres only if the clock has jumped.
    *
    * @param endedAtMs - when the attempt ended, by this worker's clock as it was then.
-   * @throws AppError CLOCK_WRONG if the clock was behind, of which the worker ends unless it is right again. The attempt
-   * is made again, by whoever holds the lane then. Or where Postgres cannot be asked.
+   * @throws AppError CLOCK_WRONG if the clock was behind, of which the worker ends unless it is right again. Also if
+   * Postgres
+   *   cannot be asked. The later holder of the lane makes the attempt again.
    */
   async confirmFailure(endedAtMs: number): Promise<void> {
     const { measure, now, monotonicNow, fail } = this.#options;
@@ -90,11 +89,12 @@ export class WorkerClock {
   }
 
   /**
-   * Before it is written down that a delivery is given up.
+   * Called before a delivery is recorded as given up.
    *
    * @param endedAtMs - when its last attempt ended, by this worker's clock as it was then.
-   * @throws AppError CLOCK_WRONG if the clock was ahead, of which the worker ends. Or where that is not certain. Both are
-   * tried again by whoever holds the lane then.
+   * @throws AppError CLOCK_WRONG if the clock was ahead, of which the worker ends. Also if that is not certain. The
+   * later holder
+   *   of the lane tries it again.
    */
   async confirmGivingUp(endedAtMs: number): Promise<void> {
     const { measure, now, fail } = this.#options;

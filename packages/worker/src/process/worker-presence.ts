@@ -1,12 +1,14 @@
 /**
- * Proves to other workers that this process lives. The proof is a lock in a session of its own in Postgres
- * (`database/src/maintenance/worker-processes.ts`). When the process is killed, they take up its work within seconds.
+ * Proves to other workers that this process lives.
  *
- * A session can also end while the process lives: Postgres restarts, an operator ends it. Then this process sends
- * nothing new until it has a session again, which takes milliseconds where Postgres is there. The others look for half a
- * second before they believe it. So two processes send one lane at the same time only where a network lets one of them through
- * to Postgres and resets the connections of the other: what is in flight there is then sent twice, with the same event
- * ids.
+ * The proof is a lock in a session of its own in Postgres (`database/src/maintenance/worker-processes.ts`). When the
+ * process is killed, they take up its work within seconds.
+ *
+ * A session can also end while the process lives: Postgres restarts, an operator ends it. Then this process starts no
+ * request until it has a session again, which takes milliseconds if Postgres is there. The others look for half a
+ * second before they believe it. So two processes send one lane at the same time only if a network lets one of them
+ * through to Postgres and resets the connections of the other. Its requests in flight are then sent twice, with the
+ * same event ids.
  */
 import { openSession, type Session } from '@sluice/database/connection/held-session';
 import {
@@ -23,7 +25,7 @@ export interface WorkerPresenceOptions {
   readonly url: string;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
-  /** Of this process, as they are now; more come where one is replaced. */
+  /** Of this process, as they are now; a worker that replaces another adds one. */
   readonly brokerWorkerIds: () => readonly string[];
   readonly logger: Logger;
 }
@@ -43,23 +45,23 @@ export class WorkerPresence {
     this.#options = options;
   }
 
-  /** What it holds is written down under this number; 0 before `start`. */
+  /** Its leases and jobs are recorded under this number; 0 before `start`. */
   get processId(): number {
     return this.#processId;
   }
 
-  /** False while others may take over what this process holds. */
+  /** False while others may take over the lanes and jobs of this process. */
   get isShown(): boolean {
     return this.#session !== undefined;
   }
 
-  /** Resolves when the process is shown again; at once where it is. */
+  /** Resolves when the process is shown again; at once if it is. */
   shown(): Promise<void> {
     if (this.isShown) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** @throws where Postgres is away. */
+  /** @throws if Postgres is away. */
   async start(): Promise<void> {
     await this.#open();
     this.#looks = repeat(
@@ -75,7 +77,7 @@ export class WorkerPresence {
     this.#looks?.wake();
   }
 
-  /** In good order: nothing of this process is to be taken up. Call it when it holds nothing any more. */
+  /** Ends in good order, so that no other process takes over. Call it after the last lease and job are released. */
   async stop(): Promise<void> {
     await this.#looks?.stop();
     const session = this.#session;

@@ -1,11 +1,12 @@
 /**
- * Takes one purchase workflow as far as it will go now: claims it, does the step that
- * `domain/src/billing/workflow-steps.ts` names, writes down what came of it together with what it means for the
- * account, and goes on to the next step.
+ * Takes one purchase workflow as far as it will go now.
  *
- * A crash at any point costs nothing but time: before the intent nothing has happened, after it the
- * same key is used again, and a step's outcome is written in one transaction with its effects. Two
- * workers on one purchase workflow: the second claim's number fences the first one off.
+ * It claims it, does the step that `domain/src/billing/workflow-steps.ts` names, records the result together with its
+ * effect on the account, and goes on to the next step.
+ *
+ * A crash at any point costs only time: before the intent no call was made, and after it the same key is used again. A
+ * step's outcome is written in one transaction with its effects. Two workers on one purchase workflow: the second
+ * claim's number fences the first one off.
  *
  * Before: `api/src/billing/start-purchase-workflow.ts` (through `platform/src/queue/queue.ts`), `purchases.ts`. After:
  * `settle-invoice.ts`, `billing-vendor/src/port/payment-provider.ts`.
@@ -127,7 +128,7 @@ async function advance(
       case 'do': {
         const outcome = await doStep(deps, workflow, steps, next.step, next.attempt);
         if (outcome !== 'advanced') return outcome;
-        // The payment provider has done what it was asked, or said that it will not: the waits begin anew.
+        // The payment provider has done the step, or has refused it: the waits begin anew.
         workflow = { ...workflow, waitCount: 0 };
       }
     }
@@ -173,7 +174,7 @@ async function doStep(
   if (!hasIntent && step.prepare) {
     const prepared = await step.prepare(base);
     if (prepared.outcome === 'unknown') return waitLonger(deps, workflow, name, prepared.reason);
-    // Kept with the intent, so that a worker that takes over does not ask for what cannot be done.
+    // Kept with the intent, so that a worker that takes over does not ask for an impossible step.
     input = prepared.outcome === 'ok' ? prepared.value : { refusal: refusalOf(prepared) };
   }
   await deps.onPoint?.(`before-intent:${name}`);
@@ -195,7 +196,7 @@ async function doStep(
   else if (isOld)
     result = { outcome: 'unknown', reason: 'the key may be forgotten', isFinal: true };
   else result = await step.perform(context);
-  // What exists at the payment provider tells more than an answer that cannot change, or that says "not like this".
+  // The objects at the payment provider prove more than an answer that cannot change, or that refuses the call's form.
   const refusal = result.outcome === 'refused' ? result : undefined;
   if (refusal || (result.outcome === 'unknown' && result.isFinal)) {
     const found = await step.lookUp(context);
@@ -218,7 +219,7 @@ const refusalOf = (
 
 type KnownStepResult = Exclude<StepResult<StepOutput | null>, { outcome: 'unknown' }>;
 
-/** The second transaction: what came of the step, and what it means, together. */
+/** The second transaction: the result of the step together with its effects. */
 async function recordStep(
   deps: AdvancePurchaseWorkflowDeps,
   workflow: PurchaseWorkflow,
@@ -244,7 +245,7 @@ async function recordStep(
     await updateStep(transaction, workflow, step, 'intent', { state: 'done', output }, nowMs);
     if (step.step === 'invoice' && output.invoiceId !== undefined)
       await updatePurchaseInvoice(transaction, workflow, output.invoiceId);
-    // What the payment provider owes the customer may pay the invoice as it is finalized.
+    // Credit of the customer at the payment provider may pay the invoice as it is finalized.
     const isPaidAtOnce = step.step === 'finalize' && output.invoiceStatus === 'paid';
     if (step.step === 'pay' || step.step === 'void' || isPaidAtOnce) {
       const {
@@ -270,7 +271,7 @@ async function recordStep(
   });
 }
 
-/** What is kept of a step that did not succeed, or that provably had no effect. */
+/** The stored record of a step that did not succeed, or that provably had no effect. */
 function unsuccessful(result: KnownStepResult) {
   switch (result.outcome) {
     case 'ok':
@@ -310,7 +311,7 @@ async function waitForPayment(
       if (!locked || locked.fence !== workflow.fence) return 'overtaken';
       const settled = await settleInvoice(transaction, locked, found.value, nowMs);
       if (settled !== 'unchanged' || locked.status !== 'pending' || !failure) return settled;
-      // From here on the workflow does what it does with a payment that is declined at once.
+      // From here on the workflow goes on as after a payment that is declined at once.
       await updateStep(transaction, workflow, pay, 'done', failure, nowMs);
       return 'advanced';
     });

@@ -1,11 +1,13 @@
 /**
- * Ends at the payment provider what closed accounts still subscribe to: a subscription knows nothing of our accounts,
- * and would be charged for ever. An account is closed by a statement of its operator, so nobody is told; it is looked
- * for. Its plan ends with its subscription.
+ * Ends the subscriptions of closed accounts at the payment provider.
  *
- * Whatever there is is ended, also what somebody made at the payment provider by hand. Run it every minute, on any
- * number of workers: one that has ended stays so. An account of which nothing is left is soon not asked about any more,
- * unless it is opened and closed again.
+ * A subscription there is independent of our accounts, and would be charged for ever. An account is closed by a
+ * statement of its operator, without an event, so this looks for closed accounts. The account's plan ends with its
+ * subscription.
+ *
+ * All subscriptions end, also ones that a person made at the payment provider by hand. Run it every minute, on any
+ * number of workers: an ended subscription stays so. A closed account without further subscriptions is soon not asked
+ * about any more, unless it is opened and closed again.
  */
 import type { PaymentProvider, ProviderResult } from '@sluice/billing-vendor/port/payment-provider';
 import type { Database } from '@sluice/database/connection/connection';
@@ -48,13 +50,13 @@ export async function endClosedSubscriptions(
   );
 }
 
-/** @returns what the payment provider said last. */
+/** @returns the last answer of the payment provider. */
 async function endAll(
   { database, provider, now, logger }: EndClosedSubscriptionsDeps,
   { accountId, customerId }: ClosedCustomer,
 ): Promise<ProviderResult<unknown>['outcome']> {
-  // Before the payment provider is asked: a purchase that was under way may make one until it has ended. None begins
-  // any more.
+  // Before the payment provider is asked: a purchase that was under way may make a subscription until it has ended. New
+  // purchases cannot begin.
   const pending = await listPendingPurchases(database, accountId);
   const note = (haveEnded: boolean) =>
     noteSubscriptionsEnded(database, accountId, haveEnded && pending.length === 0, now());
@@ -85,8 +87,8 @@ async function endAll(
 }
 
 /**
- * So an account that is opened again has none. The payment provider's event says it too, but may be lost, or come to a
- * version that leaves a closed account as it is.
+ * So an account that is opened again has no plan. The payment provider's event has the same effect, but it may be lost,
+ * or come to a version that leaves a closed account as it is.
  */
 async function endPlan(database: Database, accountId: number, nowMs: number): Promise<void> {
   const standing = standingOf('canceled');

@@ -1,9 +1,11 @@
 /**
- * The lease under which a worker takes a purchase workflow on: it is renewed while the worker lives, so that it can be
- * shorter than a slow answer of the payment provider and a purchase whose worker was killed goes on soon.
+ * The lease under which a worker takes a purchase workflow on.
  *
- * A lease that is lost stops nothing: the other worker asks the payment provider under the same idempotency key, and
- * what this one writes is refused by its number (`purchase-workflows.ts`). Part of `advance-purchase-workflow.ts`.
+ * It is renewed while the worker lives. So it can be shorter than a slow answer of the payment provider, and a purchase
+ * whose worker was killed goes on soon.
+ *
+ * A lost lease does not stop the work: the other worker asks the payment provider under the same idempotency key, and
+ * the writes of this one are refused by their number (`purchase-workflows.ts`). Part of `advance-purchase-workflow.ts`.
  */
 import {
   renewPurchaseLease,
@@ -22,7 +24,7 @@ interface LeaseDeps {
   readonly logger: Logger;
 }
 
-/** @returns ends the renewals; the lease itself is given back by whoever writes down how things stand. */
+/** @returns ends the renewals; the caller releases the lease itself when it records the state. */
 export function keepPurchaseLease(
   { database, leaseMs, logger }: LeaseDeps,
   workflow: PurchaseWorkflow,

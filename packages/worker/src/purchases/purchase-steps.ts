@@ -1,5 +1,5 @@
 /**
- * The steps of a purchase workflow by their names. Which comes when is `domain/src/billing/workflow-steps.ts`'s to say;
+ * The steps of a purchase workflow by their names. `domain/src/billing/workflow-steps.ts` decides their order;
  * `advance-purchase-workflow.ts` calls them.
  */
 import type { StepName } from '@sluice/domain/billing/workflow-steps';

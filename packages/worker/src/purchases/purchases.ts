@@ -38,9 +38,9 @@ export interface Purchases {
   /** Calls of the payment provider so far, by outcome. */
   readonly providerCalls: ReadonlyMap<string, number>;
   readonly processors: PurchaseProcessors;
-  /** Finds what the queue does not know of. */
+  /** Find work that the queue has lost. */
   readonly reconcileLoops: readonly ReconcileLoop[];
-  /** What is due by the clock is done again and again: credits are renewed, and the payment provider is looked at. */
+  /** Starts the periodic work: it renews credits, and looks at the payment provider. */
   startByTheClock(): readonly Repetition[];
 }
 
@@ -51,7 +51,7 @@ export interface Purchases {
 const PURCHASE_CONCURRENCY = 16;
 const RENEW_INTERVAL_MS = 60_000;
 const CLOSED_INTERVAL_MS = 60_000;
-/** Only where the payment provider's event was lost. */
+/** Needed only if the payment provider's event was lost. */
 const DUE_PAYMENTS_INTERVAL_MS = 3_600_000;
 /** Of one reconcile loop, and of one look at due payments; the rest waits for the next time. */
 const PURCHASES_MAX = 1_000;
@@ -61,7 +61,7 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
   const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
   const providerCalls = new Map<string, number>();
   const provider = countProviderCalls(await openPaymentProvider(settings), providerCalls);
-  // As long as the broker waits for a process that says nothing, which has its job until then.
+  // As long as the broker waits for a silent process, which has its job until then.
   const leaseMs = settings.QUEUE_STALLED_AFTER_MS;
   const settle = () => settleProviderEvents({ database, provider, now, logger });
   return {
@@ -107,8 +107,8 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
 }
 
 /**
- * Wakes runs that nobody works on although their time has come: a wake-up was lost, the broker was flushed, a worker
- * died, the payment provider has to be asked again. Run it every second, on any number of workers.
+ * Wakes due runs without a worker: a wake-up was lost, the broker was flushed, a worker died, the payment provider has
+ * to be asked again. Run it every second, on any number of workers.
  *
  * @returns how many were woken.
  */
@@ -119,7 +119,7 @@ async function reconcilePurchases({ database, producer, now }: PurchasesDeps): P
 }
 
 /**
- * Looks at what banks still have to pay for, in case the payment provider's event was lost: without it the plan's
+ * Looks at payments that banks still owe, in case the payment provider's event was lost: without it the plan's
  * allowance and the receipt would never come. Run it every hour, on any number of workers; a bank pays within days.
  *
  * @param isStopping - asked before each: the rest waits for the next time.

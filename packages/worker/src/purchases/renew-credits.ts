@@ -2,8 +2,8 @@
  * Changes of credits by the clock: the month's allowance of every paid plan, the end of open holds, and the end of
  * expired grants. Each changes only its own kind: a reset never touches credits that were bought or given.
  *
- * An allowance comes once however often and on however many workers this runs (`domain/src/billing/allowance.ts`). It
- * is given earlier where it is needed earlier: by the first debit of the month, and with a plan that is bought.
+ * An allowance comes once, for any number of runs and workers (`domain/src/billing/allowance.ts`). It is given earlier
+ * if it is needed earlier: by the first debit of the month, and with a plan that is bought.
  */
 import { listAccountsWithoutGrant, listEndedCredits } from '@sluice/database/billing/account-plans';
 import type { Database } from '@sluice/database/connection/connection';

@@ -45,7 +45,7 @@ export const SUBSCRIPTION_STEPS = {
         return { subscriptionId, ...(refusal === undefined ? { decision } : { refusal }) };
       });
     },
-    // It only reads, so there is nothing that it can have done.
+    // It only reads, so it cannot have had an effect.
     lookUp: () => Promise.resolve(ok(null)),
   },
 
@@ -229,7 +229,7 @@ async function readWithheldCredit(
   );
 }
 
-/** What a checkout would charge now. */
+/** The amount that a checkout would charge now. */
 async function amountOf(
   { provider, catalogue, workflow }: Pick<StepContext, 'provider' | 'catalogue' | 'workflow'>,
   input: StepInput,

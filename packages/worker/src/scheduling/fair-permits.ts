@@ -1,26 +1,15 @@
 /**
- * Weighted fair queueing of concurrency permits: a permit is one request in flight, and permits are shared out by the
- * time they were held, between accounts first and then between the webhooks of an account.
+ * Weighted fair queueing of concurrency permits.
  *
- *   permit time    account 1 ──┬── webhook 7   4,020 ms  ← hangs: waits until the others have had as much
- *                              └── webhook 9      12 ms
- *                  account 2 ───── webhook 3       3 ms  ← next
+ * A permit is one request in flight. Permits are shared out by the time they were held, between accounts first and then
+ * between the webhooks of an account. It is start-time fair queueing, twice: each account and each webhook has a tag,
+ * the permit time that it has had, and the lowest waits least. After a rest it starts at the present tag, so that rest
+ * cannot be saved up. A tag that is far ahead is moved back, which bounds every wait (`fair-queueing.ts`). Without a
+ * waiting requester this costs two additions a request, and no time.
  *
- * Start-time fair queueing, twice: each account and each webhook has a tag, the permit time that it has had; the lowest
- * waits least. After a rest it starts at the present tag, so that rest cannot be saved up; a tag that is far ahead is
- * moved back, so that nobody starves (`fair-queueing.ts`). Where nobody waits this costs two additions a request and
- * holds nobody up.
- *
- * A request that still waits after the process has had `slowAfterMs` with nothing to do costs memory
- * and a socket, but no computing: its permit goes to the next, while it counts among `slowMax`. So
- * endpoints that hang do not keep permits from those that do not. Only when so many hang are permits held
- * until they end.
- *
- * Idle time, not time of the clock: a busy process reads every answer late. By the clock all its requests would
- * count as slow, more would be started beside them, and each would be later still (measured: two connections opened
- * for three deliveries).
- *
- * Used by `lane-drain.ts`, which asks before each request.
+ * Slow requests are judged by idle time, not by the clock: a busy process reads every answer late. By the clock all its
+ * requests would count as slow, more would be started beside them, and each would be later still (`FairPermits`). Used
+ * by `lane-drain.ts`, which asks before each request.
  */
 import { MinHeap } from './min-heap.ts';
 import {
@@ -33,13 +22,13 @@ import {
 } from './fair-queueing.ts';
 
 export interface FairPermitsOptions {
-  /** Requests under way at the same time, those that are slow not counted. */
+  /** Requests under way at the same time; slow ones are not counted. */
   readonly permitsMax: number;
   readonly slowMax: number;
   readonly slowAfterMs: number;
   /** Milliseconds, never set back. */
   readonly monotonicNow: () => number;
-  /** How long this process has had nothing to do, in all. */
+  /** Idle time of this process in all. */
   readonly idleTimeMs: () => number;
 }
 
@@ -60,11 +49,10 @@ export interface Permit {
   /** Ends the use. */
   release(): void;
   /**
-   * Ends the use and begins the next one by the same lane, and returns true; or changes nothing and returns false. A
-   * lane may have a few turns in a row although others wait: its connection and its rows are warm, and each turn is
-   * charged.
+   * Ends the use and begins the next one by the same lane, and returns true; or returns false without an effect. A lane
+   * may have a few turns in a row although others wait: its connection and its rows are warm, and each turn is charged.
    *
-   * @param permits - where the next use wants its permit.
+   * @param permits - the permits that the next use wants.
    */
   renew(permits: FairPermits): boolean;
 }
@@ -74,6 +62,18 @@ interface HeldPermit extends Permit {
   isSlow: boolean;
 }
 
+/**
+ * The permits of one kind in one process.
+ *
+ *   permit time    account 1 ──┬── webhook 7   4,020 ms  ← hangs: waits until the others have had as much
+ *                              └── webhook 9      12 ms
+ *                  account 2 ───── webhook 3       3 ms  ← next
+ *
+ * A request that still waits after `slowAfterMs` of idle time costs memory and a socket, but no computing. Its permit goes
+ * to the next request, while it counts among `slowMax`. So endpoints that hang do not keep permits from healthy ones. Only
+ * if too many hang are permits held until the requests end. With clock time in place of idle time, two connections were
+ * opened for three deliveries (measured).
+ */
 export class FairPermits {
   readonly #options: FairPermitsOptions;
   readonly #accounts = new Map<number, AccountShare>();
@@ -103,9 +103,9 @@ export class FairPermits {
     return this.#waitingCount;
   }
 
-  /** A permit, or undefined if there is none for this requester now: then `wait`. */
+  /** A permit, or undefined if no permit is free for this requester now: then `wait`. */
   tryAcquire(requester: PermitRequester): Permit | undefined {
-    // Those who wait come first.
+    // Waiting requesters come first.
     if (this.#waitingCount > 0 || this.#held.size >= this.#options.permitsMax) return undefined;
     return this.#acquire(requester);
   }
@@ -190,7 +190,7 @@ export class FairPermits {
   }
 
   #serve(): void {
-    // Whoever is served may ask again within the call: the loop below sees it.
+    // A served requester may ask again within the call: the loop below sees it.
     if (this.#isServing) return;
     this.#isServing = true;
     try {
@@ -282,13 +282,13 @@ export class FairPermits {
     return account;
   }
 
-  /** Ends one use. A tag that the present has reached says nothing any more. */
+  /** Ends one use. A tag that the present has reached has no meaning any more. */
   #forget(account: AccountShare, laneName: string): void {
     account.uses--;
     const lane = account.lanes.get(laneName);
     if (lane) lane.uses--;
     if (lane?.uses === 0 && lane.tagMs <= account.presentMs) account.lanes.delete(laneName);
-    // What its webhooks owe one another counts only while the account has something under way.
+    // The debts between its webhooks count only while the account has something under way.
     if (account.uses === 0 && account.tagMs <= this.#presentMs)
       this.#accounts.delete(account.accountId);
   }

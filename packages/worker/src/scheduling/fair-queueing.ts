@@ -1,6 +1,6 @@
 /**
- * The accounting of `fair-permits.ts`: how much permit time each account has had, and each of its webhooks, and who of
- * them waits. Tags and presents are amounts of permit time, not times of day.
+ * The accounting of `fair-permits.ts`: the permit time of each account and of each of its webhooks, and their waiting
+ * requests. Tags and presents are amounts of permit time, not times of day.
  */
 import { MinHeap } from './min-heap.ts';
 
@@ -9,7 +9,7 @@ import { MinHeap } from './min-heap.ts';
  * charged when it ends.
  */
 const FIRST_EXPECTED_MS = 5;
-/** No share is charged further ahead of the present than this, so none waits longer. */
+/** No share is charged further ahead of the present than this, which bounds every wait. */
 const AHEAD_MS_MAX = 2_000;
 
 interface Share {
@@ -37,12 +37,12 @@ export interface AccountShare extends Share {
 export interface Waiter {
   readonly lane: string;
   readonly onFree: () => void;
-  /** Its place among those of its account. */
+  /** Its place in the line of its account. */
   waitsFromMs: number;
   isCancelled: boolean;
 }
 
-/** Of an account that has had nothing yet. */
+/** Of an account without permit time. */
 export function accountShare(accountId: number): AccountShare {
   return {
     accountId,
@@ -56,7 +56,7 @@ export function accountShare(accountId: number): AccountShare {
   };
 }
 
-/** The share of one webhook, a new one where it has none. */
+/** The share of one webhook, made if it is missing. */
 export function laneOf(account: AccountShare, name: string): LaneShare {
   let lane = account.lanes.get(name);
   if (!lane) {
@@ -66,14 +66,14 @@ export function laneOf(account: AccountShare, name: string): LaneShare {
   return lane;
 }
 
-/** Charges a use to a share and returns where it begins: that is the present now. */
+/** Charges a use to a share and returns its start, which is the present now. */
 export function charge(share: Share, presentMs: number, expectedMs: number): number {
   const startMs = Math.max(share.tagMs, presentMs);
   share.tagMs = startMs + expectedMs;
   return startMs;
 }
 
-/** Charges what a use took beyond what was expected of it, or gives back what it did not take. */
+/** Charges the time of a use beyond the expected one, or gives back the unused part. */
 export function settle(share: Share, presentMs: number, unexpectedMs: number): void {
   share.tagMs = Math.min(share.tagMs + unexpectedMs, presentMs + AHEAD_MS_MAX);
 }

@@ -1,12 +1,11 @@
 /**
- * Idle time of the event loop: the time for which it had nothing to do. While there is none, an answer that
- * comes late says nothing of the endpoint, and one more request at a time would only make all of them
- * later.
+ * Idle time of the event loop. Without idle time, an answer that comes late is no sign about the endpoint, and one more
+ * request at a time would only make all of them later.
  *
  * Used by `lane-drain.ts`, to which `main.ts` gives the event loop's own count.
  */
 export interface IdleTimeOptions {
-  /** How long the event loop has had nothing to do, in all. Milliseconds. */
+  /** Idle time of the event loop in all. Milliseconds. */
   readonly idleMs: () => number;
   /** Milliseconds, never set back. */
   readonly monotonicNow: () => number;
@@ -39,7 +38,7 @@ export class IdleTime {
     return this.#read(this.#options.monotonicNow());
   }
 
-  /** True if there was next to none lately. */
+  /** True if there was almost no idle time lately. */
   isShort(): boolean {
     const nowMs = this.#options.monotonicNow();
     const elapsedMs = nowMs - this.#lookedAtMs;

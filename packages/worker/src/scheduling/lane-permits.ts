@@ -1,8 +1,8 @@
 /**
- * The permits of a process: for deliveries, and for probes by themselves, so that however many lanes fail,
- * they take none from those that do not.
+ * The permits of a process: for deliveries, and for probes by themselves. So any number of failing lanes takes no
+ * permit from healthy ones.
  *
- * Used by `lane-drain.ts`; the sharing out is `fair-permits.ts`.
+ * Used by `lane-drain.ts`; `fair-permits.ts` shares them out.
  */
 import { FairPermits, type FairPermitsOptions } from './fair-permits.ts';
 
@@ -18,7 +18,7 @@ const PROBES_SHARE = 1 / 4;
 export const inFlightCount = ({ deliveries, probes }: LanePermits): number =>
   [deliveries, probes].reduce((sum, permits) => sum + permits.heldCount + permits.slowCount, 0);
 
-/** @param options - those of deliveries; there is a quarter as many for probes. */
+/** @param options - for deliveries; there is a quarter as many permits for probes. */
 export function createLanePermits(options: FairPermitsOptions): LanePermits {
   return {
     deliveries: new FairPermits(options),

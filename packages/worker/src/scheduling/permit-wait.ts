@@ -1,5 +1,5 @@
 /**
- * One lane's wait for a permit: at most one at a time, and none beyond the end of the lane's time slice.
+ * One lane's wait for a permit: at most one at a time, and never beyond the end of the lane's time slice.
  *
  * Between `lane-drain.ts` and `fair-permits.ts`.
  */

@@ -13,7 +13,7 @@ export interface TimeSliceOptions {
   readonly isPlaceWanted: () => boolean;
 }
 
-/** Of a lane whose place nobody wants: it is released now and then, so that workers share what there is. */
+/** For a lane whose place no other lane wants: it is released now and then, so that workers share the lanes. */
 const TIME_SLICES_MAX = 20;
 /** Each request asks; the queue is asked no more often than this. */
 const ASK_INTERVAL_MS = 100;
@@ -32,7 +32,7 @@ export class TimeSlice {
     return this.#options.timeSliceMs;
   }
 
-  /** The first page of the log is there. Later calls change nothing. */
+  /** Call it when the first page of the log is there. Later calls have no effect. */
   begin(nowMs: number): void {
     this.#beganAtMs ??= nowMs;
   }

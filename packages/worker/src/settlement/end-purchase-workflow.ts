@@ -35,7 +35,7 @@ interface EndPurchaseWorkflowDeps {
   readonly now: () => number;
 }
 
-/** The workflow says that nothing is left to do. */
+/** Ends a workflow without further steps. */
 export async function endPurchaseWorkflow(
   deps: EndPurchaseWorkflowDeps,
   workflow: PurchaseWorkflow,
@@ -65,13 +65,13 @@ export async function endPurchaseWorkflow(
 }
 
 /**
- * Ends a purchase in review that cannot go on: what the payment provider took is not the price, or a step is never
- * done. For a person who has put things right at the payment provider, because nothing is asked of it here: an invoice
- * is void there or refunded. One that is paid later sets the purchase aside again (`settle-invoice.ts`).
+ * Ends a purchase in review that cannot go on: the amount that the payment provider took is not the price, or a step is
+ * never done. For a person who has corrected it at the payment provider, because this does not ask the provider: an
+ * invoice is void there or refunded. One that is paid later sets the purchase aside again (`settle-invoice.ts`).
  *
  * Used by `sluice purchases` (`scripts/purchases.ts`).
  *
- * @returns the purchase as it was in review; undefined if none is, or it has ended before.
+ * @returns the purchase as it was in review; undefined if it is not in review, or has ended before.
  */
 export async function failPurchaseInReview(
   database: Database,
@@ -90,7 +90,7 @@ export async function failPurchaseInReview(
 }
 
 /**
- * A step that ends the purchase workflow by what it found or did. Call with the purchase workflow locked.
+ * A step that ends the purchase workflow by its findings or effects. Call with the purchase workflow locked.
  *
  * @param known - of all steps that are done, this one's too.
  */
@@ -153,7 +153,7 @@ export async function endPurchaseByStep(
     const event = { eventId: `checkout_${runId}`, type: 'customer.subscription.updated' };
     await insertProviderEvent(transaction, { ...event, objectId: subscription.id }, nowMs);
     if (due) await lookAtPayment(transaction, workflow, subscription.latestInvoiceId, nowMs);
-    // Who is told of the plan may use what it includes, once it is paid.
+    // A customer who hears of the plan may use its allowance, once it is paid.
     else if (standing?.planStatus === 'active') {
       const isChange =
         subscription.isNew === true || before !== plan.id || (known.charged?.amount ?? 0) > 0;
@@ -171,12 +171,12 @@ export async function endPurchaseByStep(
 }
 
 /**
- * Brings the month's allowance of every kind to what the plan includes: what is missing is given, what is beyond is
- * taken back. Call it when the plan is paid.
+ * Brings the month's allowance of every kind to the plan's: missing credits are given, excess credits are taken back.
+ * Call it when the plan is paid.
  *
  * @param workflow - its purchase.
- * @param isChange - false: the plan of a subscription that goes on was chosen again and cost nothing. Then it brings
- *   nothing again.
+ * @param isChange - false: the plan of a subscription that goes on was chosen again without a charge. Then it brings
+ *   no credits again.
  */
 export async function followPlan(
   transaction: Transaction,
@@ -197,8 +197,8 @@ export async function followPlan(
 }
 
 /**
- * The bank may have paid, and the payment provider may have told it, before this was written down: so it is looked at
- * once more.
+ * The bank may have paid, and the payment provider may have sent the event, before this was recorded. So it is looked
+ * at once more.
  */
 async function lookAtPayment(
   transaction: Transaction,

@@ -1,7 +1,9 @@
 /**
- * What a step of a purchase workflow is: what is fixed before the payment provider is asked (`prepare`), the asking
- * (`perform`), and how to find out what an earlier asking did (`lookUp`, which answers null only where the step
- * provably had no effect). The steps: `invoice-steps.ts`, `subscription-steps.ts`.
+ * A step of a purchase workflow.
+ *
+ * `prepare` fixes its input before the payment provider is asked, `perform` asks, and `lookUp` finds out the effect of
+ * an earlier call. `lookUp` answers null only if the step provably had no effect. The steps are in `invoice-steps.ts`
+ * and `subscription-steps.ts`.
  */
 import type { AddonDecision, BoughtAddon } from '@sluice/domain/billing/addon-decision';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
@@ -16,37 +18,37 @@ import type {
   ProviderResult,
 } from '@sluice/billing-vendor/port/payment-provider';
 
-/** What a step leaves for the steps after it. */
+/** Results of a step for the steps after it. */
 export interface StepOutput {
   readonly customerId?: string;
   readonly invoiceId?: string;
   readonly invoiceStatus?: InvoiceStatus;
   readonly clientSecret?: string | null;
   readonly total?: Money;
-  /** In minor units of its total: what the customer's credit leaves to be paid of an invoice. */
+  /** In minor units of its total: the part of an invoice that the customer's credit does not pay. */
   readonly amountDue?: number;
   readonly decision?: AddonDecision;
-  /** Of add-ons, where nothing may be added to the subscription now. */
+  /** Of add-ons, if the subscription cannot take any now. */
   readonly refusal?: CheckoutRefusal;
   readonly subscriptionId?: string | null;
   readonly charged?: Money | null;
-  /** What a bank still has to pay. */
+  /** The amount that a bank still has to pay. */
   readonly due?: Money;
   readonly subscription?: BoughtSubscription;
 }
 
 /** Fixed with the intent. */
 export interface StepInput {
-  /** The payment provider's refusal, when it was asked what this would cost. */
+  /** The payment provider's refusal, when it was asked for the price. */
   readonly refusal?: string;
   readonly prorationAtMs?: number;
   readonly subscriptionId?: string | null;
   readonly itemId?: string | null;
   /** The card on file before a checkout that names another. */
   readonly earlierPaymentMethodId?: string | null;
-  /** In minor units: of the credit for unused time, what was refunded before and is charged again. */
+  /** In minor units: the part of the credit for unused time that was refunded before and is charged again. */
   readonly withheld?: number;
-  /** What a checkout will charge, where its customer was shown an amount. */
+  /** The amount that a checkout will charge, if its customer was shown one. */
   readonly amount?: Money;
 }
 
@@ -60,21 +62,18 @@ export interface StepContext {
   /** Of this attempt. */
   readonly key: string;
   /**
-   * Of a checkout: the payment provider's prices of the plans that the account has bought, whatever the catalogue says
-   * by now.
+   * Of a checkout: the payment provider's prices of the plans that the account has bought, also of plans that the
+   * catalogue has no more.
    */
   readonly boughtPlanPriceIds: readonly string[];
-  /** Of add-ons: those that the account has bought before. */
+  /** Of add-ons: the ones that the account has bought before. */
   readonly boughtAddons: readonly BoughtAddon[];
   /** The account's customer, if it has one. */
   readonly existingCustomerId: string | undefined;
   readonly nowMs: number;
 }
 
-/**
- * What came of asking the payment provider; `cardOnFile` if that has changed the card on file, however else it
- * ended.
- */
+/** Result of a call to the payment provider; `cardOnFile` if the call has changed the card on file, with any ending. */
 export type StepResult<Value> = ProviderResult<Value> & { readonly cardOnFile?: string };
 
 export interface Step {
@@ -100,19 +99,19 @@ function needed(value: string | undefined, what: string): string {
   return value;
 }
 
-/** @throws AppError BUG where the purchase workflow is no purchase of credits. */
+/** @throws AppError BUG if the purchase workflow is no purchase of credits. */
 export function purchaseOf({ content }: PurchaseWorkflow) {
   if (content.type !== 'purchase') throw new AppError('BUG', 'a run is no purchase of credits');
   return content.purchase;
 }
 
-/** @throws AppError BUG where the purchase workflow is no purchase of add-ons. */
+/** @throws AppError BUG if the purchase workflow is no purchase of add-ons. */
 export function addonsOf(content: PurchaseContent) {
   if (content.type !== 'addons') throw new AppError('BUG', 'a run is no purchase of add-ons');
   return content;
 }
 
-/** @throws AppError BUG where the purchase workflow is no checkout. */
+/** @throws AppError BUG if the purchase workflow is no checkout. */
 export function checkoutOf(content: PurchaseContent) {
   if (content.type !== 'checkout') throw new AppError('BUG', 'a run is no checkout');
   return content;

@@ -1,6 +1,6 @@
 /**
- * Ends a purchase workflow, in one transaction with everything that says so: the purchase workflow itself, the receipt
- * of what it took (`domain/src/billing/purchase-receipt.ts`), the event for the account's webhooks
+ * Ends a purchase workflow, in one transaction with all its records: the purchase workflow itself, the receipt of the
+ * charge (`domain/src/billing/purchase-receipt.ts`), the event for the account's webhooks
  * (`domain/src/billing/purchase-event.ts`) and the entry in its audit log.
  */
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
@@ -28,8 +28,8 @@ export interface Ending {
 }
 
 /**
- * Call with the purchase workflow locked, and last: lanes and the audit log are locked last. An ending is final, so
- * nothing happens where the purchase workflow has one.
+ * Call with the purchase workflow locked, and last: lanes and the audit log are locked last. An ending is final, so a
+ * call for an ended purchase workflow has no effect.
  *
  * The lanes are woken by the reconcile loop of lanes, within a second.
  */
@@ -79,7 +79,7 @@ export async function recordEnding(
   );
 }
 
-/** Only for what took money. */
+/** Only for a purchase that took money. */
 export async function receiptOf(
   transaction: Transaction,
   workflow: PurchaseWorkflow,

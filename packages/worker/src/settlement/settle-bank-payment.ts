@@ -1,7 +1,9 @@
 /**
- * What follows when a bank has paid for a plan or for add-ons. Their purchase has succeeded days before, when the
- * payment provider put them on the subscription; the receipt and the plan's allowance come with the money. What the
- * bank does not pay makes the subscription past due, as a renewal that is not paid (`settle-subscription.ts`).
+ * Settles a plan or add-ons after a bank has paid for them.
+ *
+ * Their purchase has succeeded days before, when the payment provider put them on the subscription; the receipt and the
+ * plan's allowance come with the money. If the bank does not pay, the subscription becomes past due, like one with an
+ * unpaid renewal (`settle-subscription.ts`).
  *
  * Before: `end-purchase-workflow.ts`, `settle-provider-events.ts`.
  */
@@ -17,8 +19,9 @@ import { followPlan } from './end-purchase-workflow.ts';
 import { receiptOf } from './record-ending.ts';
 
 /**
- * Call with the purchase workflow locked by the transaction. Once it is paid, nothing more happens. @param workflow -
- * as the lock found it.
+ * Call with the purchase workflow locked by the transaction. Once it is paid, further calls have no effect.
+ *
+ * @param workflow - as the lock found it.
  */
 export async function settleBankPayment(
   transaction: Transaction,
@@ -33,7 +36,7 @@ export async function settleBankPayment(
     await updatePurchaseResult(transaction, workflow, { ...result, givenUp: awaited });
     return;
   }
-  // Voided by hand: then nothing is waited for, and nothing was taken.
+  // Voided by hand: then the wait ends without a charge.
   if (invoice.status !== 'paid' && invoice.status !== 'void') return;
   const charged = invoice.status === 'paid' ? invoice.total : null;
   const settled = { ...result, charged };
@@ -54,6 +57,6 @@ export async function settleBankPayment(
   });
   if (receipt) await insertReceipt(transaction, workflow.accountId, receipt);
   if (!isPlanInForce) return;
-  // It has cost something, or nothing would have been waited for.
+  // It has a price, or it would not have waited for a payment.
   await followPlan(transaction, workflow, content.plan, true, nowMs);
 }

@@ -1,8 +1,9 @@
 /**
- * The one way in which an invoice's fate reaches a purchase workflow: called by the worker that paid it, by the
- * payment provider's events and by the reconciler, at the same time and as often as they like. A paid invoice
- * grants once (the grant's key is the invoice), an ending is for ever, and what contradicts an ending
- * is in manual review instead of being applied.
+ * The one way in which an invoice's fate reaches a purchase workflow.
+ *
+ * The worker that paid it, the payment provider's events and the reconciler call it, at the same time and as often as
+ * they like. A paid invoice grants once (the grant's key is the invoice), and an ending is for ever. An invoice that
+ * contradicts an ending puts the purchase in manual review instead of being applied.
  */
 import type { Transaction } from '@sluice/database/connection/connection';
 import { grantCredits } from '@sluice/database/credits/credits';
@@ -22,11 +23,14 @@ export interface InvoiceFate {
   readonly invoiceId: string;
   readonly status: InvoiceStatus;
   readonly total: Money;
-  /** In minor units: what the customer's credit left of it. Absent: an earlier version did not keep it. */
+  /**
+   * In minor units: the part of it that the customer's credit does not pay. Absent if an earlier version did not keep
+   * it.
+   */
   readonly amountDue?: number;
 }
 
-/** What became of the purchase workflow by it. */
+/** Effect on the purchase workflow. */
 export type Settlement = 'succeeded' | 'failed' | 'unchanged' | 'parked';
 
 /** Call with the purchase workflow locked by the transaction. @param workflow - as the lock found it. */
@@ -78,7 +82,7 @@ export async function settleInvoice(
   const isGone = invoice.status === 'void' || invoice.status === 'deleted';
   if (!isGone) return 'unchanged';
   if (workflow.status === 'success') return sendToReview('void after it was paid and granted');
-  // By invoice the purchase workflow itself voids, and then ends as what came before says.
+  // By invoice the purchase workflow itself voids, and then ends by its earlier result.
   if (workflow.status !== 'pending' || workflow.rail !== 'card') return 'unchanged';
   const result = { charged: null, invoiceId: invoice.invoiceId };
   const end = { status: 'failed', message: FAILURE_MESSAGES.expired, result } as const;

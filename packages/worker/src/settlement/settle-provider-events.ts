@@ -1,8 +1,9 @@
 /**
- * Works off what the payment provider has told us. An event only says where to look: the invoice is fetched as it
- * is now, and `settle-invoice.ts` does with it what every other path does; a subscription goes to
- * `settle-subscription.ts`, money that went back to `settle-reversal.ts`. So events may come twice, late
- * and in any order.
+ * Processes the payment provider's webhook events.
+ *
+ * An event only names an object. The invoice is fetched as it is now, and `settle-invoice.ts` settles it like every
+ * other path. A subscription goes to `settle-subscription.ts`, money that went back to `settle-reversal.ts`. So events
+ * may come twice, late and in any order.
  *
  * Before: `api/src/billing/provider-event-endpoint.ts`. After: `settle-invoice.ts`.
  */
@@ -66,7 +67,7 @@ async function settle(deps: SettleProviderEventsDeps, event: ProviderEvent): Pro
   }
 }
 
-/** @returns what the payment provider said; `unknown`: it has to be looked at again. */
+/** @returns the payment provider's answer; after `unknown` it has to be looked at again. */
 export async function lookAtInvoice(
   deps: SettleProviderEventsDeps,
   invoiceId: string,

@@ -1,15 +1,14 @@
 /**
- * What follows when the price of a purchase goes back to the customer: refunded at the payment provider, or lost to the
- * customer's bank. The purchase keeps its ending and shows what went back; once that is all of it, what is left of its
- * credits is taken back. Part of it takes nothing: that is how a price is corrected.
+ * Settles a purchase whose price goes back to the customer.
  *
- * Credit that its subscription has given back for unused time of that invoice is taken from the customer's balance, as
- * far as it is still there: what was spent stays spent.
+ * It was refunded at the payment provider, or lost to the customer's bank. The purchase keeps its ending and shows the
+ * returned amount. Once that is all of it, the remaining credits are taken back. A part of it takes no credits: that is
+ * how a price is corrected. Credit that its subscription has given back for unused time of that invoice is taken from
+ * the customer's balance, as far as it is still there: spent credit stays spent.
  *
- * The payment is read as it is now, so events may come twice, late and in any order. What went back only grows; where
- * the payment provider says less than we have acted on (a refund that failed), a person has to look.
- *
- * Before: `settle-provider-events.ts`.
+ * The payment is read as it is now, so events may come twice, late and in any order. The returned amount only grows. If
+ * the payment provider reports less than we have acted on (a refund that failed), a person has to look. Before:
+ * `settle-provider-events.ts`.
  */
 import { recordChange } from '@sluice/database/changes/record-change';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
@@ -81,7 +80,7 @@ async function settleOnce(
   if (runId === null) return 'done';
   return database.transaction().execute(async (transaction) => {
     const locked = await lockPurchaseWorkflow(transaction, { accountId, runId });
-    // A copy of its invoice: what becomes of that is no matter of the purchase, also while it is under way.
+    // A copy of its invoice does not concern the purchase, also while it is under way.
     if (!locked || (locked.invoiceId !== null && locked.invoiceId !== invoice.invoiceId))
       return 'done';
     const workflow = await settleFirst(transaction, locked, invoice, now());
@@ -178,7 +177,7 @@ async function takeCreditsBack(
         const allowance = allowanceOf(content.plan, kind, nowMs);
         if (!allowance) continue;
         const { key, endsAtMs: expiresAtMs } = allowance;
-        // If this month's has not come yet it is noted as nothing, and comes no more.
+        // If this month's has not come yet it is recorded as 0, and comes no more.
         const none = { pool: 'monthly_allowance', amount: 0, expiresAtMs, key } as const;
         await grantCredits(transaction, { accountId, kind }, none, nowMs);
         for (const grantKey of [key, boughtAgainKey(key, runId)])

@@ -1,9 +1,11 @@
 /**
- * Brings an account to what its subscription at the payment provider has become: renewed, past due, paused, ended.
- * The subscription is read as it is now, so that events may come twice, late and in any order; read
- * again after it was written down, so that of two that overlap the newer state stays.
+ * Brings an account to its subscription's state at the payment provider.
  *
- * Which plan the account is on is the checkout's to say (`end-purchase-workflow.ts`), not the subscription's.
+ * The state is renewed, past due, paused or ended. The subscription is read as it is now, so that events may come
+ * twice, late and in any order. It is read again after the write, so that after two events at the same time the newer state
+ * stays.
+ *
+ * The checkout decides about the account's plan (`end-purchase-workflow.ts`), not the subscription.
  */
 import { updateAccountStanding } from '@sluice/database/billing/account-plans';
 import { recordChange } from '@sluice/database/changes/record-change';
@@ -43,7 +45,7 @@ export async function settleSubscription(
     : false;
 }
 
-/** With its entry of the audit log, where anything changes. */
+/** With its entry of the audit log, if there is a change. */
 export async function writeStanding(
   transaction: Transaction,
   accountId: number,
@@ -67,7 +69,7 @@ export async function writeStanding(
   );
 }
 
-/** Of the subscription in force, whichever the event was about. */
+/** Of the subscription in force, for an event about any subscription. */
 async function readStanding(
   provider: PaymentProvider,
   customerId: string,

@@ -1,9 +1,11 @@
 /**
- * Takes credit for unused time from the customer's balance, if the time's price was refunded after the credit was given.
- * At most what the balance has: the next purchase does not pay for an old one. A refund before the credit is the matter
- * of the change that gives it (`subscription-steps.ts`).
+ * Takes credit for unused time back from the customer's balance.
  *
- * It may run twice and at the same time: the key names what was taken before, so one of two has the effect.
+ * That is necessary if the time's price was refunded after the credit was given. It takes at most the balance: the next
+ * purchase does not pay for an old one. If the refund comes first, the change that gives the credit accounts for it
+ * (`subscription-steps.ts`).
+ *
+ * It may run twice and at the same time: the key names the amount that was taken before, so one of two has the effect.
  */
 import { excessCredit } from '@sluice/domain/billing/unused-time';
 import type {

@@ -1,4 +1,4 @@
-/** The traces of a worker, if they are on; what is not sent yet is sent when the process stops. */
+/** The traces of a worker, if they are on; waiting spans are sent when the process stops. */
 import type { Database } from '@sluice/database/connection/connection';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';

@@ -1,17 +1,15 @@
 /**
- * Traces of what a worker does, if they are on (`platform/src/telemetry/tracing.ts`): a span for each commit batch
- * that is traced, one for each attempt to deliver what it brought about. Its place in the trace is
- * kept with the commit batch's claim, so that whoever sends the deliveries, and however late, goes on with it.
+ * Traces of a worker's work, if they are on (`platform/src/telemetry/tracing.ts`).
  *
+ * A traced commit batch has a span, and so has each attempt to deliver its events. Its place in the trace is kept with
+ * the commit batch's claim, so that any worker that sends the deliveries, at any time, continues it.
  * ```
  *   send events ─▶ process events ─▶ (in Postgres) POST {endpoint}, POST {endpoint}, …
  *   POST …/replays ─────────────────▶ (in Postgres) POST {endpoint}, each linked to process events
  * ```
- *
- * The endpoint is told its place by a `traceparent` header, beside what is signed
- * (`ingestion-webhooks.md` §5 signs timestamp and body), unless the webhook has one of its own.
- * What a replay sends goes on with the call that asked for the replay, which is kept with it. Tests of a
- * webhook are not traced.
+ * The endpoint gets its place by a `traceparent` header, beside the signed text (`ingestion-webhooks.md` §5 signs
+ * timestamp and body), unless the webhook has one of its own. Deliveries of a replay continue the call that asked for
+ * it. Tests of a webhook are not traced.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
@@ -31,7 +29,7 @@ import type { LaneHandOver, ProcessOutcome } from '../events/process-commit-batc
 import type { TraceImport } from '../imports/run-import.ts';
 import { createImportTracing } from './trace-imports.ts';
 
-/** Wraps what is to be traced; gives it back as it is where traces are off. */
+/** Wraps its argument in traces; returns the argument itself if traces are off. */
 export interface WorkerTracing {
   processing(process: ProcessOne): ProcessOne;
   loading(store: LaneStore): LaneStore;
@@ -41,7 +39,7 @@ export interface WorkerTracing {
   readonly importing: TraceImport | undefined;
 }
 
-/** Where a delivery goes on. */
+/** Place of a delivery in the trace. */
 interface Place {
   readonly traceparent: string;
   readonly links: readonly string[];
@@ -73,7 +71,7 @@ export function createWorkerTracing({
   if (!tracer) return OFF;
   const places = new WeakMap<LoggedDelivery, Place>();
 
-  /** Remembers for each delivery of a page the place that `choose` makes of that of its commit batch. */
+  /** Remembers for each delivery of a page the place that `choose` makes of its commit batch's place. */
   const remember = async (
     lane: LaneKey,
     page: readonly LoggedDelivery[],
@@ -203,9 +201,7 @@ const placeOf = (
 ): Pick<Place, 'traceparent' | 'links'> | undefined =>
   traceparent === undefined ? undefined : { traceparent, links: [] };
 
-/**
- * @param place - of the commit batch among those that were to be applied together; counts are those of all that were.
- */
+/** @param place - index of the commit batch among the ones to apply together; counts are the counts of all of them. */
 function endSpan(span: Span, result: ProcessOutcome, place: number): void {
   if (result.outcome !== 'applied') {
     span.end({ 'sluice.outcome': result.outcome });

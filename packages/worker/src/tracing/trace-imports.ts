@@ -1,7 +1,8 @@
 /**
- * Traces of imports, if they are on (`platform/src/telemetry/tracing.ts`): a span each time that a worker takes an
- * import up, under the call that asked for it, and one a batch, which goes with the batch's claim, so that
- * what its events bring about is delivered in the same trace.
+ * Traces of imports, if they are on (`platform/src/telemetry/tracing.ts`).
+ *
+ * An import has a span each time that a worker takes it up, under the call that asked for it, and one a batch. The
+ * batch's place goes with its claim, so that deliveries of its events are in the same trace.
  *
  * ```
  *   POST /v1/imports ─▶ (in Postgres) import file ─▶ import rows, … ─▶ (in Postgres) POST {endpoint}, …
