@@ -6,7 +6,7 @@ import type { PaymentProvider, ProviderResult } from './port/payment-provider.ts
 
 type Call = (...input: unknown[]) => Promise<ProviderResult<unknown>>;
 
-/** The same payment provider; `counts` goes up by outcome: `ok`, `declined`, `refused`, `unknown`. */
+/** The same payment provider; `counts` goes up by outcome (`ok`, `declined`, `refused`, `unknown`). */
 export function countProviderCalls(
   provider: PaymentProvider,
   counts: Map<string, number>,

@@ -1,5 +1,5 @@
 /**
- * The payment provider that the settings name: the real one where there is a key, else the simulator.
+ * The payment provider that the settings name: the real one if there is a key, else the simulator.
  *
  * The SDK is 218 of the modules that a process loads, a sixth of them, and only purchases need it. With a key it is
  * loaded at the start, so that no buyer waits for it; without one, by the first call.
@@ -11,10 +11,10 @@ import type { PaymentProvider } from './port/payment-provider.ts';
 
 type BillingSettings = z.infer<typeof billingSettings>;
 
-/** Where traces are on. */
+/** Used if traces are on. */
 export interface ProviderTracing {
   readonly tracer: Tracer;
-  /** The place in a trace of the request in progress; undefined if it is in none. */
+  /** The place in a trace of the request in progress; undefined if it is not traced. */
   readonly findParent: () => string | undefined;
 }
 
@@ -50,7 +50,7 @@ async function openTracedHttpClient({ tracer, findParent }: ProviderTracing) {
   return createTracedHttpClient(tracer, findParent);
 }
 
-/** All of the port: the compiler asks for what is missing. */
+/** All of the port: the compiler reports missing calls. */
 const CALLS: Readonly<Record<keyof PaymentProvider, true>> = {
   createCustomer: true,
   findCustomer: true,

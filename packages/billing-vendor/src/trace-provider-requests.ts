@@ -1,6 +1,8 @@
 /**
- * Requests of the payment provider as client spans, where traces are on (`platform/src/telemetry/tracing.ts`): one for
- * each HTTP request that a traced request of ours makes. The payment provider itself is told nothing of the trace.
+ * Requests of the payment provider as client spans, for traces.
+ *
+ * If traces are on (`platform/src/telemetry/tracing.ts`), each HTTP request that a traced request of ours makes has
+ * one. The payment provider itself receives no part of the trace.
  */
 import { clientRequest } from '@sluice/platform/telemetry/span-conventions';
 import { inSpan, type Tracer } from '@sluice/platform/telemetry/tracing';

@@ -1,9 +1,9 @@
-/** The schema of the catalogue's file, and what it becomes. What contradicts itself is refused here. */
+/** The schema of the catalogue's file, and its conversion. A file that contradicts itself is refused here. */
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
 
 const name = z.string().min(1).max(100);
-/** What stands in paths and bodies. */
+/** Ids that may stand in paths and bodies. */
 const id = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/);
 const amount = z.int().min(0).max(1_000_000_000);
 const count = z.int().min(0).max(1_000_000_000);
@@ -82,7 +82,7 @@ export const catalogueFile = z
     packs: z.array(pack).min(1),
     credits: z.strictObject({ llm: offer, builder: offer }),
     coupons: z.array(coupon).default([]),
-    /** Minor units a month for one beyond those that the plan includes. */
+    /** Minor units a month for one beyond the profiles that the plan includes. */
     profile_amount_decimal: z
       .string()
       .regex(/^\d{1,9}(\.\d{1,12})?$/, 'must be digits, such as 0.04')

@@ -1,4 +1,4 @@
-/** The catalogue where none is given: enough of everything to try each rule. */
+/** The default catalogue: enough of everything to try each rule. */
 import type { z } from 'zod';
 import type { catalogueFile } from './catalogue-file.ts';
 

@@ -1,10 +1,12 @@
 /**
- * Which of the payment provider's events we have a use for, by their type, and what each is about: the one list of
- * those who keep them (`api/src/billing/provider-event-endpoint.ts`) and those who act on them
- * (`worker/src/settlement/settle-provider-events.ts`). What is not on it is not kept, so it can never be acted on.
+ * The used types of the payment provider's events, each with its subject.
+ *
+ * It is the one list for the code that stores events (`api/src/billing/provider-event-endpoint.ts`) and the code that
+ * acts on them (`worker/src/settlement/settle-provider-events.ts`). Other events are not stored, so they can never be
+ * acted on.
  */
 
-/** What the object of an event is. */
+/** The kind of an event's object. */
 export type EventSubject = 'invoice' | 'subscription' | 'charge' | 'refund' | 'dispute';
 
 /** How the types begin (the payment provider's list of event types). */

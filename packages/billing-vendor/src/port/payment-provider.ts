@@ -1,9 +1,9 @@
 /**
- * The payment provider port: what billing needs of the payment provider, in our words. One adapter implements it with
- * the payment provider's official SDK (`stripe-provider.ts`), which also talks to the simulator.
+ * The payment provider port: the calls that billing makes, in our words. One adapter implements it with the payment
+ * provider's official SDK (`stripe-provider.ts`), which also talks to the simulator.
  *
- * Every call that changes something is given its idempotency key. What may have happened is said by the
- * outcome, never by an exception; only `unknown` leaves it open.
+ * Every call that changes something is given its idempotency key. The outcome states the effect, never an exception;
+ * only `unknown` leaves it open.
  */
 import type { Interval } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';
@@ -12,26 +12,26 @@ import type { ProratedInvoice, SubscriptionLine } from '@sluice/domain/billing/u
 
 export type ProviderResult<Value> =
   | { readonly outcome: 'ok'; readonly value: Value }
-  /** The card was refused: nothing was taken, and the same key says so for ever. */
+  /** The card was refused: no money was taken, and the same key returns that for ever. */
   | { readonly outcome: 'declined'; readonly declineCode: string | null }
   /** The payment provider will not do this, however often it is asked. */
   | { readonly outcome: 'refused'; readonly code: string }
   | {
       readonly outcome: 'unknown';
       readonly reason: string;
-      /** The same key will give this answer for ever: look what is there, then use another key. */
+      /** The same key will give this answer for ever: look up the object, then use another key. */
       readonly isFinal: boolean;
     };
 
 export type InvoiceStatus = 'draft' | 'open' | 'paid' | 'uncollectible' | 'void' | 'deleted';
 
-/** The latest attempt to pay what is still open. */
+/** The latest attempt to pay an open amount. */
 export type InvoicePayment =
-  /** A bank takes days; until then nothing has been paid, and it must not be paid again. */
+  /** A bank takes days; until then the invoice is unpaid, and it must not be paid again. */
   | { readonly state: 'processing' }
   | { readonly state: 'failed'; readonly declineCode: string | null };
 
-/** What can be neither known nor undone while a payment is being processed. */
+/** Result of a call whose effect can be neither known nor undone while a payment is being processed. */
 export const STILL_PROCESSING: ProviderResult<never> = {
   outcome: 'unknown',
   reason: 'a payment is being processed',
@@ -43,23 +43,23 @@ export interface ProviderInvoice {
   readonly customerId: string;
   readonly status: InvoiceStatus;
   readonly total: Money;
-  /** What is still to be paid of it, in minor units of its currency: what the customer has in credit goes first. */
+  /** The unpaid part of it, in minor units of its currency: the customer's credit goes first. */
   readonly amountRemaining: number;
-  /** In minor units: what the customer's credit left of it, paid or not. */
+  /** In minor units: the part of it that the customer's credit does not pay, paid or not. */
   readonly amountDue: number;
   /** Of the purchase that made it, with its account. */
   readonly runId: string | null;
   readonly accountId: number | null;
   readonly lineCount: number;
-  /** Those for a subscription, all of them where the invoice is listed; otherwise the first ten. */
+  /** The lines for a subscription: all of them if the invoice is listed, otherwise the first ten. */
   readonly subscriptionLines: readonly SubscriptionLine[];
-  /** Of the credits among them, what it charges again because it was refunded. */
+  /** The part of the credits among them that it charges again because it was refunded. */
   readonly withheld: number;
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
   /** Address at which its customer may pay it, at the payment provider's; null until it is finalized. */
   readonly paymentPage: string | null;
-  /** Set by `findInvoice` only; null if nothing was tried. */
+  /** Set by `findInvoice` only; null if no payment was tried. */
   readonly payment: InvoicePayment | null;
   /** The subscription that it is for; null if it is for one purchase. */
   readonly subscriptionId: string | null;
@@ -70,7 +70,10 @@ export interface ProviderPayment {
   /** Null if it paid no invoice. */
   readonly invoiceId: string | null;
   readonly taken: Money;
-  /** In minor units, at most what was taken: refunds, and disputes that the bank has decided for its customer. */
+  /**
+   * In minor units, at most the amount that was taken: refunds, and disputes that the bank has decided for its
+   * customer.
+   */
   readonly amountReturned: number;
   readonly cause: ReversalCause;
 }
@@ -78,7 +81,7 @@ export interface ProviderPayment {
 /** Part of a list, newest first. */
 export interface ProviderPage<Item> {
   readonly items: readonly Item[];
-  /** Where the next part begins; absent at the end. */
+  /** Start of the next part; absent at the end. */
   readonly next?: string;
 }
 
@@ -100,7 +103,7 @@ export interface ProviderSubscription {
   readonly currentPeriodEndMs: number;
   readonly isEndingAtPeriodEnd: boolean;
   readonly latestInvoiceId: string | null;
-  /** What it charged; nothing if the unused time was worth more than the new. */
+  /** The charged amount; 0 if the unused time was worth more than the new. */
   readonly latestInvoiceTotal: Money | null;
   /** `draft` or `open` while its money is still to come. */
   readonly latestInvoiceStatus: InvoiceStatus | null;
@@ -108,11 +111,11 @@ export interface ProviderSubscription {
   readonly runId: string | null;
 }
 
-/** What the payment provider keeps of a customer beside what we told it. */
+/** Data that the payment provider keeps of a customer besides ours. */
 export interface ProviderCustomer {
   /** `none`, `exempt` or `reverse`. */
   readonly taxExempt: string;
-  /** What the next invoices are reduced by, in minor units of the catalogue's currency. */
+  /** The amount that reduces the next invoices, in minor units of the catalogue's currency. */
   readonly creditAmount: number;
   /** A card, or a bank account, that purchases can charge. */
   readonly hasPaymentMethod: boolean;
@@ -131,11 +134,11 @@ export interface CardOnFile {
   readonly createdAtMs: number;
 }
 
-/** What stands on a customer's invoices. */
+/** A customer's details on invoices. */
 export interface CustomerDetails {
   readonly name: string;
   readonly email: string;
-  /** Null: none. */
+  /** Null without an address. */
   readonly address: {
     readonly line1: string;
     readonly line2: string | null;
@@ -145,7 +148,7 @@ export interface CustomerDetails {
     /** ISO 3166-1 alpha-2. */
     readonly country: string;
   } | null;
-  /** Null: none. One that the payment provider finds malformed is left out. */
+  /** Null without a tax id. One that the payment provider finds malformed is left out. */
   readonly taxId: { readonly type: string; readonly value: string } | null;
 }
 
@@ -159,12 +162,15 @@ export interface SubscriptionChange {
   readonly couponCode: string | null;
   /** The moment that unused time is counted from: fixed with the intent, so that a repeat is the same. */
   readonly prorationAtMs: number;
-  /** Of the credit for unused time, what was refunded before, in minor units: it is charged again. Absent: nothing. */
+  /**
+   * The part of the credit for unused time that was refunded before, in minor units: it is charged again. Absent counts
+   * as 0.
+   */
   readonly withheld?: number;
   readonly runId: string;
 }
 
-/** What a change would take. */
+/** The price of a change. */
 export interface ChangePreview extends Money {
   readonly subscriptionLines: readonly SubscriptionLine[];
 }
@@ -174,9 +180,9 @@ export interface PaymentProvider {
     customer: { readonly accountId: number; readonly name: string; readonly email: string },
     key: string,
   ): Promise<ProviderResult<string>>;
-  /** By what `createCustomer` wrote. */
+  /** Finds the customer by the data that `createCustomer` wrote. */
   findCustomer(accountId: number, email: string): Promise<ProviderResult<string | null>>;
-  /** Puts these in place of what the payment provider has. */
+  /** Replaces the details at the payment provider. */
   updateCustomer(
     customerId: string,
     details: CustomerDetails,
@@ -206,28 +212,31 @@ export interface PaymentProvider {
   /** Charges the card on file. A bank account's payment is under way for days: the invoice comes back `open`. */
   payInvoice(invoiceId: string, key: string): Promise<ProviderResult<ProviderInvoice>>;
   /**
-   * Deletes a draft, voids what is open or given up; one that is void, deleted or paid already is returned as it is.
-   * `unknown` while a payment is being processed: it may yet be paid.
+   * Deletes a draft, voids an invoice that is open or given up; one that is void, deleted or paid already is returned
+   * as it is. `unknown` while a payment is being processed: it may yet be paid.
    */
   discardInvoice(invoiceId: string, key: string): Promise<ProviderResult<ProviderInvoice>>;
   findInvoice(invoiceId: string): Promise<ProviderResult<ProviderInvoice>>;
-  /** By what an event names: the charge itself, or a refund or a dispute of it. Null if there is none. */
+  /**
+   * By the object that an event names: the charge itself, or a refund or a dispute of it. Null if the charge does not
+   * exist.
+   */
   readPayment(
     about: 'charge' | 'refund' | 'dispute',
     id: string,
   ): Promise<ProviderResult<ProviderPayment | null>>;
-  /** Of all customers: of each refund, or dispute, the charge; null if it has none. */
+  /** Of all customers: the charge of each refund or dispute. It is null for one without a charge. */
   listReversedCharges(
     about: 'refund' | 'dispute',
     after: string | undefined,
   ): Promise<ProviderResult<ProviderPage<string | null>>>;
   /** Of all customers. */
   listInvoices(after: string | undefined): Promise<ProviderResult<ProviderPage<ProviderInvoice>>>;
-  /** Of all customers; those that have ended are left out. */
+  /** Of all customers; ended ones are left out. */
   listSubscriptions(
     after: string | undefined,
   ): Promise<ProviderResult<ProviderPage<ProviderSubscription>>>;
-  /** What the customer owes by now, the newest hundred invoices. */
+  /** The customer's unpaid invoices by now, the newest hundred. */
   listOpenInvoices(customerId: string): Promise<ProviderResult<readonly ProviderInvoice[]>>;
   /** By its purchase, among the customer's newest. */
   findInvoiceOfRun(
@@ -245,25 +254,25 @@ export interface PaymentProvider {
     },
     key: string,
   ): Promise<ProviderResult<ProviderSubscription>>;
-  /** @returns it with the invoice that this made as its latest, or none where this made none. */
+  /** @returns it with the invoice of this change as its latest; without a latest invoice if this made no invoice. */
   changeSubscription(
     subscriptionId: string,
     change: SubscriptionChange,
     key: string,
   ): Promise<ProviderResult<ProviderSubscription>>;
-  /** Ends it at once: nothing is charged for it any more, nothing is paid back. One that has ended stays so. */
+  /** Ends it at once: it is not charged any more, and no money is paid back. One that has ended stays so. */
   cancelSubscription(subscriptionId: string, key: string): Promise<ProviderResult<null>>;
-  /** What `changeSubscription` would take. */
+  /** The price of a `changeSubscription`. */
   previewChange(
     subscriptionId: string,
     change: SubscriptionChange,
   ): Promise<ProviderResult<ChangePreview>>;
-  /** Its newest hundred invoices, oldest first, with what was refunded of each. */
+  /** Its newest hundred invoices, oldest first, each with its refunded amount. */
   listInvoicesOfSubscription(
     customerId: string,
     subscriptionId: string,
   ): Promise<ProviderResult<readonly ProratedInvoice[]>>;
-  /** In minor units: what `takeBackCredit` has taken so far. */
+  /** In minor units: the amount that `takeBackCredit` has taken so far. */
   readCreditTakenBack(customerId: string, subscriptionId: string): Promise<ProviderResult<number>>;
   /** Takes credit that a subscription gave for unused time from the customer's balance. */
   takeBackCredit(
@@ -277,18 +286,18 @@ export interface PaymentProvider {
   /** The one that is in force, or else one that may be again; null if all have ended. */
   findSubscription(customerId: string): Promise<ProviderResult<ProviderSubscription | null>>;
   /**
-   * What a purchase made or changed, in whatever state it is by now, with the purchase's own invoice as its
-   * latest, whatever has been invoiced since; null if the purchase did neither.
+   * The subscription that a purchase made or changed, in its present state, with the purchase's own invoice as its
+   * latest, not a later one; null if the purchase did neither.
    */
   findSubscriptionOfRun(
     customerId: string,
     runId: string,
   ): Promise<ProviderResult<ProviderSubscription | null>>;
-  /** In whatever state; null if there never was one. */
+  /** In any state; null if it never existed. */
   readSubscription(subscriptionId: string): Promise<ProviderResult<ProviderSubscription | null>>;
-  /** False if it is used up or has expired, or there is none of that name. */
+  /** False if it is used up, has expired or does not exist. */
   isCouponValid(code: string): Promise<ProviderResult<boolean>>;
   findDefaultCard(customerId: string): Promise<ProviderResult<CardOnFile | null>>;
-  /** Saves it where it is not the customer's yet, and charges it from now on. */
+  /** Saves it if it is not the customer's yet, and charges it from now on. */
   setDefaultCard(customerId: string, paymentMethodId: string): Promise<ProviderResult<null>>;
 }

@@ -1,5 +1,7 @@
 /**
- * A call of the payment provider's webhook → the event in it, where the signature is the payment provider's and fresh.
+ * Reads the event in a call of the payment provider's webhook.
+ *
+ * The signature must be the payment provider's, and fresh.
  */
 import { z } from 'zod';
 
@@ -13,7 +15,7 @@ export interface ReceivedEvent {
 /** An older signature may be a recorded one that somebody replays. */
 const TOLERANCE_SECONDS = 300;
 
-/** Of what the payment provider signed; what it is about is absent if it only says that something happened. */
+/** Parts of the payment provider's signed text. The subject is absent if the event has no object. */
 const event = z.object({
   id: z.string(),
   type: z.string(),
@@ -25,7 +27,7 @@ const event = z.object({
 
 /**
  * @param body - the bytes as they came: one that was parsed and written again has another signature.
- * @returns undefined if the signature is missing, wrong or too old, or what it signs is no event.
+ * @returns undefined if the signature is missing, wrong or too old, or the signed text is no event.
  */
 export async function readProviderEvent(
   body: Buffer,

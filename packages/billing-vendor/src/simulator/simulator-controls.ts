@@ -1,4 +1,4 @@
-/** `/simulator/…`: what tests and people may ask of the simulator beyond the payment provider's API. */
+/** `/simulator/…`: requests of tests and people beyond the payment provider's API. */
 import { z } from 'zod';
 import type { Answer } from './engine/simulator-answers.ts';
 import type { EventTreatment } from './engine/simulator-events.ts';
@@ -117,7 +117,7 @@ export function listCharges(state: SimulatorState): RecordedCharge[] {
   }));
 }
 
-/** What a payment provider's automatic collection could still take: every open invoice is tried. */
+/** Tries to collect every open invoice, as a payment provider's automatic collection could. */
 export function collectEverything(state: SimulatorState): string[] {
   return state
     .list('invoice')

@@ -1,6 +1,8 @@
 /**
- * `/simulator/pay/INVOICE`: the page on which a customer pays an invoice, as the payment provider has one at an address that nobody
- * can guess. One button pays with a card that works; it needs no key, and is for machines of developers alone.
+ * `/simulator/pay/INVOICE`: the page on which a customer pays an invoice.
+ *
+ * The payment provider has such a page at an address that cannot be guessed. One button pays with a card that works.
+ * The page needs no key, and is for machines of developers alone.
  */
 import { PAYMENT_PAGES, payInvoice } from './objects/simulator-invoices.ts';
 import { ProviderRefusal } from './engine/simulator-request.ts';

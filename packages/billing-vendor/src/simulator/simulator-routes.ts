@@ -1,4 +1,4 @@
-/** The part of the payment provider's API that the simulator has: method and path → what is done. */
+/** The simulator's part of the payment provider's API: method and path → action. */
 import { renderCoupon } from './objects/simulator-coupons.ts';
 import { moveBalance, saveCustomer } from './objects/simulator-customers.ts';
 import { renderInvoice } from './objects/simulator-invoice-wire.ts';
@@ -39,7 +39,7 @@ import {
 
 export interface ProviderCall {
   readonly state: SimulatorState;
-  /** The id in the path; empty if there is none. */
+  /** The id in the path; empty for a path without one. */
   readonly id: string;
   /** Query and body. */
   readonly body: Form;
@@ -55,7 +55,7 @@ const find = (call: ProviderCall, collection: Collection, what: string): Provide
 };
 
 const PAGE_SIZE_MAX = 100;
-/** The payment provider's rules for each type are not copied; none takes fewer characters. */
+/** The payment provider's rules for each type are not copied; no type takes fewer characters. */
 const TAX_ID_LENGTH_MIN = 5;
 
 /** Newest first, as the payment provider lists. */
@@ -106,7 +106,7 @@ function showSubscription(
     : shown;
 }
 
-/** If nothing is said, and only there, an invoice has the discount of its customer. */
+/** An invoice has the discount of its customer only if the request does not set one. */
 function couponOfNew({ state, body }: ProviderCall, customerId: string): string | undefined {
   if (body['discounts'] !== undefined) return textOf(formsOf(body['discounts'])[0]?.['coupon']);
   const coupon = state.get('customer', customerId)?.['simulated_coupon'];
@@ -259,7 +259,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   'POST /v1/subscriptions': (call) =>
     showSubscription(call, createSubscription(call.state, call.body)),
   'GET /v1/subscriptions': (call) => {
-    // Without a status those that have ended are left out.
+    // Without a status, ended subscriptions are left out.
     const isAll = textOf(call.body['status']) === 'all';
     const isWanted = (each: ProviderObject) =>
       ofCustomer(call)(each) && (isAll || each['status'] !== 'canceled');

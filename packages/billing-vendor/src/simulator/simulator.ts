@@ -1,9 +1,10 @@
 /**
- * A stateful stand-in for the payment provider that the payment provider's official SDK talks to over HTTP: what
- * `npm start` buys from, and what tests break on purpose. It owns no rule of ours; it does what the
- * payment provider documents, as far as `simulator-routes.ts` goes.
+ * A stateful stand-in for the payment provider.
  *
- * Beside `/v1` there is `/simulator`: faults, the clock, how events are sent, and the record of charges, which is
+ * The payment provider's official SDK talks to it over HTTP. `npm start` buys from it, and tests break it on purpose.
+ * It owns no rule of ours; it does the part of the payment provider's documentation that `simulator-routes.ts` has.
+ *
+ * Beside `/v1` there is `/simulator`: faults, the clock, the sending of events, and the record of charges, which is
  * every attempt to take money that was ever made.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -26,9 +27,9 @@ export interface SimulatorOptions {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
-  /** SQLite. Absent: what is known is forgotten with the process. */
+  /** SQLite. If absent, its objects are forgotten with the process. */
   readonly file?: string | undefined;
-  /** Where events go. Absent: nowhere. */
+  /** Address for events. If absent, events are not sent. */
   readonly webhookUrl?: string | undefined;
   readonly webhookSecret: string;
   /** Its prices and coupons are known to the payment provider. */

@@ -87,7 +87,7 @@ const NO_CUSTOMER: ProviderCustomer = {
   hasPaymentMethod: false,
 };
 
-/** Empty text unsets what was there; leaving it out would keep it. */
+/** Empty text unsets the earlier value; leaving it out would keep it. */
 const addressToStripe = (address: NonNullable<CustomerDetails['address']>) => ({
   line1: address.line1,
   line2: address.line2 ?? '',

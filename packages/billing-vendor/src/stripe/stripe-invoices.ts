@@ -57,7 +57,7 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
               // The payment provider must never collect by itself: a purchase that ended stays ended.
               auto_advance: false,
               pending_invoice_items_behavior: 'exclude',
-              // Without it the customer's discount would apply, and the purchase would not be charged what it costs.
+              // Without it the customer's discount would apply, and the purchase would be charged at a lower price.
               discounts: '',
               metadata: { run_id: runId, account_id: String(accountId) },
             },

@@ -1,4 +1,4 @@
-/** Lists of the payment provider, and what is not in them. */
+/** Lists of the payment provider, and objects that are not in them. */
 import { Stripe } from 'stripe';
 import type { ProviderPage } from '../port/payment-provider.ts';
 

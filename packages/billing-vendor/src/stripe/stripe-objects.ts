@@ -1,4 +1,4 @@
-/** The payment provider's objects in our words: only what billing asks of them. */
+/** The payment provider's objects in our words: only the parts that billing asks of them. */
 import type Stripe from 'stripe';
 import type {
   CardOnFile,
@@ -55,7 +55,7 @@ export function toSubscriptionLine(line: Stripe.InvoiceLineItem): SubscriptionLi
   ];
 }
 
-/** The payment provider keeps one intent an invoice, whose state is that of the latest attempt. */
+/** The payment provider keeps one intent an invoice, whose state is the state of the latest attempt. */
 function paymentOf({ payments }: Stripe.Invoice): InvoicePayment | null {
   const intent = payments?.data.find((each) => each.is_default)?.payment.payment_intent;
   if (typeof intent !== 'object') return null;
@@ -71,7 +71,9 @@ function paymentOf({ payments }: Stripe.Invoice): InvoicePayment | null {
 
 const CHANGE_REASONS: ReadonlySet<string> = new Set(['subscription_create', 'subscription_update']);
 
-/** The invoice keeps what the subscription said when it was made; for a renewal that is about an earlier purchase. */
+/**
+ * The invoice keeps the subscription's metadata from when it was made; for a renewal that is about an earlier purchase.
+ */
 function runIdOfChange(invoice: Stripe.Invoice): string | null {
   if (!CHANGE_REASONS.has(invoice.billing_reason ?? '')) return null;
   return invoice.parent?.subscription_details?.metadata?.['run_id'] ?? null;
@@ -110,7 +112,7 @@ function latestInvoice(latest: Stripe.Subscription['latest_invoice']) {
   };
 }
 
-/** As the purchase left it: without a later invoice, and without an earlier one where it made none itself. */
+/** As the purchase left it: without a later invoice, and without an earlier one if it made no invoice itself. */
 export const withInvoiceOf = (
   runId: string,
   subscription: Stripe.Subscription,
@@ -124,7 +126,7 @@ export const withInvoiceOf = (
   ),
 });
 
-/** The payment provider's balance is what the customer owes, so credit is a negative number. */
+/** The payment provider's balance is the customer's debt, so credit is a negative number. */
 export const toCustomer = (customer: Stripe.Customer): ProviderCustomer => ({
   taxExempt: customer.tax_exempt ?? 'none',
   creditAmount: Math.max(0, -customer.balance),

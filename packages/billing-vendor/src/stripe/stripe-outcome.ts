@@ -1,10 +1,10 @@
-/** The endings of a call of the payment provider: what happened, what did not, and what is not known. */
+/** The endings of a call of the payment provider: with an effect, without one, or unknown. */
 import { Stripe } from 'stripe';
 import type { ProviderResult } from '../port/payment-provider.ts';
 
 /**
- * Runs one exchange with the payment provider. A failure that says nothing of the effect (no answer, 5xx, a lock,
- * a limit) is `unknown`; nothing that the payment provider answers is thrown.
+ * Runs one exchange with the payment provider. A failure without a sign of the effect (no answer, 5xx, a lock, a limit)
+ * is `unknown`. An answer of the payment provider is never thrown.
  */
 export async function callStripe<Value>(
   call: () => Promise<Value>,
@@ -28,20 +28,20 @@ function judge(error: Stripe.errors.StripeError): ProviderResult<never> {
     reason: `${statusCode ?? 'no answer'} ${code ?? error.type}`,
     isFinal,
   });
-  // Another request under the same key, with other content: whatever it did stays done.
+  // Another request under the same key, with other content: its effect stays.
   if (error instanceof Stripe.errors.StripeIdempotencyError) return unknown(statusCode !== 409);
   if (statusCode === undefined || statusCode === 409 || statusCode === 429) return unknown(false);
   // A wrong key is an operator's mistake: the purchase waits until it is corrected.
   if (statusCode === 401 || statusCode === 403) return unknown(false);
-  // Kept under the key, so asking again gives the same answer; only a look-up tells what was done.
+  // Kept under the key, so asking again gives the same answer; only a look-up shows the effect.
   if (statusCode >= 500) return unknown(isReplayed(error));
   return { outcome: 'refused', code: code ?? error.type };
 }
 
-/** What paying an invoice or a subscription says where paying an intent says `authentication_required`. */
+/** The code of a payment of an invoice or a subscription that corresponds to an intent's `authentication_required`. */
 const ASKS_FOR_CARDHOLDER = /_payment_intent_requires_action$/;
 
-/** The more telling of the two words that the payment provider gives. */
+/** The more specific of the two words that the payment provider gives. */
 const declineCodeOf = (error: Stripe.errors.StripeCardError): string | null => {
   const declineCode = error.decline_code;
   return typeof declineCode === 'string' && declineCode !== '' ? declineCode : (error.code ?? null);

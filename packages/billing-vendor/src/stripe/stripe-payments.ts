@@ -1,4 +1,4 @@
-/** What became of money that was taken, as the payment provider's SDK has it. */
+/** Returns of taken money, as the payment provider's SDK has them. */
 import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
 import { idOf } from './stripe-objects.ts';
@@ -37,7 +37,7 @@ export function createStripePayments(stripe: Stripe): Payments {
   };
 }
 
-/** Asks for what a charge does not say: the invoice that it paid, and how its disputes ended. */
+/** Asks for the parts that a charge does not contain: the invoice that it paid, and how its disputes ended. */
 export async function toPayment(stripe: Stripe, charge: Stripe.Charge): Promise<ProviderPayment> {
   const lost = await lostAmountOf(stripe, charge);
   return {

@@ -1,7 +1,9 @@
 /**
- * The payment provider port over the payment provider's official SDK. It never lets the SDK repeat a request on its own
- * account (`maxNetworkRetries: 0`): whether and with which key a call is repeated is the workflow's to
- * say. The SDK resends once on a socket that closed; that is the same key again, which is harmless.
+ * The payment provider port over the payment provider's official SDK.
+ *
+ * It never lets the SDK repeat a request on its own account (`maxNetworkRetries: 0`): the workflow decides whether and
+ * with which key a call is repeated. The SDK resends once on a socket that closed; that is the same key again, which is
+ * harmless.
  */
 import { Stripe } from 'stripe';
 import { createStripeCustomers } from './stripe-customers.ts';

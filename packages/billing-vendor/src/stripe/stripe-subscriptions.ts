@@ -129,7 +129,7 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
             subscription: subscription.id,
             limit: LOOKUP_COUNT_MAX,
           });
-          // The first one: later ones of the same run would be about a change that made none.
+          // The first one: later ones of the same run would be about a change without an invoice of its own.
           const invoice = invoices.findLast((each) => toInvoice(each).runId === runId);
           const hasItem = subscription.items.data.some((item) => item.metadata['run_id'] === runId);
           // Either may be missing: an item can be taken away, and not every change is invoiced.

@@ -1,4 +1,8 @@
-/** Refunds and balances beside the credits of a subscription, as the payment provider's SDK has them. */
+/**
+ * Refunds and balances beside the credits of a subscription.
+ *
+ * They are as the payment provider's SDK has them.
+ */
 import type { Stripe } from 'stripe';
 import { completeLines } from './stripe-invoices.ts';
 import { isMissing, LOOKUP_COUNT_MAX } from './stripe-lists.ts';
@@ -72,7 +76,7 @@ export function createStripeUnusedTime(stripe: Stripe): UnusedTime {
         await stripe.customers.createBalanceTransaction(
           customerId,
           {
-            // The balance is what the customer owes.
+            // The balance is the customer's debt.
             amount: credit.amount,
             currency: credit.currency,
             description: 'Credit for unused time that was refunded',

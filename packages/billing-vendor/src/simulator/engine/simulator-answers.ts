@@ -21,7 +21,7 @@ export class AnswerStore {
   }
 
   /**
-   * The kept answer; undefined if the request is to be carried out: call `finish` when it has been.
+   * The kept answer; undefined if the request must be carried out. The caller then calls `finish`.
    *
    * @throws ProviderRefusal 400 for the key of another request, 409 for one that is running.
    */
@@ -50,7 +50,7 @@ export class AnswerStore {
     return undefined;
   }
 
-  /** @param answer - absent if nothing was begun and nothing is to be kept. */
+  /** @param answer - absent if the request was not begun, so that its key keeps no answer. */
   finish(key: string, request: string, answer: Answer | undefined): void {
     this.#running.delete(key);
     if (answer) this.#state.save('answer', { id: key, request, answer, at_ms: this.#state.now() });

@@ -22,7 +22,7 @@ export function emit(state: SimulatorState, type: string, object: ProviderObject
 
 /** How events are treated; a test changes it at any time. */
 export interface EventTreatment {
-  /** True: none are sent. */
+  /** True: events are not sent. */
   isHeld: boolean;
   /** How many more times each is sent. */
   duplicateCount: number;
@@ -115,7 +115,7 @@ export function startEventPump(options: EventPumpOptions): EventPump {
     if (isLooping) timer = setTimeout(loop, PUMP_INTERVAL_MS);
   };
   const loop = (): void => {
-    // Mostly there is none: a look each 20 ms was half of the CPU that an idle `npm start` used.
+    // Mostly no event waits: a look each 20 ms was half of the CPU that an idle `npm start` used.
     isLooping = endpoint !== undefined && state.has('event');
     if (isLooping) running = pump().finally(loopSoon);
   };

@@ -1,22 +1,22 @@
 /**
- * Faults on demand. Each says which requests it meets, how often, what the client sees, and whether the request took
- * effect. `error` answers are kept under the idempotency key, as the payment provider keeps every answer of a request
- * that it began.
+ * Faults on demand. Each has the requests that it meets, their number, the answer that the client sees, and whether the
+ * request takes effect. `error` answers are kept under the idempotency key, as the payment provider keeps every answer
+ * of a request that it began.
  */
 export const FAULT_KINDS = [
-  /** 409, nothing done: another request holds the object. */
+  /** 409, without effect: another request holds the object. */
   'conflict',
-  /** 429, nothing done. */
+  /** 429, without effect. */
   'rate_limit',
-  /** 500, nothing done, and the same 500 for the same key for ever. */
+  /** 500, without effect, and the same 500 for the same key for ever. */
   'error',
   /** 500 although it was done, and the same 500 for the same key for ever. */
   'error_after',
-  /** No answer, nothing done. */
+  /** No answer, without effect. */
   'timeout',
   /** No answer although it was done. */
   'timeout_after',
-  /** The connection is cut, nothing done. */
+  /** The connection is cut, without effect. */
   'reset',
   /** The connection is cut although it was done. */
   'reset_after',
@@ -53,7 +53,7 @@ export class FaultPlan {
   #faults: Fault[] = [];
   #chaos: Chaos | undefined;
 
-  /** @param random - 0 ≤ x < 1; from a seed where a run must be repeatable. */
+  /** @param random - 0 ≤ x < 1; from a seed if a run must be repeatable. */
   constructor(random: () => number) {
     this.#random = random;
   }
@@ -63,8 +63,8 @@ export class FaultPlan {
   }
 
   /**
-   * Resolves when a request meets it: with the effect, where the kind has one, and before any answer.
-   * Nothing else meets it.
+   * Resolves when a request meets it: with the effect, if the kind has one, and before any answer. No other request
+   * meets it.
    */
   meet(fault: Omit<Fault, 'count'>): Promise<void> {
     return new Promise((resolve) => this.#faults.push({ ...fault, count: 1, onMet: resolve }));
@@ -79,7 +79,7 @@ export class FaultPlan {
     this.#chaos = undefined;
   }
 
-  /** What this request meets; counted. */
+  /** The fault that this request meets; counted. */
   take(method: string, path: string): Pick<Fault, 'kind' | 'delayMs' | 'until'> | undefined {
     const fault = this.#faults.find(
       (each) =>

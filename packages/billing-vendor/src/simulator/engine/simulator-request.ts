@@ -1,6 +1,6 @@
 /** One request to the simulated payment provider: form bodies with brackets, and the payment provider's error shape. */
 
-/** What the payment provider answers instead of an object. */
+/** The payment provider's answer in place of an object. */
 export class ProviderRefusal extends Error {
   readonly status: number;
   readonly type: string;
@@ -33,7 +33,7 @@ export const noSuch = (what: string, id: string) =>
     param: 'id',
   });
 
-/** A value of a form: text, or what is in brackets under it. */
+/** A value of a form: a text, or the fields in brackets under it. */
 export type FormValue = string | Form;
 export interface Form {
   [key: string]: FormValue;

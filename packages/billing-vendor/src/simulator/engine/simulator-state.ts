@@ -1,6 +1,8 @@
 /**
- * What the simulated payment provider knows, in memory, written through to an SQLite file where one is given,
- * so that a restart forgets no customer. Objects are the payment provider's own wire objects.
+ * Objects of the simulated payment provider, in memory.
+ *
+ * They are written through to an SQLite file if one is given, so that a restart forgets no customer. Objects are the
+ * payment provider's own wire objects.
  *
  * One process, one thread: a request's effect is one turn of the loop, so it happens or it does not.
  */
@@ -28,7 +30,7 @@ export type Collection = (typeof COLLECTIONS)[number];
 
 export type ProviderObject = Record<string, unknown> & { id: string };
 
-/** An object as the wire shows it: without what only the simulator knows of it. */
+/** An object as the wire shows it: without the simulator's own fields. */
 export const wireOf = (object: ProviderObject): ProviderObject =>
   Object.fromEntries(
     Object.entries(object).filter(([key]) => !key.startsWith('simulated_')),
@@ -42,7 +44,7 @@ export class SimulatorState {
   readonly #realNow: () => number;
   /** Called after each event that is saved. */
   onEventSaved: () => void = () => {};
-  /** Where it is reached: what addresses of its own pages begin with. */
+  /** Its address: the start of the addresses of its own pages. */
   origin = '';
   #clockOffsetMs = 0;
   #lastId = 0;

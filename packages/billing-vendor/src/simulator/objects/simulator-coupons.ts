@@ -1,12 +1,12 @@
 /**
- * Coupons of the simulated payment provider: taken off the first invoice of a subscription, and off those of the months
- * after it while they last. The payment provider counts how often each was used.
+ * Coupons of the simulated payment provider: they reduce the first invoice of a subscription, and the invoices of the
+ * months after it while they last. The payment provider counts how often each was used.
  */
 import { addMonths } from './simulator-periods.ts';
 import { formsOf, invalid, noSuch, textOf, type FormValue } from '../engine/simulator-request.ts';
 import { wireOf, type SimulatorState, type ProviderObject } from '../engine/simulator-state.ts';
 
-/** @throws ProviderRefusal 404 where there is none, 400 where it is used up. */
+/** @throws ProviderRefusal 404 if it does not exist, 400 if it is used up. */
 export function couponOf(
   state: SimulatorState,
   discounts: FormValue | undefined,
@@ -30,7 +30,11 @@ export const renderCoupon = (coupon: ProviderObject): ProviderObject => ({
   valid: !isUsedUp(coupon),
 });
 
-/** Once it is paid for. @returns what the subscription keeps of it. */
+/**
+ * Call it once the coupon is paid for.
+ *
+ * @returns the coupon's fields of the subscription.
+ */
 export function redeemCoupon(state: SimulatorState, coupon: ProviderObject) {
   state.save('coupon', { ...coupon, times_redeemed: Number(coupon['times_redeemed']) + 1 });
   const months = coupon['duration_in_months'];
@@ -43,7 +47,7 @@ export function redeemCoupon(state: SimulatorState, coupon: ProviderObject) {
   };
 }
 
-/** What is taken off an invoice of that moment, in Unix seconds. */
+/** The coupon that reduces an invoice of that moment, in Unix seconds. */
 export function runningCoupon(
   state: SimulatorState,
   subscription: ProviderObject,

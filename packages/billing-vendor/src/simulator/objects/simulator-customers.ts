@@ -47,7 +47,7 @@ export function saveCustomer(
   return customer;
 }
 
-/** The balance is what the customer owes: a positive amount uses up credit. */
+/** The balance is the customer's debt: a positive amount uses up credit. */
 export function moveBalance(
   state: SimulatorState,
   customer: ProviderObject,
@@ -70,7 +70,7 @@ export function moveBalance(
   });
 }
 
-/** As it is sent: what is empty is null, and an empty address is none. */
+/** As it is sent: an empty field is null, and an empty address counts as no address. */
 function addressOf(given: FormValue | undefined, existing: unknown): unknown {
   if (given === undefined) return existing;
   if (given === '') return null;

@@ -4,7 +4,10 @@ import { wireOf, type SimulatorState, type ProviderObject } from '../engine/simu
 /** The others are a list of their own, as with the payment provider. */
 const SHOWN_LINE_COUNT_MAX = 10;
 
-/** What the wire shows: client secret and payments only where they are asked for, as with the payment provider. */
+/**
+ * The invoice as the wire shows it: client secret and payments only if they are asked for, as with the payment
+ * provider.
+ */
 export function renderInvoice(
   state: SimulatorState,
   invoice: ProviderObject,

@@ -1,8 +1,8 @@
 /**
- * Invoices of the simulated payment provider: draft → open → paid or void. A draft may be deleted; nothing
- * leaves `paid` or `void`. An open invoice has a payment intent that its customer may confirm; while a
- * bank's payment is `processing` it stays open, and can neither be paid again nor be void. What its customer
- * has in credit pays for it as it is finalized, wholly or in part.
+ * Invoices of the simulated payment provider: draft → open → paid or void. A draft may be deleted; `paid` and `void`
+ * are final. An open invoice has a payment intent that its customer may confirm. While a bank's payment is `processing`
+ * it stays open, and can neither be paid again nor be void. Credit of its customer pays for it as it is finalized,
+ * wholly or in part.
  */
 import { emit } from '../engine/simulator-events.ts';
 import { shareDiscount } from './simulator-items.ts';
@@ -11,7 +11,7 @@ import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator
 import { invalid, ProviderRefusal } from '../engine/simulator-request.ts';
 import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
-/** What the addresses of the pages begin with on which customers pay (`simulator-payment-page.ts`). */
+/** Start of the addresses of the pages on which customers pay (`simulator-payment-page.ts`). */
 export const PAYMENT_PAGES = '/simulator/pay/';
 
 export interface NewInvoice {
@@ -20,7 +20,7 @@ export interface NewInvoice {
   readonly metadata: Readonly<Record<string, string>>;
   readonly collectionMethod: string;
   readonly autoAdvance: boolean;
-  /** Taken off its lines. Absent: none. */
+  /** Reduces its lines; absent without a coupon. */
   readonly couponId?: string | undefined;
   /** Null: it is for one purchase. */
   readonly subscription: {
@@ -91,7 +91,7 @@ export function addLine(
   return made;
 }
 
-/** With what the invoice's coupon takes off each of them. */
+/** The lines, each with its part of the invoice's coupon. */
 function withDiscounts(
   state: SimulatorState,
   invoice: ProviderObject,
@@ -115,7 +115,7 @@ export function finalizeInvoice(state: SimulatorState, invoice: ProviderObject):
   const total = Number(invoice['total']);
   const applied = applyBalance(state, String(invoice['customer']), total);
   const due = Math.max(0, total - applied);
-  // Nothing to pay, no payment: then there is no client secret either.
+  // An amount of 0 needs no payment: then there is no client secret either.
   const intent =
     due === 0
       ? undefined
@@ -165,7 +165,7 @@ export function returnBalance(state: SimulatorState, invoice: ProviderObject): v
 /**
  * Charges the card given, or the customer's default. A bank account leaves the invoice open.
  *
- * @throws ProviderRefusal 402 where it is declined.
+ * @throws ProviderRefusal 402 if it is declined.
  */
 export function payInvoice(
   state: SimulatorState,
@@ -203,7 +203,7 @@ export function payInvoice(
       options.isRenewal === true &&
       error instanceof ProviderRefusal &&
       error.details['code'] === 'authentication_required';
-    // Where there is nothing to charge no payment was tried.
+    // Without an amount to charge no payment was tried.
     if (error instanceof ProviderRefusal && error.type === 'card_error' && intent)
       state.save('payment_intent', {
         ...intent,

@@ -1,4 +1,4 @@
-/** What a subscription of the simulated payment provider is made of, and what a change of that would cost. */
+/** Items of a simulated subscription, and the price of a change. */
 import { discountedAmount, proratedAmount } from '@sluice/domain/values/money';
 import { linesOf, netOf, subscriptionItemOf, type NewLine } from './simulator-lines.ts';
 import { periodEnd } from './simulator-periods.ts';
@@ -23,11 +23,11 @@ export interface Item {
   readonly current_period_end: number;
 }
 
-/** What a change of items would cost, and the items after it. */
+/** The price of a change of items, and the items after it. */
 export interface Change {
   readonly items: readonly Item[];
   readonly lines: readonly NewLine[];
-  /** Where a new cycle begins with it. */
+  /** Set if a new cycle begins with it. */
   readonly anchor?: number;
 }
 
@@ -49,10 +49,10 @@ export const intervalOf = (price: ProviderObject): string =>
   (price['recurring'] as { interval: string }).interval;
 
 /**
- * Unused time is worth what was paid for it, as with the payment provider: after its coupons, never its list price. New
- * time is what the coupon leaves of its price.
+ * Unused time is worth the amount that was paid for it, as with the payment provider: after its coupons, never its list
+ * price. New time is worth its price under the coupon.
  *
- * @param coupon - of the change; null if there is none.
+ * @param coupon - of the change; null without a coupon.
  */
 export function changeItems(
   state: SimulatorState,
@@ -65,7 +65,7 @@ export function changeItems(
   if (!first) throw invalid('The subscription has no items.');
   const { current_period_start: start, current_period_end: end } = first;
   const at = integerOf(body['proration_date'], 'proration_date') ?? state.nowSeconds();
-  // A trial goes on whatever is changed, and costs nothing.
+  // A trial goes on after any change, free of charge.
   const isTrial = subscription['status'] === 'trialing';
   const share = (price: ProviderObject, quantity: number): number =>
     isTrial ? 0 : proratedAmount(Number(price['unit_amount']) * quantity, end - at, end - start);
@@ -159,7 +159,10 @@ function unusedTime(
   return { amount: 0 };
 }
 
-/** What a coupon takes off each of these amounts: together exactly what it takes off their sum, and of none more than it is. */
+/**
+ * The discount of a coupon on each of these amounts. Their sum is exactly the discount on the sum, and each is at most
+ * its amount.
+ */
 export function shareDiscount(
   amounts: readonly number[],
   coupon: ProviderObject | null,
@@ -175,7 +178,7 @@ export function shareDiscount(
   });
 }
 
-/** What is left of an amount under a coupon. */
+/** The rest of an amount under a coupon. */
 const reduced = (amount: number, coupon: ProviderObject | null): number =>
   discountedAmount(
     amount,

@@ -1,5 +1,5 @@
 /**
- * What time does to a bank's payment: days after it was taken on it succeeds or fails.
+ * Payments by a bank over time: days after it was taken on, one succeeds or fails.
  *
  *     pay ──▶ charge pending, intent processing, invoice open
  *               └─4 days─▶ charge succeeded, invoice paid
@@ -15,7 +15,7 @@ const DAY_SECONDS = 86_400;
 /** Of an ACH debit, by the payment provider's documentation. */
 export const SETTLING_SECONDS = 4 * DAY_SECONDS;
 
-/** Call it whenever the clock has moved; what is due is done once. */
+/** Call it whenever the clock has moved; each due payment ends once. */
 export function settleLatePayments(state: SimulatorState): void {
   for (const charge of state.list('charge')) {
     if (charge['status'] !== 'pending') continue;

@@ -1,10 +1,10 @@
 /**
  * Lines of invoices of the simulated payment provider, in its own shape. The amount of a line is before its discounts;
- * that of a proration is after them, and lists none.
+ * the amount of a proration is after them, and lists no discount.
  */
 import type { ProviderObject } from '../engine/simulator-state.ts';
 
-/** What a subscription's line is for; times in Unix seconds. */
+/** The subscription time of a line; times in Unix seconds. */
 interface SubscriptionTime {
   readonly subscriptionId: string;
   readonly itemId: string;
@@ -36,18 +36,18 @@ export interface InvoiceLine {
   };
 }
 
-/** A kept file may have lines of an earlier version, which say nothing of a subscription. */
+/** A kept file may have lines of an earlier version, which name no subscription. */
 export const linesOf = (invoice: ProviderObject): InvoiceLine[] =>
   (invoice['lines'] as { data: InvoiceLine[] }).data.filter(({ parent }) => parent !== undefined);
 
-/** What is to be paid for a line. */
+/** The amount to pay for a line. */
 export const netOf = ({ amount, discount_amounts: discounts }: InvoiceLine): number =>
   discounts.reduce((left, discount) => left - discount.amount, amount);
 
 export const subscriptionItemOf = ({ parent }: InvoiceLine): string | undefined =>
   parent.subscription_item_details?.subscription_item;
 
-/** @param atSeconds - the period of a line that has none of its own. */
+/** @param atSeconds - the period of a line without one of its own. */
 export function toLine(id: string, line: NewLine, atSeconds: number): InvoiceLine {
   const { of, credited } = line;
   const made = {

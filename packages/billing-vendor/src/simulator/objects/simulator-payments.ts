@@ -1,6 +1,6 @@
 /**
- * Customers, payment methods, payment intents and charges of the simulated payment provider. Every attempt to
- * take money, whoever makes it, goes through `charge` and leaves a row: the record of charges that tests ask.
+ * Customers, payment methods, payment intents and charges of the simulated payment provider. Every attempt to take
+ * money, by any caller, goes through `charge` and leaves a row: the record of charges that tests ask.
  */
 import { TEST_CARDS, type TestCard } from '../engine/simulator-cards.ts';
 import { emit } from '../engine/simulator-events.ts';
@@ -68,7 +68,7 @@ export interface ChargeRequest {
   readonly currency: string;
   readonly invoiceId: string | null;
   readonly paymentIntentId: string | null;
-  /** What the purchase behind it says about itself. */
+  /** Metadata of the purchase behind it. */
   readonly metadata: Readonly<Record<string, string>>;
   /** The cardholder confirms it themselves. */
   readonly isOnSession: boolean;
@@ -77,7 +77,7 @@ export interface ChargeRequest {
 /**
  * A bank account's is `pending` (`simulator-late-payments.ts`), a card's has succeeded.
  *
- * @throws ProviderRefusal 402 where the card is declined; a failed charge is kept of it.
+ * @throws ProviderRefusal 402 if the card is declined; a failed charge is kept of it.
  */
 export function charge(state: SimulatorState, request: ChargeRequest): ProviderObject {
   if (request.paymentMethodId === null)

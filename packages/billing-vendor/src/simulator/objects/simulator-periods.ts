@@ -1,7 +1,8 @@
 /**
- * When periods of a subscription end: so many months or years after its anchor, on the anchor's day, or on
- * the month's last where it has no such day. A subscription of 31 January renews on 28 February and on
- * 31 March. All in Unix seconds.
+ * Ends of a subscription's periods, in Unix seconds.
+ *
+ * They are so many months or years after its anchor, on the anchor's day, or on the month's last if the month has no
+ * such day. A subscription of 31 January renews on 28 February and on 31 March.
  */
 
 /** The first end of a period that is after `startSeconds`. */
@@ -18,7 +19,7 @@ export function periodEnd(anchorSeconds: number, startSeconds: number, interval:
   }
 }
 
-/** On the same day, or on the month's last where it has no such day. */
+/** On the same day, or on the month's last if the month has no such day. */
 export function addMonths(anchor: Date, count: number): number {
   const monthEnd = new Date(anchor);
   // Day 0 is the last of the month before.

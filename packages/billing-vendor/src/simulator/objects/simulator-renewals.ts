@@ -1,7 +1,8 @@
 /**
- * What time does to subscriptions of the simulated payment provider. At the end of a period the next one is
- * invoiced and charged to the card on file; a card that refuses makes it `past_due`, is tried again on the
- * days below, and then the subscription ends.
+ * Renewals of subscriptions of the simulated payment provider.
+ *
+ * At the end of a period the next one is invoiced and charged to the card on file. A card that refuses makes it
+ * `past_due` and is tried again on the days below; then the subscription ends.
  *
  *     trialing ──trial over──▶ as below
  *     active ──period over──▶ invoice ──paid──▶ active
@@ -22,7 +23,7 @@ const DAY_SECONDS = 86_400;
 /** After the first one. */
 const RETRY_DAYS = [3, 5, 7];
 
-/** Call it whenever the clock has moved; what is due is done once. */
+/** Call it whenever the clock has moved; each due renewal runs once. */
 export function renewSubscriptions(state: SimulatorState): void {
   for (const { id } of state.list('subscription')) {
     // A clock that was moved by a year has twelve months to renew.
@@ -111,7 +112,7 @@ function collectAgain(state: SimulatorState, subscription: ProviderObject): bool
     Number(subscription['simulated_refused_at']) + (RETRY_DAYS[tries] ?? 0) * DAY_SECONDS;
   // Its customer may have paid it in between.
   if (invoice['status'] !== 'paid' && dueAt > state.nowSeconds()) return false;
-  // A bank has days to pay; what comes of it moves the subscription.
+  // A bank has days to pay; its result moves the subscription.
   const isProcessing = () =>
     state.get('payment_intent', invoice['simulated_payment_intent'])?.['status'] === 'processing';
   if (isProcessing()) return false;
@@ -132,7 +133,7 @@ function collectAgain(state: SimulatorState, subscription: ProviderObject): bool
   return true;
 }
 
-/** @returns false if the card refuses, or there is none. */
+/** @returns false if the card refuses, or the customer has no card. */
 function pay(state: SimulatorState, invoice: ProviderObject): boolean {
   try {
     payInvoice(state, invoice, { isOnSession: false, isRenewal: true });

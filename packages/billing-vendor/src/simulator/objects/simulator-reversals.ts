@@ -9,7 +9,10 @@ import { emit } from '../engine/simulator-events.ts';
 import { invalid, noSuch } from '../engine/simulator-request.ts';
 import type { SimulatorState, ProviderObject } from '../engine/simulator-state.ts';
 
-/** @param amount - in minor units; absent: all that is left. @throws ProviderRefusal 400 */
+/**
+ * @param amount - in minor units; the whole rest if absent.
+ * @throws ProviderRefusal 400
+ */
 export function refundCharge(
   state: SimulatorState,
   chargeId: string,

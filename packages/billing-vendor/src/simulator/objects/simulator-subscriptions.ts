@@ -38,7 +38,7 @@ export function createSubscription(state: SimulatorState, body: Form): ProviderO
   const start = state.nowSeconds();
   const trialDays = integerOf(body['trial_period_days'], 'trial_period_days') ?? 0;
   const isTrial = trialDays > 0;
-  // The first cycle begins where the trial ends.
+  // The first cycle begins at the end of the trial.
   const anchor = start + trialDays * DAY_SECONDS;
   const coupon = couponOf(state, body['discounts']);
   const items = formsOf(body['items']).map((each): Item => {
@@ -140,7 +140,7 @@ export function updateSubscription(
   return updated;
 }
 
-/** @throws ProviderRefusal 404 where it has ended: as with the payment provider, there is nothing to end then. */
+/** @throws ProviderRefusal 404 if it has ended already, as the payment provider does. */
 export function cancelSubscription(
   state: SimulatorState,
   subscription: ProviderObject,
@@ -151,7 +151,7 @@ export function cancelSubscription(
   return canceled;
 }
 
-/** The invoice that a change would make; nothing is kept. */
+/** The invoice that a change would make; it is not stored. */
 export function previewInvoice(state: SimulatorState, body: Form): ProviderObject {
   const id = required(body['subscription'], 'subscription');
   const subscription = state.get('subscription', id);
@@ -177,7 +177,7 @@ export function previewInvoice(state: SimulatorState, body: Form): ProviderObjec
   };
 }
 
-/** Of an inline price; as the payment provider does, without a discount where it is not discountable. */
+/** Of an inline price; as at the payment provider, it has no discount if it is not discountable. */
 const extraLines = (given: Form[string] | undefined): NewLine[] =>
   formsOf(given).map((each) => ({
     amount: integerOf(formOf(each['price_data'])['unit_amount'], 'unit_amount') ?? 0,
@@ -189,7 +189,7 @@ interface ImmediatePayment {
   readonly customer: string;
   readonly subscription: NewInvoice['subscription'];
   readonly currency: string;
-  /** Taken off its lines. Absent: none, or the lines are without it already. */
+  /** Reduces its lines. Absent without a coupon, or if the lines are reduced already. */
   readonly couponId?: string | undefined;
   readonly lines: readonly NewLine[];
   readonly paymentMethodId: string | undefined;
