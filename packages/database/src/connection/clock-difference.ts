@@ -1,4 +1,4 @@
-/** Asks Postgres what time it is. */
+/** Measures the difference between our clock and Postgres' clock. */
 import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { sql } from 'kysely';
 import { answeredWithin, type DatabaseOrTransaction } from './connection.ts';
@@ -11,7 +11,7 @@ const CERTAIN_MS = 50;
 export interface Clocks {
   /** Unix milliseconds: the clock that is measured. May be set meanwhile. */
   readonly now: () => number;
-  /** Milliseconds, never set: what the wait for the answer is measured with. */
+  /** Milliseconds, never set. The wait for the answer is measured with it. */
   readonly monotonicNow: () => number;
 }
 
@@ -29,8 +29,8 @@ export async function measureClock(
 }
 
 /**
- * Postgres' clock was read about in the middle of the wait. Where `now` was set in the wait, it is not certain which of
- * its two times Postgres' is compared with.
+ * Postgres read its clock at about the middle of the wait. If `now` was set during the wait, it is uncertain with which
+ * of its two times Postgres' time is compared.
  */
 async function askOnce(
   database: DatabaseOrTransaction,

@@ -6,8 +6,8 @@
  * escaped, which Postgres parses again: with JSON inside, 1,000 events cost 14 ms of our CPU that way and 3 ms this
  * way, and the insert took 22 ms instead of 15 (Postgres 18, Node 22, two cores).
  *
- * The parameter must be cast in the statement (`$1::text[]`): a binary value says its type, and it
- * has to be the one that is expected.
+ * The parameter must be cast in the statement (`$1::text[]`): a binary value carries its type, and Postgres must expect
+ * that type.
  */
 
 const TYPE_OIDS = {
@@ -166,11 +166,11 @@ function variableColumn<Row>(
   return column.subarray(0, at);
 }
 
-/** V8 compiles its calls to one instruction each; those of Buffer check their arguments once more. */
+/** V8 compiles its calls to one instruction each; the methods of Buffer check their arguments once more. */
 const viewOf = ({ buffer, byteOffset, byteLength }: Buffer): DataView =>
   new DataView(buffer, byteOffset, byteLength);
 
-/** One dimension, counted from 1; `sizeBytes` is that of the elements. */
+/** One dimension, counted from 1. `sizeBytes` is the size of the elements. */
 function start(typeOid: number, count: number, sizeBytes: number): Buffer {
   const column = Buffer.allocUnsafe(HEADER_SIZE_BYTES + sizeBytes);
   column.writeInt32BE(1, 0);

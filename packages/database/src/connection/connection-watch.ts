@@ -1,27 +1,22 @@
 /**
- * Ends connections whose answer will never come. If packets are dropped, this end is not told: TCP resends what
- * was not confirmed for a quarter of an hour, and Node has no way to shorten that.
+ * Ends connections whose answer will never come. If packets are dropped, this end gets no error: TCP resends
+ * unconfirmed packets for a quarter of an hour, and Node cannot shorten that. A deadline would have to be longer than
+ * the longest intended statement (a day of usage, a dropped day, a lock). So the watch asks Postgres on its own connection:
  *
- * A deadline would have to be longer than the longest intended statement (summing up a day of usage, dropping an old
- * day, waiting for a lock). So Postgres is asked, on a connection of its own, whether it is still at work on a late
- * statement:
- *
- *   a statement is late ─▶ ask ─┬─ its backend is active: wait on, however long ──┐
- *                          ▲    ├─ nobody can tell (a pooler is between us) ──────┤ ask again
+ *   a statement is late ─▶ ask ─┬─ its backend is active: wait on, without a limit ───────┐
+ *                          ▲    ├─ a pooler is between us, so the state is unknown ───────┤ ask again
  *                          └────┼──────────────────────────────────────────────────┘
- *                               └─ Postgres does not answer, or the backend is gone or idle:
- *                                  twice in a row ─▶ the connection is ended, the statement fails as "away"
- *
- * Twice, because an answer may be on its way while Postgres already says that it is idle.
- *
- * Costs a look at a few numbers every few seconds, and a connection only while something is late.
+ *                               └─ no answer, or the backend is gone or idle, twice in a row
+ *                                  ─▶ the connection is ended, the statement fails as "away"
+ * Twice, because an answer may be on its way while Postgres already reports the backend as idle.
+ * It costs a look at a few numbers every few seconds, and a connection only while something is late.
  */
 import pg from 'pg';
 
 export interface WatchedConnection {
-  /** Of the statement under way, by the monotonic clock; undefined: none is. */
+  /** Start of the statement in progress, by the monotonic clock. Undefined: no statement is in progress. */
   readonly busySinceMs: number | undefined;
-  /** As told at the start of the connection; behind a pooler it is not a backend's. */
+  /** As received at the start of the connection; behind a pooler it is not a backend's. */
   readonly processID: number | null;
   /** Closes the socket of one whose statement is under way. */
   end(): Promise<void>;
@@ -111,7 +106,7 @@ async function askPostgres(
     const isDirect = rows[0]?.own === processOf(client);
     return ({ processID }) => !isDirect || (processID !== null && isWorking(states.get(processID)));
   } catch (error) {
-    // A Postgres that refuses with a reason (no connection left, say) is there.
+    // A Postgres that refuses with a reason (for example too many connections) is reachable.
     const isAnswer = error instanceof pg.DatabaseError;
     return () => isAnswer;
   } finally {
@@ -120,7 +115,9 @@ async function askPostgres(
   }
 }
 
-/** Undefined: gone. A Postgres that does not track what its backends do (`track_activities`) cannot tell. */
+/**
+ * Undefined: gone. If `track_activities` is off, Postgres does not report the state of its backends, and it is null.
+ */
 const isWorking = (state: string | null | undefined): boolean =>
   state !== undefined && (state === null || !state.startsWith('idle'));
 

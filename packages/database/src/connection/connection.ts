@@ -7,7 +7,9 @@ import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } f
 import pg from 'pg';
 import { ConnectionWatch, type WatchedConnection } from './connection-watch.ts';
 
-/** Kysely knows no tables: every statement is SQL and says itself what its rows are (docs/design/README.md). */
+/**
+ * Kysely knows no tables: every statement is SQL, and its type parameter describes its rows (docs/design/README.md).
+ */
 export type Database = Kysely<unknown>;
 export type Transaction = KyselyTransaction<unknown>;
 export type DatabaseOrTransaction = Database | Transaction;
@@ -27,9 +29,9 @@ const preparedNames = new Map<string, string>();
 const WITHIN_TEXT = /^\/\* within (\d+) ms \*\//;
 
 /**
- * Begins the text of a statement whose answer is worth nothing after so long: its connection is ended then, so that
- * it does not keep its place in the pool. For questions that Postgres answers at once when it is there. Postgres
- * itself goes on with the statement; one that may wait for a lock needs `statementMsMax` instead.
+ * Begins the text of a statement whose answer is useless after this time: its connection is then ended, so that it does
+ * not keep its place in the pool. For questions that Postgres answers at once when it is there. Postgres itself goes on
+ * with the statement; one that may wait for a lock needs `statementMsMax` instead.
  */
 export const answeredWithin = (durationMs: number) => sql.raw(`/* within ${durationMs} ms */`);
 
@@ -48,7 +50,7 @@ class PreparingClient extends pg.Client implements WatchedConnection {
 
   override query(...given: unknown[]): never {
     const [text, values] = given;
-    // Until it says 'drain', which is that nothing is under way any more.
+    // Until the client emits 'drain': then no statement is in progress.
     this.busySinceMs ??= performance.now();
     const query = super.query.bind(this) as (...all: unknown[]) => never;
     if (typeof text !== 'string') return query(...given);
@@ -61,9 +63,9 @@ class PreparingClient extends pg.Client implements WatchedConnection {
   }
 
   /**
-   * If packets are dropped, this end is not told: TCP resends what was not confirmed for a quarter of an hour.
-   * `pg`'s own `query_timeout` gives up the answer but keeps the connection, and the next statement would wait behind
-   * this one. `end()` closes the socket of a client whose statement is under way, without a goodbye.
+   * If packets are dropped, this end gets no error: TCP resends unconfirmed packets for a quarter of an hour. `pg`'s
+   * own `query_timeout` gives up the answer but keeps the connection, and the next statement would wait behind this
+   * one. `end()` closes the socket of a client whose statement is in progress, without a goodbye.
    */
   async #endUnlessAnswered(answer: Promise<unknown>, msMax: number): Promise<unknown> {
     let isLate = false;
@@ -105,7 +107,9 @@ const KEEP_ALIVE_AFTER_MS = 30_000;
 /** Longer than nearly all statements take, so that hardly any is asked about. */
 const LATE_AFTER_MS = 10_000;
 const READ_ONLY_SQLSTATE = '25006';
-/** The part of the time for an answer after which Postgres gives up: first, so that it can say so. */
+/**
+ * Part of the time for an answer after which Postgres gives up: before this end does, so that Postgres can report it.
+ */
 const SHARE_OF_POSTGRES = 0.8;
 
 export interface DatabaseOptions {
@@ -115,17 +119,17 @@ export interface DatabaseOptions {
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
   /**
-   * Postgres ends a transaction that is silent for so long, with its locks: those of a hanging process would hold up
-   * the one that takes its work over. Absent: never.
+   * Postgres ends a transaction that is silent for this time, and releases its locks. The locks of a hanging process
+   * would block the process that takes over its work. Absent: never.
    */
   readonly idleInTransactionMsMax?: number;
   /**
-   * For processes whose statements are all short: the longest wait for a statement, and for a connection. Postgres
-   * ends a statement a little earlier; where not even that is heard the connection is ended, and the next statement
+   * For processes whose statements are all short: the longest wait for a statement, and for a connection. Postgres ends
+   * a statement a little earlier. If not even that answer arrives, the connection is ended, and the next statement
    * opens another one. Absent: a statement takes as long as Postgres is at work on it.
    */
   readonly statementMsMax?: number;
-  /** For a connection to be made, and again for it to be told its limits. Absent: ten seconds, or `statementMsMax`. */
+  /** To make a connection, and again to set its limits. Absent: ten seconds, or `statementMsMax` if that is shorter. */
   readonly connectMsMax?: number;
   /** A statement that takes longer is asked about (`connection-watch.ts`). Absent: ten seconds. */
   readonly lateAfterMs?: number;
@@ -133,7 +137,7 @@ export interface DatabaseOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** Opens nothing until first used. Close with `destroy()`. int8 comes back as text, as `pg` gives it. */
+/** Connects on first use. Close with `destroy()`. int8 comes back as text, as `pg` gives it. */
 export function createDatabase(options: DatabaseOptions): Database {
   const { statementMsMax, idleInTransactionMsMax } = options;
   const connectMsMax =
@@ -157,14 +161,14 @@ export function createDatabase(options: DatabaseOptions): Database {
     keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     // Once connected, since poolers refuse connections that begin with any of these.
     ...(limits.length > 0 && {
-      // The time to connect is over by then, and a pooler whose Postgres is away would say nothing for two minutes.
+      // The time to connect is over by then, and a pooler whose Postgres is away would not answer for two minutes.
       onConnect: (client) =>
         client.query(`/* within ${connectMsMax} ms */ ${limits.join(';')}`) as unknown as void,
     }),
   });
   pool.on('error', options.onError);
-  // When a connection breaks between two statements of a transaction nobody listens: its 'error' would end the
-  // process. The next statement on it fails and says why.
+  // When a connection breaks between two statements of a transaction, no statement listens: its 'error' would end the
+  // process. The next statement on it fails with the reason.
   pool.on('connect', (client) => void client.on('error', () => {}));
   endWhereReadOnly(pool);
   const { url, applicationName, lateAfterMs = LATE_AFTER_MS } = options;
@@ -178,8 +182,8 @@ export function createDatabase(options: DatabaseOptions): Database {
 
 /**
  * A server that takes no writes is not the primary any more. After a failover by name or by a proxy its connections may
- * stay open, and a busy pool would keep them for ever: they are ended, so that the next one is opened to whoever is
- * primary by then. The queues' pool needs none of it: `pool.query` leaves every connection on which a statement failed.
+ * stay open, and a busy pool would keep them for ever. So they are ended, and the next one is opened to the new
+ * primary. The queues' pool does not need this: `pool.query` leaves every connection on which a statement failed.
  */
 function endWhereReadOnly(pool: pg.Pool): void {
   const readOnly = new WeakSet<pg.PoolClient>();

@@ -31,20 +31,20 @@ const AWAY_MESSAGE =
   /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
 
 /**
- * PgBouncer says 08P01 of nearly everything: that Postgres is away, and, the older ones, that it knows no such user. What
- * Postgres itself answered to it, it repeats as text ("server login has been failing, cached error: …").
+ * PgBouncer reports 08P01 for nearly every fault: if Postgres is away, and, in older versions, if it does not know the
+ * user. It repeats Postgres' own answer as text ("server login has been failing, cached error: …").
  */
 const REFUSED_BY_POOLER =
   /no such (user|database)|authentication failed|does not exist|unsupported startup parameter/;
 
-/** True when the connection, and not the statement, is what failed. */
+/** True if the connection failed, and not the statement. */
 export function isDatabaseAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   return NETWORK_CODES.has(code) || AWAY_SQLSTATE.test(code) || AWAY_MESSAGE.test(error.message);
 }
 
-/** True if Postgres may let this process in later, though nobody corrects a setting. For a start (`database-wait.ts`). */
+/** True if Postgres may let this process in later without a corrected setting. For a start (`database-wait.ts`). */
 export function isWorthWaitingFor(error: unknown): boolean {
   if (error instanceof AppError)
     return error.code === 'DATABASE_UNAVAILABLE' && isWorthWaitingFor(error.cause);
@@ -54,7 +54,7 @@ export function isWorthWaitingFor(error: unknown): boolean {
 /**
  * For the start of a program that does not wait.
  *
- * @throws AppError DATABASE_UNAVAILABLE if Postgres is away, or lets nobody in.
+ * @throws AppError DATABASE_UNAVAILABLE if Postgres is away, or refuses this login.
  */
 export async function requireDatabase(database: DatabaseOrTransaction): Promise<void> {
   try {

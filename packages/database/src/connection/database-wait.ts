@@ -1,20 +1,16 @@
 /**
- * The start of a process waits here for a Postgres that is away: after a power cut, while it goes over its log or a
- * backup is restored, while a replica takes its place. A process that ended instead would be started again and again
- * by its platform, with pauses that grow to minutes, and the installation would stand for as long afterwards.
+ * Waits for a Postgres that is away at the start of a process.
+ * It may be in a power cut, recovery, a restore or a failover. If the process ended instead, its platform would restart
+ * it with pauses that grow to minutes.
  *
- *   knock ─┬─ away ─────▶ pause, knock again ◀──┐
- *          ├─ lets nobody in: the start ends     │
- *          └─ there ─▶ join ─┬─ away ────────────┘
- *                            ├─ any other error: the start ends
- *                            └─ joined
- *
- * Away is what may pass by itself (`isWorthWaitingFor`). A wrong password, database or schema does not: the process
- * ends at once and says what to correct.
- *
- * It knocks on a connection of its own, so that a stop meanwhile can cut it: one that is not answered, or a pooler that
- * keeps a statement until Postgres is back, would otherwise hold the stop up. A statement of `join` still does, where the path
- * falls silent just after a knock was answered.
+ *   test ─┬─ away ────▶ pause, test again ◀────┐
+ *         ├─ refuses the login ▶ the start ends │
+ *         └─ there ─▶ join ─┬─ away ────────────┘
+ *                           ├─ any other error ▶ the start ends
+ *                           └─ joined
+ * "Away" may pass by itself (`isWorthWaitingFor`). A wrong password, database or schema ends the process at once.
+ * The test has its own connection, so a stop can cut it while Postgres or a pooler keeps the statement. A statement
+ * of `join` can still delay the stop, if the path falls silent right after a successful test.
  */
 import { reasonOf } from '@sluice/domain/values/errors';
 import pg from 'pg';
@@ -24,10 +20,10 @@ export interface DatabaseWaitOptions<Joined> {
   readonly url: string;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
-  /** What a start needs of Postgres. Run from its beginning when Postgres went away in it. */
+  /** The start's work with Postgres. Runs again from its beginning if Postgres went away during it. */
   readonly join: () => Promise<Joined>;
   /**
-   * A stop ends the knocking and the pauses at once. What `join` is at is waited for: closing the database does, at most for
+   * A stop ends the tests and the pauses at once. It waits for a running `join` until the database closes, at most for
    * DRAIN_TIMEOUT_MS.
    */
   readonly lifecycle: { defer(name: string, close: () => void): void };
@@ -35,25 +31,25 @@ export interface DatabaseWaitOptions<Joined> {
     info(fields: object, message: string): void;
     warn(fields: object, message: string): void;
   };
-  /** Told the first time that Postgres is away. */
+  /** Called the first time that Postgres is away. */
   readonly onAway?: () => void;
 }
 
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 5_000;
-/** To be reached and to answer. A pooler whose Postgres is away lets clients in and says nothing for two minutes. */
+/** To connect and to answer. A pooler whose Postgres is away accepts clients and does not answer for two minutes. */
 const ANSWER_MS_MAX = 5_000;
-/** The first time: with the time to load a process, whoever starts it reads within five seconds what it waits for. */
+/** The first time: together with the loading of a process, the reason for the wait is printed within five seconds. */
 const FIRST_ANSWER_MS_MAX = 3_000;
 /** The first line is written at once. */
 const LINE_INTERVAL_MS = 60_000;
 
 /**
- * Resolves with what `join` gives. After a stop it never resolves: a start that was stopped must not go on with resources
- * that are closed. The stop ends the process.
+ * Resolves with the result of `join`. After a stop it never resolves: a start that was stopped must not go on with
+ * resources that are closed. The stop ends the process.
  *
- * @throws AppError DATABASE_UNAVAILABLE if Postgres is there and lets nobody in; and what `join` throws, other than
- * that Postgres is away.
+ * @throws AppError DATABASE_UNAVAILABLE if Postgres is there and refuses the login. Throws every error of `join`,
+ *   except that Postgres is away.
  */
 export async function waitForDatabase<Joined>(
   options: DatabaseWaitOptions<Joined>,

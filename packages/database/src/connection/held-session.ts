@@ -1,6 +1,6 @@
 /**
- * A session of Postgres that lasts until it is ended: for locks that say that somebody is there. What goes through
- * the pool may have another session each time.
+ * A session of Postgres that lasts until it is ended. For locks that show that a process is alive. Statements that go
+ * through the pool may have another session each time.
  *
  * Used by `maintenance/worker-processes.ts`.
  */
@@ -15,8 +15,8 @@ const ANSWER_MS_MAX = 5_000;
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
 /**
- * @param onEnd - called once, whoever ended it, with the error where there was one.
- * @throws where Postgres is away.
+ * @param onEnd - called once, on every kind of end, with the error if there was one.
+ * @throws if Postgres is away.
  */
 export async function openSession(
   { url, applicationName }: SessionOptions,

@@ -1,19 +1,14 @@
 /**
- * Notices a pooler that gives a connection another session of Postgres for each transaction (PgBouncer's
- * `pool_mode = transaction`), and ends the start. What Sluice keeps in a session is then lost or another's, mostly without
- * an error: prepared statements, `statement_timeout`, `search_path` of the queues in Postgres, LISTEN.
+ * Ends the start behind a pooler that shares sessions between transactions.
+ * PgBouncer does so with `pool_mode = transaction`. Sluice keeps state in sessions: prepared statements,
+ * `statement_timeout`, `search_path` of the queues in Postgres, LISTEN. Such a pooler loses or mixes it, mostly without an
+ * error. Two connections each make a setting of their own once, and read it in a few rounds (some ten milliseconds):
  *
- * Two connections tell, by a setting of their own that each makes once:
- *
- *   one    set ──── read, read ───────────────── read     its own each time, where sessions are kept
+ *   one    set ──── read, read ───────────────── read     its own each time, if sessions are kept
  *   other     set ────────────── begin ── read ── rollback
- *
- * A pooler that hands out what was given back last gives the other one's session; one that goes round gives the one
- * another each time. A few rounds, for those that draw lots. Some ten milliseconds of a start.
- *
- * Not by the number of the server process: servers of two machines may have the same, and a proxy that keeps a session
- * only from its first setting on (RDS Proxy), or asks several servers on one connection (Pgpool-II), would be ended for
- * nothing. What is told here is lost is what is used.
+ * A last-in-first-out pooler returns the other's session, and a round-robin pooler another one each time.
+ * The server's process number is no sign: two machines may have the same, and RDS Proxy (which keeps a session from its
+ * first setting on) and Pgpool-II (several servers on one connection) would be refused although they keep the settings.
  */
 import { randomUUID } from 'node:crypto';
 import { AppError } from '@sluice/domain/values/errors';
@@ -34,7 +29,7 @@ const ANSWER_MS_MAX = 5_000;
 /** A name with a dot is anyone's to set. */
 const SETTING = 'sluice.session';
 
-/** Never throws: what it cannot find out, the start itself does. */
+/** Never throws: the start itself meets every error that hides the answer here. */
 export async function judgeSessions({
   url,
   applicationName,
@@ -78,8 +73,8 @@ export async function judgeSessions({
 }
 
 /**
- * For the start of a process. Ends it only where two judgements, each on connections of its own, say the same: a pooler
- * that opens its sessions anew after a failover loses what was in them once.
+ * For the start of a process. Ends it only if two judgements, each on connections of its own, agree: a pooler that
+ * opens its sessions anew after a failover loses their contents once.
  *
  * @throws AppError SESSIONS_SHARED
  */

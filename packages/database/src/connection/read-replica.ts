@@ -1,10 +1,9 @@
 /**
- * A streaming replica that reads may go to: how far it is, and a database that asks it first and the primary where it
- * fails.
+ * A streaming replica for reads: its position, and a database that falls back to the primary.
  *
- * How far a replica is behind is told by positions in the primary's write-ahead log, not by times: the primary's position
- * at a moment that we know by our own clock, and the position up to which the replica has applied it. So an idle primary
- * does not look like a replica that lags, and no clock needs to agree with another.
+ * The lag of a replica is measured by positions in the primary's write-ahead log, not by times: the primary's position
+ * at a moment that we know by our own clock, and the position up to which the replica has applied it. So an idle
+ * primary does not look like a replica that lags, and no clock needs to agree with another.
  */
 import {
   type CompiledQuery,
@@ -19,13 +18,13 @@ import {
 import { answeredWithin, type Database } from './connection.ts';
 import { isCancelled } from './statement-failure.ts';
 
-/** Two servers are copies of each other where both ids are equal. */
+/** Two servers are copies of each other if both ids are equal. */
 export interface LogPosition {
   /** Of the cluster that `initdb` made; a physical copy keeps it. */
   readonly clusterId: string;
   /** Of the database within it. */
   readonly databaseId: string;
-  /** Bytes from the beginning of the log. Undefined on a replica that applies no log: it is none, or not a physical one. */
+  /** Bytes from the beginning of the log. Undefined if the server applies no log: it is not a physical replica. */
   readonly position: bigint | undefined;
 }
 
@@ -61,11 +60,11 @@ async function readPosition(
 }
 
 /**
- * Statements run on `replica`, and once more on `primary` if that fails: it went away, ended the statement because it
- * must apply what contradicts it, or lacks a column that a migration has just added. One that took too long is not
- * repeated. For statements that only read; there are no transactions.
+ * Statements run on `replica`, and once more on `primary` if that fails. The replica may be away, may end the statement
+ * because of a conflict with the log that it applies, or may lack a column that a migration has just added. One that
+ * took too long is not repeated. For statements that only read; there are no transactions.
  *
- * @param onFallback - told of each failure of the replica.
+ * @param onFallback - called on each failure of the replica.
  */
 export function createFallingBackDatabase(
   primary: Database,

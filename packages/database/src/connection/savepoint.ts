@@ -3,8 +3,8 @@ import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 
 /**
- * Runs `work` in a savepoint. Where it throws an error that `isContained`, what it wrote is undone, the transaction
- * goes on and the error is thrown to the caller; any other error ends the transaction. May be nested.
+ * Runs `work` in a savepoint. If it throws an error that `isContained`, its writes are undone, the transaction goes on
+ * and the error is thrown to the caller; any other error ends the transaction. May be nested.
  */
 export async function inSavepoint<Result>(
   transaction: DatabaseOrTransaction,

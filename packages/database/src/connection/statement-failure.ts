@@ -5,9 +5,9 @@ const SACRIFICED_SQLSTATES: ReadonlySet<string> = new Set(['40001', '40P01']);
 /** Those, and a unique violation: another transaction was first. */
 const CONFLICT_SQLSTATES: ReadonlySet<string> = new Set([...SACRIFICED_SQLSTATES, '23505']);
 /**
- * Those of the classes below that only a value can cause: too long, out of range, a character that text cannot hold, an
- * index entry or a nesting beyond the limits, a check or a column that must be set. Others, 22P02 among them, also come
- * from a database that is at fault.
+ * SQLSTATEs of the classes below that only a value can cause: too long, out of range, a character that text cannot
+ * hold, an index entry or a nesting beyond the limits, a check or a column that must be set. Others, 22P02 among them,
+ * also come from a database that is at fault.
  */
 const VALUE_SQLSTATES: ReadonlySet<string> = new Set([
   '22001',
@@ -23,17 +23,19 @@ const VALUE_SQLSTATES: ReadonlySet<string> = new Set([
 /** Data exceptions, integrity constraints, and limits of the program such as the size of an index entry. */
 const REFUSED_SQLSTATE = /^(22|23|54)/;
 
-/** True if the same transaction, run again, meets what the other has left behind and succeeds. */
+/** True if the same transaction, run again, sees the other one's result and succeeds. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT_SQLSTATES.has(sqlStateOf(error));
 }
 
-/** True if nothing was changed, and the same call may simply be made again. */
+/** True if the statement changed no data, and the same call may simply be made again. */
 export function isSacrificed(error: unknown): boolean {
   return SACRIFICED_SQLSTATES.has(sqlStateOf(error));
 }
 
-/** True if Postgres gave it up, mostly since it took longer than allowed (`statement_timeout`). Nothing was changed. */
+/**
+ * True if Postgres gave it up, mostly because it took longer than allowed (`statement_timeout`). It changed no data.
+ */
 export function isCancelled(error: unknown): boolean {
   return sqlStateOf(error) === '57014';
 }

@@ -1,8 +1,10 @@
 /**
- * On Citus a statement about one tenant runs, whole, on the one node that has the tenant's rows. One about several is cut into
- * as many as there are shards, 32, and refused where it locks rows or looks rows up one by one. So there such a statement is
- * sent once a tenant, and on a plain Postgres once for all of them. This is the one place that knows which of the two a
- * database is.
+ * Sends a statement about tenants as Citus can run it.
+ *
+ * On Citus a statement about one tenant runs, whole, on the one node that has the tenant's rows. One about several is
+ * cut into as many as there are shards, 32, and refused if it locks rows or looks rows up one by one. So on Citus such
+ * a statement is sent once for each tenant, and on a plain Postgres once for all of them. Only this file knows which of
+ * the two a database is.
  */
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
@@ -13,7 +15,7 @@ export interface OfTenant {
 
 /** The tenants that one statement is about: all of them, or one. */
 export interface TenantPart {
-  /** Those of one of the lists that are this part's. */
+  /** The rows of one of the lists that belong to this part. */
   only<Row extends OfTenant>(rows: readonly Row[]): readonly Row[];
   /** A condition on a distributed table, by its name in the statement. */
   isOf(table: string): RawBuilder<boolean>;
@@ -48,9 +50,9 @@ export async function isDistributed(database: DatabaseOrTransaction): Promise<bo
 }
 
 /**
- * The end of an insert of many rows that may meet one that is there, or a value that no row can hold. Citus copies rows to their
- * nodes, and then says no more than that it failed (XX000). If rows are to come back it inserts them, and what went wrong
- * keeps its SQLSTATE (`statement-failure.ts`).
+ * The end of an insert of many rows that may meet an existing row, or a value that no row can hold. Citus copies rows
+ * to their nodes, and then reports only that the copy failed (XX000). If rows are to come back, Citus inserts them
+ * instead, and the error keeps its SQLSTATE (`statement-failure.ts`).
  */
 export async function withReasons(database: DatabaseOrTransaction): Promise<RawBuilder<unknown>> {
   return (await isDistributed(database)) ? sql`returning 1` : sql``;
@@ -61,7 +63,7 @@ export async function withReasons(database: DatabaseOrTransaction): Promise<RawB
  * rows are locked everywhere.
  *
  * @param lists - of rows, each of a tenant; `run` asks for its part of each.
- * @returns what the statements returned, one after another.
+ * @returns the statements' rows, one statement after another.
  */
 export async function inTenantParts<Row>(
   database: DatabaseOrTransaction,
@@ -77,7 +79,7 @@ export async function inTenantParts<Row>(
   return found;
 }
 
-/** `inTenantParts` for a statement that returns nothing. */
+/** `inTenantParts` for a statement that returns no rows. */
 export async function forTenantParts(
   database: DatabaseOrTransaction,
   lists: readonly (readonly OfTenant[])[],
