@@ -5,9 +5,9 @@
  * the commit batch's transaction ends, so they become visible in order and a reader that has seen n has
  * seen all before it.
  *
- * Walk: before `worker/src/events/process-commit-batch.ts` calls `appendDeliveries` (step 9); after
- * `logged-deliveries.ts` reads the log (step 11). Attempts are written in `lane-progress.ts`,
- * together with the cursor (step 14).
+ * Walk: `worker/src/events/process-commit-batch.ts` calls `appendDeliveries` (step 9). Afterwards
+ * `logged-deliveries.ts` reads the log (step 11). Attempts are written in `lane-progress.ts`, together with the cursor
+ * (step 14).
  */
 import { matchesFilters, type AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
 import { partFrom, type DeliveryPart } from '@sluice/domain/delivery/delivery-parts';
@@ -35,21 +35,22 @@ import {
 } from './logged-lanes.ts';
 
 /**
- * Logs a delivery of each event to each enabled webhook that chose its type, or to those that the event names. One
- * statement, whatever the number; where a webhook has filters, two more; and one where there are opens or clicks, of which webhooks
- * without `full_resolution` get only the first. Call it last in the transaction: it locks the lanes' rows until the
- * commit, in order of their key, so that two commit batches never deadlock.
+ * Logs a delivery of each event to each enabled webhook that chose its type, or to the webhooks that the event names.
+ * One statement, for any number of events; two more if a webhook has filters; one more if there are opens or clicks,
+ * because webhooks without `full_resolution` get only the first of them. Call it last in the transaction: it locks the
+ * lanes' rows until the commit, in order of their key, so that two commit batches never deadlock.
  *
- * Bodies that are long together, as those of a thousand events of a person with many attributes, are sent in parts
- * (`domain/src/delivery/delivery-parts.ts`): a statement each, and one that locks the lanes before. Then no lease is taken.
+ * Bodies that are long together, such as a thousand events of a person with many attributes, are sent in parts
+ * (`domain/src/delivery/delivery-parts.ts`): one statement for each part, after one that locks the lanes. Then no lease
+ * is taken.
  *
- * Messages for endpoints of applications are a statement of their own, and where there are other events too, one that locks
- * all lanes before. Finds a workspace's own webhooks by `webhooks_of_workspace`, endpoints of applications by the primary
- * key, lanes, workspaces, accounts and merges by theirs.
+ * Messages for endpoints of applications are a statement of their own. If there are other events too, one statement
+ * before locks all lanes. Finds a workspace's own webhooks by `webhooks_of_workspace`, endpoints of applications by the
+ * primary key, lanes, workspaces, accounts and merges by theirs.
  *
- * @param events - in the order in which the webhooks are to be told.
- * @param taking - takes leases of lanes, and is handed what was logged (`logged-lanes.ts`); absent: neither.
- * @returns lanes to wake after commit, without those that wait for a retry probe anyway.
+ * @param events - in the order in which the webhooks are to receive them.
+ * @param taking - takes leases of lanes, and receives the logged deliveries (`logged-lanes.ts`). Absent: neither.
+ * @returns lanes to wake after commit, without the lanes that wait for a retry probe anyway.
  */
 export async function appendDeliveries(
   transaction: DatabaseOrTransaction,
@@ -69,8 +70,8 @@ export async function appendDeliveries(
 }
 
 /**
- * Whose webhooks are told: a workspace's own, which are few, found by `webhooks_of_workspace`; or endpoints of applications,
- * which may be a hundred thousand, and are found by the events that name them.
+ * The kind of webhooks that get deliveries. A workspace's own are few, and are found by `webhooks_of_workspace`.
+ * Endpoints of applications may be a hundred thousand, and are found by the events that name them.
  */
 type Tellable = 'workspace' | 'application';
 
@@ -101,7 +102,10 @@ async function append(
   }
 }
 
-/** By `webhooks_of_workspace`, and of endpoints of applications by the primary key of `webhooks`; and by that of `lanes`. */
+/**
+ * By `webhooks_of_workspace`, for endpoints of applications by the primary key of `webhooks`; and by the primary key of
+ * `lanes`.
+ */
 async function lockLanesOf(
   transaction: DatabaseOrTransaction,
   events: readonly ReportingEvent[],
@@ -131,10 +135,10 @@ async function logPart(
   logging: Omit<Logging, 'filteredOut'>,
 ): Promise<LoggedLane[]> {
   const { events } = logging;
-  // Those that name their webhooks have passed the filters.
+  // Events that name their webhooks have passed the filters.
   if (events.every(({ webhookIds }) => webhookIds !== undefined))
     return (await logOnce(transaction, { ...logging, filteredOut: [] })).lanes;
-  // Hardly any webhook has filters: they are looked at where the statement tells that one has.
+  // Hardly any webhook has filters: they are read only if the statement reports that one has.
   const unfiltered = await logOnce(transaction, { ...logging, filteredOut: undefined });
   if (!unfiltered.hasFilters) return unfiltered.lanes;
   const filteredOut = await listFilteredOut(transaction, events);
@@ -146,7 +150,7 @@ interface Logging extends DeliveryPart {
   readonly repeats: ReadonlySet<number>;
   readonly tellable: Tellable;
   readonly taking: LaneTaking | undefined;
-  /** Undefined: not looked at. Then nothing is logged where a webhook has filters. */
+  /** Undefined: not examined. Then no delivery is logged if a webhook has filters. */
   readonly filteredOut: readonly UnwantedEvent[] | undefined;
 }
 
@@ -261,7 +265,7 @@ interface UnwantedEvent extends LaneKey {
   readonly place: number;
 }
 
-/** Events that are about the one webhook that is not told. */
+/** Events that are about one webhook, which does not receive them. */
 const aboutItself = (events: readonly ReportingEvent[]): UnwantedEvent[] =>
   events.flatMap(({ environmentId, exceptWebhookId }, index) =>
     exceptWebhookId === undefined
@@ -269,7 +273,9 @@ const aboutItself = (events: readonly ReportingEvent[]): UnwantedEvent[] =>
       : [{ environmentId, webhookId: exceptWebhookId, place: index + 1 }],
   );
 
-/** Which events are not for which webhooks because of a filter. By `webhooks_filtered`, which has only webhooks with filters. */
+/**
+ * Pairs of event and webhook that a filter leaves out. By `webhooks_filtered`, which has only webhooks with filters.
+ */
 async function listFilteredOut(
   transaction: DatabaseOrTransaction,
   events: readonly ReportingEvent[],

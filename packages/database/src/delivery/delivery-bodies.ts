@@ -9,7 +9,7 @@ export interface SentAttempt {
   readonly startedAt: Date;
 }
 
-/** Undefined if there is no such attempt, or it is older than what is kept. Index: primary keys. */
+/** Undefined if there is no such attempt, or it is older than the retention. Index: primary keys. */
 export async function findSentAttempt(
   database: DatabaseOrTransaction,
   { environmentId, webhookId }: LaneKey,

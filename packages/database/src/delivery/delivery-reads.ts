@@ -1,10 +1,10 @@
-/** Deliveries as their webhook's owner sees them: all of them with their attempts, or those that match a filter. */
+/** Deliveries as their webhook's owner sees them: all with their attempts, or the matches of a filter. */
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { LaneKey } from './lanes.ts';
 
-/** What made a delivery: something that happened, or an operator. */
+/** The cause of a delivery: an event, or an operator. */
 export type DeliveryOrigin = 'event' | 'resend' | 'test';
 
 /** A delivery as its webhook's owner sees it (`ingestion-webhooks.md` §3). */
@@ -45,12 +45,12 @@ export async function listDeliveries(
 
 /** A week of the default schedule has at most 350, but an operator may have one made at each call. */
 export const ATTEMPTS_SHOWN_MAX = 400;
-/** Of a delivery. Each has up to 32 KB of what was answered, and a page up to a hundred deliveries. */
+/** Of a delivery. Each has up to 32 KB of the endpoint's answer, and a page has up to a hundred deliveries. */
 export const ANSWERS_SHOWN_MAX = 10;
 
 /**
- * The latest attempts of some deliveries of a webhook, in order; what was answered, head and body, of the last of
- * them alone. By the primary key, backwards.
+ * The latest attempts of some deliveries of a webhook, in order. Only the last of them have the endpoint's answer, head
+ * and body. By the primary key, backwards.
  */
 export async function listAttempts(
   database: DatabaseOrTransaction,
@@ -89,7 +89,7 @@ export interface DeliveryFilter {
   readonly eventId?: string | undefined;
   /** int8, in decimal digits: whom the event is about. */
   readonly personId?: string | undefined;
-  /** Of the last answer; `none`: an attempt was made and no answer came. */
+  /** Of the last answer. `none`: an attempt was made and no answer came. */
   readonly statusClass?: StatusClass | undefined;
 }
 
@@ -97,7 +97,7 @@ export const STATUS_CLASSES = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
 export type StatusClass = (typeof STATUS_CLASSES)[number];
 
 /**
- * The filter as conditions: on the log's row `examined`, which are told before its attempts are looked at, and on the last
+ * The filter as conditions: on the log's row `examined`, which apply before its attempts are read, and on the last
  * attempt, `latest`.
  */
 export function conditionsOf({
@@ -136,7 +136,7 @@ export function conditionsOf({
 export interface MatchingDeliveries {
   /** Newest first. */
   readonly deliveries: readonly DeliveryReport[];
-  /** Go on before this sequence; undefined if nothing older can match. */
+  /** Go on before this sequence; undefined if no older delivery can match. */
   readonly nextBefore: number | undefined;
 }
 
@@ -147,14 +147,13 @@ interface Row extends Omit<DeliveryReport, 'sequence'> {
 }
 
 /**
- * At most `limit` deliveries that match before a sequence, newest first, out of at most `scanLimit`
- * examined: a page can be short, or empty, while there is more.
+ * At most `limit` deliveries that match before a sequence, newest first, out of at most `scanLimit` examined: a page
+ * can be short, or empty, while there is more.
  *
- * A state is not stored but follows from the attempts, so rows are examined one by one; the lane's
- * cursor says where a state can be at all, and the scan limit bounds what one that is rare can cost. The log is in order of
- * time, so the first row that is too old ends the scan.
- * By the primary keys of log (backwards), lanes and attempts; of one event by `delivery_log_by_event` and `delivery_log_by_cause`,
- * so that it is found however much came after it.
+ * A state is not stored but follows from the attempts, so rows are examined one by one. The lane's cursor bounds the
+ * rows that can have a state at all, and the scan limit bounds the cost of a rare state. The log is in order of time,
+ * so the first row that is too old ends the scan. By the primary keys of log (backwards), lanes and attempts; of one
+ * event by `delivery_log_by_event` and `delivery_log_by_cause`, so that it is found however much came after it.
  */
 export async function listMatchingDeliveries(
   database: DatabaseOrTransaction,
@@ -167,8 +166,8 @@ export async function listMatchingDeliveries(
   }: { beforeSequence: number; limit: number; scanLimit: number },
 ): Promise<MatchingDeliveries> {
   const { state, sinceMs, eventId } = filter;
-  // Up to the cursor everything has ended; beyond attempted_sequence nothing was tried. As scalars,
-  // for only those bound the range of the index; a join would read the whole backlog and drop it.
+  // Up to the cursor everything has ended; no delivery beyond attempted_sequence was tried. As scalars, for only those
+  // bound the range of the index; a join would read the whole backlog and drop it.
   const cursor = sql`(select cursor_sequence from lane)`;
   const attempted = sql`(select attempted_sequence from lane)`;
   const where = {
@@ -179,7 +178,7 @@ export async function listMatchingDeliveries(
     abandoned: sql`sequence <= ${attempted}`,
   }[state ?? 'any'];
   const { ofLog, ofLatest } = conditionsOf(filter);
-  // Before the scan limit: what came after the event must not use it up.
+  // Before the scan limit: later deliveries must not use it up.
   const isOfEvent =
     eventId === undefined ? sql`true` : sql`(event_id = ${eventId} or cause_event_id = ${eventId})`;
   const isOldest =
@@ -224,7 +223,7 @@ export async function listMatchingDeliveries(
   };
 }
 
-/** One delivery; undefined if there is none. By the primary key. */
+/** One delivery; undefined if it does not exist. By the primary key. */
 export async function findDelivery(
   database: DatabaseOrTransaction,
   lane: LaneKey,

@@ -2,10 +2,10 @@
  * First opens and clicks of each message, and of each link. Webhooks without `full_resolution` get only these
  * (`ingestion-webhooks.md` §2).
  *
- * The first is the one whose row is inserted. If two transactions report one message at once, the second waits at
- * the primary key until the first has ended: so exactly one is first, and if the first is rolled back it is the
- * second. Rows are inserted in order of their key, so that two commit batches never deadlock. Which webhooks exist does
- * not matter: one made later is not told of a repeated open as if it were new.
+ * The first is the one whose row is inserted. If two transactions report one message at once, the second waits at the
+ * primary key until the first has ended: so exactly one is first, and if the first is rolled back it is the second.
+ * Rows are inserted in order of their key, so that two commit batches never deadlock. Existing webhooks do not matter:
+ * a later webhook does not receive a repeated open as if it were new.
  *
  * Part of step 10 of the walk, called by `deliveries.ts`.
  */

@@ -1,7 +1,8 @@
 /**
  * Webhooks that take incoming events (`domain/src/delivery/incoming-event.ts`). A workspace's own are found by
- * `webhooks_of_incoming`, which has no others, and an application's by `webhooks_of_applications`: of a workspace with a hundred
- * thousand endpoints of its customers, a commit batch reads those of the applications that its messages name.
+ * `webhooks_of_incoming`, which has no others, and an application's by `webhooks_of_applications`. A workspace may have
+ * a hundred thousand endpoints of its customers; a commit batch reads only the endpoints of the applications that its
+ * messages name.
  */
 import type {
   ApplicationKey,
@@ -11,12 +12,12 @@ import { sql } from 'kysely';
 import { integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** Those of the workspaces that have such a webhook: part of a statement that is sent anyway. Null: none. */
+/** The workspaces that have such a webhook, as part of a statement that is sent anyway. Null: no workspace has one. */
 export const takersOfIncoming = (environmentIds: readonly number[]) => sql<number[] | null>`(
   select array_agg(distinct environment_id) from webhooks
    where environment_id = any (${environmentIds}::int[]) and takes_incoming and not disabled and application_id is null)`;
 
-/** What these workspaces' own webhooks ask for; no statement where no workspace has one. */
+/** Subscriptions of these workspaces' own webhooks; no statement if no workspace has one. */
 export async function listIncomingSubscriptions(
   transaction: DatabaseOrTransaction,
   environmentIds: readonly number[],
@@ -33,12 +34,15 @@ export async function listIncomingSubscriptions(
 }
 
 export interface ApplicationSubscriptions {
-  /** Those that there are. */
+  /** The named applications that exist. */
   readonly applications: readonly ApplicationKey[];
   readonly subscriptions: readonly IncomingSubscription[];
 }
 
-/** What the endpoints of applications ask for; no statement where no message names one. By the primary key of `applications`, too. */
+/**
+ * Subscriptions of the endpoints of applications; no statement if no message names one. By the primary key of
+ * `applications`, too.
+ */
 export async function listApplicationSubscriptions(
   transaction: DatabaseOrTransaction,
   named: readonly ApplicationKey[],

@@ -1,19 +1,18 @@
 /**
- * Alerts: what a workspace is told about a webhook of its own that cannot be sent to, by its other
- * webhooks.
+ * Alerts about a workspace's own failing webhook, for its other webhooks.
  *
- *   first failure ──▶ `failing_since` ──an hour──▶ told once ──first success──▶ nothing remembered
- *                        └── a delivery given up ──▶ told once ──first success──▶
+ *   first failure ──▶ `failing_since` ──an hour──▶ alerted once ──first success──▶ state cleared
+ *                        └── a delivery given up ──▶ alerted once ──first success──▶
  *
- * What is remembered is written by `recordProgress` (`lane-progress.ts`); here it is looked for and marked
- * as told, in the transaction that logs the alert. So an episode is told exactly once, whatever ends
- * in between. The lanes are locked first, in order of their key as everywhere: the alert is logged to some of them.
+ * `recordProgress` (`lane-progress.ts`) writes the state of an episode. This file finds it and marks it as alerted, in
+ * the transaction that logs the alert. So an episode is alerted exactly once, even if a process ends in between. The
+ * lanes are locked first, in order of their key as everywhere: the alert is logged to some of them.
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** Workspaces in which something is to be told; by `lanes_untold`. */
+/** Workspaces with an alert that is due; by `lanes_untold`. */
 export async function listUntoldEnvironments(
   database: DatabaseOrTransaction,
   failingSinceBeforeMs: number,
@@ -27,7 +26,7 @@ export async function listUntoldEnvironments(
   return rows.map((row) => row.environmentId);
 }
 
-/** A webhook that something is to be told of. */
+/** A webhook with an alert that is due. */
 export interface UntoldLane {
   readonly webhookId: number;
   readonly name: string;
@@ -37,7 +36,7 @@ export interface UntoldLane {
   /** Neither delivered nor abandoned, as `lane-states.ts` counts. */
   readonly unfinishedCount: number;
   readonly nextProbeAt: Date | null;
-  /** Given up, the first of the episode; null if none was, or it is not in the log any more. */
+  /** The first given up delivery of the episode; null if no delivery was given up, or the log has lost it. */
   readonly abandoned: AbandonedDelivery | null;
 }
 
@@ -52,8 +51,8 @@ export interface AbandonedDelivery {
 }
 
 /**
- * Locks the lanes that alerts may be of or for: those of the workspace's own webhooks, those with something untold, and
- * further ones, by `webhooks_of_workspace` and `lanes_untold`.
+ * Locks the lanes that an alert may be about or for: the lanes of the workspace's own webhooks, the lanes with a due
+ * alert, and further ones. By `webhooks_of_workspace` and `lanes_untold`.
  *
  * @returns their webhooks.
  */
@@ -74,7 +73,7 @@ export async function lockAlertLanes(
   return rows.map(({ webhookId }) => webhookId);
 }
 
-/** Locks what alerts may be of or for, marks what is due as told, and says what that is. */
+/** Locks the lanes that an alert may be about or for, marks the due alerts as sent, and returns them. */
 export async function takeUntold(
   transaction: DatabaseOrTransaction,
   environmentId: number,
@@ -141,7 +140,7 @@ export async function takeUntold(
 const isUntold = (prefix: RawBuilder<unknown>) =>
   sql`(${prefix}failing_since is not null and not ${prefix}is_failure_told or ${prefix}abandoned_sequence is not null and not ${prefix}is_abandonment_told)`;
 
-// An episode may outlast its head: when the head was skipped or given up with nothing behind it, the lane is not
+// An episode may outlast its head: if the head was skipped or given up with an empty queue behind it, the lane is not
 // failing any more.
 const isFailureDue = (sinceBeforeMs: number) =>
   sql`(not is_failure_told and not is_paused and state = 'failing' and failing_since is not null and failing_since <= ${new Date(sinceBeforeMs)})`;

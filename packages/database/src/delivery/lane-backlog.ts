@@ -14,7 +14,10 @@ export interface LaneBacklog {
   readonly deliveryCount: number;
   /** Requests that they may have under way, all together. */
   readonly windowCount: number;
-  /** When the oldest of them was logged that does not wait for its webhook's own rate; null if there is none. */
+  /**
+   * When the oldest of the deliveries was logged that does not wait for its webhook's own rate; null if there is no
+   * such delivery.
+   */
   readonly oldestAtMs: number | null;
 }
 
@@ -27,8 +30,8 @@ const NOTHING: LaneBacklog = { laneCount: 0, deliveryCount: 0, windowCount: 0, o
 const LATE_START_MS = 5_000;
 
 /**
- * By state. What a disabled webhook holds is nobody's work and not counted. What waits because events exceed the
- * webhook's rate has no age: nobody is late, and another worker would not help.
+ * By state. Deliveries of a disabled webhook are not work, and not counted. Deliveries that wait because events exceed
+ * the webhook's rate have no age: they are not late, and another worker would not help.
  */
 export async function findLaneBacklog(
   database: DatabaseOrTransaction,

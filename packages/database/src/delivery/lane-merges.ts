@@ -1,12 +1,15 @@
 /**
- * Merges of people whose deliveries wait: the deliveries of a merged person, logged before, and those of the person whom
- * they were merged into are about one person, and keep their order (`domain/src/delivery/lane.ts`).
+ * Merges of people whose deliveries wait.
  *
- * A merge is kept for each lane that has waiting deliveries at its time, and for as long as those wait. So a lane without
- * merges pays one look in an index a page of its log (`logged-deliveries.ts`), and nothing a delivery.
+ * The deliveries of a merged person, logged before, and the deliveries of the person whom they were merged into are
+ * about one person, and keep their order (`domain/src/delivery/lane.ts`).
  *
- * Every statement finds its rows by the primary key of lanes or of lane_merges, by `webhooks_of_workspace` or by `lane_merges_into`, except
- * `deleteEndedLaneMerges`, which reads all of them.
+ * A merge is kept for each lane that has waiting deliveries at its time, and for as long as these wait. So a lane
+ * without merges pays one look in an index for each page of its log (`logged-deliveries.ts`), and no cost for a
+ * delivery.
+ *
+ * Every statement finds its rows by the primary key of lanes or of lane_merges, by `webhooks_of_workspace` or by
+ * `lane_merges_into`, except `deleteEndedLaneMerges`, which reads all of them.
  */
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn } from '../connection/columns.ts';
@@ -14,7 +17,7 @@ import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import type { PersonMove } from '@sluice/domain/state/loaded-state';
 import type { LaneKey } from './lanes.ts';
 
-/** Call it before the transaction logs deliveries: what it logs itself knows of its merges. */
+/** Call it before the transaction logs deliveries: its own deliveries already have the merged person. */
 export async function recordLaneMerges(
   transaction: DatabaseOrTransaction,
   moves: readonly Pick<PersonMove, 'environmentId' | 'fromPersonId' | 'toPersonId'>[],
@@ -45,7 +48,7 @@ export interface MergeRequest {
 }
 
 /**
- * For each request the merges of its people, and of those who were merged with them, directly or by others.
+ * For each request the merges of its people, and of the people who were merged with them, directly or by others.
  *
  * @returns for each request, by merged person: the person whom they are part of now.
  */
@@ -86,14 +89,14 @@ export async function listLaneMerges(
   return merges;
 }
 
-/** Nobody is merged into themselves, by way of others either: the merged person is gone. */
+/** A person is never merged into themselves, by way of others either: the merged person is gone. */
 function followMerges(merges: ReadonlyMap<number, number>, personId: number): number {
   let followed = personId;
   for (let left = merges.size; left > 0; left--) followed = merges.get(followed) ?? followed;
   return followed;
 }
 
-/** Those that no waiting delivery needs. Run it every minute, on any number of workers. */
+/** Deletes the merges that no waiting delivery needs. Run it every minute, on any number of workers. */
 export async function deleteEndedLaneMerges(database: DatabaseOrTransaction): Promise<void> {
   await sql`
     delete from lane_merges m

@@ -3,8 +3,8 @@
  * fencing number of its claim (`lanes.ts`), so a worker that lost its lease cannot write. Delivery queues are found by
  * their primary key and locked in its order.
  *
- * Step 14, the last of the walk. Before: `worker/src/lane/lane-store.ts`, under a claim of `lanes.ts`. After: the lane is
- * woken again where there is more to do (`worker/src/delivery/deliver-webhook.ts`).
+ * Step 14, the last of the walk. Before: `worker/src/lane/lane-store.ts`, under a claim of `lanes.ts`. After: the lane
+ * is woken again if there is more to do (`worker/src/delivery/deliver-webhook.ts`).
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
@@ -41,7 +41,7 @@ export interface AttemptRecord {
 export interface LaneProgress {
   readonly snapshot: LaneSnapshot;
   readonly attempts: readonly AttemptRecord[];
-  /** Where the webhook has a rate limit. */
+  /** Present if the webhook has a rate limit. */
   readonly nextStartAtMs?: number | null;
   /** Of the endpoint that `snapshot` speaks of: if it has grown meanwhile, the head is probed at once. */
   readonly endpointVersion: number;
@@ -54,7 +54,7 @@ export interface LaneProgress {
 export interface LaneAfterProgress extends LaneTarget {
   readonly lastSequence: number;
   readonly isPaused: boolean;
-  /** As kept: earlier than the snapshot's where the endpoint was changed, or the webhook enabled. */
+  /** As kept: earlier than the snapshot's if the endpoint was changed, or the webhook enabled. */
   readonly nextProbeAtMs: number | null;
   /** Of the lease, at least half of `leaseMs`; 0 if it was given back. */
   readonly leaseLeftMs: number;
@@ -70,12 +70,12 @@ export interface DrainReport {
 
 /**
  * Writes down the results of drains: their attempts and their lanes' new states, in one statement, however many.
- * Undefined, with nothing written, in the place of a drain whose fencing number is no longer the lane's, or whose
- * lane is gone. May be repeated when its answer was lost.
+ * Undefined in the place of a drain whose fencing number is no longer the lane's, or whose lane is gone; no row of it
+ * is written. May be repeated when its answer was lost.
  *
  * Only such a repetition meets attempts that are kept already. So they are kept without `on conflict`, which writes
  * each row in two steps: 12.2 µs of Postgres' CPU an attempt instead of 19.3, and 199 bytes of its log instead of 247.
- * If one is there, nothing was written, and the same is written again with it.
+ * If one is there, the whole statement fails, and the same is written again with `on conflict`.
  */
 export async function recordProgressOfLanes(
   database: Database,
@@ -215,8 +215,8 @@ interface KeptAttempt {
 }
 
 /**
- * The first delivery of each lane that was given up, except what an operator had tried once and alerts: those are not
- * reported. There is hardly ever one, and without any the log, with all its days, stays out of the statement.
+ * The first given up delivery of each lane. Alerts and deliveries that an operator had tried once are left out: they
+ * are not reported. There is hardly ever one, and without any the log, with all its days, stays out of the statement.
  */
 function firstAbandoned(attempts: readonly KeptAttempt[]) {
   const abandoned = attempts.filter(({ attempt }) => attempt.outcome === 'abandoned');

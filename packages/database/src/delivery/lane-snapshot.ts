@@ -32,7 +32,7 @@ export const HEAD_SEQUENCE = sql<string>`
                        order by sequence limit 1), lanes.cursor_sequence + 1)
        else lanes.cursor_sequence + 1 end`;
 
-/** Only that of a row with more. */
+/** The snapshot alone, of a row with more columns. */
 export function snapshotOf(
   row: LaneRow,
 ): LaneSnapshot & { lastSequence: number; fencing: number; nextStartAtMs: number | null } {

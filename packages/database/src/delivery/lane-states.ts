@@ -1,6 +1,7 @@
 /**
- * A lane as it explains itself to its webhook's owner: what it waits for, since when, and how much
- * waits behind it. For the machine's own look, `findLane` of `lanes.ts`.
+ * A lane as its webhook's owner sees it: the reason and time of its wait, and its backlog.
+ *
+ * The worker reads its lanes with `findLane` of `lanes.ts`.
  */
 import type { AuditActorType } from '@sluice/domain/accounts/audit-change';
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
@@ -33,7 +34,9 @@ export interface LaneState {
   readonly unfinishedCount: number;
   readonly nextProbeAt: Date | null;
   readonly head: LaneHead | undefined;
-  /** The minute of the latest success, as the statistics have it; null: none in the time that they are kept for. */
+  /**
+   * The minute of the latest success in the statistics. Null: there was no success in the time that they are kept for.
+   */
   readonly lastDeliveredAt: Date | null;
 }
 
@@ -58,9 +61,9 @@ export async function findLaneState(
 }
 
 /**
- * Of those of the webhooks that there are, in no order. Counts by subtraction, so that a backlog of millions
- * costs what an empty one does: only what was tried out of order beyond the cursor is looked at,
- * and that is as much as one run may hold. By the primary keys of lanes, log and attempts, and `delivery_minutes_of_success`.
+ * The states of the webhooks' lanes that exist, in no order. Counts by subtraction, so that a backlog of millions costs
+ * as much as an empty one. It reads only the deliveries that were tried out of order beyond the cursor, and one run
+ * bounds their number. By the primary keys of lanes, log and attempts, and `delivery_minutes_of_success`.
  */
 export async function listLaneStates(
   database: DatabaseOrTransaction,
@@ -125,7 +128,10 @@ export interface Disabling {
   readonly actorType: AuditActorType;
   readonly userId: number | null;
   readonly serviceAccountId: number | null;
-  /** As they are called now: the user, the service account, whom the link to the portal is for, or the key that was used; null for the service itself. */
+  /**
+   * Current name of the user, the service account, the addressee of the portal link, or the key that was used. Null for
+   * the service itself.
+   */
   readonly actorName: string | null;
 }
 

@@ -5,12 +5,12 @@
 import type { SigningScheme } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 
-/** Where and how the deliveries of a lane are sent now. */
+/** The current address and settings for the deliveries of a lane. */
 export interface LaneTarget {
   readonly endpoint: string;
   /**
-   * Grows when the webhook is sent elsewhere or with other headers or another key, and when it is enabled: what failed
-   * before says nothing about now.
+   * Grows when the webhook is sent elsewhere or with other headers or another key, and when it is enabled. Earlier
+   * failures do not count against the new endpoint.
    */
   readonly endpointVersion: number;
   /** As it is stored: encrypted. */
@@ -20,11 +20,11 @@ export interface LaneTarget {
   readonly nextSignsFromMs: number | null;
   /** Adds the headers of Standard Webhooks. */
   readonly standardWebhooks: boolean;
-  /** Which signatures there are at all. */
+  /** The signature schemes of the webhook. */
   readonly signing: SigningScheme;
   /** Null: as fast as it goes. */
   readonly rateLimitPerSecond: number | null;
-  /** Null: what the worker allows; 1 where the webhook wants strict order. */
+  /** Null: the worker's own limit. It is 1 if the webhook wants strict order. */
   readonly windowMax: number | null;
   /** As they are stored: encrypted JSON. */
   readonly customHeaders: string | null;
@@ -39,7 +39,7 @@ export const TARGET = sql`
   case when webhooks.ordering = 'strict' then 1 else webhooks.window_max end as "windowMax", webhooks.custom_headers as "customHeaders",
   webhooks.endpoint_credentials as "endpointCredentials"`;
 
-/** Only that of a row with more. */
+/** The target alone, of a row with more columns. */
 export function targetOf(row: LaneTarget): LaneTarget {
   return {
     endpoint: row.endpoint,

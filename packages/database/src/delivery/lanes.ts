@@ -1,20 +1,16 @@
 /**
- * Lanes: how far each webhook's log is sent, and who is sending it.
+ * Lanes: the progress of each webhook's log, and the worker that sends it.
  *
- * A lane is drained by the holder of its lease. Claiming makes the fencing number one higher, and
- * every write of a drain names the number it was given, so a worker that lost its lease writes
- * nothing. Lease times are by the database's clock, which all workers share; probe times are by
- * the workers' clock, which is handed in.
+ * A lane is drained by the holder of its lease. Claiming makes the fencing number one higher, and every write of a
+ * drain names its number, so a worker that lost its lease cannot write. Lease times are by the database's clock, which
+ * all workers share; probe times are by the workers' clock, an argument.
  *
- * Claims and progress are taken for many lanes in one statement, because a worker drains many at a
- * time and a statement costs the same whatever the number. Lanes are locked in order of their key, as
- * `appendDeliveries` does, so that there are no deadlocks.
+ * One statement takes claims and progress of many lanes, because its cost is nearly the same for any number. It locks
+ * them in order of their key, as in `appendDeliveries`, so that there are no deadlocks. It finds them by the primary
+ * key (environment_id, webhook_id), except `listLanesToWake` (partial index `lanes_to_wake`).
  *
- * Every statement finds its lanes by the primary key (environment_id, webhook_id), except
- * `listLanesToWake`, which reads the partial index `lanes_to_wake`.
- *
- * Used by `worker/src/delivery/deliver-webhook.ts` (step 11) and `worker/src/maintenance/reconcile-lanes.ts`. What a
- * drain has come to is kept by `lane-progress.ts`.
+ * Used by `worker/src/delivery/deliver-webhook.ts` (step 11) and `worker/src/maintenance/reconcile-lanes.ts`. After it:
+ * `lane-progress.ts`.
  */
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { sql } from 'kysely';
@@ -35,16 +31,16 @@ export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   readonly readFromDay: string | null;
   readonly fencing: number;
   readonly lastSequence: number;
-  /** No request before it; null if there is no rate limit, or nothing to remember. */
+  /** No request before it; null if there is no rate limit, or no earlier request counts. */
   readonly nextStartAtMs: number | null;
 }
 
-/** A condition on a joined workspace and its account: both are open. Otherwise nothing is sent. */
+/** A condition on a joined workspace and its account: both are open. Otherwise their lanes send no request. */
 export const IS_OPEN = sql`(environments.deleted_at is null and accounts.status <> 'closed')`;
 
 /**
- * Of a joined lane that this statement changes, and its webhook: false if the statement waited for whoever sent the
- * webhook elsewhere, or enabled it. Then the lane is as it is now, and the webhook still as it was.
+ * Of a joined lane that this statement changes, and its webhook. False if the statement waited for a transaction that
+ * sent the webhook elsewhere, or enabled it. Then the lane is as it is now, and the webhook still as it was.
  */
 export const IS_WEBHOOK_CURRENT = sql`(lanes.endpoint_version = webhooks.endpoint_version)`;
 
@@ -76,9 +72,9 @@ export const unbelievedProbeAt = (nowMs: number, probeWaitMsMax: number): Date =
   new Date(nowMs + probeWaitMsMax + CLOCK_AHEAD_MS_MAX);
 
 /**
- * Takes the leases of those lanes that have something to send now: not paused, not held by another, not
- * waiting for a later retry probe, and of a workspace that is open. In the place of the others undefined; `findLane`
- * says why: nothing if its webhook was sent elsewhere at this moment, and it may be claimed again at once. A lane
+ * Takes the leases of lanes that have something to send now: not paused, not held by another, not waiting for a later
+ * retry probe, and of a workspace that is open. Undefined in the place of the others; `findLane` returns the reason. It
+ * finds no reason if the webhook was sent elsewhere at this moment; such a lane may be claimed again at once. A lane
  * that is asked for twice is given once.
  */
 export async function claimLanes(
@@ -151,7 +147,7 @@ export interface LaneReport extends LaneSnapshot {
   readonly isOver: boolean;
 }
 
-/** Lanes as they stand, for those who only look; in the place of one that is not there undefined. */
+/** Lanes as they stand, for reads without a claim; undefined in the place of a lane that does not exist. */
 export async function findLanes(
   database: DatabaseOrTransaction,
   lanes: readonly LaneKey[],
@@ -185,16 +181,16 @@ export async function findLane(
   return report;
 }
 
-/** A lane that nobody holds and that has something to do. */
+/** A lane without a holder that has something to do. */
 export interface UnclaimedLane extends LaneKey {
-  /** Of its last claim; unchanged later where nobody has claimed it since. */
+  /** Of its last claim; unchanged later if it was not claimed since. */
   readonly fencing: number;
 }
 
 /**
- * Lanes that should be running and that nobody may have been told of: work without a lease, a lease
- * that has run out, a retry probe that is due, or one so far away that the clock that put it off was wrong. Longest due
- * first, at most `limit` of each.
+ * Lanes that should be running and may have missed their wake-up: work without a lease, a lease that has run out, a
+ * retry probe that is due, or one so far away that the clock that put it off was wrong. Longest due first, at most
+ * `limit` of each.
  */
 export async function listLanesToWake(
   database: DatabaseOrTransaction,

@@ -1,10 +1,11 @@
 /**
  * Reads a worker's next deliveries: parts of the logs, with their earlier attempts.
  *
- * A part of a log is read from a day on, so that partitions before it are not looked at; where a clock was days behind
- * this may leave something out, so what has a gap is read again without that bound.
+ * A part of a log is read from a day on, so that earlier partitions are not read. If a clock was days behind, this may
+ * leave deliveries out, so a page with a gap is read again without that bound.
  *
- * Walk: before `deliveries.ts` writes the log (step 10); after `worker/src/delivery/deliver-webhook.ts` sends it (step 11).
+ * Walk: `deliveries.ts` writes the log before (step 10), and `worker/src/delivery/deliver-webhook.ts` sends it after
+ * (step 11).
  */
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import {
@@ -38,7 +39,7 @@ export interface LoggedDelivery extends LaneDelivery {
 export interface LogRequest {
   readonly lane: LaneKey;
   readonly after: number;
-  /** Deliveries up to here may have attempts; those beyond have none. */
+  /** Deliveries up to here may have attempts; later ones have no attempts. */
   readonly attemptedThrough: number;
   readonly limit: number;
   /** From `readFromDay` of a delivery up to `after`: partitions before it are not looked at. Null: all are. */
@@ -51,8 +52,8 @@ const HAS_MERGES = 2;
 
 /**
  * For each request the deliveries after `after`, in order, at most `limit`, with the results of earlier attempts. One
- * statement for all requests, a second one where there may be attempts, and one where people of the lane were merged. By
- * the primary keys of log, attempts and merges, in the partitions from `readFromDay` on.
+ * statement for all requests, a second one if there may be attempts, and one if people of the lane were merged. By the
+ * primary keys of log, attempts and merges, in the partitions from `readFromDay` on.
  */
 export async function listDeliveriesAfter(
   database: DatabaseOrTransaction,
@@ -105,7 +106,7 @@ export async function listDeliveriesAfter(
       eventType,
       body,
       isTriedOnce,
-      // Older versions have logged no person. What an operator asked for is outside the order.
+      // Older versions have logged no person. Deliveries that an operator asked for are outside the order.
       personId: isTriedOnce ? null : personOf(personId, body),
       retry: NEVER_ATTEMPTED,
       isFinished: false,
@@ -166,9 +167,9 @@ async function readAgainWithoutBound(
 }
 
 /**
- * True if a database whose clock was days behind may have logged, or kept attempts, before the supposed first day:
- * the page is empty or has a gap, or a delivery that may have attempts has none. Otherwise hardly ever: only what a
- * worker had on its way when it died has no attempt before `attemptedThrough`.
+ * True if a database whose clock was days behind may have logged, or kept attempts, before the supposed first day: the
+ * page is empty or has a gap, or a delivery that may have attempts has no attempt. Otherwise hardly ever: only
+ * deliveries in progress when their worker died have no attempt before `attemptedThrough`.
  */
 const isIncomplete = (
   { after, attemptedThrough }: LogRequest,

@@ -3,11 +3,11 @@
  * lease of each queue that was free and empty. So a lone delivery is sent without a claim and without a look into the
  * log: two round trips, one commit and one sync of the disk less.
  *
- * A lease that is taken so counts from before the commit, by the clock of Postgres, as that of any claim; a transaction that
- * is undone takes none. If the process does not hear of the commit, as when it is killed, the lane is free when the
- * process is known to be gone, or when the lease ends.
+ * A lease that is taken here counts from before the commit, by the clock of Postgres, like the lease of any claim; a
+ * transaction that is undone takes no lease. If the process does not hear of the commit, as when it is killed, the lane
+ * is free when the process is known to be gone, or when the lease ends.
  *
- * Used by `deliveries.ts`. Beside `lanes.ts`, where a lane is claimed by itself.
+ * Used by `deliveries.ts`. Beside `lanes.ts`, whose statement only claims lanes.
  */
 import { personInBody } from '@sluice/domain/delivery/webhook';
 import { NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
@@ -30,15 +30,15 @@ export interface LoggedLane extends LaneKey {
   /** Of the last delivery now. */
   readonly lastSequence: number;
   /**
-   * All that the transaction has logged for it, in order; absent if that is much, or where people of the lane were merged:
-   * then the log is to be read.
+   * All deliveries that the transaction has logged for the lane, in order. Absent if they are many, or if people of the
+   * lane were merged; then the log is to be read.
    */
   readonly deliveries?: readonly LoggedDelivery[];
-  /** Present where the transaction took its lease: with the commit the lane is to be drained. */
+  /** Present if the transaction took its lease: with the commit the lane is to be drained. */
   readonly claimed?: ClaimedLane;
 }
 
-/** What whoever logs wants to be handed. */
+/** Options of a caller that logs and takes leases. */
 export interface LaneTaking extends Pick<Required<LaneClaim>, 'leaseMs' | 'holderProcessId'> {
   /** Unix milliseconds. */
   readonly nowMs: number;
@@ -49,7 +49,9 @@ export interface LaneTaking extends Pick<Required<LaneClaim>, 'leaseMs' | 'holde
 /** As many as a drain reads at least at a time; more are read from the log, page by page. */
 export const HANDED_COUNT_MAX = 32;
 
-/** Columns and tables of the part of the statement that locks lanes. Whoever takes nothing reads nothing for it. */
+/**
+ * Columns and tables of the part of the statement that locks lanes. A caller that takes no leases reads no extra rows.
+ */
 export interface LaneGrant {
   readonly isFree: RawBuilder<boolean>;
   readonly accountId: RawBuilder<number | null>;
@@ -65,7 +67,7 @@ export const grantOf = (taking: LaneTaking | undefined): LaneGrant =>
         tables: sql`join webhooks using (environment_id, webhook_id) join environments using (environment_id) join accounts using (account_id)`,
       };
 
-/** A condition on a joined lane, its webhook, workspace and account: it may be drained now, and nothing waits in it. */
+/** A condition on a joined lane, its webhook, workspace and account: it may be drained now, and its queue is empty. */
 const isIdleAndFree = ({ nowMs }: LaneTaking): RawBuilder<boolean> => sql`
   (lanes.state = 'healthy' and not lanes.is_paused and lanes.cursor_sequence = lanes.last_sequence
    and (lanes.lease_until is null or lanes.lease_until <= clock_timestamp())
@@ -73,7 +75,7 @@ const isIdleAndFree = ({ nowMs }: LaneTaking): RawBuilder<boolean> => sql`
         or lanes.next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})
    and ${IS_OPEN} and ${IS_WEBHOOK_CURRENT})`;
 
-/** A lane as the statement that logs tells of it. */
+/** A lane as the logging statement returns it. */
 export interface LoggedLaneRow extends LaneKey, LaneRow, LaneTarget {
   readonly isClaimed: boolean;
   readonly accountId: number;
@@ -83,7 +85,7 @@ export interface LoggedLaneRow extends LaneKey, LaneRow, LaneTarget {
   readonly withContent: boolean;
   readonly withPersonAttributes: boolean;
   readonly hasMerges: boolean;
-  /** The day before that of the log's new rows. */
+  /** The day before the day of the log's new rows. */
   readonly dayBefore: string;
 }
 
