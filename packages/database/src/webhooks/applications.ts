@@ -1,8 +1,8 @@
 /**
- * Applications: the customers of a workspace, each with endpoints of its own, which are webhooks. A published message that names
- * an application is for its endpoints alone.
+ * Applications: the customers of a workspace, each with endpoints of its own.
  *
- * Index: the primary key of `applications`, and `webhooks_of_applications` for endpoints; both begin with the workspace.
+ * Endpoints are webhooks. A published message that names an application is for its endpoints alone. Indexes, which all
+ * begin with the workspace: the primary key of `applications`, and `webhooks_of_applications` for endpoints.
  */
 import { sql } from 'kysely';
 import { lockEnvironment } from '../accounts/environments.ts';
@@ -31,7 +31,7 @@ const AFTER_ALL = '\u{10FFFF}';
  * By their ids.
  *
  * @param after - the last id that was seen.
- * @param prefix - what their ids begin with; empty: all of them.
+ * @param prefix - beginning of their ids. Empty: all of them.
  */
 export async function listApplications(
   database: DatabaseOrTransaction,
@@ -117,7 +117,7 @@ export async function makeApplication(
   );
 }
 
-/** Undefined if there is none. */
+/** Undefined if there is no such application. */
 export async function renameApplication(
   database: Database,
   environmentId: number,
@@ -140,8 +140,8 @@ export async function renameApplication(
 }
 
 /**
- * With its endpoints and the links to the portal that open them: what was not delivered yet is not sent any more. False if
- * there is none. Endpoints are deleted as `deleteWebhook` does it, and cleared as those are.
+ * Deletes it with its endpoints and the links to the portal that open them. Undelivered events are not sent any more.
+ * False if there is no such application. Endpoints are deleted and cleared like a webhook of `deleteWebhook`.
  */
 export async function deleteApplication(
   database: Database,
@@ -151,7 +151,7 @@ export async function deleteApplication(
   nowMs: number,
 ): Promise<boolean> {
   return database.transaction().execute(async (transaction) => {
-    // Who makes an endpoint holds the workspace, so none is made meanwhile.
+    // Making an endpoint takes the same lock, so no endpoint is made meanwhile.
     if ((await lockEnvironment(transaction, environmentId)) === undefined) return false;
     const before = await lockApplication(transaction, environmentId, applicationId);
     if (!before) return false;

@@ -1,10 +1,12 @@
 /**
- * All secrets of the installation that are stored encrypted: those of webhooks and workspaces, the second factors of
- * users, and the client secrets of accounts at their identity providers. Nothing here can read one.
+ * All secrets of the installation that are stored encrypted.
  *
- * An encrypted column that is missing here would be lost with the key that encrypted it. Tokens (`webhook-tokens.ts`) are
- * left out: a worker that cannot decrypt one fetches another. Secrets of deleted webhooks
- * are left out on purpose: nobody sends with them.
+ * They are the secrets of webhooks and workspaces, the second factors of users, and the client secrets of accounts at
+ * their identity providers. This file cannot decrypt them.
+ *
+ * An encrypted column that is missing here would be lost with the key that encrypted it. Tokens (`webhook-tokens.ts`)
+ * are left out: a worker that cannot decrypt one fetches another. Secrets of deleted webhooks are left out on purpose:
+ * they send no more requests.
  */
 import { clientSecretContext } from '@sluice/domain/accounts/identity-provider';
 import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
@@ -20,11 +22,11 @@ export interface SecretOwner {
   readonly userId: number;
 }
 
-/** A secret where it stands, so that it can be replaced there. */
+/** A secret with its place, so that it can be replaced there. */
 export interface StoredSecret extends SecretOwner {
   /**
-   * The key of a workspace; the key of a webhook, its next one, its headers, and its client certificate and OAuth2 client; the
-   * second factor of a user; what an account is known by to its identity provider.
+   * The key of a workspace; the key of a webhook, its next one, its headers, and its client certificate and OAuth2
+   * client; the second factor of a user; the client secret of an account at its identity provider.
    */
   readonly place:
     | 'environment'
@@ -37,12 +39,12 @@ export interface StoredSecret extends SecretOwner {
   readonly stored: string;
 }
 
-/** With what people call its webhook, its workspace, its user, or its provider. */
+/** With the display name of its webhook, its workspace, its user, or its provider. */
 export interface NamedSecret extends StoredSecret {
   readonly name: string;
 }
 
-/** What is authenticated with the secret of this owner. */
+/** The context that is authenticated with the secret of this owner. */
 export function contextOf({ environmentId, accountId, userId }: SecretOwner): string {
   if (accountId === 0) return secretContext(environmentId);
   return userId === 0 ? clientSecretContext(accountId) : secondFactorContext(accountId, userId);
@@ -84,8 +86,8 @@ export async function listSecrets(database: DatabaseOrTransaction): Promise<Name
 }
 
 /**
- * At most `limit` secrets that do not begin with `prefix`: those that another key encrypted, and those
- * that none did. Reads all webhooks and workspaces: for the start of a process, and now and then.
+ * At most `limit` secrets that do not begin with `prefix`: secrets that another key encrypted, and secrets that are not
+ * encrypted. Reads all webhooks and workspaces: for the start of a process, and now and then.
  */
 export async function listSecretsWithout(
   database: DatabaseOrTransaction,

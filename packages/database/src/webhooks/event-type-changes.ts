@@ -1,7 +1,8 @@
 /**
- * The use cases that make, change, archive and delete an event type: its rows, the revision of the workspace's types, which tells
- * intake, and the audit entry, in one transaction. The workspace's row is locked first, so that two changes of its types
- * come after each other.
+ * The use cases that make, change, archive and delete an event type.
+ *
+ * Each writes in one transaction its rows, the revision of the workspace's types, by which intake notices the change,
+ * and the audit entry. The workspace's row is locked first, so that two changes of its types come after each other.
  *
  * Index: as `event-types.ts`, and the primary key of `event_type_sets`.
  */
@@ -23,7 +24,7 @@ const EVENT_TYPE_VERSION_COUNT_MAX = 100;
 
 export interface EventTypeSettings {
   readonly description: string;
-  /** JSON; null: any payload. */
+  /** JSON. Null: any payload. */
   readonly schema: string | null;
 }
 

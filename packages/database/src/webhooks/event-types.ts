@@ -11,7 +11,7 @@ export interface EventType {
   /** From 1, one more with each change of the schema. */
   readonly version: number;
   readonly description: string;
-  /** JSON; null: any payload. */
+  /** JSON. Null: any payload. */
   readonly schema: string | null;
   /** Of this version. */
   readonly madeAt: Date;
@@ -56,7 +56,7 @@ export async function findEventType(
   return rows[0];
 }
 
-/** What intake has to know: whose types have changed since it read them. */
+/** Intake reads it to find the workspaces whose types have changed since its last read. */
 export interface EventTypeRevision {
   readonly environmentId: number;
   /** int8, in decimal digits. */
@@ -76,12 +76,12 @@ export interface SchemaInForce {
   readonly environmentId: number;
   readonly name: string;
   readonly version: number;
-  /** JSON; null: of an archived type, which may have none. */
+  /** JSON. Null: an archived type, which may have no schema. */
   readonly schema: string | null;
   readonly isArchived: boolean;
 }
 
-/** What publishing is held to, of workspaces: types with a schema, and archived ones. By `event_types_current`. */
+/** Rules for publishing, of workspaces: types with a schema, and archived ones. By `event_types_current`. */
 export async function listSchemasInForce(
   database: DatabaseOrTransaction,
   environmentIds: readonly number[],

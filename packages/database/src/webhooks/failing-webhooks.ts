@@ -1,8 +1,8 @@
 /**
- * Webhooks that ask to be disabled after some days of failure (`disable_after_days`): found, and disabled with their audit
- * entry. What waits for one is kept, as for any disabled webhook.
+ * Webhooks that ask to be disabled after some days of failure (`disable_after_days`).
  *
- * Index: `lanes_failing`, then the primary keys.
+ * This file finds them, and disables them with their audit entry. Their waiting deliveries are kept, as for any
+ * disabled webhook. Index: `lanes_failing`, then the primary keys.
  */
 import { sql } from 'kysely';
 import { findAccountOf } from '../accounts/environments.ts';
@@ -16,8 +16,9 @@ import { lockWebhook, updateWebhook, type Webhook } from './webhooks.ts';
 const DAY_MS = 86_400_000;
 
 /**
- * Condition on a lane `l` and its webhook `w`. Days before it was enabled again do not count, nor those of another address: who
- * enables it would find it disabled a minute later, before it was tried.
+ * Condition on a lane `l` and its webhook `w`. Days before the webhook was enabled again do not count, nor days of
+ * another address: otherwise a webhook that was just enabled would be disabled a minute later, before its first
+ * attempt.
  */
 const isOverdue = (nowMs: number) => sql`
   (l.failing_since <= ${new Date(nowMs - DAY_MS)} and l.state = 'failing' and not l.is_paused
@@ -45,8 +46,8 @@ export interface DisabledWebhook extends Pick<Webhook, 'webhookId' | 'name'> {
 }
 
 /**
- * Disables it, unless it has succeeded or was changed meanwhile: then undefined. Locks the lanes of those that are told of it,
- * in the order in which all lanes are locked.
+ * Disables it, unless it has succeeded or was changed meanwhile: then undefined. Locks the lanes of the webhooks that
+ * get the alert, in the order in which all lanes are locked.
  */
 export async function disableOverdue(
   transaction: Transaction,

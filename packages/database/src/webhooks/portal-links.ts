@@ -1,8 +1,9 @@
 /**
- * Links to the portal as their makers see them. Rules: `domain/src/accounts/portal.ts`. The session that a link opens:
- * `portal-sessions.ts`. Times are those of Postgres' clock.
+ * Links to the portal as their makers see them.
  *
- * Index: the primary key, which begins with the workspace, unless a statement says otherwise.
+ * Rules: `domain/src/accounts/portal.ts`. The session that a link opens: `portal-sessions.ts`. All times are by
+ * Postgres' clock. Index: the primary key, which begins with the workspace, unless a statement has another in its
+ * comment.
  */
 import {
   PORTAL_CODE_SECONDS,
@@ -19,14 +20,14 @@ import type { ChangeOrigin } from '../changes/record-change.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** What the maker of a link decides. */
+/** The maker's choices for a link. */
 export interface PortalGrant {
   /** Whom it is for, as the caller calls them. */
   readonly label: string;
   readonly capabilities: readonly PortalCapability[];
-  /** That may be chosen for a webhook; null: none but those that it has. */
+  /** Types that may be chosen for a webhook. Null: only the types that it has. */
   readonly eventTypes: readonly string[] | null;
-  /** Of webhooks that are made in the portal; null: every event of the chosen types. */
+  /** Of webhooks that are made in the portal. Null: every event of the chosen types. */
   readonly attributeFilters: readonly AttributeFilter[] | null;
   readonly returnUrl: string | null;
   /** Whose endpoints it opens, in place of a list of webhooks. */
@@ -40,7 +41,7 @@ export interface PortalLink extends PortalGrant {
   readonly webhookIds: readonly number[];
   readonly createdAt: Date;
   readonly endsAt: Date;
-  /** Null: nobody has opened it, and after a minute nobody can. */
+  /** Null: the link was not opened, and after a minute it cannot be opened any more. */
   readonly openedAt: Date | null;
 }
 
@@ -70,7 +71,7 @@ export type PortalLinkOutcome =
   /** @property webhookId - of the first that the workspace does not have. */
   | { readonly outcome: 'no_webhook'; readonly webhookId: number };
 
-/** Indexes: `portal_links_open` for the count; the primary keys of `webhooks` and `applications`. */
+/** Indexes: `portal_links_open` for the count, and the primary keys of `webhooks` and `applications`. */
 export async function makePortalLink(
   database: Database,
   environmentId: number,
@@ -137,7 +138,7 @@ export async function makePortalLink(
 }
 
 /**
- * Those that are not over, newest first.
+ * Links that are not over, newest first.
  *
  * @param before - the last id that was seen.
  */
@@ -155,7 +156,7 @@ export async function listPortalLinks(
   return rows;
 }
 
-/** Ends the link and its session; false if there is none that is not over. */
+/** Ends the link and its session; false if there is no such link, or it is over. */
 export async function endPortalLink(
   database: Database,
   environmentId: number,
@@ -197,7 +198,7 @@ export interface PortalKey {
   readonly portalLinkId: string;
 }
 
-/** Who may show the page of a link in a frame; undefined if there is no such link that is not over. */
+/** Origins that may show the page of a link in a frame; undefined if there is no such link that is not over. */
 export async function findPortalOrigins(
   database: DatabaseOrTransaction,
   { environmentId, portalLinkId }: PortalKey,
@@ -211,7 +212,7 @@ export async function findPortalOrigins(
   return rows[0]?.origins;
 }
 
-/** Who may show the portal of a workspace in a frame. By the primary key. */
+/** Origins that may show the portal of a workspace in a frame. By the primary key. */
 export async function findWorkspaceOrigins(
   database: DatabaseOrTransaction,
   environmentId: number,

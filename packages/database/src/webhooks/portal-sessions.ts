@@ -55,14 +55,14 @@ export interface PortalSession extends PortalKey, PortalGrant {
   readonly endsAt: Date;
   /** Origins whose pages may show it in a frame. */
   readonly origins: readonly string[];
-  /** Whether the webhook that was asked about is one of the link's; true if none was. */
+  /** Whether the call's webhook is one of the link's; true if the call names no webhook. */
   readonly isInScope: boolean;
 }
 
 /**
  * The open session with this cookie, and whether it reaches the webhook that the call names.
  *
- * @param webhookId - null: the call names none.
+ * @param webhookId - null: the call names no webhook.
  */
 export async function findPortalSession(
   database: DatabaseOrTransaction,
@@ -86,7 +86,7 @@ export async function findPortalSession(
   return rows[0];
 }
 
-/** Ends the session by its own wish; the link opens nothing any more. */
+/** Ends the session by its own wish; the link is then closed for good. */
 export async function leavePortal(
   database: DatabaseOrTransaction,
   { environmentId, portalLinkId }: PortalKey,

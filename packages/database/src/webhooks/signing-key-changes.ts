@@ -36,10 +36,16 @@ export function rotateWebhookSecret(
   );
 }
 
-/** Ends a rotation with the next key as the key; `not_now` if none is under way, or another key than `stored` is. */
+/**
+ * Ends a rotation: the next key becomes the key. `not_now` if no rotation is in progress, or another key than `stored`
+ * is.
+ */
 export const promoteWebhookSecret = recordedEnd(promoteSigningKey);
 
-/** Ends a rotation with the old key as the key; `not_now` if none is under way, or another next key than `stored` is. */
+/**
+ * Ends a rotation: the old key stays the key. `not_now` if no rotation is in progress, or another next key than
+ * `stored` is.
+ */
 export const cancelWebhookSecret = recordedEnd(cancelRotation);
 
 function recordedEnd(end: typeof promoteSigningKey | typeof cancelRotation) {
@@ -57,7 +63,7 @@ function recordedEnd(end: typeof promoteSigningKey | typeof cancelRotation) {
 export interface KeyReplacement {
   readonly stored: string;
   readonly sealed: string;
-  /** Called when only the commit is left to do; where it throws nothing is replaced. */
+  /** Called when only the commit is left to do; if it throws, the key is not replaced. */
   readonly beforeCommit: () => Promise<void>;
 }
 

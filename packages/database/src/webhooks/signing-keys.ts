@@ -1,14 +1,14 @@
 /**
- * The keys that webhooks sign with, as they are stored: encrypted. Nothing here can read one.
+ * The keys that webhooks sign with, as they are stored: encrypted. This file cannot decrypt them.
  *
  *   one key ──rotate──▶ key + next, which signs beside it ──promote, or `next_signs_from`──▶ one key
  *                          └──cancel──▶ one key, the old one
  *
- * The time of a promotion is data, so that every process promotes at the same moment; `promoteDue…`
- * only clears the key away that is used no more. Statements about one webhook find it by the
- * primary key (environment_id, webhook_id); that of the installation says how it finds its own.
+ * The time of a promotion is data, so that every process promotes at the same moment; `promoteDue…` only clears the key
+ * away that is used no more. Statements about one webhook find it by the primary key (environment_id, webhook_id); the
+ * statement about the installation names its own index.
  *
- * All of them, wherever they stand, when the installation's own key is replaced: `encrypted-secrets.ts`.
+ * `encrypted-secrets.ts` finds all of them when the installation's own key is replaced.
  */
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -55,16 +55,19 @@ export async function findSigningKeys(
 }
 
 export type KeyChange =
-  /** `mustWake`: something is to be sent, with the present keys; a failing lane probes now. Wake it after the commit. */
+  /**
+   * `mustWake`: something is to be sent, with the present keys, and a failing lane probes now. Wake it after the
+   * commit.
+   */
   | { readonly outcome: 'changed'; readonly keys: SigningKeys; readonly mustWake: boolean }
-  /** A rotation is under way, or, for what ends one, none is. */
+  /** A rotation is in progress. For a call that ends one: no rotation is. */
   | { readonly outcome: 'not_now' }
   | { readonly outcome: 'not_found' };
 
 export interface KeyRotation {
   /** The next key. */
   readonly signingKey: string;
-  /** From this time on, which may be now, it is the only key; a time that is to come is told by each worker's clock. */
+  /** From this time on, which may be now, it is the only key. Each worker compares a future time with its own clock. */
   readonly signsFromMs: number;
 }
 
@@ -92,7 +95,7 @@ export function startRotation(
 /**
  * Ends a rotation now: the next key is the key, and the old one signs no more.
  *
- * @param stored - of the old one: where another is stored it is `not_now`.
+ * @param stored - of the old one. If another is stored, the outcome is `not_now`.
  */
 export function promoteSigningKey(
   database: DatabaseOrTransaction,
@@ -107,7 +110,7 @@ export function promoteSigningKey(
 /**
  * Ends a rotation without it: the next key is forgotten.
  *
- * @param stored - of the next key: where another is stored it is `not_now`.
+ * @param stored - of the next key. If another is stored, the outcome is `not_now`.
  */
 export function cancelRotation(
   database: DatabaseOrTransaction,
@@ -131,7 +134,7 @@ export function replaceSigningKey(
   return changeKeys(database, lane, key, isUnchanged, nowMs);
 }
 
-/** Forgets the old key wherever a rotation is over, and lets failing lanes probe; by `webhooks_rotating`. */
+/** Forgets the old key of each rotation that is over, and lets failing lanes probe; by `webhooks_rotating`. */
 export async function promoteDueSigningKeys(
   database: DatabaseOrTransaction,
   nowMs: number,

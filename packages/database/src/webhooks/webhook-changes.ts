@@ -24,18 +24,18 @@ import {
 import { joinScope, roomInScope, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes.ts';
 
 /**
- * What the audit log says of a webhook's encrypted headers and credentials: what a reader knows each value by, never the
- * value. A caller that cannot decrypt them leaves it out.
+ * Hints for the audit log about a webhook's encrypted headers and credentials: the visible part by which a reader
+ * recognizes each value, never the value. A caller that cannot decrypt them leaves the hints out.
  */
 export type SecretHints = (
   webhook: Pick<Webhook, 'customHeaders' | 'endpointCredentials'>,
 ) => Pick<AuditState<'reporting_webhook'>, 'header_hints' | 'endpoint_credential_hints'>;
 
 /**
- * Makes a webhook and its empty lane. Undefined if there is no such workspace; `too_many` if it has as many as
- * it may, `scope_full` if the maker's part of it has, `scope_gone` if there is no such part any more.
+ * Makes a webhook and its empty lane. Undefined if there is no such workspace; `too_many` if it has as many as it may,
+ * `scope_full` if the maker's part of it has, `scope_gone` if there is no such part any more.
  *
- * @param signingKey - encrypted; absent: the workspace's.
+ * @param signingKey - encrypted. Absent: the workspace's.
  */
 export async function makeWebhook(
   database: Database,
@@ -77,11 +77,12 @@ export async function makeWebhook(
 }
 
 /**
- * Changes what is given, as `updateWebhook` does; undefined if there is no such webhook.
+ * Changes the given settings, as `updateWebhook` does; undefined if there is no such webhook.
  *
- * @param changes - or what gives them for the webhook as it is: headers that stay the same are encrypted differently each
- * time, and only their owner can tell.
- * @param stored - if the stored headers or credentials are others, nothing is changed and undefined is returned.
+ * @param changes - or a function that returns them for the present webhook: equal headers are encrypted differently
+ *   each time, and only their owner can compare them.
+ * @param stored - if the stored headers or credentials are others, the webhook stays unchanged, and the result is
+ *   undefined.
  */
 export async function changeWebhook(
   database: Database,

@@ -15,10 +15,10 @@ export type WebhookScope =
   | {
       readonly of: 'application';
       readonly applicationId: string;
-      /** By which it is reached; absent: by the workspace itself. */
+      /** The link that reaches it. Absent: the workspace itself reaches it. */
       readonly portalLinkId?: string;
     }
-  /** Those of a link to the portal, with those that were made by it. */
+  /** Webhooks of a link to the portal, with the ones that were made by it. */
   | { readonly of: 'portal_link'; readonly portalLinkId: string };
 
 export const WHOLE_WORKSPACE: WebhookScope = { of: 'workspace' };
@@ -42,8 +42,8 @@ export function isInScope(scope: WebhookScope): RawBuilder<boolean> {
 }
 
 /**
- * As {@link isInScope}, for a statement that lists them: those of a link are found by their ids, and not looked for among a
- * hundred thousand endpoints.
+ * As {@link isInScope}, for a statement that lists them: the webhooks of a link are found by their ids, and not looked
+ * for among a hundred thousand endpoints.
  */
 export const isListedIn = (environmentId: number, scope: WebhookScope): RawBuilder<boolean> =>
   scope.of === 'portal_link'
@@ -53,9 +53,9 @@ export const isListedIn = (environmentId: number, scope: WebhookScope): RawBuild
     : isInScope(scope);
 
 /**
- * Whether one more may be made in the set: `scope_full` where it has as many as it may, `scope_gone` where it was ended while
- * the call was on its way; from here on it is not, until the transaction ends. In a transaction that has locked the
- * workspace. Indexes: the primary keys of `applications` and `portal_links`, and as {@link isInScope}.
+ * Whether one more may be made in the set. `scope_full`: it has as many as it may. `scope_gone`: it was ended while the
+ * call was on its way. After this check it cannot be ended until the transaction ends. In a transaction that has locked
+ * the workspace. By the primary keys of `applications` and `portal_links`, and as {@link isInScope}.
  */
 export async function roomInScope(
   transaction: DatabaseOrTransaction,

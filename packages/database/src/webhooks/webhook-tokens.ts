@@ -1,10 +1,10 @@
 /**
- * Access token (OAuth2) of a webhook, and the claim for the next fetch.
+ * Access token (OAuth2) of a webhook, and claim for its fetch.
  *
- * Workers share the token, because a token server may count what it issues, and may end a token when it issues another.
- * A worker claims the fetch before it asks the token server: so there is at most one at a time for a webhook, over all
- * workers. A claim ends by itself, because a worker may be killed. Each claim has a number; a worker whose claim has
- * ended writes nothing. A token goes with its webhook: none is fetched or kept for one that is deleted.
+ * Workers share the token, because a token server may count the tokens that it issues, and may end one when it issues
+ * another. A worker claims the fetch before it asks the token server: so there is at most one at a time for a webhook,
+ * over all workers. A claim ends by itself, because a worker may be killed. Each claim has a number; a worker whose
+ * claim has ended cannot write. A token goes with its webhook: tokens of a deleted one are neither fetched nor kept.
  *
  * Every statement finds its rows by the primary keys (environment_id, webhook_id). Times are by the database's clock.
  * Used by `worker/src/delivery/access-tokens.ts`.
@@ -25,7 +25,7 @@ export interface StoredToken {
 
 export type TokenClaim =
   | ({ readonly outcome: 'usable' } & StoredToken)
-  /** The caller fetches one, and says how that ended before the claim's time is over. */
+  /** The caller fetches one, and reports the result before the claim's time is over. */
   | { readonly outcome: 'claimed'; readonly number: number }
   /** Another fetches one. */
   | { readonly outcome: 'busy' }
@@ -42,7 +42,7 @@ export interface TokenRequest {
   readonly claimMs: number;
 }
 
-/** The token in force; else the claim to fetch one, if nobody has it. Safe to call at the same time. */
+/** The token in force; else the claim to fetch one, if it is free. Safe to call at the same time. */
 export async function claimToken(
   database: DatabaseOrTransaction,
   { webhook, endpointVersion, rejected, claimMs }: TokenRequest,
@@ -83,7 +83,7 @@ export async function claimToken(
       number: row.number,
       leftMs: Math.max(0, row.leftMs ?? 0),
     };
-  // Also where another has claimed it since this statement began.
+  // Also if another has claimed it since this statement began.
   return { outcome: row?.isOutdated ? 'outdated' : 'busy' };
 }
 

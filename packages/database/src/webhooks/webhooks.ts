@@ -1,10 +1,10 @@
 /**
  * Reporting webhooks as their owners see them: the configuration of `ingestion-webhooks.md` §2.
  *
- * A webhook and its lane are made, paused and deleted together, each in one statement. Every
- * statement finds by the primary key (environment_id, webhook_id), unless it says otherwise.
+ * A webhook and its lane are made, paused and deleted together, each in one statement. Every statement finds its rows
+ * by the primary key (environment_id, webhook_id), unless its comment names another index.
  *
- * Used by `webhook-changes.ts`, which records what is changed. What is sent is in `deliveries.ts`, how far in `lanes.ts`.
+ * Used by `webhook-changes.ts`, which records each change. `deliveries.ts` has the log, `lanes.ts` its progress.
  */
 import type { AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
 import type { SigningScheme } from '@sluice/domain/delivery/webhook';
@@ -16,23 +16,25 @@ import { isListedIn, WHOLE_WORKSPACE, type WebhookScope } from './webhook-scopes
 export interface DeliveryOptions {
   /** Adds the headers of Standard Webhooks. */
   readonly standardWebhooks: boolean;
-  /** Which signatures there are at all. */
+  /** The signature schemes of the webhook. */
   readonly signing: SigningScheme;
-  /** Days of failure after which it is disabled; null: never. */
+  /** Days of failure after which it is disabled. Null: never. */
   readonly disableAfterDays: number | null;
   /** Null: as fast as it goes. */
   readonly rateLimitPerSecond: number | null;
-  /** Requests at the same time; null: what the workers allow. */
+  /** Requests at the same time. Null: the workers' own limit. */
   readonly windowMax: number | null;
-  /** `person`: deliveries about one person are never reordered. `strict`: none is, one request at a time. */
+  /**
+   * `person`: deliveries about one person are never reordered. `strict`: no delivery is, with one request at a time.
+   */
   readonly ordering: 'person' | 'strict';
-  /** Encrypted JSON, name to value; null if there are none. */
+  /** Encrypted JSON, name to value; null if there are no headers. */
   readonly customHeaders: string | null;
-  /** Encrypted JSON (`EndpointCredentials`); null if there are none. */
+  /** Encrypted JSON (`EndpointCredentials`); null if there are no credentials. */
   readonly endpointCredentials: string | null;
   /** Null: every event of the chosen types. */
   readonly attributeFilters: readonly AttributeFilter[] | null;
-  /** Of tracked events those with one of these names; null: all. */
+  /** Only tracked events with one of these names. Null: all. */
   readonly eventNames: readonly string[] | null;
   /** Incoming events that came as rows of a file. */
   readonly withImports: boolean;
@@ -53,13 +55,13 @@ export interface WebhookSettings extends DeliveryOptions {
 
 export type NewWebhook = Omit<WebhookSettings, keyof DeliveryOptions> &
   Partial<DeliveryOptions> & {
-    /** Whose endpoint it is; absent: the workspace's own webhook. */
+    /** The application that owns the endpoint. Absent: the workspace's own webhook. */
     readonly applicationId?: string;
   };
 
 export interface Webhook extends WebhookSettings {
   readonly webhookId: number;
-  /** Whose endpoint it is (`applications.ts`); null: the workspace's own webhook. */
+  /** The application that owns the endpoint (`applications.ts`). Null: the workspace's own webhook. */
   readonly applicationId: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -114,7 +116,7 @@ export async function countWebhooks(
   return rows[0]?.count ?? 0;
 }
 
-/** The webhooks of a workspace that are in reach, oldest first. Index: that of the scope (`webhook-scopes.ts`). */
+/** The webhooks of a workspace that are in reach, oldest first. Index: as the scope's (`webhook-scopes.ts`). */
 export async function listWebhooks(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -142,7 +144,7 @@ export async function findWebhook(
   return rows[0];
 }
 
-/** As {@link findWebhook}, and nobody else changes or deletes it until the transaction ends. */
+/** As {@link findWebhook}, and no other transaction changes or deletes it until this one ends. */
 export async function lockWebhook(
   transaction: DatabaseOrTransaction,
   environmentId: number,
@@ -156,11 +158,12 @@ export async function lockWebhook(
 }
 
 /**
- * Changes what is given and leaves the rest; undefined if there is no such webhook.
+ * Changes the given settings and leaves the rest; undefined if there is no such webhook.
  *
- * Disabling keeps what is blocked and keeps later events out. Enabling, or whatever changes what is sent or where
- * (endpoint, headers, credentials, `standardWebhooks`, `signing`; a signing key: `signing-keys.ts`), lets a failing lane probe at `nowMs` instead of
- * when it was due: wake the lane after the commit where `mustWake` says that there is something to send.
+ * Disabling keeps blocked deliveries and keeps later events out. Enabling lets a failing lane probe at `nowMs` instead
+ * of at its due time. So does every change of the request or its address (endpoint, headers, credentials,
+ * `standardWebhooks`, `signing`; for a signing key see `signing-keys.ts`). Wake the lane after the commit if `mustWake`
+ * is true: then there is something to send.
  */
 export async function updateWebhook(
   database: DatabaseOrTransaction,
