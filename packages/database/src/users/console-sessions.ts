@@ -1,17 +1,15 @@
 /**
- * Sessions in the console. A session is open until it is ended, for 12 hours without use and for 7 days at most, all by
- * Postgres' clock, and as long as its account and its owner are active. Its owner is a user, or a token of the account,
- * and then it ends also with the secret that opened it. A session of the demo is open only while the demo's token is in
- * force.
+ * Sessions in the console. A session is open for 12 hours without use and for 7 days at most, all by Postgres' clock,
+ * while its account and its owner are active, and until it is ended. Its owner is a user, or a token of the account,
+ * and then it ends also with the secret that opened it. A session of the demo needs the demo's token in force.
  *
- * A mailed code is one factor. If the user has a second one, or the account requires one, the session is incomplete
- * until that is given (`session-openings.ts`): for ten minutes from the code, then it is over. The standing is asked anew
- * at each call. So whatever changes what is required ends the sessions with one factor: else one that was over would be
- * complete as soon as less is required. A token is one factor and has no second one: no session is open by it where two
- * are required. A sign-in by the account's identity provider is one factor, and two where the account says so of it. Where
- * the account requires its provider, no session is open by a code or a token.
- *
- * Each change has its entry of the audit log in one transaction. Index: the primary key, which begins with the account.
+ * A mailed code is one factor. If the user has a second one, or the account requires one, the session is incomplete for
+ * ten minutes from the code, or until the factor is given (`session-openings.ts`). Each call checks the standing again.
+ * So every change of the requirement ends the sessions with one factor: otherwise an ended one could be complete again
+ * later. A token is one factor: it opens no session if two are required. A sign-in by the account's identity provider
+ * counts as one factor, or as two if the account has set so. If the account requires its provider, codes and tokens
+ * open no session. Each change has its entry of the audit log in one transaction. Index: the primary key, which begins
+ * with the account.
  */
 import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
@@ -21,10 +19,10 @@ import type { Database, DatabaseOrTransaction } from '../connection/connection.t
 /** How its owner came in. */
 export type SignInWay = 'code' | 'demo' | 'token' | 'provider';
 
-/** An incomplete session opens nothing but the way to its second factor: a code of it, or its setup. */
+/** An incomplete session only opens the way to its second factor: a code of it, or its setup. */
 export type SessionStanding = 'complete' | 'needs_code' | 'needs_setup';
 
-/** Who has a session: a user or a token, and null for the other. */
+/** The owner of a session: a user or a token, and null for the other. */
 export interface SessionOwner {
   readonly accountId: number;
   readonly userId: number | null;
@@ -34,7 +32,7 @@ export interface SessionOwner {
 export interface ConsoleSession extends SessionOwner {
   readonly sessionId: number;
   readonly role: Role;
-  /** The email of the user; what its owner calls the token. */
+  /** The email of the user, or the display name of the token. */
   readonly name: string;
   readonly way: SignInWay;
   readonly standing: SessionStanding;
@@ -47,7 +45,7 @@ export interface ConsoleSession extends SessionOwner {
   readonly serviceAccountId: number | null;
   readonly isReadOnly: boolean;
   readonly scopes: readonly string[];
-  /** CIDR blocks; empty: from anywhere. */
+  /** CIDR blocks. Empty: any address. */
   readonly ipAllowlist: readonly string[];
   /** Of the token; null if it has no end, and for a user. */
   readonly expiresAt: Date | null;
@@ -192,7 +190,7 @@ export async function endConsoleSession(
   });
 }
 
-/** The ID token of a session by an identity provider, as it was kept; null if there is none. Index: the primary key. */
+/** The stored ID token of a session by an identity provider; null if it has no ID token. Index: the primary key. */
 export async function findIdToken(
   database: DatabaseOrTransaction,
   accountId: number,
@@ -205,11 +203,11 @@ export async function findIdToken(
 }
 
 /**
- * Ends all sessions of a user, in the transaction that is the reason, which has its own entry. If none may be left, it
- * locks the user's row before: a sign-in that runs holds that, and its session would be missed. Index:
- * `console_sessions_by_user`.
+ * Ends all sessions of a user, in the transaction that is the reason, which has its own entry. If the user must have no
+ * session afterwards, the caller locks the user's row before: a sign-in in progress holds that lock, and its session
+ * would be missed. Index: `console_sessions_by_user`.
  *
- * @returns how many were open.
+ * @returns the number of sessions that were open.
  */
 export async function endSessionsOfUser(
   transaction: DatabaseOrTransaction,

@@ -6,13 +6,14 @@ import type { SignInCall } from './session-openings.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** What was given at a sign-in. */
+/** The factor that was given at a sign-in. */
 export type SignInFactor = 'mailed_code' | 'app_code' | 'recovery_code' | 'provider';
 
 /**
- * Records that a code was no good, wrong or used before, for a user, or that what an identity provider said was refused: once an hour for each user and kind of code at most,
- * since anybody could fill the log. Whoever knows an address gives wrong mailed codes, and they must not hide the others,
- * which are given by somebody who has the mails of the user.
+ * Records that a code was no good, wrong or used before, for a user, or that the answer of an identity provider was
+ * refused. Once an hour at most for each user and kind of code, since any caller could fill the log. Everyone who knows
+ * an address can give wrong mailed codes, and they must not hide the other kinds, which only a person with the user's
+ * mails can give.
  */
 export async function recordFailedSignIn(
   database: Database,
@@ -27,7 +28,7 @@ export async function recordFailedSignIn(
     await recordChange(
       transaction,
       accountId,
-      // Whoever it was, it is not known to have been the user.
+      // The caller is not known to be the user.
       { ...call, actor: { type: 'system' } },
       {
         objectType: 'failed_sign_in',

@@ -1,16 +1,14 @@
 /**
- * The identity provider of an account: an OpenID provider, by which its users sign in to the console. One an account.
- *
- * Its email domains are proved before they come here (`provider-domains.ts`), and each is one open account's: before
- * somebody has signed in, the domain of the address leads to the provider. Who has signed in by it is bound to the provider's own name of the person
- * (`provider-openings.ts`).
- *
- * A provider is required only after an account_admin has signed in by it: an account must not lock itself out by a wrong
- * address. So issuer and client change only while it is not required. Each change ends the sessions that would be over by
- * it, or were opened by a provider that is no more: else one that was over would be open again after the next change
- * (`console-sessions.ts`). Its entry of the audit log is in the same transaction, under the lock of the account's row.
- * Indexes: primary keys, `identity_provider_domains_by_account`, and the primary key of the sessions, which begins with
- * the account.
+ * The identity provider of an account: OpenID, for its users' sign-in.
+ * An account has one at most.
+ * Its email domains are proved before they come here (`provider-domains.ts`), and each belongs to one open account:
+ * before a sign-in, the domain of the address leads to the provider. A person who has signed in by it is bound to the
+ * provider's own name of the person (`provider-openings.ts`). A provider is required only after an account_admin has
+ * signed in by it: an account must not lock itself out by a wrong address. So issuer and client change only while it is
+ * not required.
+ * Each change ends the sessions that it invalidates, or that a removed provider opened: otherwise they could open again
+ * later (`console-sessions.ts`). Its audit entry is in the same transaction, under the lock of the account's row. Indexes:
+ * primary keys, `identity_provider_domains_by_account`, and the primary key of the sessions, which begins with the account.
  */
 import { sql } from 'kysely';
 import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
@@ -18,7 +16,7 @@ import { transactOnce } from '../changes/transact-once.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import { countMissingRecord, type DueDomain, replaceDomains } from './provider-domains.ts';
 
-/** What people who are no users yet become; never more, whatever the provider says. */
+/** The role of new users at their first sign-in; never more, even if the provider reports another. */
 export type NewUserRole = 'member' | 'billing_admin';
 
 /** As an account sets it. */
@@ -38,7 +36,7 @@ export interface ProviderSettings {
 
 export interface IdentityProvider extends ProviderSettings {
   readonly accountId: number;
-  /** Encrypted; null: its encryption key was lost, and it must be set again. */
+  /** Encrypted. Null: its encryption key was lost, and it must be set again. */
   readonly clientSecret: string | null;
   readonly adminSignedInAt: Date | null;
   readonly createdAt: Date;
@@ -47,7 +45,7 @@ export interface IdentityProvider extends ProviderSettings {
 
 export type ProviderRefusal =
   | 'no_account'
-  /** `client_secret` is left out, and there is none, or it is of another issuer or client. */
+  /** `client_secret` is left out, but the stored one is missing, or of another issuer or client. */
   | 'secret_missing'
   /** A domain is another account's. */
   | 'domain_taken'
@@ -75,7 +73,7 @@ export async function findIdentityProvider(
 }
 
 /**
- * To which account's provider an email domain leads. Before there is a tenant; index: the primary key.
+ * The account whose provider an email domain leads to. It runs before the tenant is known. Index: the primary key.
  *
  * @param domain - lower case.
  */
@@ -92,7 +90,10 @@ export async function findProviderOfDomain(
   return rows[0];
 }
 
-/** What was proved just before, by which text of a record; null where nobody asked for one. */
+/**
+ * Domains that were proved just before, with the text of the record that proved them. Null: the caller asked for no
+ * record.
+ */
 export interface DomainProof {
   readonly domains: readonly string[];
   readonly recordText: string | null;
@@ -102,7 +103,7 @@ export interface DomainProof {
  * Puts the settings in place of those before.
  *
  * @param proof - of the domains that the provider did not have.
- * @param clientSecret - encrypted; undefined: the one that there is stays.
+ * @param clientSecret - encrypted. Undefined: the present one stays.
  */
 export async function putIdentityProvider(
   database: Database,
@@ -157,7 +158,7 @@ export async function putIdentityProvider(
   }
 }
 
-/** Removes the provider, what was begun with it, and its sessions. @returns false where there is none. */
+/** Removes the provider, its sign-ins in progress, and its sessions. @returns false if there is no provider. */
 export async function deleteIdentityProvider(
   database: Database,
   accountId: number,
@@ -178,7 +179,7 @@ export async function deleteIdentityProvider(
 
 /**
  * Notes that a domain's record was not found; the second time in a row the domain is taken out, and the sessions of its
- * addresses end. A provider without a domain signs nobody in, and one that is required stays so.
+ * addresses end. A provider without a domain cannot sign users in, and one that is required stays so.
  *
  * @returns whether the domain is taken out.
  */
@@ -199,7 +200,9 @@ export async function noteDomainMissing(
   });
 }
 
-/** Lets the other ways into the console be used again. @returns false where the account has no provider that is required. */
+/**
+ * Lets the other ways into the console be used again. @returns false if the account has no provider that is required.
+ */
 export async function requireNoProvider(
   database: Database,
   accountId: number,
@@ -221,7 +224,7 @@ export async function requireNoProvider(
  * Forgets a client secret that no encryption key opens: the account sets it again.
  *
  * @param stored - only while it is still this one.
- * @returns false where it is not.
+ * @returns false if another is stored.
  */
 export async function forgetClientSecret(
   database: Database,

@@ -62,7 +62,7 @@ export async function endProgram(
 }
 
 /**
- * Ends the program that has this token. The statement has no tenant, since the token tells it. Index:
+ * Ends the program that has this token. The statement has no tenant, because the token identifies it. Index:
  * `api_credentials_by_secret`.
  *
  * @param secretHash - SHA-256 of the token.

@@ -21,11 +21,14 @@ const RETRY_HOURS = 1;
 export interface DueDomain {
   readonly accountId: number;
   readonly domain: string;
-  /** Of the record that proved it. Null: it was proved before texts were kept, or nobody asked for a record. */
+  /** Of the record that proved it. Null: it was proved before texts were kept, or without a record. */
   readonly recordText: string | null;
 }
 
-/** Puts the domains in place of those before. The new ones were proved just now. @returns false where one is another account's. */
+/**
+ * Puts the domains in place of those before. The new ones were proved just now. @returns false if one is another
+ * account's.
+ */
 export async function replaceDomains(
   transaction: Transaction,
   accountId: number,
@@ -59,7 +62,10 @@ export async function replaceDomains(
   return rows[0]?.count === wanted.length;
 }
 
-/** Takes domains whose proof is due, `limit` at most. Until an outcome is noted, nobody takes them for an hour. */
+/**
+ * Takes domains whose proof is due, `limit` at most. They cannot be taken again for an hour, unless an outcome is
+ * noted.
+ */
 export async function takeDueDomains(
   database: DatabaseOrTransaction,
   limit: number,

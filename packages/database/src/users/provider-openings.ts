@@ -1,13 +1,13 @@
 /**
  * Sign-ins by the identity provider of an account.
  *
- *   begun ─the person comes back, in the browser that began─→ taken, once ─the provider's word is good─→ a session
- *         └ ten minutes, or another browser: nothing
+ *   begun ─the person comes back, in the browser that began─→ taken, once ─the provider's answer is valid─→ a session
+ *         └ ten minutes, or another browser: ended
  *
  * A person is known by the provider's own name of them (`sub`), and only the first time by the email: so an address that
  * changes hands at the provider leads to no other person's user. A person who was removed is known under another address
- * too, and stays out until one is invited. A person without a user becomes one where the account says so. The session is
- * one of this account, whatever the provider says, and an address that is an active user's of another account is refused.
+ * too, and stays out until invited. A person without a user becomes one if the account allows it. The session belongs to
+ * this account, even if the provider reports another, and an address of an active user of another account is refused.
  * Indexes: primary keys, `user_identities_by_subject`, `users_by_email_and_account`.
  */
 import { domainOfEmail } from '@sluice/domain/accounts/identity-provider';
@@ -21,7 +21,7 @@ import { activateUser, insertSession, recordSignIn, type SignInCall } from './se
 
 const MINUTES_MAX = 10;
 
-/** Which provider a sign-in was begun with. */
+/** The provider with which a sign-in was begun. */
 export interface BegunWith {
   readonly accountId: number;
   readonly issuer: string;
@@ -29,13 +29,13 @@ export interface BegunWith {
 }
 
 export interface BegunSignIn extends BegunWith {
-  /** The screen that is shown after it (`domain/src/accounts/return-path.ts`); null: the first one. */
+  /** The screen that is shown after it (`domain/src/accounts/return-path.ts`). Null: the first one. */
   readonly returnPath: string | null;
 }
 
 interface SignInKey {
   readonly accountId: number;
-  /** SHA-256 of what the provider gives back. */
+  /** SHA-256 of the state, which the provider returns. */
   readonly stateHash: Buffer;
   /** SHA-256 of the cookie. */
   readonly browserHash: Buffer;
@@ -91,7 +91,7 @@ export interface ProviderPerson extends BegunWith {
   readonly subject: string;
   /** Verified, and of a domain of the provider. */
   readonly email: string;
-  /** Encrypted, as the session keeps it; null: it is not kept. */
+  /** Encrypted, as the session keeps it. Null: it is not kept. */
   readonly idToken: string | null;
   readonly firstName: string;
   readonly lastName: string;
@@ -117,7 +117,7 @@ export type ProviderOpening =
     };
 
 /**
- * Opens a session for the person, who becomes a user where the account says so. An invited user is active from then on,
+ * Opens a session for the person, who becomes a user if the account allows it. An invited user is active from then on,
  * and an account_admin makes the provider one that may be required.
  */
 export async function openProviderSession(
@@ -160,7 +160,7 @@ export async function openProviderSession(
         update console_sessions set email_domain = ${domain}, id_token = ${person.idToken}
          where account_id = ${accountId} and session_hash = ${sessionHash}`.execute(transaction);
       if (!provider.countsAsTwoFactors) {
-        // What changes beside this transaction each call of the session sees.
+        // Each call of the session sees changes that happen beside this transaction.
         if (user?.isTwoFactorEnabled === true) return opened('needs_code');
         if (provider.isTwoFactorRequired) return opened('needs_setup');
       }
@@ -263,7 +263,7 @@ async function findPerson(
   return rows[0];
 }
 
-/** @returns undefined if the account lets nobody in who is no user. */
+/** @returns undefined if the account admits only people who are users already. */
 async function makeUser(
   transaction: Transaction,
   { accountId, email, firstName, lastName }: ProviderPerson,

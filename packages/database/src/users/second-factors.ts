@@ -1,13 +1,13 @@
 /**
  * The second factor of a user: the secret of an authenticator app, and ten recovery codes in its place.
  *
- *   none ─setup→ being set up ─right code→ confirmed ─removed→ none
+ *   absent ─setup→ being set up ─right code→ confirmed ─removed→ absent
  *                     └ set up again: another secret
  *
  * A code is used once: the step of the latest one is kept, and one statement moves it on. Index: the primary keys.
  *
- * What changes a factor and sessions locks the user's row, then the factor, then the sessions, as a sign-in and the
- * removal of a user do (`session-openings.ts`, `user-changes.ts`): in one order none waits for another for ever.
+ * A change of a factor and sessions locks the user's row, then the factor, then the sessions, as a sign-in and the
+ * removal of a user do (`session-openings.ts`, `user-changes.ts`): one order of locks prevents deadlocks.
  */
 import { sql } from 'kysely';
 import { type ChangeOrigin, recordChange } from '../changes/record-change.ts';
@@ -33,7 +33,7 @@ export interface SecondFactor {
   readonly recoveryCodeCount: number;
 }
 
-/** What is given as the second factor: the step of the app's code, or the hash of a recovery code. */
+/** The given second factor: the step of the app's code, or the hash of a recovery code. */
 export type GivenFactor = { readonly step: number } | { readonly codeHash: Buffer };
 
 export async function findSecondFactor(
@@ -65,13 +65,13 @@ export async function startSecondFactor(
   return rows.length > 0;
 }
 
-/** The session of a user, and what goes by the cookie that it has from now on. */
+/** The session of a user, and the new values that go with its cookie from now on. */
 export interface SessionChange extends NewSessionSecret {
   readonly session: ConsoleSession & { readonly userId: number };
 }
 
 /**
- * Confirms what was set up and completes the session.
+ * Confirms the factor in setup and completes the session.
  *
  * @param given.secret - as it was read: another setup meanwhile has another.
  * @returns `changed`: it was set up again, confirmed, or the session ended meanwhile.
@@ -155,7 +155,7 @@ export async function replaceRecoveryCodes(
 
 /**
  * Removes the own factor for a code of it, and ends the user's sessions that were waiting for one. `required`: the
- * account has none without.
+ * account does not allow a user without one.
  */
 export async function giveUpSecondFactor(
   database: Database,
@@ -180,12 +180,12 @@ export async function giveUpSecondFactor(
 }
 
 /**
- * Takes the factor from a user who has lost it, and ends the user's sessions and programs: the next mailed code leads to a new setup
- * where the account requires one.
+ * Takes the factor from a user who has lost it, and ends the user's sessions and programs. If the account requires a
+ * factor, the next mailed code leads to a new setup.
  *
- * @param secret - given: only while it is still this one, and also one that is being set up, which opens nothing: that
- *   goes without an end of sessions and without an entry.
- * @returns false if the user has none.
+ * @param secret - given: only while it is still this one, and also one that is being set up and opens no session. Such
+ *   a factor is deleted without an end of sessions and without an entry.
+ * @returns false if the user has no factor.
  */
 export async function resetSecondFactor(
   database: Database,
@@ -211,7 +211,7 @@ async function lockUser(transaction: Transaction, { accountId, userId }: UserKey
        for no key update`.execute(transaction);
 }
 
-/** @returns what it was. `none`: there is no such factor. */
+/** @returns the state of the deleted factor. `none`: there is no such factor. */
 async function deleteFactor(
   transaction: Transaction,
   { accountId, userId }: UserKey,
@@ -227,7 +227,7 @@ async function deleteFactor(
   return deleted.wasConfirmed ? 'confirmed' : 'being_set_up';
 }
 
-/** One statement, so that of two calls with the same code one uses it. */
+/** One statement, so that only one of two calls with the same code uses it. */
 async function useFactor(
   transaction: Transaction,
   { accountId, userId }: UserKey,
@@ -291,7 +291,7 @@ async function recordEnabled(
 
 class Changed extends Error {}
 
-/** Undoes everything where the work finds that something was changed meanwhile. */
+/** Undoes everything if the work finds that something was changed meanwhile. */
 async function unlessChanged<Outcome>(
   database: Database,
   work: (transaction: Transaction) => Promise<Outcome | 'changed'>,

@@ -1,6 +1,8 @@
 /**
- * The ways into the console, each with its entry of the audit log in one transaction: a mailed code, the demo, a token,
- * and the second factor that completes a session. The way by an identity provider is in `provider-openings.ts`. Each gives the session a secret that no session had before.
+ * The ways into the console. Each has its audit entry in one transaction.
+ *
+ * The ways are a mailed code, the demo, a token, and the second factor that completes a session. The way by an identity
+ * provider is in `provider-openings.ts`. Each gives the session a secret that no session had before.
  */
 import { canonicalAddress } from '@sluice/domain/delivery/network-address';
 import { toStorableText } from '@sluice/domain/values/storable-text';
@@ -77,7 +79,7 @@ export async function openUserSession(
         await activateUser(transaction, accountId, userId, call, nowMs);
       const owner = { accountId, userId, credentialId: null };
       const sessionId = await insertSession(transaction, owner, way, sessionHash, null, call);
-      // What changes beside this transaction each call of the session sees.
+      // Each call of the session sees changes that happen beside this transaction.
       if (way === 'code' && user.isEnabled) return 'needs_code';
       if (way === 'code' && user.isRequired) return 'needs_setup';
       await recordSignIn(transaction, { ...owner, sessionId, name: user.email }, way, call, nowMs);
@@ -189,17 +191,17 @@ export async function insertSession(
   return (rows[0] as (typeof rows)[number]).sessionId;
 }
 
-/** What of a session goes by its cookie. */
+/** Values of a session that go with its cookie. */
 export interface NewSessionSecret {
   /** SHA-256 of the cookie. */
   readonly sessionHash: Buffer;
-  /** The ID token, encrypted by the cookie; null: there is none. */
+  /** The ID token, encrypted by the cookie. Null: the session has no ID token. */
   readonly idToken: string | null;
 }
 
 /**
- * Completes the session, in the transaction that accepts the second factor: under another secret, which nobody knows who
- * knew the one before.
+ * Completes the session, in the transaction that accepts the second factor. The session gets another secret, so the
+ * secret before it, which others may know, stops working.
  *
  * @returns false if the session was ended meanwhile.
  */
@@ -281,8 +283,8 @@ export async function recordSignIn(
 }
 
 /**
- * Whose address it is, in an open account: the active user's, else that of whom was invited last. Before there is a tenant;
- * index: `users_by_email_and_account`.
+ * The owner of an address, in an open account: the active user who has it, else the user who was invited last. It runs
+ * before the tenant is known. Index: `users_by_email_and_account`.
  */
 export async function findUserByEmail(
   database: DatabaseOrTransaction,

@@ -21,10 +21,10 @@ const DAY_MS = 86_400_000;
 const ATTEMPTS_MAX = 5;
 
 /**
- * Starts a sign-in; the mail goes by the outbox. An address that is no user's, or that has had its codes, gets none,
- * and the outcome does not tell: `too_many` is about the IP address only.
+ * Starts a sign-in; the mail goes by the outbox. An address that is no user's, or that has had its codes, gets no mail,
+ * and the outcome does not show it: `too_many` is about the IP address only.
  *
- * @param given.ip - what starts are counted by (`domain/src/delivery/network-address.ts`, `callerNetwork`).
+ * @param given.ip - the network that starts are counted by (`domain/src/delivery/network-address.ts`, `callerNetwork`).
  */
 export async function startSignIn(
   database: Database,
@@ -56,7 +56,7 @@ export async function startSignIn(
       values (${isSilent ? '' : email}, ${ip}, ${new Date(nowMs)})
       returning sign_in_id as "signInId"`.execute(transaction);
     const signInId = made.rows[0]?.signInId as string;
-    // Also where nothing will be mailed, so that the same work is done for every address.
+    // Also if no mail will be sent, so that the same work is done for every address.
     const entry = {
       topic: SIGN_IN_TOPIC,
       dedupeKey: signInId,

@@ -3,12 +3,12 @@
  *
  *   invited ─first sign-in→ active ─removed→ deactivated ─invited again→ invited
  *
- * An address is one active user's. An invitation holds it from nobody: another account may invite it, its owner may sign up,
- * and a mailed code opens the account where the user is active, else the latest that invited. To whom an address belongs
- * elsewhere an account does not learn: its invitation is taken, and no mail is sent. A user who is removed keeps the row,
- * which the audit log and the credentials name, and can be invited again. An account keeps an active account_admin and
- * its owner: who would leave it without one is refused, under the lock of the account's row. Indexes: primary keys, and
- * `users_by_email_and_account`.
+ * An address belongs to one active user. An invitation does not reserve it: another account may invite it, its owner
+ * may sign up, and a mailed code opens the account in which the user is active, else the latest that invited. An
+ * account does not learn the address's other owner: its invitation is accepted, and no mail is sent. A user who is
+ * removed keeps the row, which the audit log and the credentials name, and can be invited again. An account keeps an
+ * active account_admin and its owner: a change that would leave it without one is refused, under the lock of the
+ * account's row. Indexes: primary keys, and `users_by_email_and_account`.
  */
 import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
@@ -61,7 +61,7 @@ export async function inviteUser(
         returning user_id as "userId"`.execute(transaction);
       const userId = rows[0]?.userId;
       if (userId === undefined) return 'email_taken';
-      // Of one who was removed: whoever has the address now may be another person.
+      // Identities of a removed user: the present owner of the address may be another person.
       await sql`
         delete from user_identities where account_id = ${accountId} and user_id = ${userId}`.execute(
         transaction,
@@ -286,7 +286,7 @@ async function requireUser(
   return user;
 }
 
-/** As a user who was removed is invited again, the entry says that the user is made. */
+/** If a removed user is invited again, the entry is of a new user. */
 async function record(
   transaction: Transaction,
   accountId: number,

@@ -55,8 +55,8 @@ export async function findUser(
 }
 
 /**
- * Whose email it is: the active user's, else that of whom was invited or removed last. A statement without a tenant, since
- * whose it is is the question. Index: `users_by_email_and_account`.
+ * The owner of an email: the active user who has it, else the user who was invited or removed last. A statement without
+ * a tenant, since the tenant is the question. Index: `users_by_email_and_account`.
  */
 export async function findUserOfEmail(
   database: DatabaseOrTransaction,
