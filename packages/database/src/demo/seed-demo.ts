@@ -1,8 +1,10 @@
 /**
- * The demo: an account on each payment method type, and one for which `npm start` puts a card on file and buys a plan
- * (`standalone/src/subscribe-demo.ts`). Each has a workspace and credentials that are in the documentation, so that
- * everything can be tried at once. They are no secrets, so they must open nothing that others can reach: whoever calls
- * this decides which of the two functions the address allows.
+ * The demo's accounts: one on each payment method type, and one without a plan.
+ *
+ * For the last, `npm start` puts a card on file and buys a plan (`standalone/src/subscribe-demo.ts`). Each has a
+ * workspace and credentials that are in the documentation, so that everything can be tried at once. The credentials are
+ * public, so they must not work on an address that others can reach: the caller decides which of the two functions the
+ * address allows.
  */
 import { createHash } from 'node:crypto';
 import { SCOPES } from '@sluice/domain/accounts/account';
@@ -111,7 +113,7 @@ const RECEIPT = {
   paymentMethod: 'Visa ending in 4242',
 };
 
-/** Everybody knows them: whoever takes them looks where a call comes from. */
+/** They are public: a process that accepts them checks the address of the caller. */
 export const DEMO_SECRETS: readonly string[] = ACCOUNTS.flatMap(({ token, keys }) => [
   token,
   ...keys.map(({ secret }) => secret),

@@ -9,7 +9,7 @@ const VOLATILE =
 const LOCKS_ROWS = /\bfor (no key update|update|share|key share)\b/;
 /** A condition of `inTenantParts`, as `read-statements.ts` writes it, or the tenant itself. */
 const IS_OF_ONE_TENANT = /of one tenant \*\/|\benvironment_id\s*=\s*\$1/;
-/** Literals may contain anything; comments are read, for the one of them that says something. */
+/** Literals may contain anything. Comments are read, because one of them is a directive. */
 const LITERAL = /'(?:[^']|'')*'/g;
 
 export type DistributedFault =
@@ -24,7 +24,7 @@ export type DistributedFault =
   /** A lock on a table, which is on every node. */
   | 'table-lock';
 
-/** @param tables - those that are distributed. @returns nothing if the statement touches none of them. */
+/** @param tables - the distributed ones. @returns an empty list if the statement touches no such table. */
 export function findDistributedFaults(
   statement: string,
   tables: readonly string[],

@@ -1,12 +1,12 @@
 /**
- * A Postgres that is taken for Citus: what is sent once a tenant there is tried without one. For tests.
+ * A Postgres that Sluice takes for Citus. For tests of statements that Citus needs once for each tenant.
  *
- * Its database has the name of the extension in the catalogue and nothing of what it does.
+ * Its database has the name of the extension in the catalogue, without any function of the extension.
  */
 import { sql } from 'kysely';
 import type { Database } from '../connection/connection.ts';
 
-/** To be called before the first statement that asks (`connection/tenant-statements.ts`). On Citus it has nothing to do. */
+/** To be called before the first statement that asks (`connection/tenant-statements.ts`). On Citus it has no effect. */
 export async function pretendCitus(database: Database): Promise<void> {
   const { rows } = await sql`select from pg_extension where extname = 'citus'`.execute(database);
   if (rows.length > 0) return;

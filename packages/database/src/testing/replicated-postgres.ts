@@ -24,7 +24,7 @@ export interface ReplicatedPostgres {
 }
 
 const OPTIONS = { durability: 'none', onProgress: () => {} } as const;
-/** `durability: 'none'` leaves out what a replica needs. What is confirmed must be in the log that it gets. */
+/** `durability: 'none'` leaves out settings that a replica needs. Confirmed changes must be in the log that it gets. */
 const SETTINGS = {
   wal_level: 'replica',
   max_wal_senders: '4',

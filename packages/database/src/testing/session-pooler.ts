@@ -23,14 +23,14 @@ const TERMINATE = 'X'.charCodeAt(0);
 /** Type and length. */
 const HEAD_SIZE_BYTES = 5;
 const READY_SIZE_BYTES = 6;
-/** Authentication done; a process id and key of nobody; ready. */
+/** Authentication done; a process id and key of no process; ready. */
 const WELCOME = Buffer.concat([
   Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]),
   Buffer.from([0x4b, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 1]),
   Buffer.from([READY, 0, 0, 0, READY_SIZE_BYTES - 1, IDLE]),
 ]);
 
-/** Those that PgBouncer takes of a client that begins (its manual, `ignore_startup_parameters`). */
+/** Parameters that PgBouncer accepts from a client that begins (its manual, `ignore_startup_parameters`). */
 const TAKEN_PARAMETERS = new Set([
   'user',
   'database',
@@ -43,7 +43,7 @@ const TAKEN_PARAMETERS = new Set([
 
 interface Session {
   readonly stream: Socket;
-  /** Where its answers go. */
+  /** The client that gets its answers. */
   client: Socket | undefined;
 }
 
@@ -108,7 +108,7 @@ export async function startSessionPooler(
         return;
       }
       client.write(WELCOME);
-      // One after another, or what comes second could be sent first.
+      // One after another, or the second message could be sent first.
       let sending = Promise.resolve();
       client.on('data', (bytes: Buffer) => {
         if (bytes[0] === TERMINATE || modeNow() === 'silent') return;

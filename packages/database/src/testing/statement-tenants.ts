@@ -1,6 +1,6 @@
 /**
- * Tables of tenants that a statement touches without naming their tenant. For tests: a statement that forgets the tenant's
- * column reads or changes what belongs to others, and no test with one workspace sees it.
+ * Tables of tenants that a statement touches without naming their tenant. For tests: a statement that forgets the
+ * tenant's column reads or changes rows of others, and a test with one workspace would not notice.
  *
  * A reference to a table counts as bound if a condition of its own query (`where`, `on`, `using`, the columns of an
  * `insert`) compares its tenant's column with anything that is not just another such table: a parameter, a value of an
@@ -89,7 +89,7 @@ class QueryScope {
   readonly #references: Reference[] = [];
   readonly #conditions: SqlToken[][] = [];
   readonly #usings: { readonly columns: readonly SqlToken[]; readonly count: number }[] = [];
-  /** Aliases whose tenant is known; `''`: of the only table without a qualifier. */
+  /** Aliases whose tenant is known. `''` stands for the only table without a qualifier. */
   readonly #bound = new Set<string>();
   readonly #edges: (readonly [string, string])[] = [];
 

@@ -1,4 +1,4 @@
-/** Records the statements that this process sends to Postgres, of all its connections. */
+/** Records the statements of all of this process's connections to Postgres. */
 import pg from 'pg';
 
 export interface SentStatement {
@@ -9,7 +9,7 @@ export interface SentStatement {
 /**
  * Does `use` and gives the statements that it sent, in order.
  *
- * @returns without what only opens or ends a transaction.
+ * @returns without the statements that only open or end a transaction.
  */
 export async function statementsSentBy(use: () => Promise<unknown>): Promise<SentStatement[]> {
   const sent: SentStatement[] = [];

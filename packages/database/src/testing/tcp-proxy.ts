@@ -6,16 +6,16 @@ export interface TcpProxy {
   readonly port: number;
   /** Ends every connection, and each new one at once. */
   cut(): void;
-  /** Nothing passes any more, and nobody is told: a partition, or a server that hangs. */
+  /** No packet passes any more, and no end gets an error: a partition, or a server that hangs. */
   hold(): void;
   /** The server hears and acts, its answers do not pass. With `cut` after it they are lost. */
   holdAnswers(): void;
   /**
-   * On open connections nothing passes ever again, and nobody is told; new ones are served. Like a firewall that
-   * forgot them, or a dead host whose address another one took over.
+   * On open connections no packet passes ever again, and no end gets an error; new ones are served. Like a firewall
+   * that forgot them, or a dead host whose address another one took over.
    */
   forget(): void;
-  /** What was held passes; new connections are served again. */
+  /** Held packets pass; new connections are served again. */
   restore(): void;
   close(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export async function startTcpProxyTo(url: string): Promise<UrlProxy> {
   return { ...proxy, url: address.href };
 }
 
-/** `port` is asked for at each connection where it is a function: a server may come back on another. */
+/** `port` may be a function, called at each connection: a server may come back on another port. */
 export async function startTcpProxy(
   host: string,
   port: number | (() => number),

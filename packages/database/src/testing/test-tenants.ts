@@ -41,7 +41,10 @@ export async function insertTestKeys(
       as keys (kind, site_id, secret)`.execute(database);
 }
 
-/** A webhook of the workspace, with an empty lane: it wants `customer_subscribed` and nothing else, unless `settings` say. */
+/**
+ * A webhook of the workspace, with an empty lane. It wants only `customer_subscribed`, unless `settings` has other
+ * types.
+ */
 export async function insertTestWebhook(
   database: DatabaseOrTransaction,
   environmentId: number,

@@ -17,7 +17,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** A database of the test server from which others can be created and dropped. */
     readonly testServerUrl: string;
-    /** Where each database has to be made: that server, and on Citus each node of it too. */
+    /** The servers on which each database has to be made: that server, and on Citus each node of it too. */
     readonly testNodeUrls: readonly string[];
     /** The migrated database to clone. */
     readonly testTemplateName: string;
@@ -35,7 +35,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Connections end a moment after their clients said so. */
+/** Connections end a moment after their clients have ended them. */
 const LEAK_DEADLINE_MS = 2_000;
 const POLL_INTERVAL_MS = 20;
 /** Of the 200 calls that a test makes at once the last has to wait for all the others, on a busy machine for long. */
@@ -48,7 +48,7 @@ const created = new Set<TestDatabase>();
 /**
  * A migrated, empty database of this file's own; about 50 ms.
  *
- * @param timeZone - of its sessions; the server's where it is left out.
+ * @param timeZone - of its sessions. Absent: the server's.
  */
 export async function createTestDatabase(timeZone?: string): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
@@ -109,7 +109,7 @@ function hasFailed(task: Task): boolean {
   return task.result?.state === 'fail' || (task.tasks ?? []).some((child) => hasFailed(child));
 }
 
-/** Waits for the last client to leave; those that stay are named. */
+/** Waits for the last client to leave. @returns the names of the clients that stay. */
 async function waitForClients(name: string): Promise<string[]> {
   const deadlineMs = performance.now() + LEAK_DEADLINE_MS;
   for (;;) {
@@ -138,7 +138,7 @@ async function onEachNode(use: (client: pg.Client) => Promise<unknown>): Promise
 const OBJECT_IN_USE = '55006';
 const DROP_TRIES_MAX = 50;
 
-/** Sessions are ended, but those of the nodes of Citus to each other come again until the last of them has no database. */
+/** Ends the sessions. Sessions between the nodes of Citus come again until the last node has no such database. */
 async function dropDatabase(client: pg.Client, name: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
@@ -166,7 +166,7 @@ async function onNode<Result>(
 }
 
 /**
- * How many sessions of the database wait for a lock, on whichever node. Not to be asked within a transaction, which sees
+ * Number of the database's sessions that wait for a lock, on all nodes. Do not call it within a transaction, which sees
  * other sessions as they were at its first look.
  */
 export async function lockWaiterCount(database: Database): Promise<number> {
