@@ -12,13 +12,13 @@ export interface ActivityRow {
   readonly kind: string;
   readonly name: string | null;
   readonly data: JsonObject;
-  /** Unix microseconds, in decimal digits: what Postgres keeps, without loss. */
+  /** Unix microseconds, in decimal digits: Postgres' own precision, without loss. */
   readonly occurredAtMicros: string;
   /** The same of the time of receipt. */
   readonly receivedAtMicros: string;
 }
 
-/** Where a page ended. */
+/** The last row of a page. */
 export interface ActivityPosition {
   readonly occurredAtMicros: string;
   readonly receivedAtMicros: string;
@@ -28,7 +28,7 @@ export interface ActivityPosition {
 export interface ActivityPage {
   readonly environmentId: number;
   readonly personId: string;
-  /** What occurred or came before is not shown. */
+  /** Activities that occurred or came before it are not shown. */
   readonly notBeforeMs: number;
   readonly kind: string | undefined;
   readonly name: string | undefined;
@@ -39,12 +39,13 @@ export interface ActivityPage {
 }
 
 /**
- * Of one instant what came last is first, by the time of receipt, whose microseconds are the order within a commit batch
- * (`events.ts`), and then by the id.
+ * Of one instant the latest arrival is first, by the time of receipt, whose microseconds are the order within a commit
+ * batch (`events.ts`), and then by the id.
  *
- * Index: `events_by_person (environment_id, person_id, occurred_at desc, event_id)`, read in the order of its instants
- * up to the limit; those of one instant are sorted as they come. The time of arrival leaves out the partitions before it. `kind` and `name` are filters on what is read: an index for each would cost
- * every event that is written, and a person's thirty days bound what a rare one can scan.
+ * Index `events_by_person (environment_id, person_id, occurred_at desc, event_id)`, read in the order of its instants
+ * up to the limit. Rows of one instant are sorted as they come. The time of arrival leaves out the partitions before
+ * it. `kind` and `name` filter the rows that were read: an index for each would cost time for every event that is
+ * written, and a person's thirty days bound the rows that a rare one can scan.
  */
 export async function listActivities(
   database: DatabaseOrTransaction,

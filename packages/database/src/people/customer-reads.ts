@@ -6,7 +6,7 @@ import type { JsonObject } from '@sluice/domain/values/json';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** `value` as stored: emails in lower case; of `person_id`, its decimal digits. */
+/** `value` is as stored: an email in lower case, a `person_id` in decimal digits. */
 export interface PersonKey {
   readonly environmentId: number;
   readonly kind: 'id' | 'email' | 'person_id';
@@ -19,7 +19,7 @@ export interface PersonProfile {
   readonly id: string | null;
   readonly email: string | null;
   readonly phone: string | null;
-  /** Null: never said. */
+  /** Null: never set. */
   readonly unsubscribed: boolean | null;
   readonly createdAt: Date;
   readonly attributes: JsonObject;
@@ -28,7 +28,7 @@ export interface PersonProfile {
 const PROFILE_COLUMNS = sql`
   p.person_id as "personId", p.id, p.email, p.phone, p.unsubscribed, p.created_at as "createdAt", p.attributes`;
 
-/** Index: the primary key of `person_identifiers`, then that of `people`; one row each. */
+/** By the primary key of `person_identifiers`, then the primary key of `people`; one row each. */
 export async function findPersonProfile(
   database: DatabaseOrTransaction,
   { environmentId, kind, value }: PersonKey,
@@ -80,7 +80,7 @@ export interface PersonRelationshipRow {
   readonly createdAt: Date;
 }
 
-/** Index: the primary key of `relationships` as a range, that of `objects` for each row. */
+/** By the primary key of `relationships` as a range, then the primary key of `objects` for each row. */
 export async function listRelationships(
   database: DatabaseOrTransaction,
   page: {
@@ -112,7 +112,7 @@ export interface FoundPerson {
 
 const FOUND_COLUMNS = sql`p.person_id as "personId", p.id, p.email`;
 
-/** Those that were made last, first; by the primary key, backwards. @param before - a person's number. */
+/** The latest people, newest first; by the primary key, backwards. @param before - a person's number. */
 export async function listLatestPeople(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -135,9 +135,10 @@ export interface MatchedPerson extends FoundPerson {
 }
 
 /**
- * In the order of the identifiers of one kind. By ranges of the primary key of `person_identifiers`, then that of `people`.
+ * In the order of the identifiers of one kind. By ranges of the primary key of `person_identifiers`, then by the
+ * primary key of `people`.
  *
- * @param prefix - as it is compared: of emails in lower case.
+ * @param prefix - as it is compared. Emails are in lower case.
  * @param after - the `value` of the last of the page before.
  */
 export async function listPeopleByPrefix(

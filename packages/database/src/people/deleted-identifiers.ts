@@ -8,7 +8,7 @@ import { integerColumn, textColumn, timestampColumn } from '../connection/column
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { inTenantParts } from '../connection/tenant-statements.ts';
 
-/** Those of the identifiers that a deleted person had. By the primary key. */
+/** The given identifiers that a deleted person had. By the primary key. */
 export async function listDeletedIdentifiers(
   database: DatabaseOrTransaction,
   keys: readonly IdentifierKey[],
@@ -51,7 +51,10 @@ export async function rememberDeletedIdentifiers(
   );
 }
 
-/** Forgets those of before a time. By `deleted_identifiers_by_time`. @returns how many; `limit` means that there may be more. */
+/**
+ * Forgets the ones from before a time. By `deleted_identifiers_by_time`. @returns their number; `limit` means that
+ * there may be more.
+ */
 export async function forgetDeletedIdentifiers(
   database: DatabaseOrTransaction,
   before: Date,

@@ -1,4 +1,4 @@
-/** Devices of people. Whoever changes one holds its person. */
+/** Devices of people. A transaction that changes one holds its person. */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type {
   DeviceKey,
@@ -68,7 +68,7 @@ export async function listDevicesOf(
   }));
 }
 
-/** Writes what became of devices. By the primary key. */
+/** Writes the changes of devices. By the primary key. */
 export async function writeDevices(
   transaction: DatabaseOrTransaction,
   { inserted, updated, deleted }: RowChanges<DeviceRow, DeviceKey>,

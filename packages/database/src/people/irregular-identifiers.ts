@@ -1,6 +1,8 @@
 /**
- * Identifiers of older rules that no call can name any more: those with blanks at their ends, and emails that are no
- * address. Their people keep them. An operator finds these people here and merges or deletes them by their svc_id.
+ * Identifiers of older rules that no call can name any more.
+ *
+ * They have blanks at their ends, or are emails that are no address. Their people keep them. An operator finds these
+ * people here and merges or deletes them by their svc_id.
  */
 import { BLANKS } from '@sluice/domain/value-rules/verdict';
 import { sql } from 'kysely';
@@ -10,13 +12,13 @@ export interface IrregularIdentifier {
   readonly environmentId: number;
   readonly kind: 'id' | 'email' | 'phone' | 'anonymous_id';
   readonly value: string;
-  /** int8, in decimal digits. Null: nobody has it, as of a suppressed one. */
+  /** int8, in decimal digits. Null: it belongs to no person, for example a suppressed one. */
   readonly personId: string | null;
 }
 
 /**
- * Those of all workspaces behind one, in the order of the primary key, whose whole index is read once for them all: for an
- * operator, rarely. An email without a name, an `@` and a domain with a dot is none.
+ * Irregular identifiers of all workspaces after a position, in the order of the primary key. The whole index is read
+ * once for all of them: for an operator, rarely. An email needs a name, an `@` and a domain with a dot.
  */
 export async function listIrregularIdentifiers(
   database: DatabaseOrTransaction,

@@ -1,22 +1,15 @@
 /**
- * The gate between transactions that merge people and transactions that read who somebody is without locking it.
- *
- * An event that holds its identifier's row dirties a page for nothing: at 10⁶ people that was 0.27 whole pages of log
- * an event, three fourths of all it wrote (`benchmarks/README.md`, "growth"). What the row was held for is a merge, which
- * moves stored events and would leave behind one that it cannot see yet.
- *
- * ```
- *   events   share all sixteen ─┐ advisory locks: held by any number of one side
- *   merges   one each, alone   ─┘ or by up to sixteen of the other, never by both; until the end of the transaction
- * ```
- *
- * Events never wait: where a merge is under way, or waits, they lock their rows instead. So a merge waits only for
- * the transactions that were there before it, and where merges come all the time there are none. A transaction that
- * waits here holds only its claim, so there is no deadlock, except where two run the same commit batch at the same
- * time: that is a conflict like any other, and tried again.
- *
- * On Citus the locks are the coordinator's, which gives them back only when the nodes have committed. Why sixteen, and old
- * code, which locks a table: `migrations/0058_merge_gate_lock.ts`.
+ * The advisory gate between merges of people and unlocked reads.
+ * An event that locks its identifier's row dirties a page for no change: at 10⁶ people 0.27 whole pages of log an event,
+ * three fourths of its writes (`benchmarks/README.md`, "growth"). The lock is only needed against a merge, which moves
+ * stored events and would leave behind one that it cannot see yet. Sixteen advisory locks last to the transaction's end.
+ *   events   share all sixteen ─┐ held by any number of one side
+ *   merges   one each, alone   ─┘ or by up to sixteen of the other, never by both
+ * Events never wait: if a merge is in progress, or waits, they lock their rows instead. So a merge waits only for
+ * transactions that began before it. A transaction that waits here holds only its claim. So only two runs of the same
+ * commit batch can deadlock: that is a conflict like any other, and tried again. On Citus the locks are the
+ * coordinator's, which releases them only after the nodes have committed. `migrations/0058_merge_gate_lock.ts` has the
+ * reason for sixteen, and the lock of old code, which locks a table.
  */
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -34,9 +27,9 @@ export function tryToKeepMergesOff(isTried: boolean): RawBuilder<unknown> {
 export const MERGES_ARE_KEPT_OFF = sql`current_setting('sluice.merges_kept_off')::boolean`;
 
 /**
- * Waits until nobody keeps merges off, and lets nobody begin to until the end of the transaction. Merges do not wait for each
- * other, up to sixteen at a time. For commit batches that were not logged where they wait, as those of an older intake: the
- * log keeps all others apart.
+ * Waits until no transaction keeps merges off, and lets no other keep them off until this one ends. Merges do not wait
+ * for each other, up to sixteen at a time. For commit batches that were not logged at their queue, such as batches of
+ * an older intake: the log keeps all others apart.
  */
 export async function waitToMerge(transaction: DatabaseOrTransaction): Promise<void> {
   await sql`select wait_to_merge()`.execute(transaction);

@@ -10,7 +10,7 @@ import type { DatabaseOrTransaction } from '../connection/connection.ts';
 /** Of `number_blocks`: one of its values is so many numbers. */
 const BLOCK_SIZE = 1_000;
 
-/** One process's stock. Shared by what the process does at the same time. */
+/** One process's stock, which its concurrent transactions share. */
 export class NumberStock {
   readonly #blocks: { next: number; readonly end: number }[] = [];
 
@@ -36,7 +36,7 @@ export class NumberStock {
     }
   }
 
-  /** The next number. @throws AppError BUG when none was reserved. */
+  /** The next number. @throws AppError BUG if no number is reserved. */
   take(): number {
     const [block] = this.#blocks;
     if (!block) throw new AppError('BUG', 'more numbers were taken than were reserved');

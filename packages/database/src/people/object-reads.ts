@@ -8,8 +8,8 @@ import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
 /**
- * The types that a workspace has objects of, in order. Index: the unique key
- * (environment_id, object_type_id, object_id), one probe a type: each step asks for the next type.
+ * The types of a workspace's objects, in order. By the unique key (environment_id, object_type_id, object_id), with one
+ * probe for each type: each step asks for the next type.
  */
 export async function listObjectTypes(
   database: DatabaseOrTransaction,
@@ -56,9 +56,9 @@ export interface ObjectMatches {
 }
 
 /**
- * Objects of one type that a filter matches, in the order of their ids. Index: the unique key, from
- * the position on, at most `scanLimit` rows: what a filter matches rarely takes several pages, which
- * may be empty, and never a long statement.
+ * Objects of one type that a filter matches, in the order of their ids. By the unique key, from the position on, at
+ * most `scanLimit` rows: for a filter that matches rarely this takes several pages, which may be empty, and never a
+ * long statement.
  */
 export async function findObjects(
   database: DatabaseOrTransaction,
@@ -101,7 +101,7 @@ export async function findObjects(
   return { objects, nextAfter };
 }
 
-/** `attributes` are those of `o`. */
+/** `attributes` are the attributes of `o`. */
 function conditionOf(filter: ObjectFilter): RawBuilder<unknown> {
   switch (filter.kind) {
     case 'and':
@@ -138,7 +138,7 @@ export interface ObjectProfile {
   readonly createdAt: Date;
 }
 
-/** Index: the unique key, or the primary key; one row. */
+/** By the unique key, or the primary key; one row. */
 export async function findObjectProfile(
   database: DatabaseOrTransaction,
   { environmentId, objectTypeId, kind, value }: ObjectName,
@@ -164,10 +164,10 @@ export interface ObjectRelationshipRow {
 }
 
 /**
- * The people related to an object, in the order in which they were first seen. Index:
- * `relationships_by_object (environment_id, object_number, person_id)` as a range, the
- * primary key of `people` for each row. The page is cut before people are joined to it: otherwise
- * Postgres may walk everybody before the position. Whoever removes a person removes these with it.
+ * The people related to an object, in the order in which they were first seen. Index: `relationships_by_object
+ * (environment_id, object_number, person_id)` as a range, the primary key of `people` for each row. The page is cut
+ * before people are joined to it: otherwise Postgres may walk everybody before the position. Deleting a person deletes
+ * these with it.
  */
 export async function listObjectRelationships(
   database: DatabaseOrTransaction,

@@ -1,4 +1,4 @@
-/** Objects: locked after people, in order of their number; deleted with their relationships. */
+/** Objects. They are locked after people, in order of their number, and deleted with their relationships. */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { ObjectKey, ObjectRow, RowChanges } from '@sluice/domain/state/loaded-state';
 import type { ObjectName, StateNeeds } from '@sluice/domain/state/state-needs';
@@ -80,7 +80,7 @@ export const namesOfObject = ({
 ];
 
 /**
- * Lists both names of the objects that operations name by either: what tells whether two calls are about one object. By
+ * Lists both names of the objects that operations name by either. They show whether two calls are about one object. By
  * the unique and the primary key.
  */
 export async function listNamesOfObjects(
@@ -103,7 +103,7 @@ export async function listNamesOfObjects(
   return found.flatMap(namesOfObject);
 }
 
-/** Writes what became of locked and new objects. By the primary key and `relationships_by_object`. */
+/** Writes the changes of locked and new objects. By the primary key and `relationships_by_object`. */
 export async function writeObjects(
   transaction: DatabaseOrTransaction,
   { inserted, updated, deleted }: RowChanges<ObjectRow, ObjectKey>,

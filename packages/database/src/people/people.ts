@@ -40,8 +40,8 @@ const COLUMNS = sql`
   p.attribute_places as "attributePlaces", p.created_at as "createdAt", p.updated_at as "updatedAt"`;
 
 /**
- * Locks those who exist of the people named, in order of the primary key. Gives each row as it is
- * once the lock is held, so that nothing another shard just wrote is lost.
+ * Locks the existing people among the named ones, in order of the primary key. Gives each row as it is once the lock is
+ * held, so that the latest write of another shard is never lost.
  *
  * @param keys - each once.
  */
@@ -62,7 +62,10 @@ export async function lockPeople(
   });
 }
 
-/** Reads those who exist of the people named, without a lock: another transaction may change them. By the primary key. */
+/**
+ * Reads the existing people among the named ones, without a lock: another transaction may change them. By the primary
+ * key.
+ */
 export async function readPeople(
   transaction: DatabaseOrTransaction,
   keys: readonly PersonKey[],
@@ -93,8 +96,8 @@ const personOf = ({
 });
 
 /**
- * Inserts people whose numbers are new. How many people there are follows: by triggers, and where a table on many nodes
- * cannot have such triggers, here.
+ * Inserts people whose numbers are new. The number of people follows by triggers. A table on many nodes cannot have
+ * such triggers; then this function counts.
  */
 export async function insertPeople(
   transaction: DatabaseOrTransaction,
@@ -126,9 +129,9 @@ export async function updatePeople(
 }
 
 /**
- * Deletes locked people with their devices, relationships and segments; messages become nobody's.
- * Their history and their identifiers are not touched. By the primary keys and, for the last two,
- * `segment_members_by_person` and `message_deliveries_by_person`.
+ * Deletes locked people with their devices, relationships and segments; messages keep no person. Their history and
+ * their identifiers are not touched. By the primary keys and, for the last two, `segment_members_by_person` and
+ * `message_deliveries_by_person`.
  */
 export async function deletePeople(
   transaction: DatabaseOrTransaction,
@@ -162,8 +165,9 @@ export async function deletePeople(
 const COUNT_SLOTS = 256;
 
 /**
- * Adds to the counts of workspaces, in the order of their numbers: what the triggers of `migrations/0027_people_counts.ts` do,
- * in one statement. A session adds to its own row of a workspace. By the primary key.
+ * Adds to the counts of workspaces, in the order of their numbers, like the triggers of
+ * `migrations/0027_people_counts.ts`, in one statement. A session adds to its own row of a workspace. By the primary
+ * key.
  */
 async function countPeople(
   transaction: DatabaseOrTransaction,
@@ -182,10 +186,10 @@ async function countPeople(
 
 /**
  * Gives the identifiers, messages and recent events of merged people to the people they were merged into. By
- * `person_identifiers_by_person`, `message_deliveries_by_person` and `events_by_person`; the oldest time that any
- * move asks for leaves out the partitions before it.
+ * `person_identifiers_by_person`, `message_deliveries_by_person` and `events_by_person`; the oldest time that any move
+ * asks for leaves out the partitions before it.
  *
- * @param moves - `toPersonId` is final: nobody who is moved to is moved.
+ * @param moves - `toPersonId` is final: it is never also a `fromPersonId`.
  */
 export async function movePeople(
   transaction: DatabaseOrTransaction,

@@ -1,8 +1,8 @@
 /**
- * Identifiers: who is who. Whoever works on one holds its row until the end of the transaction; events that
- * only ask whose it is read it behind the gate of merges (`merge-gate.ts`).
+ * Identifiers of people. A transaction that works on one holds its row until it ends; events that only ask for its
+ * person read it behind the gate of merges (`merge-gate.ts`).
  *
- * Locks are taken in the order of the primary key, before those of people and objects, so that commit batches of
+ * Locks are taken in the order of the primary key, before the locks of people and objects, so that commit batches of
  * different shards hardly ever deadlock; one that does is tried again. When two make the same new identifier at once,
  * it is a unique violation for the second, which starts again and finds it.
  */
@@ -36,8 +36,8 @@ export function lockIdentifiers(
 }
 
 /**
- * Keeps off others who name these identifiers here until the end of the transaction, also where nobody has them yet
- * and there is no row to lock. In order, and before all row locks.
+ * Keeps off other transactions that name these identifiers here until this one ends. It also works for identifiers
+ * without a person, which have no row to lock. In order, and before all row locks.
  */
 export async function holdNames(
   transaction: DatabaseOrTransaction,
@@ -82,8 +82,8 @@ async function selectIdentifiers(
 }
 
 /**
- * All identifiers of the people named, by an identifier or by number, without locking: what to lock when any of them
- * may be given up. By the primary key, then `person_identifiers_by_person`.
+ * All identifiers of the people named, by an identifier or by number, without locking. They are the rows to lock if any
+ * of them may be given up. By the primary key, then `person_identifiers_by_person`.
  */
 export async function listIdentifiersOf(
   database: DatabaseOrTransaction,
@@ -106,7 +106,7 @@ export async function listIdentifiersOf(
   });
 }
 
-/** Writes what became of identifiers. `updated` are locked, or their person is; their rows may be gone meanwhile. */
+/** Writes the changes of identifiers. `updated` are locked, or their person is; their rows may be gone meanwhile. */
 export async function writeIdentifiers(
   transaction: DatabaseOrTransaction,
   { inserted, updated, deleted }: RowChanges<IdentifierRow, IdentifierKey>,

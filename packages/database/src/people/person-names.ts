@@ -1,4 +1,4 @@
-/** All names of people: what tells whether two calls are about one person. */
+/** All names of people. They show whether two calls are about one person. */
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { svcId } from '@sluice/domain/values/svc-id';
 import { sql } from 'kysely';

@@ -1,4 +1,7 @@
-/** Relationships between people and objects. Whoever changes one holds the person's identifier and the object. */
+/**
+ * Relationships between people and objects. A transaction that changes one holds the person's identifier and the
+ * object.
+ */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type {
   ObjectKey,
@@ -22,7 +25,10 @@ interface StoredRelationship {
   readonly updatedAt: Date;
 }
 
-/** The relationships that these people have with these objects; with any where `objects` is 'all'. By the primary key. */
+/**
+ * The relationships that these people have with these objects; with any object if `objects` is 'all'. By the primary
+ * key.
+ */
 export async function listRelationshipsOf(
   database: DatabaseOrTransaction,
   people: readonly PersonKey[],
@@ -57,7 +63,7 @@ export async function listRelationshipsOf(
   }));
 }
 
-/** Writes what became of relationships. By the primary key. */
+/** Writes the changes of relationships. By the primary key. */
 export async function writeRelationships(
   transaction: DatabaseOrTransaction,
   { inserted, updated, deleted }: RowChanges<RelationshipRow, RelationshipKey>,

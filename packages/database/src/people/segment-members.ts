@@ -38,7 +38,7 @@ export async function listSegmentMembersOf(
   }));
 }
 
-/** Writes who joined and who left. By the primary key. */
+/** Writes people who joined and left. By the primary key. */
 export async function writeSegmentMembers(
   transaction: DatabaseOrTransaction,
   { inserted, updated, deleted }: RowChanges<SegmentMemberRow, SegmentMemberRow>,

@@ -1,8 +1,8 @@
 /**
  * Stored state of anonymous visitors. A transaction that writes a row holds the visitor's anonymous id.
  *
- * A visitor has one row. It stands in the partition of the week of its last write, so that nothing is deleted row by row
- * but what moves.
+ * A visitor has one row. It stands in the partition of the week of its last write. So rows are deleted by partition,
+ * except a row that moves to another one.
  */
 import type {
   NewestVisitorPlace,
@@ -24,7 +24,7 @@ interface StoredVisitor extends VisitorKey {
   readonly profile: VisitorProfile;
 }
 
-/** Those that are there of the ones named. By the primary key, a look-up in each partition. */
+/** The existing visitors among the named ones. By the primary key, with a look-up in each partition. */
 export async function listVisitors(
   database: DatabaseOrTransaction,
   keys: readonly VisitorKey[],
@@ -82,7 +82,7 @@ export async function listNewestVisitorPlaces(
   });
 }
 
-/** Writes what became of visitors. By the primary key. */
+/** Writes the changes of visitors. By the primary key. */
 export async function writeVisitors(
   transaction: DatabaseOrTransaction,
   { inserted, updated, deleted }: RowChanges<VisitorRow, VisitorKey>,
