@@ -1,12 +1,13 @@
 /**
- * Holds: credits set aside for work whose cost is not known yet, so that others cannot spend them
- * meanwhile. A hold ends once: part of it is used, the rest goes back to the grants it came from; one that
- * nobody ends goes back whole when its time is over (`worker/src/purchases/renew-credits.ts`).
+ * Holds: credits set aside for work whose cost is not known yet.
  *
- *     hold ──captured (a part, all or nothing of it)──▶ ended
- *       └────────────────time is over────────────────▶ ended
+ * Other work cannot spend them meanwhile. A hold ends once: part of it is used, and the rest goes back to the grants it
+ * came from. If it is not captured, it goes back whole when its time is over (`worker/src/purchases/renew-credits.ts`).
  *
- * Index: the primary key; `credit_holds_ending` for the reconcile loop.
+ *     hold ──captured (any part, from 0 to all)────▶ ended
+ *       └──────────────time is over────────────────▶ ended
+ *
+ * By the primary key, and by `credit_holds_ending` for the reconcile loop.
  */
 import { captureHold } from '@sluice/domain/billing/credit-ledger';
 import { sql } from 'kysely';
@@ -27,7 +28,7 @@ export type HoldOutcome =
   | { readonly outcome: 'repeated' }
   | { readonly outcome: 'insufficient'; readonly available: number };
 
-/** Sets `amount` aside in burn order, or nothing. */
+/** Sets the whole `amount` aside in burn order, or leaves all grants as they are. */
 export async function holdCredits(
   transaction: Transaction,
   account: CreditAccount,

@@ -64,8 +64,8 @@ export interface LedgerEntry {
 }
 
 /**
- * How the key of a reversal begins. It is kept as an expiry, which every version can show, and shown as what it is; once
- * no version runs that knows the one reason only, it may be kept as its own.
+ * Prefix of the key of a reversal. It is kept as an expiry, which every version can show, and shown as a reversal; once
+ * every running version knows both reasons, it may be kept as its own.
  */
 export const REVERSAL_PREFIX = 'reversal:';
 const REASON = sql`

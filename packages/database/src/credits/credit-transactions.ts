@@ -1,10 +1,10 @@
 /**
- * Common parts of every change of credits: the account's row locked, the grants read, one transaction named by its
- * fact, its moves written and the grants as they leave them. Called by `credits.ts` and `credit-holds.ts`, in the
- * caller's transaction.
+ * Common parts of every change of credits.
  *
- * Indexes: the primary keys, which begin with the account; `credit_grants_live`;
- * `credit_entries_of_transaction`.
+ * They lock the account's row, read the grants, name one transaction by its fact, write its moves, and update the
+ * grants. Called by `credits.ts` and `credit-holds.ts`, in the caller's transaction.
+ *
+ * By the primary keys, which begin with the account, `credit_grants_live` and `credit_entries_of_transaction`.
  */
 import type { CreditKind } from '@sluice/domain/billing/catalogue';
 import {
@@ -33,7 +33,7 @@ export interface LockedAccount {
   readonly lastEntryId: number;
 }
 
-/** `for update` locks nothing if there is no row, so there is one first. */
+/** `for update` needs a row to lock, so the row is inserted first. */
 export async function lockAccount(
   transaction: Transaction,
   { accountId, kind }: CreditAccount,
@@ -59,11 +59,11 @@ interface Taking {
   readonly amount: number;
   readonly key: string;
   readonly hasAllowance: boolean;
-  /** Another fact, which is made first where it is not there yet. Looked for in the same statement as `key`. */
+  /** Another fact, which is made first if it is not there yet. Looked for in the same statement as `key`. */
   readonly before?: { readonly key: string; readonly make: () => Promise<void> } | undefined;
 }
 
-/** Takes `amount` in burn order, or nothing: used at once, or held. */
+/** Takes the whole `amount` in burn order, used at once or held; or takes no credits. */
 export async function takeOnce(
   transaction: Transaction,
   account: CreditAccount,
@@ -103,7 +103,7 @@ export async function insertTransaction(
   return rows.length > 0;
 }
 
-/** @returns those of the keys that have been written down. */
+/** @returns the given keys that have been written down. */
 export async function findTransactions(
   transaction: Transaction,
   { accountId, kind }: CreditAccount,

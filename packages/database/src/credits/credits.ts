@@ -1,12 +1,12 @@
 /**
- * The credit ledger in Postgres. Each change locks the account's row of that kind of credit, reads the
- * grants, asks the rules (`domain/src/billing/credit-ledger.ts`) and writes the moves, all in the caller's
- * transaction; so changes of one kind of one account happen one after another, and a pool cannot fall
- * below nothing (the table's own checks would refuse it too). Holds: `credit-holds.ts`.
+ * The credit ledger in Postgres. Each change locks the account's row of that kind of credit, reads the grants, applies
+ * the rules (`domain/src/billing/credit-ledger.ts`) and writes the moves, all in the caller's transaction. So changes
+ * of one kind of one account happen one after another, and a pool cannot fall below 0 (the table's own checks would
+ * refuse it too). Holds: `credit-holds.ts`.
  *
- * A change is named by the fact that it comes from (`transaction_key`): the same fact changes nothing twice. Index of
- * every statement: the primary keys, which begin with the account; `credit_grants_live` for reading the grants that
- * may still change; `credit_refunds`.
+ * A change is named by the fact that it comes from (`transaction_key`), and is idempotent: the same fact changes the
+ * ledger once. Every statement uses the primary keys, which begin with the account; `credit_grants_live` for reading
+ * the grants that may still change; or `credit_refunds`.
  */
 import { boughtAgainKey, type Allowance } from '@sluice/domain/billing/allowance';
 import {
@@ -39,11 +39,11 @@ export interface NewGrant {
   readonly pool: Pool;
   readonly amount: number;
   readonly expiresAtMs: number | null;
-  /** The fact that it comes of, `grant:invoice:<id>` say. */
+  /** The fact that it comes from, for example `grant:invoice:<id>`. */
   readonly key: string;
 }
 
-/** An amount of 0 only notes the fact. @returns false if nothing is granted, or this fact has granted before. */
+/** An amount of 0 only notes the fact. @returns false if no credits are granted, or this fact has granted before. */
 export async function grantCredits(
   transaction: Transaction,
   account: CreditAccount,
@@ -90,11 +90,11 @@ async function grantLocked(
 }
 
 /**
- * Grants the month's allowance, less what earlier plans have granted of it: once, also when several grant it at the
- * same time.
+ * Grants the month's allowance, less the part of it that earlier plans have granted: once, also when several grant it
+ * at the same time.
  *
  * @param runId - of the purchase that began a subscription for it. If the plan's allowance has come before, it brings
- * what of that was taken back (`boughtAgainKey`).
+ *   back the part that was taken back (`boughtAgainKey`).
  */
 export async function giveAllowance(
   transaction: Transaction,
@@ -115,8 +115,8 @@ export async function giveAllowance(
 }
 
 /**
- * Takes back what of the month's allowance is beyond what the account's plan includes by now: a smaller plan has taken
- * the place of a greater one. The same change takes back once.
+ * Takes back the part of the month's allowance beyond the account's present plan: a smaller plan has taken the place of
+ * a greater one. The same change takes back once.
  *
  * @param runId - of the purchase that changed the plan.
  */
@@ -142,7 +142,7 @@ export async function capMonthAllowance(
   await write(transaction, account, locked, key, grants, moves, nowMs);
 }
 
-/** A grant that is taken back ends within its month, later than those of the month before. */
+/** A grant that is taken back ends within its month, later than every grant of the month before. */
 const isOfMonth = (endsAtMs: number) => {
   const end = new Date(endsAtMs);
   const begin = new Date(Date.UTC(end.getUTCFullYear(), end.getUTCMonth() - 1, 1));
@@ -150,8 +150,8 @@ const isOfMonth = (endsAtMs: number) => {
 };
 
 /**
- * What the account has been given as allowance of the month, by whatever plan; of what was taken back (`reverseGrant`,
- * `capMonthAllowance`) that which had been spent.
+ * Sum of the account's allowance of the month, by all plans. Of grants that were taken back (`reverseGrant`,
+ * `capMonthAllowance`) only the spent part counts.
  */
 async function sumAllowance(
   transaction: Transaction,
@@ -171,7 +171,7 @@ interface Debit {
   readonly key: string;
   /** Whether the plan's allowance may be spent. */
   readonly hasAllowance: boolean;
-  /** What the plan brings this month; granted first where that has not been done yet. */
+  /** The plan's allowance of this month; granted first if that has not been done yet. */
   readonly allowance?: Allowance | undefined;
 }
 
@@ -182,8 +182,8 @@ export type DebitOutcome =
   | { readonly outcome: 'insufficient'; readonly available: number };
 
 /**
- * Takes `amount` in burn order, or nothing. The allowance counts from the first moment of its month, not from the
- * next run of `worker/src/purchases/renew-credits.ts`: until then paid credits would be spent.
+ * Takes the whole `amount` in burn order, or no credits. The allowance counts from the first moment of its month, not
+ * from the next run of `worker/src/purchases/renew-credits.ts`: until then paid credits would be spent.
  */
 export async function debitCredits(
   transaction: Transaction,
@@ -242,10 +242,10 @@ export async function refundCredits(
 }
 
 /**
- * Takes back what is left of a grant, whose time ends with it: what is held of it, or refunded to it, later does not
+ * Takes back the rest of a grant, whose time ends with it: credits that are held of it, or refunded to it, later do not
  * come back to life either.
  *
- * @returns how much; 0 if there is no such grant, or it was taken back before.
+ * @returns the amount; 0 if there is no such grant, or it was taken back before.
  */
 export async function reverseGrant(
   transaction: Transaction,
@@ -270,7 +270,7 @@ export async function reverseGrant(
   return moves.reduce((sum, move) => sum + move.amount, 0);
 }
 
-/** Writes down what grants have ended with something left. @returns how much. */
+/** Writes down the grants that have ended with credits left. @returns the amount. */
 export async function expireAccountCredits(
   transaction: Transaction,
   account: CreditAccount,

@@ -1,8 +1,10 @@
 /**
- * Runs of inbox previews as rows: what was used, when, by whom, and what was given back. The credits are moved in the
- * same transaction (`credits.ts`); the days of the runs are locked before (`usage-watermarks.ts`).
+ * Runs of inbox previews as rows: their use, time, user and refunds.
  *
- * Indexes: the primary keys; `environments` and `users` by theirs.
+ * The credits are moved in the same transaction (`credits.ts`); the days of the runs are locked before
+ * (`usage-watermarks.ts`).
+ *
+ * By the primary keys; `environments` and `users` by theirs.
  */
 import type { UtcDay } from '@sluice/domain/values/utc-day';
 import { sql } from 'kysely';
@@ -21,7 +23,7 @@ export interface PreviewRun {
   readonly recordedAt: Date;
 }
 
-/** A row's `user_id` is always a number, so that it can be part of a key: 0 is nobody. */
+/** A row's `user_id` is always a number, so that it can be part of a key: 0 stands for no user. */
 export const toUserId = (kept: number): number | null => (kept === 0 ? null : kept);
 export const fromUserId = (userId: number | null): number => userId ?? 0;
 
@@ -40,7 +42,7 @@ export async function findPreviewRun(
   return row && { ...row, userId: toUserId(row.userId) };
 }
 
-/** A job has one row: call it only where its credits have just been taken. */
+/** A job has one row: call it only if its credits have just been taken. */
 export async function insertPreviewRun(
   transaction: Transaction,
   accountId: number,
@@ -55,7 +57,7 @@ export async function insertPreviewRun(
   );
 }
 
-/** Notes what was given back of a run, also in the sums of its day where that is closed. */
+/** Notes the refund of a run, also in the sums of its day if that is closed. */
 export async function refundPreviewRun(
   transaction: Transaction,
   accountId: number,
@@ -78,7 +80,7 @@ export async function refundPreviewRun(
   if (numAffectedRows !== 4n) throw new AppError('BUG', 'a closed day lacks the sums of a run');
 }
 
-/** Which of them are the account's, deleted workspaces included. */
+/** The given workspace and user, if they are the account's; deleted workspaces included. */
 export async function findUsageOwners(
   database: DatabaseOrTransaction,
   accountId: number,

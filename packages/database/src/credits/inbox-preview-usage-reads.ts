@@ -23,7 +23,7 @@ export interface UsageFilter extends DayRange {
   readonly userId: number | undefined;
 }
 
-/** One run, or what one user used in one workspace on one closed day. */
+/** One run, or one user's use in one workspace on one closed day. */
 export type UsageEntry = {
   readonly day: UtcDay;
   readonly environmentId: number;
@@ -35,7 +35,7 @@ export type UsageEntry = {
   | { readonly source: 'rollup' }
 );
 
-/** Where an entry stands in the log. */
+/** The position of an entry in the log. */
 export type UsagePosition =
   | {
       readonly source: 'run';
@@ -54,7 +54,7 @@ export interface UsageLog {
   readonly entries: readonly UsageEntry[];
   /** Of the whole range, however it is paged. */
   readonly total: number;
-  /** The last day that is read from its sums; null if none is. */
+  /** The last day that is read from its sums; null if all days are read from runs. */
   readonly closedThrough: UtcDay | null;
 }
 
@@ -66,7 +66,7 @@ export interface UsageLogPage {
   readonly limit: number;
 }
 
-/** Which sums are read: the coarsest that distinguish what is asked for. */
+/** The sums to read: the coarsest that distinguish the wanted groups. */
 type Grain = 'workspace_user' | 'workspace' | 'user' | 'day';
 
 function grainOf(tellsWorkspaces: boolean, tellsUsers: boolean): Grain {
@@ -165,12 +165,12 @@ function toEntry(row: LogRow): UsageEntry {
 
 export interface UsageSumsRead {
   readonly cells: readonly UsageCell[];
-  /** The last day that is read from its sums; null if none is. */
+  /** The last day that is read from its sums; null if all days are read from runs. */
   readonly closedThrough: UtcDay | null;
 }
 
 /**
- * What was used, by bucket and group.
+ * Usage by bucket and group.
  *
  * @param bucketStarts - the first days of the buckets, ascending; the first one is the range's.
  */
@@ -238,7 +238,7 @@ export interface UsageNames {
   readonly users: ReadonlyMap<number, string>;
 }
 
-/** What workspaces and users are called now; those that are gone have no name. Indexes: primary keys. */
+/** Present names of workspaces and users; deleted ones have no name. Indexes: primary keys. */
 export async function findUsageNames(
   database: DatabaseOrTransaction,
   accountId: number,

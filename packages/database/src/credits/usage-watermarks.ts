@@ -1,35 +1,28 @@
 /**
- * Watermarks up to which each account's days of usage are closed: a closed day is read from its sums
- * (`inbox_preview_days`), a later one from its runs. No day is in both (`account-conventions.md` §5.6):
- *
- * - recording and refunding lock the account's row, and a run's day is after the mark found there, whatever the clock
- *   says: nothing lands in a closed day;
- * - closing locks the row too, and only then, in a statement of its own, adds up: so the sums include what the
- *   writers it waited for have written;
- * - reading takes mark, sums and runs in one statement, so from one snapshot.
- *
- * The row is the first thing that a transaction locks, so there are no deadlocks. Writers could share the lock, but
- * they wait for one another at the account's credits anyway; and Postgres lets new sharers pass a waiter for the
- * exclusive lock, so days of a busy account would never close.
- *
- * A day is summed by workspace and user, which is what the log shows of it, and at coarser grains, so that a summary
- * reads no more rows than it distinguishes.
- *
- * Indexes: the primary key; `usage_watermarks_open` for what is to be closed; a range of
- * `inbox_preview_runs_by_day` an account for the sums.
+ * Watermarks up to which each account's days of usage are closed.
+ * A closed day is read from its sums (`inbox_preview_days`), a later one from its runs, so never from both
+ * (`account-conventions.md` §5.6). Recording and refunding lock the account's row, and a run's day is after the mark found
+ * there, even if the clock is behind. So a closed day never gets a run. Closing locks the row too, and only then, in a
+ * statement of its own, adds up. So the sums include the writes of the transactions that it waited for. Reading takes
+ * mark, sums and runs in one statement, so from one snapshot.
+ * The row is the first lock of a transaction, so there are no deadlocks. Writers could share the lock, but they wait for
+ * one another at the account's credits anyway; and Postgres lets new sharers pass a waiter for the exclusive lock, so
+ * days of a busy account would never close. A day is summed by workspace and user, as the log shows it, and at coarser
+ * grains, so that a summary reads no more rows than it distinguishes. Indexes: primary key, `usage_watermarks_open` for
+ * days to close, and a range of `inbox_preview_runs_by_day` an account for the sums.
  */
 import type { UtcDay } from '@sluice/domain/values/utc-day';
 import { sql } from 'kysely';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Database, Transaction } from '../connection/connection.ts';
 
-/** `YYYY-MM-DD` whatever the session's `DateStyle`, and not the driver's `Date` of the host's zone. */
+/** `YYYY-MM-DD` for every `DateStyle` of the session, and not the driver's `Date` of the host's zone. */
 export const dayText = (column: string) => sql<UtcDay>`to_char(${sql.ref(column)}, 'YYYY-MM-DD')`;
 
 /**
  * Keeps the account's days as they are until the transaction ends.
  *
- * @param before - closed where the account has never used anything: the day before today.
+ * @param before - the last closed day if the account has no usage yet: the day before today.
  * @returns the last closed day.
  */
 export async function holdUsageDays(
@@ -50,7 +43,7 @@ export async function holdUsageDays(
   return made.closedThrough;
 }
 
-/** The grain of what runs `r` are summed to where they are grouped by `cube (r.environment_id, r.user_id)`. */
+/** The grain of sums of runs `r` that are grouped by `cube (r.environment_id, r.user_id)`. */
 export const GRAIN_OF_RUNS = sql`
   (array['workspace_user', 'workspace', 'user', 'day'])[1 + grouping(r.environment_id, r.user_id)]`;
 
@@ -58,9 +51,9 @@ export const GRAIN_OF_RUNS = sql`
 const DAYS_MAX = 31;
 
 /**
- * Closes days up to `through` of at most `accountsMax` accounts, in one transaction: all of it or nothing. May be run
- * again and by several workers at once; the second waits and finds it done. Accounts are locked in the order of their
- * numbers, so that two workers never deadlock.
+ * Closes days up to `through` of at most `accountsMax` accounts, in one transaction. May be run again and by several
+ * workers at once; the second waits and finds it done. Accounts are locked in the order of their numbers, so that two
+ * workers never deadlock.
  *
  * @returns how many accounts went forward; 0 once all are closed so far.
  */
@@ -76,8 +69,8 @@ export function closeUsageDays(
        order by account_id limit ${accountsMax} for no key update`.execute(transaction);
     if (rows.length === 0) return 0;
     const accountIds = rows.map((row) => row.accountId);
-    // Its snapshot is taken now, after the locks: a statement that locked and added up at once would miss
-    // what the writers it waited for had written.
+    // Its snapshot is taken now, after the locks: a statement that locked and added up at once would miss the writes of
+    // the transactions that it waited for.
     await sql`
       with closing as (
         select account_id, closed_through,
