@@ -8,7 +8,7 @@ import type { CreditAccount } from '../credits/credit-transactions.ts';
 import { findPendingPurchase } from './purchase-workflows.ts';
 import { IS_BUILDER_FROM_TRIAL, endProviderTrialLater } from './provider-customers.ts';
 
-/** What every check of billing asks about an account. */
+/** Facts about an account for every check of billing. */
 export interface BillingAccount {
   readonly accountId: number;
   readonly name: string;
@@ -21,7 +21,7 @@ export interface BillingAccount {
   readonly planStatus: string;
   /** A bank still has to pay for the plan, so it brings no allowance yet. */
   readonly isPlanUnpaid: boolean;
-  /** A card was put on file here; where it is false, one may have been at the payment provider. */
+  /** A card was put on file here. False: there may still be one at the payment provider. */
   readonly hasCardOnFile: boolean;
   /** No purchase starts meanwhile (`card-changes.ts`). */
   readonly isCardChanging: boolean;
@@ -49,8 +49,8 @@ export async function findBillingAccount(
 /**
  * Puts the account on a plan that it has bought. A closed account stays closed.
  *
- * @param unpaidRunId - the checkout, where a bank still has to pay for it.
- * @param standing - of the subscription that it has for it; undefined leaves what the account has.
+ * @param unpaidRunId - the checkout, if a bank still has to pay for it.
+ * @param standing - of the subscription that it has for it; undefined leaves the account's present one.
  * @returns the plan that it was on.
  */
 export async function updateAccountPlan(
@@ -119,11 +119,11 @@ export async function isBuilderFromTrial(
 }
 
 /**
- * Writes down what its subscription has become. A closed account stays closed, and its plan ends with its subscription:
- * it has none when it is opened again. One that went from its trial to the Builder plan stays on that, whatever becomes
- * of the trial's subscription.
+ * Writes down the present standing of its subscription. A closed account stays closed, and its plan ends with its
+ * subscription: when it is opened again it has no plan. An account that went from its trial to the Builder plan stays
+ * on that, even if the trial's subscription changes.
  *
- * @returns what it was and what it is; undefined if nothing changed.
+ * @returns the standing before and after; undefined if it did not change.
  */
 export async function updateAccountStanding(
   transaction: Transaction,
@@ -192,13 +192,13 @@ export async function listEndedCredits(
 }
 
 /**
- * Moves an account from an Essentials trial to the Builder plan. A checkout that runs excludes it, and
- * the account's row is what both wait for, so they cannot both win.
+ * Moves an account from an Essentials trial to the Builder plan. A checkout that runs excludes it, and both wait for
+ * the account's row, so they cannot both win.
  *
- * The time at which the trial ended is kept and tells that there was one; a plan that is bought later clears it.
+ * The time at which the trial ended is kept and shows that there was one; a plan that is bought later clears it.
  *
- * @returns `unchanged` if it is on the Builder plan from that trial already, `no-trial` if it is in none, and
- * `not-allowed` while a checkout runs.
+ * @returns `unchanged` if it is on the Builder plan from that trial already, `no-trial` if it is in no trial, and
+ *   `not-allowed` while a checkout runs.
  */
 export async function endEssentialsTrial(
   transaction: Transaction,

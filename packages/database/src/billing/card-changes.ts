@@ -76,12 +76,12 @@ export async function recordCardOnFile(
 }
 
 /**
- * For the start of a purchase. Where it is `free`, no change of the card begins and the account is not closed until the
- * transaction ends: whoever sees the account closed sees this purchase too. `for share`, since closing it is an update
- * that touches no key.
+ * For the start of a purchase. If the result is `free`, no change of the card begins and the account is not closed
+ * until the transaction ends: every transaction that sees the account closed sees this purchase too. `for share`, since
+ * closing it is an update that touches no key.
  *
- * @param isAlone - true: another start of this account that says so waits until the transaction ends, and sees what it
- *   has started.
+ * @param isAlone - true: another start of this account that also sets it waits until the transaction ends, and sees the
+ *   purchase that it has started.
  */
 export async function holdAccountToBuy(
   transaction: Transaction,

@@ -49,7 +49,7 @@ export async function findLatestCheckout(
   return rows[0]?.runId;
 }
 
-/** The plan that was bought last of those that are paid, as it was sold. Index: `runs_by_time`. */
+/** The latest paid plan, as it was sold. Index: `runs_by_time`. */
 export async function findPaidPlan(
   database: DatabaseOrTransaction,
   accountId: number,

@@ -3,7 +3,7 @@
  * data to the provider. An entry names the account, not the values: the present values are read when it is sent. So
  * entries may be sent late, twice or in any order.
  *
- * Index: the primary key, unless a statement says otherwise.
+ * Index: the primary key, unless a statement has another in its comment.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
@@ -11,7 +11,7 @@ import { appendToOutbox } from '../changes/outbox.ts';
 
 export const CUSTOMER_TOPIC = 'vendor.customer';
 
-/** @param fact - what it is told of; the same fact is told once. */
+/** @param fact - cause of the update; the same fact is sent once. */
 export async function updateProviderLater(
   database: DatabaseOrTransaction,
   accountId: number,
@@ -22,7 +22,7 @@ export async function updateProviderLater(
   await appendToOutbox(database, { topic: CUSTOMER_TOPIC, dedupeKey: fact, payload }, nowMs);
 }
 
-/** Telling it ends the account's subscription at the payment provider, unless the account has bought a plan since. */
+/** The entry ends the account's subscription at the payment provider, unless the account has bought a plan since. */
 export const TRIAL_ENDED_TOPIC = 'vendor.trial_ended';
 
 export async function endProviderTrialLater(
@@ -34,7 +34,7 @@ export async function endProviderTrialLater(
   await appendToOutbox(transaction, { ...fact, payload: { account_id: accountId } }, nowMs);
 }
 
-/** On the Builder plan from a trial, with no plan bought since: then no subscription is what the account is on. */
+/** On the Builder plan from a trial, with no plan bought since: then the account's plan comes from no subscription. */
 export const IS_BUILDER_FROM_TRIAL = sql`(plan_tier = 'builder' and trial_ends_at is not null)`;
 
 export async function findProviderCustomer(
@@ -61,7 +61,8 @@ export async function findAccountOfCustomer(
 }
 
 /**
- * The first one stays: an account has one customer. What it does not know yet it is told. In a transaction.
+ * Writes the account's customer, in a transaction. The first one stays: an account has one customer. The provider then
+ * gets the data that it lacks.
  *
  * @returns the one that the account has, which may be another.
  */
@@ -86,8 +87,8 @@ export interface ClosedCustomer {
 }
 
 /**
- * For so long after it was first seen that nothing is left, it is looked again: a version from before starts a purchase
- * without a look at whether the account is closed, in a transaction that may end later.
+ * The check is repeated for this time after the provider first had no subscription left. An older version starts a
+ * purchase without a look at whether the account is closed, in a transaction that may end later.
  */
 const LOOK_AGAIN_MS = 600_000;
 
@@ -98,8 +99,8 @@ const IS_CLOSED_ON_PLAN = sql`
                where r.account_id = a.account_id and r.kind = 'checkout' and r.status = 'success')`;
 
 /**
- * Of all accounts: those that are closed and may still have a subscription at the payment provider, or are on a plan
- * still though they have none. In no order, so that one about which the payment provider cannot answer does not always
+ * Accounts of the whole installation that are closed and may still have a subscription at the payment provider, or are
+ * still on a plan without one. In no order, so that one about which the payment provider cannot answer does not always
  * stand before the others. Index: `accounts_closed`.
  */
 export async function listClosedCustomers(
@@ -146,8 +147,8 @@ export async function isAccountClosed(
 }
 
 /**
- * Whether the payment provider has none of its subscriptions any more, and none can come. The first time stays until
- * one does.
+ * Whether all of its subscriptions at the payment provider have ended, and no new one can come. The first time stays
+ * until a subscription comes.
  */
 export async function noteSubscriptionsEnded(
   database: DatabaseOrTransaction,

@@ -1,10 +1,10 @@
 /**
  * Events of the payment provider, stored once by their ids. An event is applied later. It is a hint to look, so neither
- * its order nor its repetition matters. It has no tenant until it is looked at. Index: the primary key;
+ * its order nor its repetition matters. It has no tenant until it is looked at. By the primary key and
  * `vendor_events_due`.
  *
- * One that comes again after it was deleted is applied again and finds everything done: that a purchase is paid once
- * is ensured by the purchase workflow and its grant, not here.
+ * One that comes again after it was deleted is applied again and finds everything done: that a purchase is paid once is
+ * ensured by the purchase workflow and its grant, not here.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -30,8 +30,8 @@ export async function insertProviderEvent(
 }
 
 /**
- * Takes what is due, and puts it off meanwhile, so that two workers rarely take one: by `firstMs`, twice as long
- * each time after it, and at most `mostMs`.
+ * Takes due events, and puts them off meanwhile, so that two workers rarely take one: by `firstMs`, twice as long each
+ * time after it, and at most `mostMs`.
  */
 export async function claimProviderEvents(
   database: DatabaseOrTransaction,
@@ -64,8 +64,8 @@ export async function settleProviderEvent(
 }
 
 /**
- * When the oldest event that is not applied yet came; undefined if none waits. The installation's, for its
- * metrics. Reads `vendor_events_due`, which holds those that wait and nothing else.
+ * Time of receipt of the oldest event that is not applied yet; undefined if no event waits. It is the installation's,
+ * for its metrics. Reads `vendor_events_due`, which has only waiting events.
  */
 export async function findOldestWaitingEvent(
   database: DatabaseOrTransaction,

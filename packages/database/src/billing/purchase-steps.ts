@@ -1,6 +1,6 @@
 /**
- * The steps of purchase workflows: what the payment provider is asked, noted beforehand, and what came of it. By the
- * primary key.
+ * Steps of purchase workflows: each request to the payment provider, and its result. The request is noted beforehand.
+ * By the primary key.
  *
  * Before: `purchase-workflows.ts`, whose lease and fence they are written under.
  */
@@ -42,10 +42,10 @@ export async function listPurchaseSteps(
 }
 
 /**
- * Notes what the payment provider is about to be asked, and keeps the lease for the time it may take.
+ * Notes the next request to the payment provider, and keeps the lease for the time it may take.
  *
- * @returns the step as it is on record (an earlier worker's intent, if there is one), or undefined
- *   where the worker was overtaken or the purchase workflow has ended.
+ * @returns the step as it is on record (an earlier worker's intent, if there is one), or undefined if the worker was
+ *   overtaken or the purchase workflow has ended.
  */
 export async function insertStepIntent(
   database: DatabaseOrTransaction,
@@ -76,12 +76,12 @@ export async function insertStepIntent(
 }
 
 /**
- * Moves a step on from one state, and does nothing to one that is in another.
+ * Moves a step on from one state, and leaves a step in another state as it is.
  *
  * Call with the purchase workflow locked and its fence compared.
  *
  * @param from - `done` for a step that the payment provider had done and that has failed after all, as a bank's payment
- * may days later.
+ *   may days later.
  */
 export async function updateStep(
   transaction: Transaction,
@@ -99,8 +99,7 @@ export async function updateStep(
 }
 
 /**
- * Attempts that came to nothing do not count any more: a person lets the purchase workflow's steps be tried as often
- * again.
+ * Attempts without a result do not count any more: a person lets the purchase workflow's steps be tried as often again.
  */
 export async function forgiveAttempts(
   transaction: Transaction,

@@ -1,11 +1,11 @@
 /**
  * Purchase workflows in Postgres: started once a lane, claimed by one worker at a time, ended once.
  *
- * A claim takes the purchase workflow's next fencing number; whatever a worker writes afterwards names it, so one
- * that was overtaken writes nothing. Times of leases are the database's own.
+ * A claim takes the purchase workflow's next fencing number. Every later write of the worker names it, so a worker that
+ * was overtaken cannot write. Times of leases are the database's own.
  *
- * Indexes: the primary key; `runs_in_flight` holds one pending purchase workflow an account and lane;
- * `runs_by_time` for lists; `runs_due` for the reconcile loop.
+ * By the primary key; by `runs_in_flight`, which holds one pending purchase workflow an account and lane; by
+ * `runs_by_time` for lists; by `runs_due` for the reconcile loop.
  */
 import type {
   PaymentMethodType,
@@ -31,7 +31,7 @@ export interface PurchaseWorkflow extends PurchaseKey {
   readonly fingerprint: string;
   readonly status: PurchaseStatus;
   readonly message: string | null;
-  /** What is bought (`domain/src/billing/purchase-content.ts`). */
+  /** The purchased content (`domain/src/billing/purchase-content.ts`). */
   readonly content: PurchaseContent;
   readonly result: PurchaseResult | null;
   readonly invoiceId: string | null;
@@ -79,8 +79,8 @@ export async function insertPurchaseWorkflow(
 }
 
 /**
- * Card purchases of the account since `sinceMs` that are not paid yet, `countMax` at most. Index: `runs_by_time`, so
- * `sinceMs` bounds what is read: an unpaid one ends after `CARD_PAYMENT_MS`.
+ * Card purchases of the account since `sinceMs` that are not paid yet, `countMax` at most. By `runs_by_time`, so
+ * `sinceMs` bounds the rows that are read: an unpaid one ends after `CARD_PAYMENT_MS`.
  */
 export async function countUnpaidCardPurchases(
   database: DatabaseOrTransaction,
@@ -237,7 +237,7 @@ export async function finishPurchaseWorkflow(
   return rows.length > 0;
 }
 
-/** What became known of a purchase after its ending, which stays. Call with the purchase workflow locked. */
+/** Facts about a purchase that became known after its ending, which stays. Call with the purchase workflow locked. */
 export async function updatePurchaseResult(
   transaction: Transaction,
   { accountId, runId }: PurchaseKey,
@@ -248,13 +248,13 @@ export async function updatePurchaseResult(
      where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
 }
 
-/** A bank pays within two weeks; the payment provider tries what it refused for at most two more. */
+/** A bank pays within two weeks; the payment provider tries a refused payment for at most two more. */
 const PAYMENT_DUE_DAYS = 30;
 
 /**
- * Of all accounts: purchases that a bank still has to pay for; none so old that nothing is to be expected any more. In
- * no order, so that one about which the payment provider cannot answer does not always stand before the others. Index:
- * `runs_due_payment`.
+ * Purchases of the whole installation that a bank still has to pay for. Old ones, for which no payment is expected any
+ * more, are left out. In no order, so that one about which the payment provider cannot answer does not always stand
+ * before the others. Index: `runs_due_payment`.
  */
 export async function listPurchasesWithPaymentDue(
   database: DatabaseOrTransaction,
@@ -282,7 +282,7 @@ export async function releasePurchaseWorkflow(
        and status = 'pending'`.execute(database);
 }
 
-/** Moves a purchase to manual review, whatever its state; it tells why. */
+/** Moves a purchase in any state to manual review, with the reason. */
 export async function sendPurchaseToReview(
   database: DatabaseOrTransaction,
   { accountId, runId }: PurchaseKey,

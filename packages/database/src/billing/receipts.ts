@@ -1,6 +1,6 @@
 /**
- * Receipts of what an account has paid. Found by the primary key (account_id, receipt_id). What went back of it is kept
- * with the purchase, which has its receipt's id (primary key of `runs`).
+ * Receipts for an account's payments. Found by the primary key (account_id, receipt_id). Refunds are kept with the
+ * purchase, which has its receipt's id (primary key of `runs`).
  */
 import type { Receipt, ShownReceipt } from '@sluice/domain/billing/purchase-receipt';
 import { sql } from 'kysely';
@@ -23,7 +23,7 @@ export async function findReceipt(
   return row && { ...row, total: Number(row.total) };
 }
 
-/** Writes it once: a second time is nothing. Call it in the transaction that settles the payment. */
+/** Writes it once: a second call changes no row. Call it in the transaction that settles the payment. */
 export async function insertReceipt(
   database: DatabaseOrTransaction,
   accountId: number,

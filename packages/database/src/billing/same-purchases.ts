@@ -1,6 +1,6 @@
 /**
  * Finds a pending purchase of credits that equals a new one. Before: `api/src/billing/start-purchase-workflow.ts`,
- * which holds the account alone, so that of two starts at the same moment the second sees the first.
+ * which holds the account alone. So the second of two starts at the same moment sees the first.
  */
 import { sql } from 'kysely';
 import type { Transaction } from '../connection/connection.ts';
@@ -14,8 +14,9 @@ import {
 const REPEAT_MS = 120_000;
 
 /**
- * The same purchase of credits, where another start of it is the same click: one that is not paid yet, or that the
- * customer's credit has paid just now, with no card between. Call with the account held alone. Index: `runs_by_content`.
+ * The same purchase of credits, if another start of it is the same click: one that is not paid yet, or that the
+ * customer's credit has paid just now, with no card between. Call with the account held alone. Index:
+ * `runs_by_content`.
  */
 export async function findSamePurchase(
   transaction: Transaction,
@@ -34,7 +35,7 @@ export async function findSamePurchase(
   return rows[0];
 }
 
-/** Gives the customer the whole time to pay again. Nothing happens to a purchase workflow that has ended. */
+/** Gives the customer the whole time to pay again. A purchase workflow that has ended stays as it is. */
 export async function extendPurchase(
   transaction: Transaction,
   { accountId, runId }: PurchaseKey,
