@@ -1,8 +1,8 @@
 /**
- * The database roles of the services: what each may read and write. They cannot log in; an operator's login users are
- * members of them (`grant sluice_api to my_api_login`). Whoever owns the schema needs none of them.
+ * The database roles of the services, with the rights of each. They cannot log in; an operator's login users are
+ * members of them (`grant sluice_api to my_api_login`). The owner of the schema does not need them.
  *
- * - `sluice_intake` knows keys by their hashes and appends nothing: events go to the broker.
+ * - `sluice_intake` knows keys by their hashes and has no right to append: events go to the broker.
  * - `sluice_worker` applies events, delivers, and settles purchases. Sessions and sign-in are not its.
  * - `sluice_api` serves accounts. It starts purchases and cannot settle one: no update of a purchase's state, no receipt.
  *
@@ -22,7 +22,7 @@ export type DatabaseRole = (typeof DATABASE_ROLES)[number];
 
 const ALL = 'select, insert, update, delete';
 const READ = 'select';
-/** Of every process: what it reads at its start, and where it shows that it lives. */
+/** Rights of every process: for its reads at its start, and for its heartbeat. */
 const OF_EVERY_PROCESS = {
   installation: 'select, insert, update',
   kysely_migration: READ,
@@ -161,7 +161,7 @@ const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
     relationships: READ,
     replay_attempts: READ,
     run_steps: READ,
-    // How long its customer may pay; how it ends is the worker's to say.
+    // It sets how long the customer may pay; only the worker writes how it ends.
     runs: 'select, insert, update (expires_at)',
     second_factors: ALL,
     service_accounts: 'select, insert, update',
@@ -179,7 +179,10 @@ const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
   },
 };
 
-/** BullMQ's functions act as their caller, so whoever adds or takes a job needs its tables too. No secret is in a job. */
+/**
+ * BullMQ's functions act as their caller, so a role that adds or takes a job needs its tables too. No secret is in a
+ * job.
+ */
 const QUEUE_SCHEMA = 'bullmq';
 
 /** May be called by the worker alone: they act as the owner (`migrations/0057_partition_upkeep.ts`). */
@@ -201,8 +204,8 @@ export type RolesOutcome =
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * Makes the roles where they are missing, and gives them what this version needs, in one transaction. If nothing has
- * changed since it was last called on this database, it is one read.
+ * Makes missing roles, and gives all roles the rights that this version needs, in one transaction. If the state is the
+ * same as at its last call on this database, it is one read.
  *
  * Call it after the migrations, the queues' too, as the schema's owner.
  */
@@ -255,7 +258,7 @@ async function missingRoles(database: DatabaseOrTransaction): Promise<string[]> 
   return rows.map(({ role }) => role);
 }
 
-/** Changes with the grants of this version, with the migrations that were run, and with where the queues are. */
+/** Changes with the grants of this version, with the migrations that were run, and with the place of the queues. */
 async function markOf(transaction: Transaction): Promise<string> {
   const { rows } = await sql<{ state: string }>`
     select concat_ws(' ', count(*), max(name), to_regnamespace(${QUEUE_SCHEMA})::oid) as state

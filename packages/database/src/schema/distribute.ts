@@ -1,6 +1,6 @@
 /**
- * Puts the tables of `table-places.ts` on the nodes of Citus. It goes table by table, and leaves alone what is there
- * already: run again, it goes on where it was stopped, and after a migration it adds the new tables.
+ * Puts the tables of `table-places.ts` on the nodes of Citus. It goes table by table, and leaves distributed tables
+ * alone. If it is run again, it goes on after the last finished table; after a migration it adds the new tables.
  */
 import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
@@ -18,11 +18,11 @@ const CITUS_VERSION_MIN = 13;
 const TRIGGERS_OF_PEOPLE = ['people_inserted', 'people_deleted', 'people_truncated'] as const;
 
 /**
- * Distributes what is not distributed yet. Nothing may write meanwhile: each table is locked while its rows are copied to the
- * nodes.
+ * Distributes the tables that are not distributed yet. Stop all writers before: each table is locked while its rows are
+ * copied to the nodes.
  *
- * @param onBegin - told of each table before it is distributed.
- * @returns the tables that were distributed now; on a Postgres without the extension none.
+ * @param onBegin - called with each table before it is distributed.
+ * @returns the tables that were distributed now; on a Postgres without the extension the list is empty.
  */
 export async function distribute(
   database: Database,
@@ -52,7 +52,7 @@ async function distributeTable(database: Database, table: string): Promise<void>
     );
     return rows[0]?.hasRows === true;
   });
-  // The coordinator's own copy, which nobody reads any more.
+  // The coordinator's own copy, which is not read any more.
   if (hadRows)
     await sql`select truncate_local_data_after_distributing_table(${table})`.execute(database);
 }

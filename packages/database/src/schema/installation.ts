@@ -15,7 +15,7 @@ import { checkSchema } from './schema-version.ts';
  *
  * @throws AppError MIGRATION_MISMATCH if the schema is not one that it can use.
  * @throws AppError CONFIG_INVALID if the number of shards is not the installation's.
- * @throws AppError DATABASE_UNAVAILABLE if Postgres cannot be asked: it is away, or lets nobody in.
+ * @throws AppError DATABASE_UNAVAILABLE if Postgres cannot be asked: it is away, or refuses the login.
  */
 export async function joinInstallation(database: Database, shardCount: number): Promise<void> {
   await requireDatabase(database);
@@ -28,8 +28,8 @@ export async function joinInstallation(database: Database, shardCount: number): 
 }
 
 /**
- * Keeps a process with another number of shards from starting: it would put events where no worker looks, or leave
- * queues unread. By the primary key.
+ * Keeps a process with another number of shards from starting: it would put events into queues that no worker reads, or
+ * leave queues unread. By the primary key.
  *
  * @throws AppError CONFIG_INVALID
  */

@@ -165,10 +165,10 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
 };
 
 /**
- * Runs what is missing, all in one transaction; concurrent callers wait for one another. A schema that is ahead and
- * can be used (an older version was started again) is left as it is.
+ * Runs the missing migrations, all in one transaction; concurrent callers wait for one another. A schema that is ahead
+ * and can be used (an older version was started again) is left as it is.
  *
- * @param onBegin - told of each that is run, before it is: one on a large table takes its time.
+ * @param onBegin - called with the name of each migration before it runs: one on a large table takes its time.
  * @returns the names that were run.
  * @throws AppError MIGRATION_MISMATCH when one failed, or the schema needs newer code.
  */

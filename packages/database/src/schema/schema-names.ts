@@ -1,6 +1,7 @@
 /**
- * The migrations that this code knows, by name: what a start compares with the database. Apart from `migrate.ts`, so
- * that a process that runs none does not load them, 36 modules of its 950 and the longest of ours.
+ * The names of the migrations that this code knows. A start compares them with the database. They are apart from
+ * `migrate.ts`, so that a process that runs no migration does not load them, 36 modules of its 950 and the longest of
+ * ours.
  */
 
 /** In order; a landed one is never renamed or removed. */

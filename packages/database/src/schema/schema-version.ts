@@ -4,13 +4,13 @@
  *
  * | the schema has | code that knows fewer | code that knows more |
  * |---|---|---|
- * | every migration of the code, nothing else | runs | |
+ * | the code's migrations exactly | runs | |
  * | newer ones, which only add (expand) | runs | |
  * | a newer one that takes away (contract) | runs if it knows that one's `oldestCode`, else does not start | |
  * | not all of the code's | | does not start: `npm run migrate` first |
  *
- * So taking something away needs three releases: add the new; stop using the old; take the old away, naming the
- * second release's migration as the oldest code that can live with it.
+ * So taking something away needs three releases. The first adds the new. The second stops using the old. The third takes
+ * the old away, and names the second release's migration as the oldest code that can live with it.
  */
 import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
@@ -27,7 +27,7 @@ export interface SchemaStep extends Migration {
 export interface SchemaState {
   /** Names of the migrations that were run. */
   readonly applied: readonly string[];
-  /** What those that take away ask of code: each the name of a migration. */
+  /** Requirements of the migrations that take away, on the code: each is the name of a migration. */
   readonly oldestCodes: readonly string[];
 }
 
@@ -90,13 +90,13 @@ export const recordingDemand = (name: string, step: SchemaStep): Migration => ({
 
 const NAMED_MAX = 3;
 
-/** An empty database has all of them before it, and what to do would stand behind half a page. */
+/** An empty database lacks all of them, and the next action would stand behind half a page of names. */
 const firstOf = (names: readonly string[]): string =>
   names.length <= NAMED_MAX
     ? names.join(', ')
     : `${names.slice(0, NAMED_MAX).join(', ')} and ${names.length - NAMED_MAX} more`;
 
-/** @throws AppError MIGRATION_MISMATCH that says what to do, unless the schema can be used. */
+/** @throws AppError MIGRATION_MISMATCH with the next action, unless the schema can be used. */
 export function assertUsable(verdict: SchemaVerdict): void {
   switch (verdict.outcome) {
     case 'usable':

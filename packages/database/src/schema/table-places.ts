@@ -2,17 +2,18 @@
  * Places of tables on Citus, with their tenant columns. `distribute.ts` acts on it, and tests hold it to the migrated
  * schema and to every statement.
  *
- * What grows with events and people is spread over the nodes by its workspace. All else stays on the coordinator, as plain
- * tables that Citus knows nothing of: what is unique over the installation, what is seldom written, and what one
- * statement joins with it. So a statement about these may do all that Postgres can.
+ * Tables that grow with events and people are spread over the nodes by their workspace. All others stay on the
+ * coordinator, as plain tables that Citus does not know: tables with values that are unique over the installation,
+ * tables that are seldom written, and tables that one statement joins with these. So a statement about these may do all
+ * that Postgres can.
  */
 
 export type TenantColumn = 'environment_id' | 'account_id';
 
 export type TablePlace =
-  /** Its rows are on the nodes, those of one workspace together. */
+  /** Its rows are on the nodes; all rows of one workspace are together. */
   | { readonly kind: 'distributed'; readonly tenantColumn: 'environment_id' }
-  /** `tenantColumn` is absent if the rows are the installation's, or tell who the tenants are. */
+  /** `tenantColumn` is absent if the rows are the installation's, or define the tenants. */
   | { readonly kind: 'coordinator'; readonly tenantColumn?: TenantColumn };
 
 const DISTRIBUTED: TablePlace = { kind: 'distributed', tenantColumn: 'environment_id' };
@@ -20,9 +21,9 @@ const OF_WORKSPACE: TablePlace = { kind: 'coordinator', tenantColumn: 'environme
 const OF_ACCOUNT: TablePlace = { kind: 'coordinator', tenantColumn: 'account_id' };
 const OF_INSTALLATION: TablePlace = { kind: 'coordinator' };
 
-/** Every table but Kysely's own, those of the queues, and partitions. */
+/** Every table except Kysely's own, the queues' tables, and partitions. */
 export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
-  // People, and what they did. `people` is first: the others are beside it.
+  // People with their events. `people` is first: the others are beside it.
   people: DISTRIBUTED,
   people_counts: DISTRIBUTED,
   person_identifiers: DISTRIBUTED,
@@ -49,15 +50,15 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
   delivery_attempts: OF_WORKSPACE,
   webhook_replays: OF_WORKSPACE,
   replay_attempts: OF_WORKSPACE,
-  // Whom messages are published to and what they are, and how large feeds are.
+  // Recipients and types of published messages, and the sizes of feeds.
   applications: OF_WORKSPACE,
   event_types: OF_WORKSPACE,
   event_type_sets: OF_WORKSPACE,
   feed_chunks: OF_WORKSPACE,
-  // A few rows a minute; those of deliveries are read beside lanes.
+  // A few rows a minute; the rows of deliveries are read beside lanes.
   event_minutes: OF_WORKSPACE,
   delivery_minutes: OF_WORKSPACE,
-  // Files that leave once they are imported, and what a fault left to be tried again.
+  // Files that leave once they are imported, and operations that a fault left to be tried again.
   imports: OF_WORKSPACE,
   import_chunks: OF_WORKSPACE,
   import_problems: OF_WORKSPACE,
@@ -86,7 +87,7 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
   inbox_preview_runs: OF_ACCOUNT,
   inbox_preview_days: OF_ACCOUNT,
 
-  // Who the tenants are and who may call: e-mail addresses, workspace ids and secrets are unique over the installation.
+  // The tenants and their callers: e-mail addresses, workspace ids and secrets are unique over the installation.
   accounts: OF_INSTALLATION,
   environments: OF_INSTALLATION,
   users: OF_INSTALLATION,
@@ -99,7 +100,7 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
   partners: OF_INSTALLATION,
   vendor_customers: OF_INSTALLATION,
 
-  // What belongs to nobody: a row a thousand events, a row a change, a row a process, and the gate of merges.
+  // Rows without a tenant: a row a thousand events, a row a change, a row a process, and the gate of merges.
   envelopes: OF_INSTALLATION,
   outbox: OF_INSTALLATION,
   signups: OF_INSTALLATION,
